@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# One static library and one test program per folder of src/, so that the folder is the unit people think in.
+
+# gpusonde_library(base SOURCES a.cpp … DEPENDS fmt::fmt …): target gpusonde_base, alias gpusonde::base.
+function(gpusonde_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  string(REPLACE "/" "_" target "gpusonde_${name}")
+  string(REPLACE "/" "::" alias "gpusonde::${name}")
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE gpusonde::warnings ${arg_PRIVATE_DEPENDS})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${target} INTERFACE ${arg_DEPENDS})
+  endif()
+  add_library(${alias} ALIAS ${target})
+endfunction()
+
+# gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per TEST.
+function(gpusonde_test name)
+  if(NOT GPUSONDE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  string(REPLACE "/" "_" target "gpusonde_${name}_test")
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock_main gpusonde::warnings)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# GPUSONDE_SANITIZE=address,undefined | thread: independent of the build type, for the whole tree,
+# because code with and without a sanitizer doesn't mix.
+set(GPUSONDE_SANITIZE "" CACHE STRING "Sanitizers, comma separated (address,undefined or thread)")
+if(GPUSONDE_SANITIZE)
+  add_compile_options(-fsanitize=${GPUSONDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${GPUSONDE_SANITIZE})
+endif()
+option(GPUSONDE_TESTS "Build the tests" ON)
+option(GPUSONDE_BENCH "Build the benchmarks" OFF)
+option(GPUSONDE_FUZZ "Build the fuzzers (clang only)" OFF)

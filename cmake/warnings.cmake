@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings reach a target by linking gpusonde::warnings, never directory-wide: generated code doesn't link it.
+add_library(gpusonde_warnings INTERFACE)
+add_library(gpusonde::warnings ALIAS gpusonde_warnings)
+target_compile_options(gpusonde_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wnull-dereference -Wno-missing-field-initializers)
+option(GPUSONDE_WERROR "Treat warnings as errors" ON)
+if(GPUSONDE_WERROR)
+  target_compile_options(gpusonde_warnings INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports false positives of these three from inside libstdc++ once it inlines at -O2.
+  target_compile_options(gpusonde_warnings INTERFACE -Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized)
+endif()

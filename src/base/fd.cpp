@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace gpusonde {
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    Close();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void Fd::Close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Result<Fd> Open(const std::string& path, int flags, unsigned mode) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  if (fd < 0) return Fail(ErrnoError(errno, "open " + path));
+  return Fd(fd);
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t limit) {
+  ASSIGN_OR_RETURN(Fd fd, Open(path, O_RDONLY));
+  std::string content;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(ErrnoError(errno, "read " + path));
+    if (count == 0) return content;
+    if (content.size() + static_cast<size_t>(count) > limit)
+      return Fail(ErrorCode::kUnsupported,
+                  "read " + path + ": larger than " + std::to_string(limit) + " bytes");
+    content.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+Status WriteAll(int fd, std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const ssize_t count = ::write(fd, data.data(), data.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(ErrnoError(errno, "write"));
+    data = data.subspan(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+Status SyncFolderOf(const std::string& path) {
+  ASSIGN_OR_RETURN(Fd folder, Open(FolderOf(path), O_RDONLY | O_DIRECTORY));
+  if (::fsync(folder.get()) != 0) return Fail(ErrnoError(errno, "fsync folder of " + path));
+  return {};
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp";
+  ASSIGN_OR_RETURN(Fd fd, Open(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+  TRY(WriteAll(fd.get(), std::as_bytes(std::span(content))));
+  if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + temporary));
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+  return SyncFolderOf(path);
+}
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(Fd fd, gpusonde::Open(path, O_RDONLY));
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
+  if (status.st_size == 0) return MappedFile({});
+  const auto size = static_cast<size_t>(status.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) return Fail(ErrnoError(errno, "map " + path));
+  return MappedFile({static_cast<const std::byte*>(address), size});
+}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    data_ = std::exchange(other.data_, {});
+  }
+  return *this;
+}
+
+void MappedFile::Unmap() {
+  if (!data_.empty()) ::munmap(const_cast<std::byte*>(data_.data()), data_.size());
+  data_ = {};
+}
+
+}  // namespace gpusonde

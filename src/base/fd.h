@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace gpusonde {
+
+// An owned file descriptor; closed once, on destruction.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { Close(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void Close();
+
+ private:
+  int fd_ = -1;
+};
+
+// open(2) with O_CLOEXEC. `flags` as for open(2); `mode` is used with O_CREAT.
+Result<Fd> Open(const std::string& path, int flags, unsigned mode = 0644);
+
+// The whole file, however its size is reported (/proc says 0). At most `limit` bytes; a larger file is
+// kUnsupported.
+Result<std::string> ReadFile(const std::string& path, size_t limit = size_t{64} << 20);
+
+// Writes all of it, resuming after short writes and signals.
+Status WriteAll(int fd, std::span<const std::byte> data);
+
+// Replaces `path` by `content` or leaves it as it was: temporary file beside it, fsync, rename, fsync of the
+// folder.
+Status WriteFileAtomically(const std::string& path, std::string_view content);
+
+// fsync of the folder that holds `path`, so that a rename or a new name survives a power cut.
+Status SyncFolderOf(const std::string& path);
+
+// A read-only private mapping of a whole regular file. Empty files give an empty span. Truncation by another
+// process while mapped raises SIGBUS on access: map only files that are ours or immutable, read others.
+class MappedFile {
+ public:
+  static Result<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept : data_(std::exchange(other.data_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile() { Unmap(); }
+  std::span<const std::byte> bytes() const { return data_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> data) : data_(data) {}
+  void Unmap();
+  std::span<const std::byte> data_;
+};
+
+}  // namespace gpusonde

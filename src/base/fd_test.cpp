@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace gpusonde {
+namespace {
+
+class FdTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "gpusonde_fd_test_" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_;
+};
+
+TEST_F(FdTest, AtomicWriteReplacesTheWholeFileAndLeavesNoTemporary) {
+  const std::string path = folder_ + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "a longer first version").has_value());
+  ASSERT_TRUE(WriteFileAtomically(path, "second").has_value());
+  EXPECT_EQ(ReadFile(path).value(), "second");
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
+TEST_F(FdTest, ReadFileRefusesMoreThanItsLimit) {
+  const std::string path = folder_ + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "0123456789").has_value());
+  EXPECT_EQ(ReadFile(path, 10).value().size(), 10u);
+  EXPECT_EQ(ReadFile(path, 9).error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(FdTest, ReadsProcFilesWhoseSizeIsReportedAsZero) {
+  EXPECT_FALSE(ReadFile("/proc/self/maps").value().empty());
+}
+
+TEST_F(FdTest, MissingFileSaysWhichOne) {
+  const Error error = ReadFile(folder_ + "/absent").error();
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_NE(error.message.find("absent"), std::string::npos);
+}
+
+TEST_F(FdTest, MappedFileOfAFolderIsAnError) { EXPECT_FALSE(MappedFile::Open(folder_).has_value()); }
+
+TEST_F(FdTest, MovingAnFdLeavesTheSourceInvalid) {
+  Fd first = Open("/dev/null", O_RDONLY).value();
+  const int number = first.get();
+  Fd second = std::move(first);
+  EXPECT_EQ(second.get(), number);
+  EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): that is what is tested
+}
+
+}  // namespace
+}  // namespace gpusonde

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace gpusonde {
+
+// The program's own log: one line per message on stderr, UTC time first. Quiet by default (warnings and
+// worse); GPUSONDE_LOG=debug|info|warn|error sets the level. Thread-safe. Messages for the person who runs a
+// command are not log lines: commands print those themselves.
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+bool LogEnabled(LogLevel level);
+void LogMessage(LogLevel level, std::string_view message);
+
+template <class... Args>
+void LogDebug(fmt::format_string<Args...> format, Args&&... args) {
+  if (LogEnabled(LogLevel::kDebug))
+    LogMessage(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void LogInfo(fmt::format_string<Args...> format, Args&&... args) {
+  if (LogEnabled(LogLevel::kInfo))
+    LogMessage(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void LogWarn(fmt::format_string<Args...> format, Args&&... args) {
+  if (LogEnabled(LogLevel::kWarn))
+    LogMessage(LogLevel::kWarn, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void LogError(fmt::format_string<Args...> format, Args&&... args) {
+  if (LogEnabled(LogLevel::kError))
+    LogMessage(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace gpusonde

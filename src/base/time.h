@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gpusonde {
+
+constexpr int64_t kNanosPerMicro = 1'000;
+constexpr int64_t kNanosPerMilli = 1'000'000;
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
+
+// CLOCK_REALTIME, ns since the Unix epoch: what every table stores.
+int64_t EpochNow();
+
+// CLOCK_MONOTONIC, ns since boot: what the kernel programs (bpf_ktime_get_ns) and perf events stamp with.
+int64_t MonotonicNow();
+
+// epoch − monotonic, measured once per source by bracketing one clock read between two of the other; the
+// error is at most half the bracket (below 1 µs on an idle machine). Kept constant for the life of a
+// recording, so that a step of the wall clock doesn't tear it: time inside a recording is monotonic.
+int64_t MeasureEpochOffset();
+
+// "2026-11-21T01:32:05.123Z" for people; UTC, milliseconds.
+std::string FormatUtc(int64_t epoch_ns);
+
+}  // namespace gpusonde

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// Why data was lost or is incomplete. Nothing is dropped without being counted under one of these.
+enum class DropReason : uint8_t {
+  kRingFull,           // samples the kernel could not hand over
+  kSidebandLost,       // process and mapping events the kernel could not hand over
+  kSidebandMalformed,  // such events that did not parse
+  kNoUserStack,        // samples whose user stack could not be read
+  kStackTruncated,     // stacks deeper than what is kept
+  kUnknownMapping,     // frames at addresses that no known mapping covers
+  kNoSymbol,           // frames in a known binary that no symbol covers
+  kUnreadableBinary,   // binaries that were mapped but could not be read
+  kSpoolFailed,        // rows that could not be written to the spool
+};
+
+struct DropInfo {
+  DropReason reason;
+  std::string_view name;     // as stored and exported
+  std::string_view meaning;  // one sentence for a person
+};
+
+inline constexpr std::array kDropReasons = {
+    DropInfo{DropReason::kRingFull, "ring_full", "Samples lost because the kernel's buffer was full."},
+    DropInfo{DropReason::kSidebandLost, "sideband_lost",
+             "Process and mapping events lost because the kernel's buffer was full."},
+    DropInfo{DropReason::kSidebandMalformed, "sideband_malformed",
+             "Process and mapping events that did not parse."},
+    DropInfo{DropReason::kNoUserStack, "no_user_stack", "Samples whose user stack could not be read."},
+    DropInfo{DropReason::kStackTruncated, "stack_truncated", "Stacks cut at 127 frames."},
+    DropInfo{DropReason::kUnknownMapping, "unknown_mapping",
+             "Frames at addresses that belong to no known file."},
+    DropInfo{DropReason::kNoSymbol, "no_symbol", "Frames in files whose symbol tables don't name them."},
+    DropInfo{DropReason::kUnreadableBinary, "unreadable_binary",
+             "Program files that could not be read for symbols."},
+    DropInfo{DropReason::kSpoolFailed, "spool_failed", "Rows that could not be written to disk."},
+};
+
+template <>
+struct EnumNames<DropReason> {
+  static constexpr std::string_view Name(DropReason reason) {
+    return kDropReasons[static_cast<size_t>(reason)].name;
+  }
+};
+
+// Counts by reason since the last Take. Not thread-safe: each source owns one.
+class DropCounts {
+ public:
+  void Add(DropReason reason, int64_t count = 1) { counts_[static_cast<size_t>(reason)] += count; }
+  int64_t Of(DropReason reason) const { return counts_[static_cast<size_t>(reason)]; }
+  void Merge(const DropCounts& other) {
+    for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  }
+  DropCounts Take() { return std::exchange(*this, {}); }
+
+ private:
+  std::array<int64_t, kDropReasons.size()> counts_{};
+};
+
+}  // namespace gpusonde::model

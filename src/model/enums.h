@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// What kind of code a location is in.
+enum class FrameKind : uint8_t { kUnknown, kNative, kKernel, kJit, kPython, kGpu };
+
+// Whether a sampled thread was running, and if not, why (off-CPU reasons come with off-CPU sampling).
+enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait };
+
+// Where rows come from.
+enum class SourceKind : uint8_t { kRecord, kAgent, kImport };
+
+template <>
+struct EnumNames<FrameKind> {
+  static constexpr std::string_view Name(FrameKind kind) {
+    constexpr std::string_view kNames[] = {"unknown", "native", "kernel", "jit", "python", "gpu"};
+    return kNames[static_cast<size_t>(kind)];
+  }
+};
+
+template <>
+struct EnumNames<ThreadState> {
+  static constexpr std::string_view Name(ThreadState state) {
+    constexpr std::string_view kNames[] = {"on_cpu", "io", "lock", "sleep", "run_queue", "gpu_wait"};
+    return kNames[static_cast<size_t>(state)];
+  }
+};
+
+template <>
+struct EnumNames<SourceKind> {
+  static constexpr std::string_view Name(SourceKind kind) {
+    constexpr std::string_view kNames[] = {"record", "agent", "import"};
+    return kNames[static_cast<size_t>(kind)];
+  }
+};
+
+}  // namespace gpusonde::model

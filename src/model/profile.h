@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "model/enums.h"
+
+namespace gpusonde::model {
+
+// A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the store
+// gives for a selection, and what the flame graph, the summary and every exporter read. Everything an index
+// points to is in the same object; -1 means none.
+struct Profile {
+  struct Binary {
+    std::string name;
+    std::string path;
+    std::string build_id;  // hex; empty where there is none
+  };
+  struct Function {
+    std::string name;         // demangled
+    std::string system_name;  // as in the symbol table
+    std::string file;         // empty when unknown
+    int32_t line = 0;         // first line; 0 when unknown
+  };
+  struct Line {
+    int32_t function = -1;
+    int32_t line = 0;  // 0 when unknown
+  };
+  struct Location {
+    FrameKind kind = FrameKind::kUnknown;
+    int32_t binary = -1;
+    int64_t address = 0;
+    // Innermost inlined function first. Empty when no symbol covers the location: people are then shown
+    // FrameName(), the module and offset.
+    std::vector<Line> lines;
+  };
+  struct Thread {
+    Id128 process;
+    int32_t pid = 0;
+    int32_t tid = 0;
+    std::string process_name;
+    std::string name;
+  };
+  // All samples of one thread in one stack.
+  struct Sample {
+    int32_t stack = -1;
+    int32_t thread = -1;
+    int64_t count = 0;
+    int64_t weight_ns = 0;
+  };
+
+  int64_t start_ns = 0;  // first and last moment of the selection, ns since the epoch
+  int64_t end_ns = 0;
+  double sampling_hz = 0;  // 0 when unknown or mixed
+  std::vector<Binary> binaries;
+  std::vector<Function> functions;
+  std::vector<Location> locations;
+  std::vector<std::vector<int32_t>> stacks;  // location indices, leaf first
+  std::vector<Thread> threads;
+  std::vector<Sample> samples;
+};
+
+// What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are none):
+// the function's name; else "[libfoo.so+0x1234]"; else "[unknown]".
+std::string FrameName(const Profile& profile, int32_t location, size_t line = 0);
+
+}  // namespace gpusonde::model

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// Version of the tables as a whole, stored in `meta`. A newer program opens older stores; an older one
+// refuses newer ones. Raised by one with every change of a column; the migration goes into
+// store/duckdb/migrations.cpp.
+inline constexpr int32_t kSchemaVersion = 1;
+
+// Every table there is, by name. A new table is a file under tables/ and a line in schema.cpp.
+std::span<const TableInfo> AllTables();
+
+// The table of that name, or null.
+const TableInfo* FindTable(std::string_view name);
+
+}  // namespace gpusonde::model

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per allocation or release of device memory.
+struct Allocation {
+  Id128 process;
+  int32_t tid = 0;
+  Id128 device;
+  int64_t time_ns = 0;
+  int64_t address = 0;
+  int64_t bytes = 0;
+  bool released = false;
+  std::optional<Id128> stack;
+};
+
+inline constexpr Table kAllocations("allocations", kFacts,
+                                    "One row per allocation or release of device memory",
+                                    Field("process", &Allocation::process, "", "whose"),
+                                    Field("tid", &Allocation::tid, "", "thread id in the host namespace"),
+                                    Field("device", &Allocation::device, "", "where"),
+                                    Field("time_ns", &Allocation::time_ns, "ns", "when"),
+                                    Field("address", &Allocation::address, "", "device address"),
+                                    Field("bytes", &Allocation::bytes, "bytes", "size"),
+                                    Field("released", &Allocation::released, "", "true for a release"),
+                                    Field("stack", &Allocation::stack, "", "who; null when not sampled"));
+
+}  // namespace gpusonde::model

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per signal that speaks for or against an incident's cause.
+struct Evidence {
+  Id128 incident;
+  std::string signal;
+  std::optional<double> before;
+  std::optional<double> during;
+  double score = 0;
+  std::string sentence;
+};
+
+inline constexpr Table kEvidence("evidence", kFacts,
+                                 "One row per signal that speaks for or against an incident's cause",
+                                 Field("incident", &Evidence::incident, "", "which"),
+                                 Field("signal", &Evidence::signal, "", "metric of the catalogue"),
+                                 Field("before", &Evidence::before, "", "value before, in the metric's unit"),
+                                 Field("during", &Evidence::during, "", "value during"),
+                                 Field("score", &Evidence::score, "nat", "log likelihood ratio"),
+                                 Field("sentence", &Evidence::sentence, "", "what to tell a person"));
+
+}  // namespace gpusonde::model

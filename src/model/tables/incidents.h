@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per slow-down found.
+struct Incident {
+  Id128 incident;
+  Id128 process;
+  int64_t start_ns = 0;
+  std::optional<int64_t> end_ns;
+  double slowdown = 0;
+  std::string cause;
+  double confidence = 0;
+  std::string sentence;
+};
+
+inline constexpr Table kIncidents("incidents", Key{1}, "One row per slow-down found",
+                                  Field("incident", &Incident::incident, "", "identifies it"),
+                                  Field("process", &Incident::process, "", "who was slow"),
+                                  Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
+                                  Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
+                                  Field("slowdown", &Incident::slowdown, "1",
+                                        "step time during over step time before"),
+                                  Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
+                                  Field("confidence", &Incident::confidence, "1",
+                                        "calibrated probability that the cause is right"),
+                                  Field("sentence", &Incident::sentence, "", "what to tell a person"));
+
+}  // namespace gpusonde::model

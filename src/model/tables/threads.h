@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per thread.
+struct Thread {
+  Id128 process;
+  int32_t tid = 0;
+  std::string name;
+  std::optional<int64_t> started_ns;
+  std::optional<int64_t> exited_ns;
+};
+
+inline constexpr Table kThreads(
+    "threads", Key{2}, "One row per thread", Field("process", &Thread::process, "", "its process"),
+    Field("tid", &Thread::tid, "", "thread id in the host namespace"),
+    Field("name", &Thread::name, "", "short name (comm), the latest"),
+    Field("started_ns", &Thread::started_ns, "ns", "when it was created; null when it was there before"),
+    Field("exited_ns", &Thread::exited_ns, "ns", "when it ended; null while it ran"));
+
+}  // namespace gpusonde::model
