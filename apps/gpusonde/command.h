@@ -13,8 +13,9 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// One command of the program. It adds its subcommand with its options, and when the subcommand was chosen sets
-// `exit_status` from a CLI11 callback. A new command is a file under commands/ and a line in commands.cpp.
+// One command of the program. It adds its subcommand with its options, and when the subcommand was chosen
+// sets `exit_status` from a CLI11 callback. A new command is a file under commands/ and a line in
+// commands.cpp.
 struct Command {
   const char* name;
   void (*add)(CLI::App& app, int& exit_status);

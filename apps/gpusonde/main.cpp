@@ -18,7 +18,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "gpusonde: %s\nRun `gpusonde --help`, or `gpusonde COMMAND --help` for one command.\n",
+    std::fprintf(stderr,
+                 "gpusonde: %s\nRun `gpusonde --help`, or `gpusonde COMMAND --help` for one command.\n",
                  error.what());
     return kExitUsage;
   }

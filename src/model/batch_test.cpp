@@ -38,7 +38,8 @@ TEST(BatchBuilder, RowsBecomeColumns) {
 
 TEST(BatchBuilder, ListsEnumsAndIdsKeepTheirValues) {
   BatchBuilder builder(kLocations);
-  builder.Append({.location = {1, 1}, .kind = FrameKind::kKernel, .functions = {{3, 4}, {5, 6}}, .lines = {10, 20}});
+  builder.Append(
+      {.location = {1, 1}, .kind = FrameKind::kKernel, .functions = {{3, 4}, {5, 6}}, .lines = {10, 20}});
   builder.Append({.location = {2, 2}, .kind = FrameKind::kNative, .functions = {}, .lines = {}});
   const Batch batch = builder.Take();
 

@@ -10,9 +10,9 @@
 
 namespace gpusonde::model {
 
-// A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the store
-// gives for a selection, and what the flame graph, the summary and every exporter read. Everything an index
-// points to is in the same object; -1 means none.
+// A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the
+// store gives for a selection, and what the flame graph, the summary and every exporter read. Everything an
+// index points to is in the same object; -1 means none.
 struct Profile {
   struct Binary {
     std::string name;
@@ -63,8 +63,8 @@ struct Profile {
   std::vector<Sample> samples;
 };
 
-// What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are none):
-// the function's name; else "[libfoo.so+0x1234]"; else "[unknown]".
+// What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are
+// none): the function's name; else "[libfoo.so+0x1234]"; else "[unknown]".
 std::string FrameName(const Profile& profile, int32_t location, size_t line = 0);
 
 }  // namespace gpusonde::model

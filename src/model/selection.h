@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "base/id128.h"
+
+namespace gpusonde::model {
+
+// The part of the data that a person looks at; the same on every page, in every query and in every link.
+struct Selection {
+  // Half-open, ns since the epoch.
+  int64_t from_ns = std::numeric_limits<int64_t>::min();
+  int64_t to_ns = std::numeric_limits<int64_t>::max();
+  std::optional<Id128> process;
+  // Only with `process`.
+  std::optional<int32_t> tid;
+  // Only stacks with a frame whose name contains this, ASCII case-insensitive; empty: all.
+  std::string filter;
+};
+
+}  // namespace gpusonde::model

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/profile.h"
+#include "model/selection.h"
+#include "store/store.h"
+
+// The questions that the UI, the summary and the exporters ask of the profile tables.
+namespace gpusonde::store {
+
+// The CPU profile of the selection: samples summed by (thread, stack), with every name behind them.
+// An empty selection gives an empty profile. Errors: those of Store::Query.
+Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection);
+
+struct ThreadUse {
+  int32_t tid = 0;
+  std::string name;
+  int64_t cpu_ns = 0;
+};
+struct ProcessUse {
+  Id128 process;
+  int32_t pid = 0;
+  std::string name;
+  std::string command;
+  int64_t cpu_ns = 0;
+  int64_t started_ns = 0;
+  std::optional<int64_t> exited_ns;
+  std::vector<ThreadUse> threads;  // falling by cpu_ns, ties by tid
+};
+// Processes with samples in the selection, falling by cpu_ns, ties by pid.
+Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection);
+
+struct Strip {
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
+  // One value per equal bucket of [from_ns, to_ns): mean busy CPUs; nothing where no source was gathering.
+  std::vector<std::optional<double>> values;
+};
+// CPU use over the selection's time, in `buckets` ≥ 1 buckets. Open ends of the selection are those of the
+// data.
+Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int buckets);
+
+struct Overview {
+  struct SourceInfo {
+    Id128 source;
+    std::string kind;
+    std::string host;
+    std::string command;
+    std::optional<double> sampling_hz;
+    int32_t cpus = 0;
+    int64_t started_ns = 0;
+    std::optional<int64_t> ended_ns;
+  };
+  struct Drop {
+    std::string reason;
+    std::string meaning;
+    int64_t count = 0;
+  };
+  std::vector<SourceInfo> sources;
+  // First start and last end (or last sample) of the sources; nothing while there is no source.
+  std::optional<int64_t> from_ns;
+  std::optional<int64_t> to_ns;
+  int64_t samples = 0;
+  bool simulated = false;   // any simulated device
+  std::vector<Drop> drops;  // falling by count
+};
+Result<Overview> ReadOverview(Store& store);
+
+}  // namespace gpusonde::store

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/batch.h"
+
+namespace gpusonde::store {
+
+// A value bound to `?` in a query; a query is never put together from text that came from outside.
+using Parameter = std::variant<int64_t, double, std::string, Id128>;
+
+// Rows of a query's answer, fetched in chunks so that a large answer never lies in memory whole.
+// Not thread-safe; must not outlive its Store.
+class Rows {
+ public:
+  virtual ~Rows() = default;
+
+  struct Column {
+    std::string name;
+    std::string type;  // the database's name of the type, for people: "BIGINT"
+  };
+  virtual std::span<const Column> columns() const = 0;
+
+  // Moves to the next row; false at the end. Errors: kIo or kInvalidArgument, with the database's message.
+  virtual Result<bool> Next() = 0;
+
+  // Values of the current row; the column's type must be convertible without loss, or the value is 0 / empty.
+  virtual bool IsNull(size_t column) const = 0;
+  virtual int64_t Int64(size_t column) const = 0;
+  virtual double Float64(size_t column) const = 0;
+  virtual std::string_view Text(size_t column) const = 0;
+  virtual Id128 Id(size_t column) const = 0;
+  virtual std::vector<Id128> IdList(size_t column) const = 0;
+  virtual std::vector<int64_t> Int64List(size_t column) const = 0;
+
+  // Any type as a person reads it; what `gpusonde query` prints.
+  virtual std::string Display(size_t column) const = 0;
+};
+
+// Where tables rest and are asked about. Thread-safe: queries run beside each other and beside appends; each
+// sees a consistent state.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Adds the batches in one transaction: all of them or none. Columns are matched by name; those the store
+  // lacks are ignored, those the batch lacks become null or empty. Rows of keyed tables replace earlier ones.
+  // Errors: kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
+  virtual Status Append(std::span<const model::Batch> batches) = 0;
+
+  // Runs one SQL statement. Errors: kInvalidArgument with the database's message for SQL that doesn't hold.
+  virtual Result<std::unique_ptr<Rows>> Query(const std::string& sql,
+                                              std::span<const Parameter> parameters = {}) = 0;
+};
+
+}  // namespace gpusonde::store
