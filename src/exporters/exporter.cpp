@@ -11,6 +11,8 @@ namespace gpusonde::exporters {
 std::span<const Exporter* const> AllExporters() {
   static constexpr std::array kExporters = {
       &kFolded,
+      &kPprof,
+      &kSpeedscope,
   };
   return kExporters;
 }

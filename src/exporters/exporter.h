@@ -28,7 +28,7 @@ struct Exporter {
   std::string_view name;       // as in `--format folded`
   std::string_view meaning;    // a phrase for people: whose format it is, what reads it
   std::string_view extension;  // of its files: ".folded"
-  bool binary;                 // not for a terminal
+  bool line_based;             // text for pipes and terminals; the others are files for programs
   // The whole file; the same profile and options give the same bytes. Thread-safe. Errors: kUnsupported when
   // the profile is too large for the format.
   Result<std::string> (*render)(const model::Profile& profile, const Options& options);

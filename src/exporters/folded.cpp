@@ -63,7 +63,7 @@ Result<std::string> Render(const model::Profile& profile, const Options& options
 const Exporter kFolded = {.name = "folded",
                           .meaning = "folded stacks, for flamegraph.pl and scripts",
                           .extension = ".folded",
-                          .binary = false,
+                          .line_based = true,
                           .render = Render};
 
 }  // namespace gpusonde::exporters

@@ -6,5 +6,7 @@
 namespace gpusonde::exporters {
 
 extern const Exporter kFolded;
+extern const Exporter kPprof;
+extern const Exporter kSpeedscope;
 
 }  // namespace gpusonde::exporters
