@@ -17,6 +17,7 @@ enum class DropReason : uint8_t {
   kSidebandMalformed,  // such events that did not parse
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
+  kTooManyProcesses,   // processes that could not be followed
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
   kUnreadableBinary,   // binaries that were mapped but could not be read
