@@ -118,6 +118,8 @@ void CpuProfiler::Rewrite() {
   state_->stacks.Rewrite();
 }
 
+void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
+
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
 void CpuProfiler::Wait(int timeout_ms) {

@@ -35,6 +35,9 @@ class CpuProfiler {
   // The next batches repeat every name that they refer to, as a new store needs them.
   void Rewrite();
 
+  // Counts rows that whoever took the batches could not write.
+  void CountFailedRows(int64_t rows);
+
   // Stops sampling and returns the last batches; the source's row now has an end.
   Result<std::vector<model::Batch>> Finish();
 

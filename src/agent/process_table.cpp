@@ -236,16 +236,14 @@ void ProcessTable::WriteProcess(Process& process) {
                             .user_id = process.info.user_id,
                             .started_ns = process.started_ns,
                             .exited_ns = process.exited_ns});
-  std::erase_if(process.threads, [&](auto& entry) {
-    auto& [tid, thread] = entry;
+  for (auto& [tid, thread] : process.threads)
     if (std::exchange(thread.changed, false))
       rows_.threads.Append({.process = process.id,
                             .tid = tid,
                             .name = thread.name,
                             .started_ns = thread.started_ns,
                             .exited_ns = thread.exited_ns});
-    return thread.exited_ns.has_value();
-  });
+  std::erase_if(process.threads, [](const auto& entry) { return entry.second.exited_ns.has_value(); });
 }
 
 void ProcessTable::WriteMapping(const Process& process, const AddressSpace::Mapping& mapping,
