@@ -18,17 +18,23 @@ function(gpusonde_library name)
   add_library(${alias} ALIAS ${target})
 endfunction()
 
-# gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per TEST.
+# gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
+# TEST. EXCLUSIVE: nothing else runs beside its tests, because they measure shares of CPU or of time; they go into a
+# program of their own, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "EXCLUSIVE" "" "SOURCES;DEPENDS" ${ARGN})
+  set(exclusive)
+  if(arg_EXCLUSIVE)
+    set(exclusive RUN_SERIAL TRUE LABELS exclusive)
+  endif()
   string(REPLACE "/" "_" target "gpusonde_${name}_test")
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock_main gpusonde::warnings)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300 ${exclusive})
 endfunction()

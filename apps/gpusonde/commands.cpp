@@ -5,8 +5,12 @@
 
 namespace gpusonde::app {
 
+void AddRecord(CLI::App& app, int& exit_status);
+
 std::span<const Command> AllCommands() {
-  static constexpr std::array<Command, 0> kCommands{};
+  static constexpr std::array kCommands = {
+      Command{"record", AddRecord},
+  };
   return kCommands;
 }
 

@@ -31,7 +31,8 @@ TEST(IdHasher, WhereOnePartEndsMatters) {
 
 TEST(IdHasher, IdsNeverChangeBetweenVersions) {
   // Recordings of different days and machines are joined by these.
-  EXPECT_EQ(IdHasher("location").Add("ab12").Add(uint64_t{4096}).Finish().ToHex(), "db5001357a73d832ba0ab1d7e0239c23");
+  EXPECT_EQ(IdHasher("location").Add("ab12").Add(uint64_t{4096}).Finish().ToHex(),
+            "db5001357a73d832ba0ab1d7e0239c23");
 }
 
 }  // namespace

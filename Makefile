@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door: what a person does with this tree. `make` alone lists it. The build itself is CMake's
+# (CMakePresets.json); this file only strings steps together.
+
+PRESET ?= release
+PROGRAM := build/$(PRESET)/bin/gpusonde
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test check bench docs fmt clean configure web
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: ## install everything that any target needs
+	@tools/setup build check test bench
+
+build: ## the program (build/release/bin/gpusonde) and its UI
+	@tools/setup build
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=OFF"
+	@cmake --build build/$(PRESET) -j$(JOBS)
+	@$(MAKE) --no-print-directory web
+
+demo: build ## profile a training program and show it in the browser (DURATION=20 ends by itself)
+	@GPUSONDE=$(CURDIR)/$(PROGRAM) DURATION=$(DURATION) tools/demo
+
+test: ## every test that this machine can run; PRESET=asan|tsan|dev for another build
+	@tools/setup build test
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=ON -DGPUSONDE_BENCH=OFF"
+	@cmake --build build/$(PRESET) -j$(JOBS)
+	@$(MAKE) --no-print-directory web
+	@tools/test --build build/$(PRESET)
+
+check: ## format, static analysis, layering, documentation
+	@tools/setup build check
+	@tests/check/run
+
+bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
+	@cmake --build build/$(PRESET) -j$(JOBS)
+	@$(MAKE) --no-print-directory web
+	@bench/run.py --build build/$(PRESET)
+	@tools/performance_doc.py
+
+docs: ## write the pages that are made from the code
+	@tools/setup build check
+	@tests/check/run --write docs
+
+fmt: ## format all sources
+	@tools/setup check
+	@tests/check/run --write format
+
+clean: ## remove what was built; downloads (build/deps) and installed packages stay
+	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} +
+	@rm -rf web/dist
+
+# The steps below are parts of those above.
+
+# The presets' own settings come first, FLAGS win; nothing is compiled again because of them.
+configure:
+	@cmake --preset $(PRESET) $(FLAGS) --log-level=WARNING
+
+web:
+	@if [ -f web/package.json ]; then cd web && npm run --silent build; fi
