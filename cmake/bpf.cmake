@@ -8,7 +8,7 @@ function(gpusonde_bpf name source)
   set(skeleton ${CMAKE_CURRENT_BINARY_DIR}/${name}.skel.h)
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${GPUSONDE_BPF_CLANG} --target=bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/src
+    COMMAND ${GPUSONDE_BPF_CLANG} --target=bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror -I${CMAKE_SOURCE_DIR}/src
             -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -D__TARGET_ARCH_x86 -MD -MF ${object}.d
             -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
     DEPENDS ${source} DEPFILE ${object}.d VERBATIM)

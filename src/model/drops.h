@@ -17,6 +17,7 @@ enum class DropReason : uint8_t {
   kSidebandMalformed,  // such events that did not parse
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
+  kTooManyProcesses,   // processes that could not be followed
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
   kUnreadableBinary,   // binaries that were mapped but could not be read
@@ -37,6 +38,8 @@ inline constexpr std::array kDropReasons = {
              "Process and mapping events that did not parse."},
     DropInfo{DropReason::kNoUserStack, "no_user_stack", "Samples whose user stack could not be read."},
     DropInfo{DropReason::kStackTruncated, "stack_truncated", "Stacks cut at 127 frames."},
+    DropInfo{DropReason::kTooManyProcesses, "too_many_processes",
+             "Processes that were not sampled because too many were running at once."},
     DropInfo{DropReason::kUnknownMapping, "unknown_mapping",
              "Frames at addresses that belong to no known file."},
     DropInfo{DropReason::kNoSymbol, "no_symbol", "Frames in files whose symbol tables don't name them."},

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/cpu_sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "cpu_sampler.skel.h"
+#include "wire/cpu_sample.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+constexpr double kMaxFrequencyHz = 10'000;
+
+int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG || !LogEnabled(LogLevel::kDebug)) return 0;
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
+  return 0;
+}
+
+// What a failure to load or attach most likely means to the person at the keyboard.
+Error Explain(int error_number, std::string_view what) {
+  Error error = ErrnoError(error_number, what);
+  if (error.code == ErrorCode::kPermissionDenied)
+    error.message += "; run as root, or give CAP_BPF and CAP_PERFMON (`gpusonde doctor` shows what is missing)";
+  else if (::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    return {ErrorCode::kUnsupported,
+            std::string(what) + ": this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
+                                "built with CONFIG_DEBUG_INFO_BTF"};
+  return error;
+}
+
+Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+  attributes.sample_period = static_cast<uint64_t>(period_ns);
+  attributes.exclude_idle = 1;
+  const long fd = ::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+  if (fd < 0) {
+    const int error_number = errno;
+    return Fail(Explain(error_number, fmt::format("perf_event_open(cpu-clock, CPU {})", cpu)));
+  }
+  return Fd(static_cast<int>(fd));
+}
+
+struct Destroy {
+  void operator()(cpu_sampler_bpf* skeleton) const { cpu_sampler_bpf__destroy(skeleton); }
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+}  // namespace
+
+struct CpuSampler::State {
+  int64_t period_ns = 0;
+  std::unique_ptr<cpu_sampler_bpf, Destroy> skeleton;
+  std::unique_ptr<ring_buffer, Destroy> ring;
+  std::vector<std::unique_ptr<bpf_link, Destroy>> clocks;  // a link owns its perf event
+  const std::function<void(const RawSample&)>* visit = nullptr;
+  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_CPU_COUNTERS);
+
+  static int OnRecord(void* context, void* data, size_t size);
+};
+
+int CpuSampler::State::OnRecord(void* context, void* data, size_t size) {
+  State& state = *static_cast<State*>(context);
+  const auto* sample = static_cast<const gpusonde_cpu_sample*>(data);
+  constexpr size_t kHeader = offsetof(gpusonde_cpu_sample, frames);
+  if (size < kHeader || size < kHeader + sizeof(uint64_t) * (size_t{sample->kernel_frames} + sample->user_frames))
+    return 0;  // cannot happen with our own program
+  // __u64 and uint64_t are different types of the same representation.
+  const auto* frames = reinterpret_cast<const uint64_t*>(sample->frames);
+  (*state.visit)({.time_ns = static_cast<int64_t>(sample->time_ns),
+                  .pid = static_cast<int32_t>(sample->pid),
+                  .tid = static_cast<int32_t>(sample->tid),
+                  .cpu = static_cast<int32_t>(sample->cpu),
+                  .kernel_frames = {frames, sample->kernel_frames},
+                  .user_frames = {frames + sample->kernel_frames, sample->user_frames}});
+  return 0;
+}
+
+CpuSampler::CpuSampler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CpuSampler::CpuSampler(CpuSampler&&) noexcept = default;
+CpuSampler& CpuSampler::operator=(CpuSampler&&) noexcept = default;
+CpuSampler::~CpuSampler() = default;
+
+Result<CpuSampler> CpuSampler::Create(const Options& options) {
+  if (!(options.frequency_hz > 0 && options.frequency_hz <= kMaxFrequencyHz))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("sampling frequency {} Hz: must be above 0 and at most {}", options.frequency_hz,
+                            kMaxFrequencyHz));
+  libbpf_set_print(LogLibbpf);
+
+  auto state = std::make_unique<State>();
+  state->period_ns = std::llround(static_cast<double>(kNanosPerSecond) / options.frequency_hz);
+  state->skeleton.reset(cpu_sampler_bpf__open());
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the sampling program"));
+  state->skeleton->rodata->every_process = options.every_process;
+  bpf_map__set_max_entries(state->skeleton->maps.samples, std::bit_ceil(options.ring_bytes));
+  if (options.every_process) {
+    bpf_program__set_autoload(state->skeleton->progs.follow_fork, false);
+    bpf_program__set_autoload(state->skeleton->progs.forget_exit, false);
+  }
+  if (const int error = cpu_sampler_bpf__load(state->skeleton.get()); error != 0)
+    return Fail(Explain(-error, "load the sampling program into the kernel"));
+  if (const int error = cpu_sampler_bpf__attach(state->skeleton.get()); error != 0)
+    return Fail(Explain(-error, "attach to process forks and exits"));
+
+  state->ring.reset(
+      ring_buffer__new(bpf_map__fd(state->skeleton->maps.samples), State::OnRecord, state.get(), nullptr));
+  if (state->ring == nullptr) return Fail(Explain(errno, "map the sample ring"));
+
+  const int cpus = libbpf_num_possible_cpus();
+  for (int cpu = 0; cpu < cpus; ++cpu) {
+    Result<Fd> clock = OpenCpuClock(cpu, state->period_ns);
+    if (!clock.has_value()) {
+      if (errno == ENODEV) continue;  // possible, not online
+      return Fail(std::move(clock).error());
+    }
+    bpf_link* link = bpf_program__attach_perf_event(state->skeleton->progs.take_sample, clock->get());
+    if (link == nullptr) return Fail(Explain(errno, fmt::format("attach to the clock of CPU {}", cpu)));
+    clock->release();
+    state->clocks.emplace_back(link);
+  }
+  return CpuSampler(std::move(state));
+}
+
+Status CpuSampler::Follow(int32_t pid) {
+  const auto key = static_cast<uint32_t>(pid);
+  const uint8_t one = 1;
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)
+    return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
+  return {};
+}
+
+Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
+  state_->visit = &visit;
+  const int consumed = ring_buffer__consume(state_->ring.get());
+  state_->visit = nullptr;
+  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the sample ring"));
+  return {};
+}
+
+int CpuSampler::wake_fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
+
+int64_t CpuSampler::period_ns() const { return state_->period_ns; }
+
+model::DropCounts CpuSampler::TakeDrops() {
+  using model::DropReason;
+  static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {
+      DropReason::kRingFull, DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kTooManyProcesses};
+  model::DropCounts drops;
+  const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
+  std::vector<uint64_t> by_cpu(cpus);
+  for (uint32_t counter = 0; counter < GPUSONDE_CPU_COUNTERS; ++counter) {
+    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &counter, by_cpu.data()) != 0) continue;
+    uint64_t total = 0;
+    for (const uint64_t value : by_cpu) total += value;
+    drops.Add(kReasons[counter], static_cast<int64_t>(total - state_->counters_seen[counter]));
+    state_->counters_seen[counter] = total;
+  }
+  return drops;
+}
+
+void CpuSampler::Stop() { state_->clocks.clear(); }
+
+}  // namespace gpusonde::ebpf

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/proc/process.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <memory>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/time.h"
+
+namespace gpusonde::proc {
+namespace {
+
+constexpr size_t kMaxCommandBytes = 4096;
+constexpr int64_t kTickNs = 10'000'000;  // USER_HZ is 100 on every x86-64 Linux
+
+template <class T>
+bool ParseNumber(std::string_view text, T& value, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string_view NextField(std::string_view& text, char separator = ' ') {
+  const size_t begin = std::min(text.find_first_not_of(separator), text.size());
+  const size_t end = std::min(text.find(separator, begin), text.size());
+  const std::string_view field = text.substr(begin, end - begin);
+  text.remove_prefix(end);
+  return field;
+}
+
+// The value of "Key:\t…" in /proc/PID/status.
+std::string_view StatusValue(std::string_view status, std::string_view key) {
+  size_t begin = status.find(key);
+  if (begin == std::string_view::npos) return {};
+  begin += key.size();
+  return status.substr(begin, status.find('\n', begin) - begin);
+}
+
+// Lines are "id:controllers:path"; v2's is "0::path".
+std::string ParseCgroup(std::string_view text) {
+  std::string_view unified, cpu;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) unified = path;
+    if (controllers == "cpu" || controllers.starts_with("cpu,") || controllers.ends_with(",cpu")) cpu = path;
+  }
+  return std::string(cpu.empty() ? unified : cpu);
+}
+
+std::vector<int32_t> NumberedEntries(const std::string& folder) {
+  std::vector<int32_t> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
+  if (directory == nullptr) return numbers;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    int32_t number = 0;
+    if (ParseNumber(std::string_view(entry->d_name), number)) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::string TrimmedFile(const std::string& path) {
+  Result<std::string> text = ReadFile(path);
+  if (!text.has_value()) return {};
+  while (!text->empty() && text->back() == '\n') text->pop_back();
+  return std::move(*text);
+}
+
+// Time spent suspended, which CLOCK_BOOTTIME counts and CLOCK_MONOTONIC doesn't.
+int64_t SuspendedNs() {
+  timespec boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  const int64_t difference = int64_t{boot.tv_sec} * kNanosPerSecond + boot.tv_nsec - MonotonicNow();
+  return difference > kNanosPerMilli ? difference : 0;
+}
+
+}  // namespace
+
+Result<ProcessInfo> ReadProcess(int32_t pid) {
+  const std::string folder = fmt::format("/proc/{}", pid);
+  ASSIGN_OR_RETURN(const std::string stat, ReadFile(folder + "/stat"));
+  ProcessInfo info;
+  info.pid = pid;
+  // "pid (comm) state ppid …": comm may hold anything, so it ends at the last parenthesis.
+  const size_t open = stat.find('(');
+  const size_t close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open)
+    return Fail(ErrorCode::kCorrupt, folder + "/stat doesn't parse");
+  info.name = stat.substr(open + 1, close - open - 1);
+  std::string_view rest = std::string_view(stat).substr(close + 1);
+  NextField(rest);  // state
+  ParseNumber(NextField(rest), info.parent_pid);
+  for (int field = 5; field < 22; ++field) NextField(rest);
+  ParseNumber(NextField(rest), info.start_ticks);
+
+  if (Result<std::string> command = ReadFile(folder + "/cmdline"); command.has_value()) {
+    info.command = command->substr(0, kMaxCommandBytes);
+    while (!info.command.empty() && info.command.back() == '\0') info.command.pop_back();
+    std::ranges::replace(info.command, '\0', ' ');
+  }
+  char link[PATH_MAX];
+  const ssize_t length = ::readlink((folder + "/exe").c_str(), link, sizeof link);
+  if (length > 0) info.executable.assign(link, static_cast<size_t>(length));
+  if (Result<std::string> cgroup = ReadFile(folder + "/cgroup"); cgroup.has_value())
+    info.cgroup = ParseCgroup(*cgroup);
+  info.namespace_pid = pid;
+  if (Result<std::string> status = ReadFile(folder + "/status"); status.has_value()) {
+    std::string_view users = StatusValue(*status, "\nUid:");
+    ParseNumber(NextField(users, '\t'), info.user_id);
+    const std::string_view pids = StatusValue(*status, "\nNSpid:");
+    ParseNumber(pids.substr(pids.rfind('\t') + 1), info.namespace_pid);
+  }
+  return info;
+}
+
+std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
+  std::vector<MappedFile> mappings;
+  while (!text.empty()) {
+    const size_t line_end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, line_end);
+    text.remove_prefix(std::min(line_end + 1, text.size()));
+    // "start-end perms offset dev inode      path"
+    const std::string_view range = NextField(line);
+    const std::string_view permissions = NextField(line);
+    const std::string_view offset = NextField(line);
+    NextField(line);  // device
+    NextField(line);  // inode
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    MappedFile mapping;
+    const size_t dash = range.find('-');
+    if (dash == std::string_view::npos || permissions.size() < 3 || permissions[2] != 'x') continue;
+    if (!ParseNumber(range.substr(0, dash), mapping.start, 16) ||
+        !ParseNumber(range.substr(dash + 1), mapping.end, 16) ||
+        !ParseNumber(offset, mapping.file_offset, 16))
+      continue;
+    mapping.path = line;
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(fmt::format("/proc/{}/maps", pid)));
+  return ParseExecutableMappings(text);
+}
+
+std::vector<ThreadInfo> ReadThreads(int32_t pid) {
+  std::vector<ThreadInfo> threads;
+  const std::string folder = fmt::format("/proc/{}/task", pid);
+  for (const int32_t tid : NumberedEntries(folder))
+    threads.push_back({tid, TrimmedFile(fmt::format("{}/{}/comm", folder, tid))});
+  return threads;
+}
+
+std::vector<int32_t> ListProcesses() { return NumberedEntries("/proc"); }
+
+std::vector<int32_t> ListDescendants(int32_t pid) {
+  std::unordered_map<int32_t, std::vector<int32_t>> children;
+  for (const int32_t candidate : ListProcesses())
+    if (const Result<ProcessInfo> info = ReadProcess(candidate); info.has_value())
+      children[info->parent_pid].push_back(candidate);
+  std::vector<int32_t> found = children[pid];
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::vector<int32_t>& more = children[found[i]];
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks) {
+  return IdHasher("process")
+      .Add(boot_id)
+      .Add(static_cast<uint64_t>(pid))
+      .Add(static_cast<uint64_t>(start_ticks))
+      .Finish();
+}
+
+HostInfo ReadHost() {
+  HostInfo host;
+  utsname names{};
+  if (::uname(&names) == 0) {
+    host.name = names.nodename;
+    host.kernel_release = names.release;
+  }
+  host.boot_id = TrimmedFile("/proc/sys/kernel/random/boot_id");
+  host.cpus = static_cast<int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return host;
+}
+
+int64_t TicksFromMonotonic(int64_t monotonic_ns) { return (monotonic_ns + SuspendedNs()) / kTickNs; }
+
+int64_t MonotonicFromTicks(int64_t ticks) { return ticks * kTickNs - SuspendedNs(); }
+
+}  // namespace gpusonde::proc

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+
+// What /proc says about processes. Everything read here was written by strangers (names, command lines,
+// paths) and may be gone or changed by the next read. Source: proc(5).
+namespace gpusonde::proc {
+
+struct ProcessInfo {
+  int32_t pid = 0;
+  int32_t parent_pid = 0;
+  int32_t namespace_pid = 0;  // its pid in its own pid namespace
+  int32_t user_id = 0;        // real
+  int64_t start_ticks = 0;    // since boot, in units of 10 ms (USER_HZ)
+  std::string name;           // comm, at most 15 bytes
+  std::string command;        // command line joined by spaces; at most 4,096 bytes; empty for kernel threads
+  std::string executable;     // in its own mount namespace; empty for kernel threads
+  std::string cgroup;         // of the cpu controller (v1) or the unified hierarchy (v2)
+};
+
+// Errors: kNotFound when there is no such process (any more), kPermissionDenied.
+Result<ProcessInfo> ReadProcess(int32_t pid);
+
+struct MappedFile {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t file_offset = 0;
+  std::string path;  // in the process's mount namespace; "[vdso]"; empty for anonymous memory
+};
+// The executable mappings, by address.
+Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid);
+// Parses the text of /proc/PID/maps; lines that don't parse are left out.
+std::vector<MappedFile> ParseExecutableMappings(std::string_view maps);
+
+struct ThreadInfo {
+  int32_t tid = 0;
+  std::string name;
+};
+std::vector<ThreadInfo> ReadThreads(int32_t pid);
+
+// All processes now, and all descendants of one (without itself).
+std::vector<int32_t> ListProcesses();
+std::vector<int32_t> ListDescendants(int32_t pid);
+
+// Identifies a process over the whole fleet.
+Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks);
+
+struct HostInfo {
+  std::string name;
+  std::string boot_id;
+  std::string kernel_release;
+  int32_t cpus = 0;  // online
+};
+HostInfo ReadHost();
+
+// Ticks since boot (as ProcessInfo::start_ticks) of a CLOCK_MONOTONIC time; differs by the time spent
+// suspended.
+int64_t TicksFromMonotonic(int64_t monotonic_ns);
+// CLOCK_MONOTONIC time of ticks since boot.
+int64_t MonotonicFromTicks(int64_t ticks);
+
+}  // namespace gpusonde::proc

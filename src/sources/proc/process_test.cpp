@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/proc/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/time.h"
+
+namespace gpusonde::proc {
+namespace {
+
+TEST(ReadProcess, KnowsThisOne) {
+  const ProcessInfo info = ReadProcess(::getpid()).value();
+  EXPECT_EQ(info.pid, ::getpid());
+  EXPECT_EQ(info.parent_pid, ::getppid());
+  EXPECT_EQ(info.user_id, static_cast<int32_t>(::getuid()));
+  EXPECT_THAT(info.executable, testing::HasSubstr("gpusonde_sources_proc_test"));
+  EXPECT_THAT(info.command, testing::HasSubstr("gpusonde_sources_proc_test"));
+  EXPECT_LT(std::abs(MonotonicFromTicks(info.start_ticks) - MonotonicNow()), 600 * kNanosPerSecond);
+}
+
+TEST(ReadProcess, NamesWithParenthesesAndSpacesDoNotConfuseIt) {
+  char before[16];
+  ASSERT_EQ(::prctl(PR_GET_NAME, before), 0);
+  ASSERT_EQ(::prctl(PR_SET_NAME, "a) R 1 (b"), 0);
+  const ProcessInfo info = ReadProcess(::getpid()).value();
+  ASSERT_EQ(::prctl(PR_SET_NAME, before), 0);
+  EXPECT_EQ(info.name, "a) R 1 (b");
+  EXPECT_EQ(info.parent_pid, ::getppid());
+}
+
+TEST(ReadProcess, AProcessThatIsNotThereIsNotFound) {
+  EXPECT_EQ(ReadProcess(INT32_MAX).error().code, ErrorCode::kNotFound);
+}
+
+TEST(ParseExecutableMappings, KeepsExecutableOnesWithTheirPaths) {
+  const auto mappings = ParseExecutableMappings(
+      "55d0a0000000-55d0a0001000 r--p 00000000 fe:00 12 /bin/x\n"
+      "55d0a0001000-55d0a0002000 r-xp 00001000 fe:00 12                         /bin/with space (deleted)\n"
+      "7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n"
+      "7fff00000000-7fff00002000 r-xp 00000000 00:00 0                          [vdso]\n"
+      "garbage\nxx-yy r-xp zz\n");
+  ASSERT_EQ(mappings.size(), 3u);
+  EXPECT_EQ(mappings[0].path, "/bin/with space (deleted)");
+  EXPECT_EQ(mappings[0].file_offset, 0x1000u);
+  EXPECT_EQ(mappings[1].path, "");
+  EXPECT_EQ(mappings[2].path, "[vdso]");
+  EXPECT_EQ(mappings[2].end - mappings[2].start, 0x2000u);
+}
+
+TEST(ListDescendants, FindsChildrenOfChildren) {
+  int ready[2], done[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(done), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const pid_t grandchild = ::fork();
+    char byte = 'x';
+    if (grandchild == 0) {
+      (void)!::write(ready[1], &byte, 1);
+    }
+    ::close(done[1]);
+    (void)!::read(done[0], &byte, 1);
+    if (grandchild != 0) ::waitpid(grandchild, nullptr, 0);
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const std::vector<int32_t> descendants = ListDescendants(::getpid());
+  EXPECT_GE(descendants.size(), 2u);
+  EXPECT_THAT(descendants, testing::Contains(child));
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) ::close(fd);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(MakeProcessId, DependsOnBootPidAndStart) {
+  const Id128 id = MakeProcessId("boot", 1, 2);
+  EXPECT_EQ(id, MakeProcessId("boot", 1, 2));
+  EXPECT_NE(id, MakeProcessId("other", 1, 2));
+  EXPECT_NE(id, MakeProcessId("boot", 2, 2));
+  EXPECT_NE(id, MakeProcessId("boot", 1, 3));
+}
+
+}  // namespace
+}  // namespace gpusonde::proc

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/binary_table.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/time.h"
+
+namespace gpusonde::symbols {
+namespace {
+
+constexpr std::string_view kDeleted = " (deleted)";
+constexpr std::string_view kVdso = "[vdso]";
+
+// Symbol tables kept in memory, 24 bytes a symbol: 48 MB. libLLVM has 170,000 symbols, CPython 12,000.
+constexpr size_t kMaxSymbolsLoaded = 2'000'000;
+
+std::string ToHex(std::span<const uint8_t> bytes) {
+  std::string hex;
+  for (const uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+std::string LastPart(std::string_view path) {
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// Only regular files: opening a device or a FIFO that a stranger's path names could block or have effects.
+Result<Fd> OpenRegular(const std::string& path) {
+  ASSIGN_OR_RETURN(Fd fd, Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
+  return fd;
+}
+
+// The vDSO is no file, but every process has the same one: ours.
+Result<Fd> OpenVdso() {
+  const auto address = ::getauxval(AT_SYSINFO_EHDR);
+  if (address == 0) return Fail(ErrorCode::kNotFound, "this process has no vDSO");
+  // Two pages on every x86-64 kernel so far; the ELF parser ignores what lies behind the sections.
+  const size_t size = 2 * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  Fd fd(::memfd_create("vdso", MFD_CLOEXEC));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "memfd_create"));
+  // Through the kernel, so that a shorter mapping is an error and no crash.
+  TRY(WriteAll(fd.get(), {reinterpret_cast<const std::byte*>(address), size}));
+  return fd;
+}
+
+}  // namespace
+
+const BinaryTable::Binary* BinaryTable::Add(const Id128& id, std::string build_id, const std::string& path) {
+  auto [found, added] = by_id_.try_emplace(id);
+  if (added) {
+    found->second = std::make_unique<Entry>();
+    found->second->binary = {id, std::move(build_id), path, LastPart(path)};
+    by_binary_[&found->second->binary] = found->second.get();
+  }
+  return &found->second->binary;
+}
+
+const BinaryTable::Binary* BinaryTable::Intern(std::span<const uint8_t> build_id, const std::string& path) {
+  if (build_id.empty()) return Add(IdHasher("path").Add(path).Finish(), "", path);
+  std::string hex = ToHex(build_id);
+  const Id128 id = IdHasher("build_id").Add(hex).Finish();
+  return Add(id, std::move(hex), path);
+}
+
+const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path) {
+  const Result<Fd> fd = path == kVdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  struct stat status {};
+  if (!fd.has_value() || ::fstat(fd->get(), &status) != 0) return Intern({}, path);
+  const FileKey key{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+                    static_cast<uint64_t>(status.st_ctim.tv_sec) * kNanosPerSecond +
+                        static_cast<uint64_t>(status.st_ctim.tv_nsec)};
+  const auto known = by_file_.find(key);
+  if (path != kVdso && known != by_file_.end()) return known->second;
+
+  const std::string build_id = ReadBuildId(fd->get()).value_or("");
+  const Id128 id = build_id.empty() ? IdHasher("path").Add(path).Finish() : IdHasher("build_id").Add(build_id).Finish();
+  const Binary* binary = Add(id, build_id, path);
+  by_file_[key] = binary;
+  return binary;
+}
+
+Status BinaryTable::Load(const Binary* binary, int32_t pid) {
+  Entry& entry = *by_binary_.at(binary);
+  entry.used = ++clock_;
+  if (entry.file != nullptr || entry.failed_pid == pid) return {};
+
+  Error first_error;
+  for (const std::string& root : {fmt::format("/proc/{}/root", pid), std::string()}) {
+    Result<Fd> fd = binary->path == kVdso ? OpenVdso() : OpenRegular(root + binary->path);
+    Result<ElfFile> file = fd.has_value() ? ElfFile::Load(std::move(*fd), binary->path)
+                                          : Result<ElfFile>(std::unexpected(std::move(fd).error()));
+    if (file.has_value() && file->build_id() == binary->build_id) {
+      symbols_loaded_ += file->symbol_count();
+      entry.file = std::make_unique<ElfFile>(std::move(*file));
+      KeepWithinBudget(&entry);
+      return {};
+    }
+    if (!first_error.message.empty()) continue;
+    first_error = file.has_value() ? Error{ErrorCode::kNotFound, binary->path + " was replaced by another file"}
+                                   : std::move(file).error();
+  }
+  const bool told_before = entry.failed_pid != 0;
+  entry.failed_pid = pid;
+  if (told_before) return {};
+  LogInfo("no symbols for {}: {}", binary->path, first_error.message);
+  return Fail(std::move(first_error));
+}
+
+std::optional<Symbol> BinaryTable::Find(const Binary* binary, uint64_t file_offset) {
+  const Entry& entry = *by_binary_.at(binary);
+  if (entry.file == nullptr) return std::nullopt;
+  return entry.file->Find(file_offset);
+}
+
+// Forgets the tables used longest ago; they are read again when asked for.
+void BinaryTable::KeepWithinBudget(const Entry* keep) {
+  while (symbols_loaded_ > kMaxSymbolsLoaded) {
+    Entry* oldest = nullptr;
+    for (auto& [id, entry] : by_id_)
+      if (entry->file != nullptr && entry.get() != keep && (oldest == nullptr || entry->used < oldest->used))
+        oldest = entry.get();
+    if (oldest == nullptr) return;
+    symbols_loaded_ -= oldest->file->symbol_count();
+    oldest->file.reset();
+  }
+}
+
+}  // namespace gpusonde::symbols

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/elf_file.h"
+
+#include <fmt/format.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+namespace gpusonde::symbols {
+namespace {
+
+constexpr size_t kMaxSymbols = 50'000'000;
+constexpr size_t kMaxNameBytes = 8192;  // the longest mangled name seen in libtorch is 4,300
+constexpr size_t kMaxBuildIdBytes = 64;
+// How many symbols before the nearest are looked at for one that is long enough to cover the address: nested
+// symbols (assembly labels inside functions) are rare and shallow.
+constexpr size_t kMaxNesting = 16;
+
+struct EndElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using ElfHandle = std::unique_ptr<Elf, EndElf>;
+
+Result<ElfHandle> Begin(int fd, const std::string& name) {
+  static const bool initialised = elf_version(EV_CURRENT) != EV_NONE;
+  ElfHandle elf(initialised ? elf_begin(fd, ELF_C_READ, nullptr) : nullptr);
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF || gelf_getclass(elf.get()) != ELFCLASS64)
+    return Fail(ErrorCode::kCorrupt, fmt::format("{} is not a 64-bit ELF file", name));
+  return elf;
+}
+
+// Looks through one note segment or section. Format: elf(5), "Notes".
+std::string FindBuildId(Elf_Data* data) {
+  if (data == nullptr) return {};
+  GElf_Nhdr note;
+  size_t position = 0, name = 0, description = 0;
+  while ((position = gelf_getnote(data, position, &note, &name, &description)) > 0) {
+    const auto* bytes = static_cast<const uint8_t*>(data->d_buf);
+    if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || std::memcmp(bytes + name, "GNU", 4) != 0)
+      continue;
+    std::string hex;
+    for (size_t i = 0; i < std::min<size_t>(note.n_descsz, kMaxBuildIdBytes); ++i)
+      hex += fmt::format("{:02x}", bytes[description + i]);
+    return hex;
+  }
+  return {};
+}
+
+std::string BuildIdOf(Elf* elf) {
+  size_t headers = 0;
+  if (elf_getphdrnum(elf, &headers) != 0) return {};
+  for (size_t i = 0; i < headers; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE) continue;
+    const auto offset = static_cast<int64_t>(header.p_offset);
+    std::string id = FindBuildId(
+        elf_getdata_rawchunk(elf, offset, header.p_filesz, header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
+    if (!id.empty()) return id;
+  }
+  return {};
+}
+
+// Global names before weak before local ones: that is what people call the function.
+uint8_t RankOf(uint8_t info) {
+  switch (GELF_ST_BIND(info)) {
+    case STB_GLOBAL:
+      return 0;
+    case STB_WEAK:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+bool NamesCode(const GElf_Sym& symbol) {
+  const int type = GELF_ST_TYPE(symbol.st_info);
+  return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && (type == STT_FUNC || type == STT_GNU_IFUNC);
+}
+
+}  // namespace
+
+Result<std::string> ReadBuildId(int fd) {
+  ASSIGN_OR_RETURN(ElfHandle elf, Begin(fd, "file"));
+  return BuildIdOf(elf.get());
+}
+
+Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name) {
+  ASSIGN_OR_RETURN(ElfHandle elf, Begin(fd.get(), name));
+  ElfFile file;
+  file.build_id_ = BuildIdOf(elf.get());
+  TRY(file.ReadSegments(elf.get()));
+  TRY(file.ReadSymbols(elf.get(), name));
+  elf.reset();
+  file.fd_ = std::move(fd);
+  return file;
+}
+
+Status ElfFile::ReadSegments(void* handle) {
+  auto* elf = static_cast<Elf*>(handle);
+  size_t headers = 0;
+  if (elf_getphdrnum(elf, &headers) != 0) return {};
+  for (size_t i = 0; i < headers; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == PT_LOAD)
+      segments_.push_back({header.p_offset, header.p_vaddr, header.p_filesz});
+  }
+  return {};
+}
+
+Status ElfFile::ReadSymbols(void* handle, const std::string& name) {
+  auto* elf = static_cast<Elf*>(handle);
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
+    if (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) continue;
+    GElf_Shdr strings;
+    Elf_Scn* string_section = elf_getscn(elf, header.sh_link);
+    if (string_section == nullptr || gelf_getshdr(string_section, &strings) == nullptr) continue;
+    Elf_Data* data = elf_getdata(section, nullptr);
+    if (data == nullptr) continue;
+
+    const size_t count = data->d_size / header.sh_entsize;
+    if (count > kMaxSymbols || entries_.size() + count > kMaxSymbols)
+      return Fail(ErrorCode::kUnsupported, fmt::format("{} has more than {} symbols", name, kMaxSymbols));
+    entries_.reserve(entries_.size() + count);
+    for (size_t i = 0; i < count; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !NamesCode(symbol)) continue;
+      if (symbol.st_name >= strings.sh_size) continue;
+      entries_.push_back({.address = symbol.st_value,
+                          .name_position = strings.sh_offset + symbol.st_name,
+                          .size = static_cast<uint32_t>(
+                              std::min<uint64_t>(symbol.st_size, std::numeric_limits<uint32_t>::max())),
+                          .rank = RankOf(symbol.st_info)});
+    }
+  }
+  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
+    return std::tie(a.address, a.rank, a.name_position) < std::tie(b.address, b.rank, b.name_position);
+  });
+  const auto aliases = std::ranges::unique(entries_, {}, &Entry::address);
+  entries_.erase(aliases.begin(), aliases.end());
+  entries_.shrink_to_fit();
+  return {};
+}
+
+std::optional<Symbol> ElfFile::Find(uint64_t file_offset) const {
+  const auto segment = std::ranges::find_if(segments_, [&](const Segment& candidate) {
+    return file_offset >= candidate.file_offset && file_offset - candidate.file_offset < candidate.size;
+  });
+  if (segment == segments_.end()) return std::nullopt;
+  const uint64_t address = file_offset - segment->file_offset + segment->address;
+
+  const auto after = std::ranges::upper_bound(entries_, address, {}, &Entry::address);
+  const auto first = after - std::min<ptrdiff_t>(after - entries_.begin(), kMaxNesting);
+  for (auto entry = after; entry != first;) {
+    --entry;
+    const bool reaches_to_next = entry->size == 0 && std::next(entry) == after;
+    if (reaches_to_next || address - entry->address < entry->size)
+      return Symbol{entry->address, entry->size, NameAt(entry->name_position)};
+  }
+  return std::nullopt;
+}
+
+std::string ElfFile::NameAt(uint64_t position) const {
+  char buffer[kMaxNameBytes];
+  const ssize_t count = ::pread(fd_.get(), buffer, sizeof buffer, static_cast<off_t>(position));
+  if (count <= 0) return {};
+  return {buffer, ::strnlen(buffer, static_cast<size_t>(count))};
+}
+
+}  // namespace gpusonde::symbols

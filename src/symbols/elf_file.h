@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace gpusonde::symbols {
+
+// A function symbol; addresses are the file's own virtual addresses.
+struct Symbol {
+  uint64_t address = 0;
+  uint64_t size = 0;  // 0 when the table doesn't say
+  std::string name;   // as in the table (mangled)
+};
+
+// The build id of an ELF file (.note.gnu.build-id) as hex; empty where there is none.
+// Errors: kCorrupt for what is no ELF file.
+Result<std::string> ReadBuildId(int fd);
+
+// The function symbols of one ELF file: .symtab and .dynsym together, sorted once; names stay in the file
+// until asked for, so that a library with a million symbols costs 24 MB, not its string table. The file is
+// never mapped: one that is truncated meanwhile gives an error, not a SIGBUS. Not thread-safe.
+class ElfFile {
+ public:
+  // `name` is for messages. Errors: kCorrupt for what is no 64-bit ELF file, kUnsupported above 50 M symbols.
+  static Result<ElfFile> Load(Fd fd, const std::string& name);
+
+  // The function that covers the byte at `file_offset`, nothing if none does. A symbol of unknown size
+  // reaches to the next one.
+  std::optional<Symbol> Find(uint64_t file_offset) const;
+
+  const std::string& build_id() const { return build_id_; }
+  size_t symbol_count() const { return entries_.size(); }
+
+ private:
+  struct Segment {
+    uint64_t file_offset, address, size;
+  };
+  struct Entry {
+    uint64_t address;
+    uint64_t name_position;  // in the file
+    uint32_t size;
+    uint8_t rank;  // which alias is shown: lower is better
+  };
+
+  ElfFile() = default;
+  Status ReadSegments(void* elf);
+  Status ReadSymbols(void* elf, const std::string& name);
+  std::string NameAt(uint64_t position) const;
+
+  Fd fd_;
+  std::string build_id_;
+  std::vector<Segment> segments_;  // PT_LOAD
+  std::vector<Entry> entries_;     // by address, one per address
+};
+
+}  // namespace gpusonde::symbols
