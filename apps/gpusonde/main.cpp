@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/version.h"
 #include "commands.h"
 
 namespace gpusonde::app {
@@ -15,7 +16,7 @@ int WrongUsage(const char* message) {
 
 int Main(int argc, char** argv) {
   CLI::App app("GPU performance observability, from one process to a planet of GPUs.", "gpusonde");
-  app.set_version_flag("--version", GPUSONDE_VERSION);
+  app.set_version_flag("--version", std::string(kVersion));
   app.require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
   int exit_status = kExitOk;
   for (const Command& command : AllCommands()) command.add(app, exit_status);

@@ -10,7 +10,8 @@ namespace gpusonde::doctor {
 
 Finding FailsWithErrno(int error_number, std::string_view what) {
   const bool refused = error_number == EPERM || error_number == EACCES;
-  return Fails(ErrnoError(error_number, what).message, std::string(refused ? kNeedsPrivileges : kNeedsKernel));
+  return Fails(ErrnoError(error_number, what).message,
+               std::string(refused ? kNeedsPrivileges : kNeedsKernel));
 }
 
 std::string KernelSetting(std::string_view name) {

@@ -13,7 +13,8 @@ namespace gpusonde::doctor {
 // cannot. `what` names the attempt: "load a program".
 Finding FailsWithErrno(int error_number, std::string_view what);
 
-// A setting of the kernel under /proc/sys, e.g. "kernel/perf_event_paranoid"; "unknown" when it can't be read.
+// A setting of the kernel under /proc/sys, e.g. "kernel/perf_event_paranoid"; "unknown" when it can't be
+// read.
 std::string KernelSetting(std::string_view name);
 
 inline constexpr std::string_view kNeedsPrivileges =

@@ -38,7 +38,8 @@ TEST(StateFolder, ThatCannotBeWrittenFails) {
 }
 
 TEST(StateFolder, IsLeftAsItWas) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "gpusonde_state_folder_test";
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "gpusonde_state_folder_test";
   std::filesystem::create_directories(folder);
   EXPECT_FALSE(ProbeStateFolder({.state_folder = folder.string()}).why.empty());
   EXPECT_TRUE(std::filesystem::is_empty(folder));

@@ -10,7 +10,8 @@ namespace gpusonde::doctor {
 // The whole of it: the sampling program that `record` uses, attached to the clocks of all CPUs.
 Finding ProbeCpuSampling(const Settings&) {
   // Too slow to take a sample while it is tried, and the smallest ring there is.
-  const auto sampler = ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096});
+  const auto sampler =
+      ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096});
   if (!sampler.has_value()) {
     const bool refused = sampler.error().code == ErrorCode::kPermissionDenied;
     return Fails(sampler.error().message, std::string(refused ? kNeedsPrivileges : kNeedsKernel));

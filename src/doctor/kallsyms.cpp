@@ -10,7 +10,8 @@ namespace gpusonde::doctor {
 // To those who may not know them the kernel says that all its addresses are zero.
 Finding ProbeKallsyms(const Settings&) {
   const Result<std::string> text = ReadFile("/proc/kallsyms");
-  const std::string advice = "run as root, or give the program CAP_SYSLOG; without it kernel frames are unnamed";
+  const std::string advice =
+      "run as root, or give the program CAP_SYSLOG; without it kernel frames are unnamed";
   if (!text.has_value()) return Fails(text.error().message, advice);
   size_t symbols = 0;
   size_t named = 0;

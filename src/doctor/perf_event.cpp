@@ -5,8 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <algorithm>
+#include <cerrno>
 
 #include "base/fd.h"
 #include "doctor/advice.h"
@@ -22,10 +22,12 @@ Finding ProbePerfEvent(const Settings&) {
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
   attributes.sample_period = 1'000'000'000;  // ns; never due while it is tried
   const int cpu = std::max(::sched_getcpu(), 0);
-  const Fd clock(static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+  const Fd clock(
+      static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
   if (!clock.valid())
-    return FailsWithErrno(errno, fmt::format("open a sampling clock on CPU {} (kernel.perf_event_paranoid is {})",
-                                             cpu, KernelSetting("kernel/perf_event_paranoid")));
+    return FailsWithErrno(
+        errno, fmt::format("open a sampling clock on CPU {} (kernel.perf_event_paranoid is {})", cpu,
+                           KernelSetting("kernel/perf_event_paranoid")));
   return Works(fmt::format("opened a sampling clock on CPU {}", cpu));
 }
 

@@ -21,8 +21,10 @@ struct Privilege {
 
 // What `record` and `up` make use of.
 constexpr std::array kPrivileges = {
-    Privilege{CAP_BPF, "CAP_BPF"},           Privilege{CAP_PERFMON, "CAP_PERFMON"},
-    Privilege{CAP_SYSLOG, "CAP_SYSLOG"},     Privilege{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
+    Privilege{CAP_BPF, "CAP_BPF"},
+    Privilege{CAP_PERFMON, "CAP_PERFMON"},
+    Privilege{CAP_SYSLOG, "CAP_SYSLOG"},
+    Privilege{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
     Privilege{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
 };
 

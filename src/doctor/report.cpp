@@ -61,7 +61,8 @@ Report Examine(const Settings& settings) {
 
 std::string FormatText(const Report& report, bool colour) {
   size_t name_width = 0;
-  for (const Examined& each : report.examined) name_width = std::max(name_width, each.capability->name.size());
+  for (const Examined& each : report.examined)
+    name_width = std::max(name_width, each.capability->name.size());
   const size_t why_column = 2 + name_width + 2 + kDoesNot.size() + 2;
 
   std::string text = fmt::format("gpusonde {} on {}, Linux {}\n", kVersion, report.host, report.kernel);
@@ -75,8 +76,8 @@ std::string FormatText(const Report& report, bool colour) {
                           colour ? (finding.works ? kGreen : kRed) : "", word, kDoesNot.size(),
                           colour ? kPlain : "", Indented(finding.why, why_column));
       if (finding.works) continue;
-      text += fmt::format("{:{}}{}\n", "", why_column,
-                          Indented("what to do: " + finding.what_to_do, why_column));
+      text +=
+          fmt::format("{:{}}{}\n", "", why_column, Indented("what to do: " + finding.what_to_do, why_column));
       if (use == Use::kRecord) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", capability->name);
     }
   }

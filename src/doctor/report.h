@@ -16,7 +16,7 @@ struct Examined {
 // Everything that was found out about one machine.
 struct Report {
   std::string host;
-  std::string kernel;               // release, "6.1.0-30-amd64"
+  std::string kernel;              // release, "6.1.0-30-amd64"
   std::vector<Examined> examined;  // as AllCapabilities()
 
   // Whether all that `record` needs works.

@@ -46,7 +46,8 @@ TEST(DoctorReport, ColoursOnlyWhenAskedFor) {
 }
 
 TEST(DoctorReport, JsonTakesWhatTheLoaderSaysInAnyEncoding) {
-  const auto json = nlohmann::json::parse(FormatJson(ReportOf(Fails("bad \xff byte", "mend it"), Works("yes"))));
+  const auto json =
+      nlohmann::json::parse(FormatJson(ReportOf(Fails("bad \xff byte", "mend it"), Works("yes"))));
   EXPECT_EQ(json["can_record"], false);
   EXPECT_EQ(json["capabilities"][0]["why"], "bad \xef\xbf\xbd byte");
 }

@@ -17,8 +17,8 @@ Fd LoadTrivialProgram(bpf_prog_type type, bpf_attach_type attach_type, int attac
   LIBBPF_OPTS(bpf_prog_load_opts, options);
   options.expected_attach_type = attach_type;
   options.attach_btf_id = static_cast<__u32>(attach_btf_id);
-  const int fd = ::bpf_prog_load(type, "gpusonde_doctor", "Dual BSD/GPL", kReturnZero, std::size(kReturnZero),
-                                 &options);
+  const int fd =
+      ::bpf_prog_load(type, "gpusonde_doctor", "Dual BSD/GPL", kReturnZero, std::size(kReturnZero), &options);
   if (fd < 0) {
     errno = -fd;
     return Fd();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <linux/perf_event.h>
 #include <link.h>
+#include <linux/perf_event.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,9 +26,10 @@ uint64_t OffsetOfOwnCode() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* context) {
         auto& wanted = *static_cast<Search*>(context);
-        for (const ElfW(Phdr)& segment : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+        for (const ElfW(Phdr) & segment : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
           const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
-          if (segment.p_type == PT_LOAD && wanted.address >= start && wanted.address < start + segment.p_filesz)
+          if (segment.p_type == PT_LOAD && wanted.address >= start &&
+              wanted.address < start + segment.p_filesz)
             wanted.offset = segment.p_offset + (wanted.address - start);
         }
         return 1;  // the program itself comes first
@@ -42,15 +43,15 @@ uint64_t OffsetOfOwnCode() {
 // Places a probe on a function of this program, for this process only, switched off.
 Finding ProbeUprobes(const Settings&) {
   const Result<std::string> type = ReadFile(kTypeFile);
-  if (!type.has_value())
-    return Fails(type.error().message, "use a kernel built with CONFIG_UPROBE_EVENTS");
+  if (!type.has_value()) return Fails(type.error().message, "use a kernel built with CONFIG_UPROBE_EVENTS");
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   std::from_chars(type->data(), type->data() + type->size(), attributes.type);
   attributes.uprobe_path = reinterpret_cast<uintptr_t>("/proc/self/exe");
   attributes.probe_offset = OffsetOfOwnCode();
   attributes.disabled = 1;
-  const Fd probe(static_cast<int>(::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
+  const Fd probe(
+      static_cast<int>(::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
   if (!probe.valid()) return FailsWithErrno(errno, "place a probe on a function of this program");
   return Works("placed a probe on a function of this program");
 }

@@ -26,7 +26,9 @@ class Writer {
   };
 
   // Creates the folder (mode 0700: stacks and command lines are private) or opens it to go on after its last
-  // whole frame; a torn frame at the end is cut off.
+  // whole frame; a torn frame at the end is cut off. Errors: kUnavailable when another writer holds it;
+  // kCorrupt when a frame that was once synced is damaged; kTooNew; kNotFound without the folder's parent;
+  // kPermissionDenied, kOutOfSpace, kIo.
   static Result<Writer> Open(const std::string& folder, Options options);
   static Result<Writer> Open(const std::string& folder) { return Open(folder, Options{}); }
 
@@ -34,7 +36,8 @@ class Writer {
   // spool, the file ends with the last whole frame again, and later frames may be tried.
   Result<int64_t> Append(const model::Batch& batch);
 
-  // fsync: everything appended so far survives.
+  // fsync: everything appended so far survives. After an error (kIo, kOutOfSpace) nobody knows what of it is
+  // on disk: every later call fails too; open the spool anew, which looks.
   Status Sync();
 
   // Deletes segments whose every frame is at or below `sequence` (never the one being written).
@@ -56,14 +59,15 @@ class Writer {
 
 struct ReadSummary {
   Id128 id;
-  int64_t frames = 0;
-  int64_t last_sequence = 0;
-  int64_t torn_bytes = 0;  // bytes after the last whole frame, left by a crash
+  int64_t frames = 0;         // visited
+  int64_t last_sequence = 0;  // of the last whole frame; 0 when there never was one
+  int64_t torn_bytes = 0;     // bytes after the last whole frame, left by a crash
 };
 
 // Calls visit(sequence, batch) for every whole frame with a sequence above `after`, in order; stops at the
 // first error that visit returns. A torn end of the last segment is reported, not an error; damage before
 // that is kCorrupt with file and offset. Reading while a Writer appends is fine: it sees what was whole.
+// Errors: kNotFound where there is no spool; kTooNew, kPermissionDenied, kIo; those of visit.
 Result<ReadSummary> Read(const std::string& folder, int64_t after,
                          const std::function<Status(int64_t sequence, const model::Batch&)>& visit);
 

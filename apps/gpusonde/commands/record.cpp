@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/child.h"
+#include "agent/recorder.h"
+#include "command.h"
+#include "exporters/summary.h"
+#include "store/profile_query.h"
+#include "store/recording.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr int kExitOwnFailure = 125;  // as env(1) and timeout(1)
+
+struct RecordOptions {
+  std::string output = "run.sonde";
+  std::vector<std::string> command;
+  int32_t pid = 0;
+  double duration_s = 0;
+  double frequency_hz = 99;
+  bool recover = false;
+
+  std::string spool_folder() const { return output + ".spool"; }
+};
+
+agent::RecorderSignals signals;
+
+void OnSignal(int number) {
+  if (number == SIGINT)
+    ++signals.interrupts;
+  else if (number != SIGCHLD)
+    signals.forward_signal = number;
+}
+
+// Without SA_RESTART: a signal ends the wait for the next round.
+void CatchSignals() {
+  struct sigaction action{};
+  action.sa_handler = OnSignal;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaction(number, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+int Complain(const Error& error) {
+  fmt::print(stderr, "gpusonde record: {}\n", error.message);
+  return kExitOwnFailure;
+}
+
+Status PrintSummary(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
+  ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(*store, {}));
+  exporters::SummaryFacts facts{.path = path};
+  std::error_code ignored;
+  facts.bytes = static_cast<int64_t>(std::filesystem::file_size(path, ignored));
+  facts.duration_ns = overview.to_ns.value_or(0) - overview.from_ns.value_or(0);
+  for (const auto& source : overview.sources) {
+    facts.command = source.command;
+    facts.cpus = source.cpus;
+    facts.sampling_hz = source.sampling_hz.value_or(0);
+  }
+  for (const auto& drop : overview.drops)
+    facts.drops.push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
+  fmt::print(stderr, "{}", exporters::Summarise(profile, facts));
+  return {};
+}
+
+// Turns the spool into the recording. On failure the spool stays, and the message says how to go on from it.
+Status FinishRecording(const RecordOptions& options) {
+  const auto frames = store::WriteRecording(options.spool_folder(), options.output);
+  if (!frames.has_value()) {
+    Error error = frames.error();
+    error.message += fmt::format(
+        "\nWhat was gathered is safe in {}; when that is mended, run `gpusonde record --recover -o {}`",
+        options.spool_folder(), options.output);
+    return Fail(std::move(error));
+  }
+  std::error_code failed;
+  std::filesystem::remove_all(options.spool_folder(), failed);
+  if (failed)
+    fmt::print(stderr, "gpusonde record: {} could not be removed: {}\n", options.spool_folder(),
+               failed.message());
+  return PrintSummary(options.output);
+}
+
+int Recover(const RecordOptions& options) {
+  if (const Status finished = FinishRecording(options); !finished.has_value())
+    return Complain(finished.error());
+  return kExitOk;
+}
+
+// A spool left by a crash holds data that nobody has yet; a new recording must not be mixed into it or
+// replace it.
+Status CheckOutput(const RecordOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.output, ignored))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is a folder; give -o a file name", options.output));
+  if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
+  return Fail(
+      ErrorCode::kUnavailable,
+      fmt::format(
+          "{0} holds an unfinished recording: another recorder is writing it, or one was killed.\n"
+          "Run `gpusonde record --recover -o {1}` to finish it, or remove the folder, or give another -o",
+          options.spool_folder(), options.output));
+}
+
+int Record(const RecordOptions& options) {
+  if (const Status free = CheckOutput(options); !free.has_value()) return Complain(free.error());
+  CatchSignals();
+  Result<agent::Recorder> recorder = agent::Recorder::Create(
+      {.spool_folder = options.spool_folder(),
+       .frequency_hz = options.frequency_hz,
+       .command = options.command,
+       .pid = options.pid,
+       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
+  if (!recorder.has_value()) return Complain(recorder.error());
+
+  const auto outcome = recorder->Run(signals);
+  if (!outcome.has_value()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(options.spool_folder(), ignored);
+    Complain(outcome.error());
+    return outcome.error().code == ErrorCode::kNotFound ? agent::Child::kNotFound
+                                                        : agent::Child::kNotExecutable;
+  }
+  if (outcome->failed_rows > 0)
+    fmt::print(stderr, "gpusonde record: {} rows could not be written: {}\n", outcome->failed_rows,
+               outcome->first_failure);
+  const Status finished = FinishRecording(options);
+  const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
+  if (!finished.has_value()) Complain(finished.error());
+  if (program_runs_on) {
+    fmt::print(stderr, "gpusonde record: done; the program runs on\n");
+    return recorder->WaitForProgram(signals);
+  }
+  if (!finished.has_value()) return kExitOwnFailure;
+  return outcome->exit_status.value_or(kExitOk);
+}
+
+}  // namespace
+
+void AddRecord(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<RecordOptions>();
+  CLI::App* command = app.add_subcommand("record", "Profile one program into a recording");
+  command->footer(
+      "Examples:\n"
+      "  gpusonde record -o run.sonde -- python3 train.py\n"
+      "  gpusonde record -o run.sonde -p 4711 --duration 30\n"
+      "  gpusonde record --recover -o run.sonde     after a crash\n\n"
+      "Exits as the program did; 125 when gpusonde itself fails, 126 and 127 when the program can't be "
+      "started.");
+  command->add_option("-o,--output", options->output, "The recording to make")->capture_default_str();
+  CLI::Option* pid = command->add_option("-p,--pid", options->pid, "Watch this process and its children")
+                         ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--duration", options->duration_s,
+                   "Stop recording after this many seconds; the program goes on")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 10'000.0));
+  CLI::Option* recover =
+      command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
+  CLI::Option* program =
+      command->add_option("command", options->command, "The program and its arguments, after --");
+  pid->excludes(program);
+  recover->excludes(program)->excludes(pid);
+  command->callback([options, &exit_status] {
+    if (options->recover) {
+      exit_status = Recover(*options);
+    } else if (options->command.empty() && options->pid == 0) {
+      throw CLI::RequiredError("record: a program after --, or -p PID,");
+    } else {
+      exit_status = Record(*options);
+    }
+  });
+}
+
+}  // namespace gpusonde::app

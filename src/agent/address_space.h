@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "symbols/binary_table.h"
+
+namespace gpusonde::agent {
+
+// The executable mappings of one process. Unmapping isn't reported by the kernel: what is mapped later over
+// the same addresses replaces what was there. Copyable: a forked child begins with its parent's.
+class AddressSpace {
+ public:
+  struct Mapping {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t file_offset = 0;                              // of `start`
+    const symbols::BinaryTable::Binary* binary = nullptr;  // null for anonymous memory
+  };
+
+  // `start` < `end`; parts of older mappings that it covers are gone.
+  void Map(const Mapping& mapping);
+  void Clear();
+
+  // The mapping that covers `address`, or null.
+  const Mapping* Find(uint64_t address) const;
+
+  // Calls visit(mapping) for each, by address.
+  template <class Visit>
+  void ForEach(Visit&& visit) const {
+    for (const auto& [start, mapping] : by_start_) visit(mapping);
+  }
+
+  // Changes whenever the answer of Find may have.
+  uint64_t generation() const { return generation_; }
+
+ private:
+  std::map<uint64_t, Mapping> by_start_;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace gpusonde::agent

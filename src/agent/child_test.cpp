@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/child.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpusonde::agent {
+namespace {
+
+int WaitFor(Child& child) {
+  while (true) {
+    if (const auto status = child.TryWait(); status.has_value()) return *status;
+    ::usleep(1000);
+  }
+}
+
+TEST(Child, DoesNothingBeforeItIsStarted) {
+  const std::string path = testing::TempDir() + "gpusonde_child_" + std::to_string(::getpid());
+  Child child = Child::Prepare({"touch", path}).value();
+  ::usleep(50'000);
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  ASSERT_TRUE(child.Start().has_value());
+  EXPECT_EQ(WaitFor(child), 0);
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+  ::unlink(path.c_str());
+}
+
+TEST(Child, ExitStatusAndSignalAreAsAShellSaysThem) {
+  Child exits = Child::Prepare({"sh", "-c", "exit 41"}).value();
+  ASSERT_TRUE(exits.Start().has_value());
+  EXPECT_EQ(WaitFor(exits), 41);
+  Child killed = Child::Prepare({"sh", "-c", "kill -9 $$"}).value();
+  ASSERT_TRUE(killed.Start().has_value());
+  EXPECT_EQ(WaitFor(killed), 128 + SIGKILL);
+  EXPECT_EQ(killed.TryWait(), 128 + SIGKILL) << "told again, not waited for again";
+}
+
+TEST(Child, AProgramThatIsNotThereIsNotFound) {
+  Child absent = Child::Prepare({"/no/such/program"}).value();
+  EXPECT_EQ(absent.Start().error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(WaitFor(absent), Child::kNotFound);
+  Child folder = Child::Prepare({"/tmp"}).value();
+  EXPECT_EQ(folder.Start().error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(WaitFor(folder), Child::kNotExecutable);
+}
+
+TEST(Child, EndsWhenItsStarterGivesUp) {
+  pid_t pid = 0;
+  {
+    Child abandoned = Child::Prepare({"sleep", "100"}).value();
+    pid = abandoned.pid();
+  }
+  for (int i = 0; i < 1000 && ::kill(pid, 0) == 0; ++i) {
+    ::usleep(1000);
+    (void)::waitpid(pid, nullptr, WNOHANG);
+  }
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

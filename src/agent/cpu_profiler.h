@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/batch.h"
+
+namespace gpusonde::agent {
+
+// From raw samples and side-band events to rows: the first half of a sample's life
+// (docs/life-of-a-sample.md). Poll it a few times a second. Not thread-safe.
+class CpuProfiler {
+ public:
+  struct Options {
+    double frequency_hz = 99;
+    bool every_process = false;  // else those given to Follow and their descendants
+    std::string command;         // what is recorded, as typed; empty for the whole machine
+  };
+
+  // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
+  static Result<CpuProfiler> Create(const Options& options);
+
+  // Samples this process and every descendant it makes from now on. Errors: kNotFound.
+  Status Follow(int32_t pid);
+
+  // Gathers everything up to now and returns it as batches, names before what refers to them.
+  Result<std::vector<model::Batch>> Poll();
+
+  // The next batches repeat every name that they refer to, as a new store needs them.
+  void Rewrite();
+
+  // Counts rows that whoever took the batches could not write.
+  void CountFailedRows(int64_t rows);
+
+  // Stops sampling and returns the last batches; the source's row now has an end.
+  Result<std::vector<model::Batch>> Finish();
+
+  // Whether a followed process still runs, as of the last Poll.
+  bool any_alive() const;
+
+  // Waits until `timeout_ms` have passed or a kernel buffer fills up, whichever is first. A signal ends it
+  // too.
+  void Wait(int timeout_ms);
+
+  CpuProfiler(CpuProfiler&&) noexcept;
+  CpuProfiler& operator=(CpuProfiler&&) noexcept;
+  ~CpuProfiler();
+
+ private:
+  struct State;
+  explicit CpuProfiler(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::agent

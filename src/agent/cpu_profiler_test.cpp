@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cpu_profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/child.h"
+#include "agent/rows_testing.h"
+
+namespace gpusonde::agent {
+namespace {
+
+// The kernel's side for real; where the machine doesn't allow it, the test can only say so.
+class CpuProfilerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<CpuProfiler> created =
+        CpuProfiler::Create({.frequency_hz = 499, .every_process = false, .command = "test"});
+    if (!created.has_value()) GTEST_SKIP() << "needs root, BPF and BTF: " << created.error().message;
+    profiler_.emplace(std::move(*created));
+  }
+
+  std::vector<model::Batch> Run(const std::vector<std::string>& command) {
+    Child child = Child::Prepare(command).value();
+    EXPECT_TRUE(profiler_->Follow(child.pid()).has_value());
+    EXPECT_TRUE(child.Start().has_value());
+    std::vector<model::Batch> all;
+    const auto add = [&](std::vector<model::Batch> batches) {
+      std::ranges::move(batches, std::back_inserter(all));
+    };
+    while (!child.TryWait().has_value()) {
+      profiler_->Wait(50);
+      add(profiler_->Poll().value());
+    }
+    add(profiler_->Finish().value());
+    return all;
+  }
+
+  static int64_t CountRows(const std::vector<model::Batch>& batches, std::string_view table) {
+    int64_t rows = 0;
+    for (const model::Batch& batch : batches)
+      rows += batch.table == table ? static_cast<int64_t>(batch.rows) : 0;
+    return rows;
+  }
+
+  std::optional<CpuProfiler> profiler_;
+};
+
+TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
+  const auto batches = Run({"timeout", "1", "sh", "-c", "while :; do :; done"});
+  const int64_t samples = CountRows(batches, "samples");
+  // One busy CPU for a second; a shared machine may give less of it, never more.
+  EXPECT_GT(samples, 250);
+  EXPECT_LE(samples, 520);
+  EXPECT_GT(CountRows(batches, "stacks"), 0);
+}
+
+TEST_F(CpuProfilerTest, ChildrenOfTheProgramAreProcessesToo) {
+  const auto batches =
+      Run({"sh", "-c", "for i in 1 2 3; do sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; done"});
+  std::vector<int32_t> pids;
+  for (const model::Batch& batch : batches)
+    if (batch.table == "processes")
+      std::ranges::copy(FixedColumn<int32_t>({batch}, "processes", "pid"), std::back_inserter(pids));
+  std::ranges::sort(pids);
+  const auto repeated = std::ranges::unique(pids);
+  pids.erase(repeated.begin(), repeated.end());
+  EXPECT_EQ(pids.size(), 4u);
+}
+
+TEST_F(CpuProfilerTest, AProgramThatEndsAtOnceStillHasItsProcess) {
+  const auto batches = Run({"true"});
+  EXPECT_GE(CountRows(batches, "processes"), 1);
+  EXPECT_GE(CountRows(batches, "mappings"), 1);
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

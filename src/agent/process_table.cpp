@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process_table.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/time.h"
+
+namespace gpusonde::agent {
+namespace {
+
+// A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
+// this.
+constexpr int64_t kPerfMapIntervalNs = 200 * kNanosPerMilli;
+constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
+
+// Memory without a file, in the kernel's words ("//anon", "[heap]", memfds, shared zero pages): JITs run code
+// there.
+bool IsAnonymous(const std::string& path) {
+  return path.empty() || path.starts_with("//") || path.starts_with("[heap]") ||
+         path.starts_with("[stack]") || path.starts_with("[anon") || path.starts_with("/memfd:") ||
+         path.starts_with("/dev/zero") || path.starts_with("anon_inode:");
+}
+
+}  // namespace
+
+ProcessTable::ProcessTable(Options options, symbols::BinaryTable& binaries, Rows& rows)
+    : options_(std::move(options)), binaries_(binaries), rows_(rows) {}
+
+Process* ProcessTable::Known(int32_t pid) {
+  const auto found = by_pid_.find(pid);
+  return found == by_pid_.end() ? nullptr : found->second.get();
+}
+
+Process* ProcessTable::Insert(proc::ProcessInfo info, int64_t known_since_ns) {
+  auto process = std::make_unique<Process>();
+  process->id = proc::MakeProcessId(options_.host.boot_id, info.pid, info.start_ticks);
+  process->started_ns = proc::MonotonicFromTicks(info.start_ticks) + options_.epoch_offset_ns;
+  process->known_since_ns = known_since_ns;
+  process->visible = !options_.every_process;
+  process->info = std::move(info);
+  Process* inserted = process.get();
+  by_pid_[inserted->info.pid] = std::move(process);
+  return inserted;
+}
+
+Process* ProcessTable::AddFromProc(int32_t pid) {
+  const int64_t now = MonotonicNow();
+  Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+  if (!info.has_value()) return nullptr;
+  Process* process = Insert(std::move(*info), now);
+  for (proc::ThreadInfo& thread : proc::ReadThreads(pid))
+    process->threads[thread.tid] = {.name = std::move(thread.name), .started_ns = {}, .exited_ns = {}};
+  process->living_threads = process->threads.size();
+  const auto mappings = proc::ReadExecutableMappings(pid).value_or(std::vector<proc::MappedFile>());
+  for (const proc::MappedFile& file : mappings) {
+    const auto* binary = IsAnonymous(file.path) ? nullptr : binaries_.InternFromProcess(pid, file.path);
+    Map(*process, {file.start, file.end, file.file_offset, binary}, now);
+  }
+  return process;
+}
+
+Process* ProcessTable::AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns) {
+  // Still there in most cases; then its name, command line and exact start are.
+  Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+  if (!info.has_value()) {
+    info = proc::ProcessInfo{.pid = pid,
+                             .parent_pid = parent_pid,
+                             .namespace_pid = pid,
+                             .start_ticks = proc::TicksFromMonotonic(start_ns)};
+    if (const Process* parent = Known(parent_pid); parent != nullptr) {
+      info->name = parent->info.name;
+      info->command = parent->info.command;
+      info->executable = parent->info.executable;
+      info->cgroup = parent->info.cgroup;
+      info->user_id = parent->info.user_id;
+    }
+  }
+  return Insert(std::move(*info), start_ns);
+}
+
+Status ProcessTable::Follow(int32_t pid) {
+  if (Known(pid) != nullptr) return {};
+  if (AddFromProc(pid) == nullptr)
+    return Fail(ErrorCode::kNotFound, fmt::format("there is no process {}", pid));
+  return {};
+}
+
+Process& ProcessTable::FindSampled(int32_t pid, int64_t time_ns) {
+  Process* process = Known(pid);
+  if (process == nullptr) {
+    for (const auto* past : {&ended_, &ended_before_})
+      for (const std::unique_ptr<Process>& candidate : *past)
+        if (candidate->info.pid == pid) return *candidate;
+    process = AddFromProc(pid);
+  }
+  if (process == nullptr) process = AddByPid(pid, 0, time_ns);
+  if (!process->visible) MakeVisible(*process);
+  return *process;
+}
+
+void ProcessTable::MakeVisible(Process& process) {
+  process.visible = true;
+  process.changed = true;
+  process.mappings.ForEach(
+      [&](const AddressSpace::Mapping& mapping) { WriteMapping(process, mapping, process.known_since_ns); });
+}
+
+void ProcessTable::Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns) {
+  process.mappings.Map(mapping);
+  process.runs_anonymous_code |= mapping.binary == nullptr;
+  if (process.visible) WriteMapping(process, mapping, time_ns);
+}
+
+void ProcessTable::Apply(const perf::SidebandEvent& event) {
+  std::visit([&](const auto& what) { On(what, event.time_ns); }, event.what);
+}
+
+void ProcessTable::On(const perf::MapEvent& event, int64_t time_ns) {
+  Process* process = Known(event.pid);
+  if (process == nullptr || time_ns < process->known_since_ns) return;
+  const symbols::BinaryTable::Binary* binary = nullptr;
+  if (event.path == "[vdso]")
+    binary = binaries_.InternFromProcess(event.pid, event.path);
+  else if (!IsAnonymous(event.path))
+    binary = binaries_.Intern(event.build_id, event.path);
+  Map(*process, {event.start, event.start + event.length, event.file_offset, binary}, time_ns);
+}
+
+void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
+  Process* process = Known(event.pid);
+  if (process == nullptr || time_ns < process->known_since_ns) return;
+  Process::Thread& thread = process->threads[event.tid];
+  thread.name = event.name;
+  thread.changed = true;
+  if (event.exec) {
+    process->mappings.Clear();
+    if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
+      process->info.command = now->command;
+      process->info.executable = now->executable;
+    }
+  }
+  if (event.exec || event.tid == event.pid) {
+    process->info.name = event.name;
+    process->changed = true;
+  }
+}
+
+void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
+  Process* process = Known(event.pid);
+  if (process == nullptr) {
+    Process* parent = Known(event.parent_pid);
+    if (parent == nullptr && options_.every_process) parent = AddFromProc(event.parent_pid);
+    if (parent == nullptr) return;
+    process = AddByPid(event.pid, event.parent_pid, time_ns);
+    parent->mappings.ForEach([&](const AddressSpace::Mapping& mapping) { Map(*process, mapping, time_ns); });
+  }
+  if (time_ns < process->known_since_ns) return;
+  const auto [thread, added] = process->threads.try_emplace(event.tid);
+  if (!added) return;
+  thread->second.name = process->info.name;  // until it is given another
+  thread->second.started_ns = time_ns + options_.epoch_offset_ns;
+  ++process->living_threads;
+}
+
+void ProcessTable::On(const perf::ExitEvent& event, int64_t time_ns) {
+  Process* process = Known(event.pid);
+  if (process == nullptr || time_ns < process->known_since_ns) return;
+  const auto thread = process->threads.find(event.tid);
+  if (thread != process->threads.end() && !thread->second.exited_ns.has_value()) {
+    thread->second.exited_ns = time_ns + options_.epoch_offset_ns;
+    thread->second.changed = true;
+    if (process->living_threads > 0) --process->living_threads;
+  }
+  if (process->living_threads > 0) return;
+  process->exited_ns = time_ns + options_.epoch_offset_ns;
+  process->changed = true;
+  const auto node = by_pid_.extract(event.pid);
+  ended_.push_back(std::move(node.mapped()));
+}
+
+void ProcessTable::RefreshPerfMap(Process& process) {
+  if (!process.runs_anonymous_code) return;
+  const int64_t now = MonotonicNow();
+  if (now - process.perf_map_read_ns < kPerfMapIntervalNs) return;
+  process.perf_map_read_ns = now;
+  // In its own /tmp and by its own pid; after its end, ours is the only one left.
+  for (const std::string& path :
+       {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.info.pid, process.info.namespace_pid),
+        fmt::format("/tmp/perf-{}.map", process.info.pid)}) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (static_cast<uint64_t>(status.st_size) == process.perf_map_bytes) return;
+    Result<std::string> text = ReadFile(path, kMaxPerfMapBytes);
+    if (!text.has_value()) return;
+    process.perf_map_bytes = static_cast<uint64_t>(status.st_size);
+    process.perf_map = symbols::PerfMap::Parse(std::move(*text));
+    ++process.perf_map_version;
+    return;
+  }
+}
+
+void ProcessTable::WriteChanges() {
+  ended_before_ = std::move(ended_);
+  ended_.clear();
+  for (auto& [pid, process] : by_pid_) WriteProcess(*process);
+  for (const std::unique_ptr<Process>& process : ended_before_) WriteProcess(*process);
+}
+
+void ProcessTable::Rewrite() {
+  binaries_written_.clear();
+  for (auto& [pid, process] : by_pid_) {
+    for (auto& [tid, thread] : process->threads) thread.changed = true;
+    process->changed = true;
+    if (options_.every_process)
+      process->visible = false;  // until it is sampled again
+    else
+      MakeVisible(*process);
+  }
+}
+
+void ProcessTable::WriteProcess(Process& process) {
+  if (!process.visible) return;
+  if (std::exchange(process.changed, false))
+    rows_.processes.Append({.process = process.id,
+                            .source = options_.source,
+                            .pid = process.info.pid,
+                            .parent_pid = process.info.parent_pid,
+                            .name = process.info.name,
+                            .command = process.info.command,
+                            .executable = process.info.executable,
+                            .cgroup = process.info.cgroup,
+                            .user_id = process.info.user_id,
+                            .started_ns = process.started_ns,
+                            .exited_ns = process.exited_ns});
+  for (auto& [tid, thread] : process.threads)
+    if (std::exchange(thread.changed, false))
+      rows_.threads.Append({.process = process.id,
+                            .tid = tid,
+                            .name = thread.name,
+                            .started_ns = thread.started_ns,
+                            .exited_ns = thread.exited_ns});
+  std::erase_if(process.threads, [](const auto& entry) { return entry.second.exited_ns.has_value(); });
+}
+
+void ProcessTable::WriteMapping(const Process& process, const AddressSpace::Mapping& mapping,
+                                int64_t time_ns) {
+  if (mapping.binary != nullptr) WriteBinary(*mapping.binary);
+  rows_.mappings.Append(
+      {.process = process.id,
+       .mapped_ns = time_ns + options_.epoch_offset_ns,
+       .start_address = static_cast<int64_t>(mapping.start),
+       .end_address = static_cast<int64_t>(mapping.end),
+       .file_offset = static_cast<int64_t>(mapping.file_offset),
+       .binary = mapping.binary == nullptr ? std::nullopt : std::optional(mapping.binary->id)});
+}
+
+void ProcessTable::WriteBinary(const symbols::BinaryTable::Binary& binary) {
+  if (!binaries_written_.insert(binary.id).second) return;
+  rows_.binaries.Append(
+      {.binary = binary.id, .build_id = binary.build_id, .path = binary.path, .name = binary.name});
+}
+
+}  // namespace gpusonde::agent

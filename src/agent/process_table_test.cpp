@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "agent/rows_testing.h"
+#include "base/time.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+// No process has a pid this large: the kernel's limit is 2^22.
+constexpr int32_t kGone = 1 << 30;
+
+class ProcessTableTest : public testing::Test {
+ protected:
+  ProcessTable Make(bool every_process = false) {
+    return ProcessTable({.host = {.name = "host", .boot_id = "boot", .kernel_release = "6", .cpus = 2},
+                         .source = {1, 2},
+                         .epoch_offset_ns = 1000,
+                         .every_process = every_process},
+                        binaries_, rows_);
+  }
+  static perf::SidebandEvent Event(int64_t time_ns, auto what) {
+    return {.time_ns = time_ns, .what = std::move(what)};
+  }
+
+  symbols::BinaryTable binaries_;
+  Rows rows_;
+  const int32_t self_ = ::getpid();
+  int64_t now_ = MonotonicNow() + kNanosPerSecond;  // after everything /proc said
+};
+
+TEST_F(ProcessTableTest, AForkedChildBeginsWithItsParentsMappings) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  const uint64_t here = reinterpret_cast<uint64_t>(&::getenv);
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  Process& child = table.FindSampled(kGone, now_ + 1);
+  ASSERT_NE(child.mappings.Find(here), nullptr);
+  EXPECT_THAT(child.mappings.Find(here)->binary->name, testing::StartsWith("libc"));
+  EXPECT_EQ(child.info.parent_pid, self_);
+  EXPECT_EQ(child.started_ns / 10'000'000, (now_ + 1000) / 10'000'000) << "to the tick";
+}
+
+TEST_F(ProcessTableTest, ChildrenOfStrangersAreOfNoInterest) {
+  ProcessTable table = Make();
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = kGone + 1}));
+  EXPECT_FALSE(table.any_alive());
+}
+
+TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.Apply(Event(now_ + 1, perf::CommEvent{.pid = kGone, .tid = kGone, .exec = true, .name = "new"}));
+  table.Apply(
+      Event(now_ + 2, perf::MapEvent{.pid = kGone, .start = 0x1000, .length = 0x1000, .path = "/bin/new"}));
+  Process& child = table.FindSampled(kGone, now_ + 3);
+  EXPECT_EQ(child.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
+  EXPECT_EQ(child.mappings.Find(0x1800)->binary->path, "/bin/new");
+  table.WriteChanges();
+  EXPECT_THAT(TextColumn(rows_.Take(), "processes", "name"), Contains("new"));
+}
+
+TEST_F(ProcessTableTest, AProcessEndsWithItsLastThread) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.Apply(Event(now_ + 1, perf::ForkEvent{.pid = kGone, .tid = kGone + 1, .parent_pid = kGone}));
+  table.Apply(Event(now_ + 2, perf::ExitEvent{.pid = kGone, .tid = kGone}));
+  EXPECT_FALSE(table.FindSampled(kGone, now_ + 3).exited_ns.has_value());
+  table.Apply(Event(now_ + 4, perf::ExitEvent{.pid = kGone, .tid = kGone + 1}));
+
+  const Id128 id = table.FindSampled(kGone, now_ + 5).id;  // on its way out
+  table.WriteChanges();
+  rows_.Take();
+  EXPECT_EQ(table.FindSampled(kGone, now_ + 6).id, id) << "for one round more";
+  EXPECT_EQ(table.FindSampled(kGone, now_ + 6).exited_ns, now_ + 4 + 1000);
+  table.WriteChanges();
+  EXPECT_NE(table.FindSampled(kGone, now_ + kNanosPerSecond).id, id) << "a new process with the old pid";
+}
+
+TEST_F(ProcessTableTest, WhatHappenedBeforeAProcessWasReadIsInWhatWasRead) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.Apply(Event(1, perf::CommEvent{.pid = self_, .tid = self_, .exec = true, .name = "before"}));
+  Process& process = table.FindSampled(self_, now_);
+  EXPECT_NE(process.info.name, "before");
+  EXPECT_NE(process.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
+}
+
+TEST_F(ProcessTableTest, OfTheWholeMachineOnlySampledProcessesHaveRows) {
+  ProcessTable table = Make(/*every_process=*/true);
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.WriteChanges();
+  EXPECT_TRUE(rows_.Take().empty());
+  table.FindSampled(self_, now_ + 1);
+  table.WriteChanges();
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(FixedColumn<int32_t>(batches, "processes", "pid"), ElementsAre(self_));
+  EXPECT_FALSE(FixedColumn<int64_t>(batches, "mappings", "start_address").empty());
+}
+
+TEST_F(ProcessTableTest, RowsAreWrittenOnceAndAgainAfterRewrite) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.WriteChanges();
+  const std::vector<model::Batch> first = rows_.Take();
+  EXPECT_THAT(FixedColumn<int32_t>(first, "processes", "pid"), ElementsAre(self_));
+  table.WriteChanges();
+  EXPECT_TRUE(rows_.Take().empty());
+  table.Rewrite();
+  table.WriteChanges();
+  const std::vector<model::Batch> again = rows_.Take();
+  for (const auto* table_name : {"processes", "threads", "binaries", "mappings"})
+    EXPECT_EQ(std::ranges::count(again, table_name, &model::Batch::table),
+              std::ranges::count(first, table_name, &model::Batch::table))
+        << table_name;
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

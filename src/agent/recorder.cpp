@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/recorder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+
+#include "agent/child.h"
+#include "agent/cpu_profiler.h"
+#include "base/time.h"
+#include "sources/proc/process.h"
+#include "spool/spool.h"
+
+namespace gpusonde::agent {
+namespace {
+
+// A sample is on disk at most this long after it was taken, twice: once to be gathered, once to be synced.
+// Together that keeps what a kill -9 can take below a second.
+constexpr int kRoundMs = 250;
+
+}  // namespace
+
+struct Recorder::State {
+  Options options;
+  CpuProfiler profiler;
+  spool::Writer spool;
+  std::optional<Child> child;
+  Outcome outcome;
+
+  void Write(const std::vector<model::Batch>& batches);
+  bool Done(const RecorderSignals& signals, int64_t stop_ns);
+  void PassOn(RecorderSignals& signals) const;
+};
+
+Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Recorder::Recorder(Recorder&&) noexcept = default;
+Recorder& Recorder::operator=(Recorder&&) noexcept = default;
+Recorder::~Recorder() = default;
+
+Result<Recorder> Recorder::Create(Options options) {
+  std::string command = fmt::format("{}", fmt::join(options.command, " "));
+  if (options.command.empty())
+    if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
+      command = info->command;
+  ASSIGN_OR_RETURN(CpuProfiler profiler,
+                   CpuProfiler::Create({.frequency_hz = options.frequency_hz, .command = command}));
+  std::optional<Child> child;
+  if (options.command.empty()) {
+    TRY(profiler.Follow(options.pid));
+    for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)profiler.Follow(descendant);
+  } else {
+    ASSIGN_OR_RETURN(child, Child::Prepare(options.command));
+    TRY(profiler.Follow(child->pid()));
+  }
+  ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
+  return Recorder(std::unique_ptr<State>(
+      new State{std::move(options), std::move(profiler), std::move(spool), std::move(child), {}}));
+}
+
+Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
+  State& state = *state_;
+  if (state.child.has_value()) {
+    if (Status started = state.child->Start(); !started.has_value()) return Fail(std::move(started).error());
+  }
+  const int64_t stop_ns = state.options.duration_s.has_value()
+                              ? MonotonicNow() + static_cast<int64_t>(*state.options.duration_s *
+                                                                      static_cast<double>(kNanosPerSecond))
+                              : INT64_MAX;
+
+  while (!state.Done(signals, stop_ns)) {
+    const int64_t left_ms = (stop_ns - MonotonicNow()) / kNanosPerMilli + 1;
+    state.profiler.Wait(static_cast<int>(std::min<int64_t>(kRoundMs, std::max<int64_t>(left_ms, 0))));
+    state.PassOn(signals);
+    ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Poll());
+    state.Write(batches);
+  }
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, state.profiler.Finish());
+  state.Write(last);
+  if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
+  return state.outcome;
+}
+
+// A full disk doesn't end the recording: what doesn't fit is counted, and when there is room again every name
+// is repeated, so that later samples don't refer to lost rows.
+void Recorder::State::Write(const std::vector<model::Batch>& batches) {
+  int64_t failed = 0;
+  const auto note = [&](const Error& error, int64_t rows) {
+    if (outcome.first_failure.empty()) outcome.first_failure = error.message;
+    failed += rows;
+  };
+  for (const model::Batch& batch : batches)
+    if (const auto appended = spool.Append(batch); !appended.has_value())
+      note(appended.error(), static_cast<int64_t>(batch.rows));
+  if (const Status synced = spool.Sync(); !synced.has_value()) note(synced.error(), 0);
+  if (failed == 0) return;
+  outcome.failed_rows += failed;
+  profiler.CountFailedRows(failed);
+  profiler.Rewrite();
+}
+
+bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
+  if (MonotonicNow() >= stop_ns) return true;
+  if (child.has_value()) return child->TryWait().has_value() || signals.interrupts.load() > 1;
+  return !profiler.any_alive() || signals.interrupts.load() > 0 || signals.forward_signal.load() != 0;
+}
+
+void Recorder::State::PassOn(RecorderSignals& signals) const {
+  if (!child.has_value()) return;
+  if (const int number = signals.forward_signal.exchange(0); number != 0) ::kill(child->pid(), number);
+}
+
+int Recorder::WaitForProgram(RecorderSignals& signals) {
+  while (true) {
+    if (const std::optional<int> status = state_->child->TryWait(); status.has_value()) return *status;
+    state_->PassOn(signals);
+    ::poll(nullptr, 0, kRoundMs);
+  }
+}
+
+}  // namespace gpusonde::agent

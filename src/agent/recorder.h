@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpusonde::agent {
+
+// Set from signal handlers, looked at by Recorder::Run.
+struct RecorderSignals {
+  std::atomic<int> interrupts{0};      // SIGINT; a terminal sends it to the program as well
+  std::atomic<int> forward_signal{0};  // SIGTERM or SIGHUP, to be passed on to the program
+};
+
+// Profiles one program, or a process that runs already, into a spool. Not thread-safe.
+class Recorder {
+ public:
+  struct Options {
+    std::string spool_folder;
+    double frequency_hz = 99;
+    std::vector<std::string> command;  // the program to start; else `pid`
+    int32_t pid = 0;
+    std::optional<double> duration_s;  // stop gathering after this; the program goes on
+  };
+
+  struct Outcome {
+    // Of the program; nothing when a process was watched, or when the program still runs.
+    std::optional<int> exit_status;
+    int64_t failed_rows = 0;  // rows that could not be written to the spool
+    std::string first_failure;
+  };
+
+  // Gets everything ready: the kernel's side, the spool, the program stopped before its first instruction.
+  // Errors: those of CpuProfiler::Create and spool::Writer::Open; kNotFound when there is no process `pid`.
+  static Result<Recorder> Create(Options options);
+
+  // Starts the program and gathers until it ends, the duration is over, or a person has had enough: an
+  // interrupt while watching a process, a second one while running a program. What was gathered is in the
+  // spool on return, also after errors. Errors: kNotFound, kPermissionDenied when the program can't be
+  // started.
+  Result<Outcome> Run(RecorderSignals& signals);
+
+  // Waits for a program that outlives the recording; its exit status.
+  int WaitForProgram(RecorderSignals& signals);
+
+  Recorder(Recorder&&) noexcept;
+  Recorder& operator=(Recorder&&) noexcept;
+  ~Recorder();
+
+ private:
+  struct State;
+  explicit Recorder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::agent

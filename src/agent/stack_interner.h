@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "agent/process_table.h"
+#include "agent/rows.h"
+#include "base/id128.h"
+#include "model/drops.h"
+#include "symbols/binary_table.h"
+#include "symbols/kernel_symbols.h"
+
+namespace gpusonde::agent {
+
+// Turns raw stacks into stack ids, and writes each stack, location and function once, with its names. A
+// stack's id depends on its raw frames only (build id and offset), so the same code has the same id on every
+// machine and naming it better later changes nothing. Not thread-safe.
+class StackInterner {
+ public:
+  // `kernel` may be nothing (addresses hidden): kernel frames are then shown by address.
+  // The references must outlive the interner.
+  StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
+                ProcessTable& processes, Rows& rows);
+
+  // The id of the stack; frames leaf first. A sample without frames gets the stack of one unknown location.
+  // Frames that can't be named are counted in `drops`.
+  Id128 Intern(Process& process, std::span<const uint64_t> kernel_frames,
+               std::span<const uint64_t> user_frames, model::DropCounts& drops);
+
+  // Writes everything again from now on, as into a new store.
+  void Rewrite();
+
+ private:
+  struct CachedStack {
+    Id128 stack;
+    int32_t unknown_mappings = 0;  // frames of that stack
+    int32_t without_symbol = 0;
+  };
+  // One frame made ready: its id, and whether a name was found.
+  struct Frame {
+    Id128 location;
+    bool known_mapping = true;
+    bool named = true;
+  };
+
+  Frame KernelFrame(uint64_t address);
+  Frame UserFrame(Process& process, uint64_t address);
+  Frame FileFrame(const Process& process, const AddressSpace::Mapping& mapping, uint64_t address);
+  Frame JitFrame(const Process& process, uint64_t address);
+  Frame UnknownFrame();
+
+  // Remembers a location by its id; true when it is new and its row is still to be written.
+  bool IsNew(const Id128& location, bool named);
+  Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address);
+
+  std::optional<symbols::KernelSymbols> kernel_;
+  symbols::BinaryTable& binaries_;
+  ProcessTable& processes_;
+  Rows& rows_;
+  std::unordered_map<Id128, CachedStack> by_raw_frames_;
+  std::unordered_map<Id128, bool> locations_;  // written ones, and whether they have a name
+  std::unordered_set<Id128> stacks_;
+  std::unordered_set<Id128> functions_;
+  model::DropCounts unreadable_;
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/stack_interner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/rows_testing.h"
+#include "base/fd.h"
+#include "base/time.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class StackInternerTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(processes_.Follow(::getpid()).has_value()); }
+  Process& Self() { return processes_.FindSampled(::getpid(), MonotonicNow()); }
+  Id128 Intern(std::vector<uint64_t> kernel, std::vector<uint64_t> user) {
+    return stacks_.Intern(Self(), kernel, user, drops_);
+  }
+
+  symbols::BinaryTable binaries_;
+  Rows rows_;
+  ProcessTable processes_{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries_, rows_};
+  StackInterner stacks_{
+      symbols::KernelSymbols::Parse("ffffffff81000000 T _stext\nffffffff81000100 T do_sys_read\n").value(),
+      binaries_, processes_, rows_};
+  model::DropCounts drops_;
+  const uint64_t getenv_ = reinterpret_cast<uint64_t>(&::getenv);
+};
+
+TEST_F(StackInternerTest, FramesAreNamedAndWrittenOnce) {
+  const Id128 first = Intern({0xffffffff81000110}, {getenv_ + 4});
+  std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "functions", "name"), Contains("do_sys_read"));
+  EXPECT_THAT(TextColumn(batches, "functions", "name"), Contains(HasSubstr("getenv")));
+  EXPECT_THAT(TextColumn(batches, "locations", "kind"), testing::ElementsAre("kernel", "native"));
+
+  EXPECT_EQ(Intern({0xffffffff81000110}, {getenv_ + 4}), first);
+  batches = rows_.Take();
+  EXPECT_EQ(FindColumn(batches, "stacks", "stack"), nullptr);
+  EXPECT_EQ(FindColumn(batches, "functions", "name"), nullptr);
+}
+
+TEST_F(StackInternerTest, CallersAreLookedUpAtTheirCall) {
+  // A return address just after a function's last byte belongs to that function, not to the next.
+  const Id128 as_caller = Intern({}, {getenv_ + 4, getenv_ + 1});
+  const Id128 as_leaf = Intern({}, {getenv_ + 4, getenv_});
+  EXPECT_NE(as_caller, as_leaf);
+  std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "functions", "name"), Contains(HasSubstr("getenv")));
+}
+
+TEST_F(StackInternerTest, AnAddressOutsideAllCodeEndsTheStackAndIsCounted) {
+  const Id128 stack = Intern({}, {getenv_, 0x42, getenv_});
+  EXPECT_EQ(stack, Intern({}, {getenv_, 0x42})) << "what follows a wrong frame is no better";
+  EXPECT_EQ(drops_.Of(model::DropReason::kUnknownMapping), 2);
+}
+
+TEST_F(StackInternerTest, ASampleWithoutFramesIsUnknownAndCounted) {
+  EXPECT_EQ(Intern({}, {}), Intern({}, {0x1}));
+  EXPECT_THAT(TextColumn(rows_.Take(), "locations", "kind"), testing::ElementsAre("unknown"));
+  EXPECT_EQ(drops_.Of(model::DropReason::kUnknownMapping), 2);
+}
+
+TEST_F(StackInternerTest, JitCodeIsNamedFromThePerfMapEvenWhenTheMapComesLater) {
+  void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  const auto address = reinterpret_cast<uint64_t>(code);
+  processes_.Apply(
+      {.time_ns = MonotonicNow(),
+       .what = perf::MapEvent{.pid = ::getpid(), .start = address, .length = 4096, .path = "//anon"}});
+  Intern({}, {address + 8});
+  EXPECT_EQ(drops_.Of(model::DropReason::kUnknownMapping), 1);
+  rows_.Take();
+
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  char line[64];
+  std::snprintf(line, sizeof line, "%lx 40 py::step:/app/train.py\n", address);
+  ASSERT_TRUE(WriteFileAtomically(path, line).has_value());
+  ::usleep(250'000);  // the map is looked at a few times a second
+  Intern({}, {address + 8});
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "functions", "name"), testing::ElementsAre("py::step:/app/train.py"));
+  EXPECT_THAT(TextColumn(batches, "locations", "kind"), testing::ElementsAre("jit"));
+  ::unlink(path.c_str());
+  ::munmap(code, 4096);
+}
+
+TEST_F(StackInternerTest, TheSameCodeHasTheSameIdInAnotherProcessTable) {
+  const Id128 here = Intern({}, {getenv_});
+  symbols::BinaryTable binaries;
+  Rows rows;
+  ProcessTable processes({.host = {}, .source = {3, 4}, .epoch_offset_ns = 5}, binaries, rows);
+  ASSERT_TRUE(processes.Follow(::getpid()).has_value());
+  StackInterner stacks(std::nullopt, binaries, processes, rows);
+  EXPECT_EQ(stacks.Intern(processes.FindSampled(::getpid(), 0), {}, std::vector<uint64_t>{getenv_}, drops_),
+            here);
+}
+
+TEST_F(StackInternerTest, RewriteRepeatsEveryName) {
+  Intern({}, {getenv_});
+  const auto before = TextColumn(rows_.Take(), "functions", "name");
+  stacks_.Rewrite();
+  Intern({}, {getenv_});
+  EXPECT_EQ(TextColumn(rows_.Take(), "functions", "name"), before);
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/profile.h"
+
+namespace gpusonde::exporters {
+
+// What a recording says in ten lines, for the end of `gpusonde record`.
+struct SummaryFacts {
+  std::string command;  // what was recorded
+  std::string path;     // the recording
+  int64_t bytes = 0;    // its size
+  int64_t duration_ns = 0;
+  int32_t cpus = 0;
+  double sampling_hz = 0;
+  // What was lost or is incomplete, in sentences with a count: "Stacks cut at 127 frames: 12".
+  std::vector<std::string> drops;
+};
+
+// At most ten lines, each ended by a newline: what was recorded, CPU use, busiest threads, hottest functions
+// by self time, what is incomplete, and where to go on. Any names; control characters are shown as spaces.
+std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
+
+}  // namespace gpusonde::exporters

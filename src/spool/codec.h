@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/batch.h"
+
+// Batches as bytes: what a spool frame holds and what an agent sends. Self-describing (table, column names
+// and types), so that a reader of another version takes what it knows and leaves the rest.
+//
+// One zstd frame that states its content size. Inside, little-endian: version u8 (1), table name, rows u32,
+// columns u16, and per column: name, type u8 (model::ColumnType), then three blobs: valid (a byte per row or
+// nothing), ends (u32 per row; text and lists) and values, all as in model::ColumnData. A name is u16 length
+// and bytes, a blob is u32 length and bytes.
+namespace gpusonde::spool {
+
+// Bound on a decoded batch: what a hostile sender can make us allocate. A million samples are 61 MB.
+inline constexpr size_t kMaxBatchBytes = size_t{128} << 20;
+
+// `compression_level` is zstd's. Errors: kInvalidArgument when the batch is larger than kMaxBatchBytes or not
+// valid.
+Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compression_level = 1);
+
+// The inverse; safe on any bytes. Columns of a type that this version doesn't know are left out. The batch
+// returned passes model::Validate. Errors: kCorrupt; kTooNew for a later version of the encoding.
+Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes);
+
+}  // namespace gpusonde::spool

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/id128.h"
+#include "base/result.h"
+
+// One file of a spool: a header and frames, little-endian. Files are named by their first sequence number and
+// get their name only when the header is on disk, so a named file always has a whole one.
+//
+//   header: "gpusonde", version u32, zero u32, spool id 16, first sequence i64, XXH3-64 of all before
+//   frame:  XXH3-64 of all after it (seeded by the spool id), sequence i64, synced i64, length u32, payload
+//
+// `synced` is the last sequence that was known to be on disk when the frame was written. It tells a torn end
+// from damage: a broken frame is a torn end unless a later frame knows it to have been synced.
+namespace gpusonde::spool {
+
+inline constexpr size_t kSegmentHeaderBytes = 48;
+inline constexpr size_t kFrameHeaderBytes = 28;
+
+// Bound on the payload of a frame: zstd's worst case of the largest batch.
+inline constexpr uint32_t kMaxPayloadBytes = (uint32_t{128} << 20) + (uint32_t{1} << 20);
+
+struct SegmentName {
+  std::string path;
+  int64_t first_sequence = 0;
+};
+
+// The segments of a folder by first sequence. Errors: kNotFound, kPermissionDenied, kIo.
+Result<std::vector<SegmentName>> ListSegments(const std::string& folder);
+
+// Makes an empty segment in the folder, durable when it returns; opened for writing at its end.
+Result<Fd> CreateSegment(const std::string& folder, Id128 spool, int64_t first_sequence);
+
+// `payload` as a frame, ready to be written.
+std::vector<std::byte> MakeFrame(Id128 spool, int64_t sequence, int64_t synced,
+                                 std::span<const std::byte> payload);
+
+// Reads one segment from its begin. Not thread-safe.
+class SegmentReader {
+ public:
+  // Errors: kCorrupt for a header that is not one, or whose first sequence isn't its name's; kTooNew.
+  static Result<SegmentReader> Open(const SegmentName& name);
+
+  struct Frame {
+    int64_t sequence = 0;
+    std::vector<std::byte> payload;
+  };
+  // The next frame; nothing where the whole frames end. Errors: kCorrupt with file and offset for a frame
+  // that is broken though it was once synced; kIo.
+  Result<std::optional<Frame>> Next();
+
+  Id128 spool() const { return spool_; }
+  // Offset of the next frame: after a Next() that gave nothing, where the whole frames end.
+  int64_t offset() const { return offset_; }
+  // Bytes of the file from offset() on.
+  Result<int64_t> RestBytes() const;
+
+ private:
+  SegmentReader(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  Result<std::optional<Frame>> ReadFrame();
+  Result<bool> RestWasSynced() const;
+
+  Fd fd_;
+  std::string path_;
+  Id128 spool_;
+  int64_t next_sequence_ = 0;
+  int64_t offset_ = 0;
+};
+
+}  // namespace gpusonde::spool

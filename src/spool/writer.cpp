@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "spool/codec.h"
+#include "spool/segment.h"
+#include "spool/spool.h"
+
+namespace gpusonde::spool {
+namespace {
+
+Result<Id128> RandomId() {
+  Id128 id;
+  if (::getrandom(&id, sizeof id, 0) != sizeof id) return Fail(ErrnoError(errno, "getrandom"));
+  return id;
+}
+
+Result<Fd> LockFolder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    TRY(SyncFolderOf(folder));
+  } else if (errno != EEXIST) {
+    return Fail(ErrnoError(errno, "create spool folder " + folder));
+  }
+  ASSIGN_OR_RETURN(Fd lock, Open(folder, O_RDONLY | O_DIRECTORY));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK)
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("spool {} is being written by another gpusonde; stop it or choose another folder",
+                            folder));
+  return Fail(ErrnoError(errno, "lock spool folder " + folder));
+}
+
+}  // namespace
+
+struct Writer::State {
+  std::string folder;
+  Options options;
+  Fd lock;
+  Id128 id;
+  std::vector<SegmentName> segments;  // by first sequence; the last one is being written
+  Fd segment;
+  int64_t segment_size = 0;   // where its whole frames end
+  bool tail_is_torn = false;  // bytes of a failed write may lie after segment_size
+  int64_t last_sequence = 0;
+  int64_t synced = 0;            // last sequence that is known to be on disk
+  std::optional<Error> failure;  // of a Sync, after which nothing can be promised
+
+  Status Begin();
+  Status Resume();
+  Status BeginSegment();
+  Status CutTail();
+  Status Sync();
+};
+
+Status Writer::State::Begin() {
+  ASSIGN_OR_RETURN(segments, ListSegments(folder));
+  if (!segments.empty()) return Resume();
+  ASSIGN_OR_RETURN(id, RandomId());
+  return BeginSegment();
+}
+
+Status Writer::State::Resume() {
+  ASSIGN_OR_RETURN(SegmentReader reader, SegmentReader::Open(segments.back()));
+  id = reader.spool();
+  last_sequence = segments.back().first_sequence - 1;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<SegmentReader::Frame> frame, reader.Next());
+    if (!frame.has_value()) break;
+    last_sequence = frame->sequence;
+  }
+  segment_size = reader.offset();
+  ASSIGN_OR_RETURN(segment, gpusonde::Open(segments.back().path, O_RDWR));
+  tail_is_torn = true;
+  TRY(CutTail());
+  return Sync();
+}
+
+Status Writer::State::BeginSegment() {
+  const int64_t first = last_sequence + 1;
+  ASSIGN_OR_RETURN(segment, CreateSegment(folder, id, first));
+  ASSIGN_OR_RETURN(segments, ListSegments(folder));
+  segment_size = kSegmentHeaderBytes;
+  tail_is_torn = false;
+  return {};
+}
+
+Status Writer::State::CutTail() {
+  if (!tail_is_torn) return {};
+  const std::string& path = segments.back().path;
+  if (::ftruncate(segment.get(), segment_size) != 0) return Fail(ErrnoError(errno, "truncate " + path));
+  if (::lseek(segment.get(), segment_size, SEEK_SET) < 0) return Fail(ErrnoError(errno, "seek in " + path));
+  tail_is_torn = false;
+  return {};
+}
+
+Status Writer::State::Sync() {
+  if (failure.has_value()) return Fail(*failure);
+  // Without cutting, a torn tail would be synced too; that is harmless, readers know it by its checksum.
+  if (::fsync(segment.get()) != 0) {
+    failure = ErrnoError(errno, "fsync " + segments.back().path);
+    return Fail(*failure);
+  }
+  synced = last_sequence;
+  return {};
+}
+
+Writer::Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Writer::Writer(Writer&&) noexcept = default;
+Writer& Writer::operator=(Writer&&) noexcept = default;
+Writer::~Writer() = default;
+
+Result<Writer> Writer::Open(const std::string& folder, Options options) {
+  auto state = std::make_unique<State>();
+  state->folder = folder;
+  state->options = options;
+  ASSIGN_OR_RETURN(state->lock, LockFolder(folder));
+  TRY(state->Begin());
+  return Writer(std::move(state));
+}
+
+Result<int64_t> Writer::Append(const model::Batch& batch) {
+  State& state = *state_;
+  if (state.failure.has_value()) return Fail(*state.failure);
+  ASSIGN_OR_RETURN(const std::vector<std::byte> payload, EncodeBatch(batch, state.options.compression_level));
+  TRY(state.CutTail());
+  if (state.segment_size >= state.options.segment_bytes &&
+      state.last_sequence >= state.segments.back().first_sequence) {
+    // Only the last segment may end in frames that never reached the disk.
+    TRY(state.Sync());
+    TRY(state.BeginSegment());
+  }
+  const int64_t sequence = state.last_sequence + 1;
+  const std::vector<std::byte> frame = MakeFrame(state.id, sequence, state.synced, payload);
+  if (const Status written = WriteAll(state.segment.get(), frame); !written.has_value()) {
+    state.tail_is_torn = true;
+    static_cast<void>(state.CutTail());  // if this fails too, the next Append tries again
+    return Fail(Error(written.error()).With(state.segments.back().path));
+  }
+  state.segment_size += static_cast<int64_t>(frame.size());
+  state.last_sequence = sequence;
+  return sequence;
+}
+
+Status Writer::Sync() { return state_->Sync(); }
+
+Status Writer::DropThrough(int64_t sequence) {
+  std::vector<SegmentName>& segments = state_->segments;
+  // Oldest first, each durably, so that a crash in between leaves no gap.
+  while (segments.size() > 1 && segments[1].first_sequence <= sequence + 1) {
+    const std::string& path = segments.front().path;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
+    TRY(SyncFolderOf(path));
+    segments.erase(segments.begin());
+  }
+  return {};
+}
+
+Id128 Writer::id() const { return state_->id; }
+int64_t Writer::last_sequence() const { return state_->last_sequence; }
+
+}  // namespace gpusonde::spool
