@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/error.h"
 #include "doctor/advice.h"
 #include "doctor/probes.h"
 

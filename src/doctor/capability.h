@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <string_view>
 
 // What works on this machine, found out by trying it: a probe does, in small, what the program would do.

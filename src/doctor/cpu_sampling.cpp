@@ -14,7 +14,9 @@ Finding ProbeCpuSampling(const Settings&) {
       ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096});
   if (!sampler.has_value()) {
     const bool refused = sampler.error().code == ErrorCode::kPermissionDenied;
-    return Fails(sampler.error().message, std::string(refused ? kNeedsPrivileges : kNeedsKernel));
+    // The rest of the message is advice, which is better given here.
+    return Fails(sampler.error().message.substr(0, sampler.error().message.find(';')),
+                 std::string(refused ? kNeedsPrivileges : kNeedsKernel));
   }
   return Works("loaded the sampling program and started it on every CPU's clock");
 }

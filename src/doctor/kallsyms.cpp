@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fd.h"
 #include "doctor/advice.h"
 #include "doctor/probes.h"

@@ -2,6 +2,7 @@
 #include "doctor/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -39,6 +40,20 @@ std::string Indented(std::string_view text, size_t indent) {
   return lines;
 }
 
+// What to do, said once for all the capabilities that it mends.
+struct Advice {
+  std::string_view what_to_do;
+  std::vector<std::string_view> names;
+};
+
+void Collect(std::vector<Advice>& advice, const Capability& capability, const Finding& finding) {
+  const auto same = std::ranges::find(advice, finding.what_to_do, &Advice::what_to_do);
+  if (same == advice.end())
+    advice.push_back({finding.what_to_do, {capability.name}});
+  else
+    same->names.push_back(capability.name);
+}
+
 }  // namespace
 
 bool Report::CanRecord() const {
@@ -66,23 +81,26 @@ std::string FormatText(const Report& report, bool colour) {
   const size_t why_column = 2 + name_width + 2 + kDoesNot.size() + 2;
 
   std::string text = fmt::format("gpusonde {} on {}, Linux {}\n", kVersion, report.host, report.kernel);
-  std::string missing;
   for (const auto& [use, title] : kUses) {
     text += fmt::format("\n{}\n", title);
+    std::vector<Advice> advice;
     for (const auto& [capability, finding] : report.examined) {
       if (capability->use != use) continue;
       const std::string_view word = finding.works ? kWorks : kDoesNot;
       text += fmt::format("  {:<{}}  {}{:<{}}{}  {}\n", capability->name, name_width,
                           colour ? (finding.works ? kGreen : kRed) : "", word, kDoesNot.size(),
                           colour ? kPlain : "", Indented(finding.why, why_column));
-      if (finding.works) continue;
-      text +=
-          fmt::format("{:{}}{}\n", "", why_column, Indented("what to do: " + finding.what_to_do, why_column));
-      if (use == Use::kRecord) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", capability->name);
+      if (!finding.works) Collect(advice, *capability, finding);
     }
+    for (const Advice& each : advice)
+      text += fmt::format("  → for {}: {}\n", fmt::join(each.names, ", "), Indented(each.what_to_do, 4));
   }
+  std::vector<std::string_view> missing;
+  for (const auto& [capability, finding] : report.examined)
+    if (capability->use == Use::kRecord && !finding.works) missing.push_back(capability->name);
   text += missing.empty() ? "\n`gpusonde record` works on this machine.\n"
-                          : fmt::format("\n`gpusonde record` does not work here; it needs: {}.\n", missing);
+                          : fmt::format("\n`gpusonde record` does not work here; it needs {}.\n",
+                                        fmt::join(missing, ", "));
   return text;
 }
 

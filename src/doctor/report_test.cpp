@@ -31,12 +31,20 @@ TEST(DoctorReport, TextAlignsColumnsAndSaysWhatToDo) {
                         "To see more\n"
                         "  state_folder  doesn't  a disk\n"
                         "                         of glass\n"
-                        "                         what to do: mend it\n"));
+                        "  → for state_folder: mend it\n"));
+}
+
+TEST(DoctorReport, TheSameAdviceIsGivenOnce) {
+  constexpr Capability kOther{"btf", Use::kRecord, nullptr};
+  const Report report{.host = "node7",
+                      .kernel = "6.1",
+                      .examined = {{&kNeeded, Fails("no", "be root")}, {&kOther, Fails("no", "be root")}}};
+  EXPECT_THAT(FormatText(report, false), HasSubstr("  → for bpf, btf: be root\n"));
 }
 
 TEST(DoctorReport, TheLastLineNamesWhatRecordingLacks) {
   const std::string text = FormatText(ReportOf(Fails("no", "mend it"), Works("yes")), false);
-  EXPECT_THAT(text, testing::EndsWith("`gpusonde record` does not work here; it needs: bpf.\n"));
+  EXPECT_THAT(text, testing::EndsWith("`gpusonde record` does not work here; it needs bpf.\n"));
 }
 
 TEST(DoctorReport, ColoursOnlyWhenAskedFor) {

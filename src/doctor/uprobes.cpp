@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <span>
 
 #include "base/fd.h"
 #include "doctor/advice.h"
@@ -52,7 +53,13 @@ Finding ProbeUprobes(const Settings&) {
   attributes.disabled = 1;
   const Fd probe(
       static_cast<int>(::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
-  if (!probe.valid()) return FailsWithErrno(errno, "place a probe on a function of this program");
+  if (!probe.valid()) {
+    Finding finding = FailsWithErrno(errno, "place a probe on a function of this program");
+    // CAP_PERFMON is not enough for these, tried on Linux 6.18.
+    if (finding.what_to_do == kNeedsPrivileges)
+      finding.what_to_do = "run as root, or give the program CAP_SYS_ADMIN";
+    return finding;
+  }
   return Works("placed a probe on a function of this program");
 }
 
