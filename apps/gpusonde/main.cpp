@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "base/version.h"
-#include "base/version.h"
 #include "commands.h"
 
 namespace gpusonde::app {
