@@ -28,7 +28,7 @@ export function Help({ onClose }: { onClose: () => void }) {
       ref={dialog}
       aria-labelledby="help-title"
       onClose={onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+      onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
     >
       <div class="help-body">
         <h2 id="help-title">Keys and pointer</h2>
