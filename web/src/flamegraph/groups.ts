@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
 import { binaryOf, type FunctionTable, type Tree } from "./model";
-import { assignSlots, GREY, KIND_SLOTS } from "./palette";
+import { GREY, hueSlots, KIND_SLOTS } from "./palette";
 
 // What the legend lists: the functions of one binary, or of one kind.
 export interface Group {
@@ -9,6 +9,8 @@ export interface Group {
   // What the hover says: a path and build id, or a sentence.
   detail: string;
   self: number;
+  // Of the first function seen; a binary's functions are nearly always of one kind.
+  kind: string;
   // Index into the palette.
   slot: number;
 }
@@ -20,15 +22,13 @@ export interface Groups {
   ofFunction: Int32Array;
 }
 
-const NO_BINARY = "[no binary]";
-
 const KIND_MEANING: Record<string, string> = {
   native: "Machine code of programs and libraries",
   kernel: "The operating system's kernel",
   python: "Python functions",
   gpu: "GPU kernels, under the call that launched them",
   jit: "Code that was generated at run time",
-  unknown: "Addresses for which no function is known",
+  unknown: "Addresses of which neither file nor function is known",
 };
 
 export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
@@ -42,7 +42,7 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
     if (group === undefined) {
       group = groups.length;
       index.set(name, group);
-      groups.push({ name, detail: groupDetail(functions, f, by), self: 0, slot: GREY });
+      groups.push({ name, detail: groupDetail(functions, f, by), self: 0, kind: functions.kind[f]!, slot: GREY });
     }
     ofFunction[f] = group;
   }
@@ -56,8 +56,10 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   order.forEach((g, r) => (rank[g] = r));
   for (let f = 0; f < functions.count; f++) ofFunction[f] = rank[ofFunction[f]!]!;
   const sorted = order.map((g) => groups[g]!);
-  if (by === "kind") for (const group of sorted) group.slot = KIND_SLOTS[group.name] ?? GREY;
-  else assignSlots(sorted);
+  // Only files of machine code vary in hue; the kernel, Python and the unknown keep their kind's.
+  const hued = sorted.filter(({ name, kind }) => by === "binary" && !name.startsWith("[") && kind !== "kernel");
+  for (const group of sorted) group.slot = KIND_SLOTS[group.kind] ?? GREY;
+  hueSlots(hued.map(({ name }) => name)).forEach((slot, i) => (hued[i]!.slot = slot));
   return { groups: sorted, ofFunction };
 }
 
@@ -68,12 +70,12 @@ export function hiddenFunctions({ groups, ofFunction }: Groups, view: View): Uin
 }
 
 function groupName(functions: FunctionTable, f: number, by: View["colour"]): string {
-  return by === "kind" ? functions.kind[f]! : (binaryOf(functions, f)?.name ?? NO_BINARY);
+  const kind = functions.kind[f]!;
+  return by === "kind" ? kind : (binaryOf(functions, f)?.name ?? `[${kind}]`);
 }
 
 function groupDetail(functions: FunctionTable, f: number, by: View["colour"]): string {
-  if (by === "kind") return KIND_MEANING[functions.kind[f]!] ?? "";
   const binary = binaryOf(functions, f);
-  if (!binary) return "Frames that belong to no file";
+  if (by === "kind" || !binary) return KIND_MEANING[functions.kind[f]!] ?? "";
   return binary.build_id ? `${binary.path}\nbuild id ${binary.build_id}` : binary.path;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hashText } from "./model";
 
-// Fills for frames. Light: Paul Tol's "light" scheme, made for labelled cells and safe for colour
-// blindness (https://sronpersonalpages.nl/~pault/, "Qualitative colour schemes"). Dark: the same
-// hues, lightness and chroma searched for the largest smallest difference (OKLab) under simulated
-// deuteranopia, protanopia and tritanopia, at a contrast of at least 5 to the label.
-// tests/unit/palette.test.ts holds both.
+// Fills for frames: eight hues, grey, and slate for the kernel. Light: Paul Tol's "light" scheme,
+// made for labelled cells and safe for colour blindness (https://sronpersonalpages.nl/~pault/,
+// "Qualitative colour schemes"). Dark: searched for the largest smallest difference (OKLab) in
+// normal and in simulated deuteranope, protanope and tritanope vision, at a contrast of at least 5
+// to the label. tests/unit/palette.test.ts holds both.
 export interface Theme {
   fills: string[];
   label: string;
@@ -17,7 +17,7 @@ export interface Theme {
 }
 
 export const LIGHT: Theme = {
-  fills: ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#d4d4d4"],
+  fills: ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#d4d4d4", "#a3acb9"],
   label: "#16181c",
   background: "#ffffff",
   faded: "#ececee",
@@ -26,7 +26,7 @@ export const LIGHT: Theme = {
 };
 
 export const DARK: Theme = {
-  fills: ["#304f71", "#8f423b", "#816700", "#613a49", "#24698f", "#1f3a29", "#3d4410", "#475703", "#5c5c5c"],
+  fills: ["#2c3985", "#804718", "#726b26", "#6c2862", "#006088", "#105b46", "#645db0", "#474000", "#5f6166", "#353a42"],
   label: "#f4f5f7",
   background: "#121418",
   faded: "#202329",
@@ -35,6 +35,7 @@ export const DARK: Theme = {
 };
 
 export const GREY = 8;
+export const SLATE = 9;
 const HUES = 8;
 
 // Frames side by side often share a binary; three shades by the function's name keep them apart.
@@ -42,19 +43,26 @@ export const SHADES = 3;
 const SHADE_STEP = 0.055;
 
 // A kind means the same colour in every profile.
-export const KIND_SLOTS: Record<string, number> = { native: 0, kernel: 1, python: 2, gpu: 5, jit: 3, unknown: GREY };
+export const KIND_SLOTS: Record<string, number> = { native: 0, python: 2, jit: 3, gpu: 5, unknown: GREY, kernel: SLATE };
 
-// Gives each group a hue from its name, so that a binary looks the same in every profile. A group
-// whose hue a bigger one has taken moves on to the next free one, while there are any.
-export function assignSlots(groups: { name: string; slot: number }[]): void {
-  const taken = new Set<number>();
-  for (const group of groups) {
-    if (group.name.startsWith("[")) continue;
-    let slot = (hashText(group.name) >>> 0) % HUES;
-    if (taken.size < HUES) while (taken.has(slot)) slot = (slot + 1) % HUES;
-    taken.add(slot);
-    group.slot = slot;
-  }
+// Hues that names have been given since the page was opened: a brush must not recolour the graph.
+const given = new Map<string, number>();
+
+// Gives each name a hue from its hash, so that a binary looks the same in every profile. A name whose
+// hue another one here already has takes the next that is free, while there are any; the order of
+// names says who goes first.
+export function hueSlots(names: string[]): number[] {
+  const taken = new Set(names.map((name) => given.get(name)));
+  return names.map((name) => {
+    let slot = given.get(name);
+    if (slot === undefined) {
+      slot = (hashText(name) >>> 0) % HUES;
+      for (let tries = 0; tries < HUES && taken.has(slot); tries++) slot = (slot + 1) % HUES;
+      given.set(name, slot);
+      taken.add(slot);
+    }
+    return slot;
+  });
 }
 
 // The fill of slot s in shade h is at s * SHADES + h; `faded` comes last.

@@ -23,7 +23,8 @@ export function Legend({ groups: { groups }, total, theme, view, nav }: Props) {
   const [all, setAll] = useState(false);
   const isHidden = ({ name }: Group) => (view.only === null ? view.hide.includes(name) : view.only !== name);
   // What is hidden stays in sight: it must be possible to bring it back.
-  const shown = all ? groups : groups.filter((group, i) => i < SHORT || view.hide.includes(group.name) || view.only === group.name);
+  const everything = all || groups.length <= SHORT + 1;
+  const shown = everything ? groups : groups.filter((group, i) => i < SHORT || view.hide.includes(group.name) || view.only === group.name);
 
   const toggle = (name: string) => {
     if (view.only !== null) return nav.step({ only: null, hide: [] });
@@ -67,7 +68,7 @@ export function Legend({ groups: { groups }, total, theme, view, nav }: Props) {
           </button>
         </li>
       )}
-      {all && groups.length > SHORT && (
+      {all && groups.length > SHORT + 1 && (
         <li>
           <button type="button" class="quiet" onClick={() => setAll(false)}>
             fewer

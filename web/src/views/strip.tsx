@@ -72,7 +72,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
         </div>
-        <div class="figure dim">{hovered === undefined ? (strip.max !== null && `of ${threeDigits(strip.max)}`) : formatClock(at)}</div>
+        <div class="figure dim">{hovered === undefined ? (strip.max !== null && `of ${strip.max}`) : formatClock(at)}</div>
       </div>
       <div class="strip-plot" ref={host} />
       {brush && (
@@ -111,7 +111,7 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
     {
       width: host.clientWidth,
       height: HEIGHT,
-      padding: [6, 12, 0, 0],
+      padding: [9, 12, 0, 0],
       legend: { show: false },
       cursor: {
         y: false,

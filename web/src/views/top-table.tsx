@@ -45,6 +45,9 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   const first = Math.max(0, Math.floor(place.top / ROW) - OVERSCAN);
   const last = Math.min(order.length, Math.ceil((place.top + place.height) / ROW) + OVERSCAN);
   const whole = tree.total[zoom]!;
+  // Bars behind the names compare what the table is sorted by; the longest fills the column.
+  const bars = view.sort === "total" ? totals.total : totals.self;
+  const longest = useMemo(() => order.reduce((most, f) => Math.max(most, bars[f]!), 0) || 1, [order, bars]);
 
   const row = (f: number, index: number) => {
     const picked = view.pick === name[f];
@@ -52,17 +55,17 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
     const total = totals.total[f]!;
     return (
       <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
-        <td class="name">
+        <td class="name" style={{ "--share": bars[f]! / longest }}>
           <button type="button" aria-pressed={picked} title={`${name[f]}\n${binaryOf(tree.functions, f)?.name ?? ""}`}>
             {name[f]}
           </button>
         </td>
         <td>{self === 0 ? "–" : formatValue(self, tree.unit)}</td>
-        <td class="share" style={{ "--share": whole > 0 ? self / whole : 0 }}>
+        <td>
           {self === 0 ? "" : formatShare(self, whole)}
         </td>
         <td>{formatValue(total, tree.unit)}</td>
-        <td class="share" style={{ "--share": whole > 0 ? total / whole : 0 }}>
+        <td>
           {formatShare(total, whole)}
         </td>
       </tr>
