@@ -57,9 +57,15 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   for (let f = 0; f < functions.count; f++) ofFunction[f] = rank[ofFunction[f]!]!;
   const sorted = order.map((g) => groups[g]!);
   // Only files of machine code vary in hue; the kernel, Python and the unknown keep their kind's.
-  const hued = sorted.filter(({ name, kind }) => by === "binary" && !name.startsWith("[") && kind !== "kernel");
-  for (const group of sorted) group.slot = KIND_SLOTS[group.kind] ?? GREY;
-  hueSlots(hued.map(({ name }) => name)).forEach((slot, i) => (hued[i]!.slot = slot));
+  const hued: Group[] = [];
+  const fixed: Group[] = [];
+  for (const group of sorted) {
+    const isFile = by === "binary" && !group.name.startsWith("[") && group.kind !== "kernel";
+    (isFile ? hued : fixed).push(group);
+  }
+  for (const group of fixed) group.slot = KIND_SLOTS[group.kind] ?? GREY;
+  const slots = hueSlots(hued.map(({ name }) => name), fixed.map(({ slot }) => slot));
+  hued.forEach((group, i) => (group.slot = slots[i]!));
   return { groups: sorted, ofFunction };
 }
 

@@ -40,7 +40,7 @@ const HUES = 8;
 
 // Frames side by side often share a binary; three shades by the function's name keep them apart.
 export const SHADES = 3;
-const SHADE_STEP = 0.055;
+const SHADE_STEP = 0.05;
 
 // A kind means the same colour in every profile.
 export const KIND_SLOTS: Record<string, number> = { native: 0, python: 2, jit: 3, gpu: 5, unknown: GREY, kernel: SLATE };
@@ -49,10 +49,10 @@ export const KIND_SLOTS: Record<string, number> = { native: 0, python: 2, jit: 3
 const given = new Map<string, number>();
 
 // Gives each name a hue from its hash, so that a binary looks the same in every profile. A name whose
-// hue another one here already has takes the next that is free, while there are any; the order of
-// names says who goes first.
-export function hueSlots(names: string[]): number[] {
-  const taken = new Set(names.map((name) => given.get(name)));
+// hue is `reserved`, or another one's here, takes the next that is free, while there are any; the
+// order of names says who goes first.
+export function hueSlots(names: string[], reserved: number[] = []): number[] {
+  const taken = new Set([...reserved, ...names.map((name) => given.get(name))]);
   return names.map((name) => {
     let slot = given.get(name);
     if (slot === undefined) {

@@ -129,10 +129,20 @@ function TimeWindow({ available, view, nav }: { available: Range | null; view: V
   const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === view.last);
   return (
     <>
-      {available && (
-        <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
-          {formatRange(available.from, available.to)}
+      {view.brush ? (
+        <span class="chip brush figure" title={formatRangeUtc(view.brush.from, view.brush.to)}>
+          {formatRange(view.brush.from, view.brush.to)}
+          <span class="dim">{formatDuration((view.brush.to - view.brush.from) * 1000)}</span>
+          <button type="button" class="quiet" aria-label="All of the time again" title="All of the time again (double click on the strip)" onClick={() => nav.step({ brush: null })}>
+            ✕
+          </button>
         </span>
+      ) : (
+        available && (
+          <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
+            {formatRange(available.from, available.to)}
+          </span>
+        )
       )}
       <Choice label="Time" value={String(view.last ?? "")} onChoose={(seconds) => nav.step({ last: seconds ? Number(seconds) : null, brush: null })}>
         <option value="">all{length > 0 && ` ${formatDuration(length * 1e9)}`}</option>

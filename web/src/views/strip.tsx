@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Strip, Strips } from "../api/types";
-import { formatClock, formatDuration, formatRange, formatRangeUtc, threeDigits } from "../format";
+import { formatClock, formatRange, threeDigits } from "../format";
 import { meanOver, nudge, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 
@@ -75,14 +75,6 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
         <div class="figure dim">{hovered === undefined ? (strip.max !== null && `of ${strip.max}`) : formatClock(at)}</div>
       </div>
       <div class="strip-plot" ref={host} />
-      {brush && (
-        <div class="brush figure" title={formatRangeUtc(brush.from, brush.to)}>
-          {formatRange(brush.from, brush.to)} <span class="dim">{formatDuration((brush.to - brush.from) * 1000)}</span>
-          <button type="button" class="quiet" aria-label="All of the time again" title="All of the time again (double click on the strip)" onClick={() => onBrush(null)}>
-            ✕
-          </button>
-        </div>
-      )}
       <StripTable strips={strips} strip={strip} />
     </section>
   );
