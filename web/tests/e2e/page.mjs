@@ -46,7 +46,10 @@ export class Page {
 
   // Text with plain spaces.
   async text(selector) {
-    return (await this.raw.locator(selector).first().innerText()).replace(/[\u202f\u00a0]/g, " ");
+    // What appears late (a loading state does, on purpose) is invisible at first.
+    const element = this.raw.locator(selector).first();
+    await element.waitFor({ state: "visible" });
+    return (await element.innerText()).replace(/[\u202f\u00a0]/g, " ");
   }
 
   count(selector) {
