@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/state_folder.h"
+#include "command.h"
+#include "doctor/report.h"
+
+namespace gpusonde::app {
+namespace {
+
+struct DoctorOptions {
+  std::string format = "text";
+  std::string state_folder = DefaultStateFolder();
+};
+
+// https://no-color.org: set and not empty.
+bool WantsColour() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+}
+
+int Diagnose(const DoctorOptions& options) {
+  const doctor::Report report = doctor::Examine({.state_folder = options.state_folder});
+  fmt::print("{}", options.format == "json" ? doctor::FormatJson(report)
+                                            : doctor::FormatText(report, WantsColour()));
+  return report.CanRecord() ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, int& exit_status) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "What works on this machine, what doesn't, and what to do");
+  auto options = std::make_shared<DoctorOptions>();
+  command->add_option("--format", options->format, "text or json (docs/doctor.md)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->add_option("--state", options->state_folder, "The folder where `gpusonde up` keeps its data")
+      ->capture_default_str();
+  command->footer(
+      "Exit status 0 if `gpusonde record` would work here, else 1.\n\n"
+      "Example: gpusonde doctor --format json | jq '.capabilities[] | select(.works | not)'");
+  command->callback([options, &exit_status] { exit_status = Diagnose(*options); });
+}
+
+}  // namespace gpusonde::app

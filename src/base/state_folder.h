@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace gpusonde {
+
+// Where `gpusonde up` keeps its data unless told otherwise: /var/lib/gpusonde for root, else
+// $XDG_STATE_HOME/gpusonde, else ~/.local/state/gpusonde (XDG Base Directory Specification 0.8). Not made here.
+std::string DefaultStateFolder();
+
+}  // namespace gpusonde

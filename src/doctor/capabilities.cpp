@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstddef>
+
+#include "doctor/capability.h"
+#include "doctor/probes.h"
+
+namespace gpusonde::doctor {
+
+std::string_view Name(Use use) {
+  constexpr std::string_view kNames[] = {"record", "detail", "gpu", "scale"};
+  return kNames[static_cast<size_t>(use)];
+}
+
+std::span<const Capability> AllCapabilities() {
+  static constexpr std::array kCapabilities = {
+      Capability{"bpf", Use::kRecord, ProbeBpf},
+      Capability{"btf", Use::kRecord, ProbeBtf},
+      Capability{"cpu_sampling", Use::kRecord, ProbeCpuSampling},
+      Capability{"cuda", Use::kGpu, ProbeCuda},
+      Capability{"cupti", Use::kGpu, ProbeCupti},
+      Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
+      Capability{"memlock", Use::kDetail, ProbeMemlock},
+      Capability{"mpi", Use::kScale, ProbeMpi},
+      Capability{"nvml", Use::kGpu, ProbeNvml},
+      Capability{"perf_event", Use::kRecord, ProbePerfEvent},
+      Capability{"privileges", Use::kDetail, ProbePrivileges},
+      Capability{"ring_buffer", Use::kRecord, ProbeRingBuffer},
+      Capability{"sideband", Use::kRecord, ProbeSideband},
+      Capability{"state_folder", Use::kDetail, ProbeStateFolder},
+      Capability{"tracepoints", Use::kRecord, ProbeTracepoints},
+      Capability{"uprobes", Use::kDetail, ProbeUprobes},
+  };
+  return kCapabilities;
+}
+
+}  // namespace gpusonde::doctor

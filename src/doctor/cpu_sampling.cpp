@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "doctor/advice.h"
+#include "doctor/probes.h"
+#include "sources/ebpf/cpu_sampler.h"
+
+namespace gpusonde::doctor {
+
+// The whole of it: the sampling program that `record` uses, attached to the clocks of all CPUs.
+Finding ProbeCpuSampling(const Settings&) {
+  // Too slow to take a sample while it is tried, and the smallest ring there is.
+  const auto sampler =
+      ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096});
+  if (!sampler.has_value()) {
+    const bool refused = sampler.error().code == ErrorCode::kPermissionDenied;
+    // The rest of the message is advice, which is better given here.
+    return Fails(sampler.error().message.substr(0, sampler.error().message.find(';')),
+                 std::string(refused ? kNeedsPrivileges : kNeedsKernel));
+  }
+  return Works("loaded the sampling program and started it on every CPU's clock");
+}
+
+}  // namespace gpusonde::doctor

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/capability.h"
+
+namespace gpusonde::doctor {
+
+struct Examined {
+  const Capability* capability = nullptr;
+  Finding finding;
+};
+
+// Everything that was found out about one machine.
+struct Report {
+  std::string host;
+  std::string kernel;              // release, "6.1.0-30-amd64"
+  std::vector<Examined> examined;  // as AllCapabilities()
+
+  // Whether all that `record` needs works.
+  bool CanRecord() const;
+};
+
+// Runs every probe; takes well under a second.
+Report Examine(const Settings& settings);
+
+// For people: groups by use, columns aligned. `colour` adds ANSI colours.
+std::string FormatText(const Report& report, bool colour);
+
+// One JSON object, keys as in docs/doctor.md.
+std::string FormatJson(const Report& report);
+
+}  // namespace gpusonde::doctor
