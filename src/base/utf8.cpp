@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/utf8.h"
+#include "base/utf8.h"
 
-namespace gpusonde::server {
+namespace gpusonde {
 namespace {
 
 // A lead byte: how many bytes follow, and the bounds of the first of these (RFC 3629, section 4).
@@ -46,4 +46,4 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-}  // namespace gpusonde::server
+}  // namespace gpusonde

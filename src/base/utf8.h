@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace gpusonde::server {
+namespace gpusonde {
 
 // U+FFFD, shown in place of bytes that are no character.
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -22,4 +22,4 @@ Utf8Piece FirstPiece(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
-}  // namespace gpusonde::server
+}  // namespace gpusonde

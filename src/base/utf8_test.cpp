@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gpusonde {
+namespace {
+
+// Bytes of each piece; negative where it is no character.
+std::vector<int> Pieces(std::string_view text) {
+  std::vector<int> pieces;
+  while (!text.empty()) {
+    const Utf8Piece piece = FirstPiece(text);
+    pieces.push_back(piece.valid ? static_cast<int>(piece.bytes) : -static_cast<int>(piece.bytes));
+    text.remove_prefix(piece.bytes);
+  }
+  return pieces;
+}
+
+TEST(Utf8, CharactersOfEveryLengthAreOnePiece) {
+  EXPECT_EQ(Pieces("a\u00e9\u20ac\U0001F600"), (std::vector{1, 2, 3, 4}));
+  EXPECT_EQ(Pieces("\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF"), (std::vector{3, 3, 4}));
+}
+
+TEST(Utf8, OverlongFormsSurrogatesAndWhatIsAboveUnicodeAreNoCharacters) {
+  for (const std::string_view text :
+       {"\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
+        "\xF5\x80\x80\x80", "\x80", "\xFF"})
+    EXPECT_FALSE(IsUtf8(text));
+}
+
+// The example of Unicode 15, table 3-8.
+TEST(Utf8, ABrokenCharacterIsOnePieceUpToWhereItBreaks) {
+  EXPECT_EQ(Pieces("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
+            (std::vector{1, -3, -2, -1, 1, -1, 1, -1, -1, 1}));
+}
+
+TEST(Utf8, AnEndInsideACharacterIsNoCharacter) {
+  EXPECT_FALSE(IsUtf8("abc\xE2\x82"));
+  EXPECT_TRUE(IsUtf8("abc"));
+  EXPECT_TRUE(IsUtf8(""));
+}
+
+}  // namespace
+}  // namespace gpusonde
