@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/version.h"
 #include "model/schema.h"
 
 namespace gpusonde::store::duckdb {
@@ -157,7 +158,7 @@ Status CreateTables(Connection& connection, std::string_view catalog) {
   TRY(connection.Run(fmt::format("DELETE FROM {} WHERE key IN ('schema_version', 'created_by')", meta)));
   TRY(connection.Run(
       fmt::format("INSERT INTO {} VALUES ('schema_version', '{}'), ('created_by', 'gpusonde {}')", meta,
-                  model::kSchemaVersion, GPUSONDE_VERSION)));
+                  model::kSchemaVersion, kVersion)));
   return transaction.Commit();
 }
 
