@@ -5,10 +5,12 @@
 
 namespace gpusonde::app {
 
+void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
+      Command{"query", AddQuery},
       Command{"record", AddRecord},
   };
   return kCommands;
