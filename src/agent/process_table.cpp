@@ -152,6 +152,7 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
 void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
   if (process == nullptr) {
+    if (event.pid == event.parent_pid) return;  // a new thread of a process of no interest
     Process* parent = Known(event.parent_pid);
     if (parent == nullptr && options_.every_process) parent = AddFromProc(event.parent_pid);
     if (parent == nullptr) return;

@@ -54,6 +54,12 @@ TEST_F(ProcessTableTest, ChildrenOfStrangersAreOfNoInterest) {
   EXPECT_FALSE(table.any_alive());
 }
 
+TEST_F(ProcessTableTest, ANewThreadOfAnUnknownProcessDoesNotMakeItKnown) {
+  ProcessTable table = Make(/*every_process=*/true);
+  table.Apply(Event(now_, perf::ForkEvent{.pid = self_, .tid = kGone, .parent_pid = self_}));
+  EXPECT_FALSE(table.any_alive());
+}
+
 TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());

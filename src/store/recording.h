@@ -17,6 +17,13 @@ namespace gpusonde::store {
 // without a spool, kCorrupt, kOutOfSpace, kIo; the spool is kept in every case.
 Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path);
 
+// A new recording at `path` to append to: what importers fill. It is whole once the Store is destroyed.
+// Errors: kInvalidArgument when there is a file at `path`; kOutOfSpace, kPermissionDenied, kIo.
+Result<std::unique_ptr<Store>> CreateRecording(const std::string& path);
+
+// The same in memory, gone with the Store.
+Result<std::unique_ptr<Store>> CreateInMemory();
+
 // Opens recordings read-only as one store; the tables of several files are read as one.
 // Errors, each naming the file: kNotFound, kPermissionDenied; kCorrupt for what is no gpusonde recording
 // (says what it seems to be) or is truncated; kTooNew; kUnavailable when another process is writing it.

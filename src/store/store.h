@@ -42,8 +42,11 @@ class Rows {
   virtual std::vector<Id128> IdList(size_t column) const = 0;
   virtual std::vector<int64_t> Int64List(size_t column) const = 0;
 
-  // Any type as a person reads it; what `gpusonde query` prints.
+  // Any type as a person reads it: ids as 32 hex digits, NULL as "NULL".
   virtual std::string Display(size_t column) const = 0;
+
+  // Any type as a JSON value: whole numbers whole, ids as strings of 32 hex digits, lists as arrays.
+  virtual std::string Json(size_t column) const = 0;
 };
 
 // Where tables rest and are asked about. Thread-safe: queries run beside each other and beside appends; each

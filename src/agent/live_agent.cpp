@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/live_agent.h"
+
+#include <cstdlib>
+#include <deque>
+#include <vector>
+
+#include "agent/cpu_profiler.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "spool/spool.h"
+
+namespace gpusonde::agent {
+namespace {
+
+constexpr int kRoundMs = 1000;
+constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
+// A wall clock that was set, not slewed: times from here on belong to a new source with its own offset.
+constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
+// Small, so that what the sink has taken is soon deleted.
+constexpr int64_t kSegmentBytes = int64_t{8} << 20;
+// Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
+constexpr size_t kFramesPerCommit = 64;
+
+Result<CpuProfiler> StartProfiler(double frequency_hz) {
+  return CpuProfiler::Create({.frequency_hz = frequency_hz, .every_process = true, .command = ""});
+}
+
+}  // namespace
+
+struct LiveAgent::State {
+  Options options;
+  Sink& sink;
+  spool::Writer spool;
+  CpuProfiler profiler;
+  int64_t epoch_offset_ns = MeasureEpochOffset();
+  int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
+  int64_t committed = 0;            // through this frame
+  std::vector<SpooledBatch> fresh;  // spooled in this round
+  std::string last_trouble;
+
+  bool behind() const { return committed < spool.last_sequence(); }
+  Status HandOver();
+  Status CatchUp();
+  void Spool(const std::vector<model::Batch>& batches);
+  void Trouble(const Error& error);
+  Status FollowClock();
+};
+
+LiveAgent::LiveAgent(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LiveAgent::LiveAgent(LiveAgent&&) noexcept = default;
+LiveAgent& LiveAgent::operator=(LiveAgent&&) noexcept = default;
+LiveAgent::~LiveAgent() = default;
+
+Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
+  ASSIGN_OR_RETURN(spool::Writer spool,
+                   spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
+  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz));
+  std::unique_ptr<State> state(new State{options, sink, std::move(spool), std::move(profiler)});
+  ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
+  TRY(state->HandOver());
+  return LiveAgent(std::move(state));
+}
+
+Status LiveAgent::Round() {
+  State& state = *state_;
+  state.profiler.Wait(kRoundMs);
+  TRY(state.FollowClock());
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Poll());
+  state.Spool(batches);
+  if (const Status handed = state.HandOver(); !handed.has_value()) state.Trouble(handed.error());
+  return {};
+}
+
+Status LiveAgent::Finish() {
+  State& state = *state_;
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Finish());
+  state.Spool(batches);
+  return state.HandOver();
+}
+
+// A new day's data repeats every name, so that the file of each day can be read by itself.
+Status LiveAgent::State::FollowClock() {
+  const int64_t offset = MeasureEpochOffset();
+  if (std::abs(offset - epoch_offset_ns) > kClockStepNs) {
+    LogWarn("the wall clock stepped by {} ms; a new source begins",
+            (offset - epoch_offset_ns) / kNanosPerMilli);
+    ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
+    Spool(last);
+    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz));
+    epoch_offset_ns = offset;
+  }
+  const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
+  if (today == day) return {};
+  TRY(HandOver());  // what is left belongs to the day before
+  day = today;
+  profiler.Rewrite();
+  return {};
+}
+
+void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
+  int64_t failed_rows = 0;
+  for (const model::Batch& batch : batches) {
+    const Result<int64_t> appended =
+        spool.last_sequence() - committed >= options.max_waiting_frames
+            ? Fail(ErrorCode::kOutOfSpace, "the store takes nothing and the spool has reached its limit")
+            : spool.Append(batch);
+    if (appended.has_value()) {
+      fresh.push_back({*appended, batch});
+      continue;
+    }
+    failed_rows += static_cast<int64_t>(batch.rows);
+    Trouble(appended.error());
+  }
+  if (const Status synced = spool.Sync(); !synced.has_value()) Trouble(synced.error());
+  if (failed_rows == 0) return;
+  profiler.CountFailedRows(failed_rows);
+  profiler.Rewrite();
+}
+
+// What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read
+// again.
+Status LiveAgent::State::HandOver() {
+  const std::vector<SpooledBatch> frames = std::exchange(fresh, {});
+  if (!behind()) return {};
+  if (!frames.empty() && frames.front().sequence == committed + 1) {
+    TRY(sink.Commit(spool.id(), day, frames));
+    committed = frames.back().sequence;
+  } else {
+    TRY(CatchUp());
+  }
+  last_trouble.clear();
+  return spool.DropThrough(committed);
+}
+
+Status LiveAgent::State::CatchUp() {
+  std::vector<SpooledBatch> frames;
+  const auto commit = [&]() -> Status {
+    if (frames.empty()) return {};
+    TRY(sink.Commit(spool.id(), day, frames));
+    committed = frames.back().sequence;
+    frames.clear();
+    return {};
+  };
+  const auto read =
+      spool::Read(options.spool_folder, committed, [&](int64_t sequence, const model::Batch& batch) {
+        frames.push_back({sequence, batch});
+        return frames.size() < kFramesPerCommit ? Status() : commit();
+      });
+  if (!read.has_value()) return Fail(read.error());
+  return commit();
+}
+
+// The same trouble every second is told once.
+void LiveAgent::State::Trouble(const Error& error) {
+  if (error.message == last_trouble) return;
+  last_trouble = error.message;
+  LogError("{}", error.message);
+}
+
+}  // namespace gpusonde::agent

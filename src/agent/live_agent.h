@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/batch.h"
+
+namespace gpusonde::agent {
+
+// One frame of the spool on its way into a store.
+struct SpooledBatch {
+  int64_t sequence = 0;
+  model::Batch batch;
+};
+
+// Where a live agent's data comes to rest: the embedded store, or a server.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  // The last frame of this spool that the sink holds; 0 for none.
+  virtual Result<int64_t> CommittedThrough(const Id128& spool) = 0;
+
+  // Takes the frames, all or none; once this returns they may be forgotten here. `day` is the number of whole
+  // UTC days since the epoch that the data belongs to; each day's data names everything that it refers to.
+  virtual Status Commit(const Id128& spool, int64_t day, std::span<const SpooledBatch> frames) = 0;
+};
+
+// Profiles the whole machine, always on: sources → spool → sink, once a second. What a round has spooled
+// survives kill -9; what the sink could not take stays in the spool and is tried again. Not thread-safe.
+class LiveAgent {
+ public:
+  struct Options {
+    std::string spool_folder;
+    double frequency_hz = 19;
+    // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
+    // worth.
+    int64_t max_waiting_frames = 100'000;
+  };
+
+  // Starts sampling, after handing over what an earlier run left in the spool.
+  // Errors: those of CpuProfiler::Create and spool::Writer::Open (kUnavailable: another agent uses this
+  // spool), and of the sink. `sink` must outlive the agent.
+  static Result<LiveAgent> Create(const Options& options, Sink& sink);
+
+  // Waits up to a second, then gathers, spools and commits. Errors that a later round may mend (disk full,
+  // sink busy) are logged once and counted, not returned.
+  Status Round();
+
+  // Stops sampling and hands over the rest.
+  Status Finish();
+
+  LiveAgent(LiveAgent&&) noexcept;
+  LiveAgent& operator=(LiveAgent&&) noexcept;
+  ~LiveAgent();
+
+ private:
+  struct State;
+  explicit LiveAgent(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
+
+namespace gpusonde {
+namespace {
+
+// A lead byte: how many bytes follow, and the bounds of the first of these (RFC 3629, section 4).
+struct Lead {
+  size_t followers = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xBF;
+};
+
+Lead LeadOf(unsigned char byte) {
+  if (byte < 0xC2 || byte > 0xF4) return {};
+  if (byte < 0xE0) return {1};
+  if (byte == 0xE0) return {2, 0xA0, 0xBF};  // below would be overlong
+  if (byte == 0xED) return {2, 0x80, 0x9F};  // above are surrogates
+  if (byte < 0xF0) return {2};
+  if (byte == 0xF0) return {3, 0x90, 0xBF};
+  if (byte == 0xF4) return {3, 0x80, 0x8F};
+  return {3};
+}
+
+}  // namespace
+
+Utf8Piece FirstPiece(std::string_view text) {
+  const auto byte_at = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte_at(0) < 0x80) return {1, true};
+  Lead lead = LeadOf(byte_at(0));
+  if (lead.followers == 0) return {1, false};
+  for (size_t i = 1; i <= lead.followers; ++i) {
+    if (i == text.size() || byte_at(i) < lead.low || byte_at(i) > lead.high) return {i, false};
+    lead.low = 0x80;
+    lead.high = 0xBF;
+  }
+  return {lead.followers + 1, true};
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Piece piece = FirstPiece(text);
+    if (!piece.valid) return false;
+    text.remove_prefix(piece.bytes);
+  }
+  return true;
+}
+
+std::string ToUtf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Piece piece = FirstPiece(text);
+    result += piece.valid ? text.substr(0, piece.bytes) : kReplacement;
+    text.remove_prefix(piece.bytes);
+  }
+  return result;
+}
+
+}  // namespace gpusonde

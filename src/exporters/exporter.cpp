@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/exporter.h"
+
+#include <algorithm>
+#include <array>
+
+#include "exporters/formats.h"
+
+namespace gpusonde::exporters {
+
+std::span<const Exporter* const> AllExporters() {
+  static constexpr std::array kExporters = {
+      &kFolded,
+      &kPprof,
+      &kSpeedscope,
+  };
+  return kExporters;
+}
+
+const Exporter* FindExporter(std::string_view name) {
+  const auto all = AllExporters();
+  const auto found = std::ranges::find(all, name, &Exporter::name);
+  return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace gpusonde::exporters

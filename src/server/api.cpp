@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "server/api_json.h"
+#include "server/flame_tree.h"
+#include "server/query_parameters.h"
+
+namespace gpusonde::server {
+namespace {
+
+constexpr int64_t kMaxBuckets = 2000;
+constexpr int64_t kDefaultBuckets = 600;
+
+// What the data answered. Parameters are checked before they get there, so a question that it can't make
+// sense of is this program's fault.
+template <class T>
+Result<T> Answer(Result<T> result) {
+  if (!result.has_value() && result.error().code == ErrorCode::kInvalidArgument)
+    result.error().code = ErrorCode::kInternal;
+  return result;
+}
+
+Result<std::string> GetOverview(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
+  return OverviewJson(overview, facts);
+}
+
+Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
+  const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
+  ASSIGN_OR_RETURN(const store::Strip cpu, Answer(data.ReadCpuStrip(selection, count)));
+  return StripsJson(cpu, CpusOf(overview));
+}
+
+Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeTimeRange());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const auto processes, Answer(data.ReadProcesses(selection)));
+  return ProcessesJson(processes);
+}
+
+Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  const std::string_view type = parameters.TakeText("type").value_or("cpu");
+  if (type != "cpu")
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter 'type' takes cpu, not '{}'", type));
+  ASSIGN_OR_RETURN(const auto min_total,
+                   parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const model::Profile profile, Answer(data.ReadProfile(selection)));
+  return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
+}
+
+struct Route {
+  std::string_view path;
+  Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
+};
+
+constexpr Route kRoutes[] = {
+    {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/overview", GetOverview},
+    {"/api/v1/processes", GetProcesses},
+    {"/api/v1/strips", GetStrips},
+};
+
+Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {
+  const auto route = std::ranges::find(kRoutes, request.path, &Route::path);
+  if (route == std::end(kRoutes))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("there is no '{}' here; docs/api.md lists what there is", request.path));
+  ASSIGN_OR_RETURN(QueryParameters parameters, QueryParameters::Create(request.query));
+  return route->get(data, facts, parameters);
+}
+
+}  // namespace
+
+HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
+  return [&data, facts = std::move(facts)](const HttpRequest& request) {
+    Result<std::string> json = Get(data, facts, request);
+    return json.has_value() ? JsonResponse(*std::move(json)) : ErrorResponse(json.error());
+  };
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/profile.h"
+#include "model/selection.h"
+#include "server/http_message.h"
+#include "store/profile_query.h"
+
+// GET /api/v1/…, as docs/api.md describes it.
+namespace gpusonde::server {
+
+// What the API asks of the data; the functions of store/profile_query.h. Thread-safe.
+class ApiData {
+ public:
+  virtual ~ApiData() = default;
+  virtual Result<store::Overview> ReadOverview() = 0;
+  virtual Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) = 0;
+  virtual Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) = 0;
+  virtual Result<model::Profile> ReadProfile(const model::Selection& selection) = 0;
+};
+
+// What a store holds; it must outlive the result.
+std::unique_ptr<ApiData> ReadingFrom(store::Store& store);
+
+// What the API says of the program itself.
+struct ApiFacts {
+  std::string version;
+  std::string mode;   // "up" or "view"
+  bool live = false;  // data still arrives
+  std::string title;
+  std::vector<std::string> notices;  // sentences for the person about anything incomplete
+};
+
+// Answers every path; of those that the API lacks it says so with a 404. `data` must outlive it.
+HttpHandler ApiHandler(ApiData& data, ApiFacts facts);
+
+}  // namespace gpusonde::server

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api_json.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/time.h"
+#include "server/json_writer.h"
+
+namespace gpusonde::server {
+namespace {
+
+// Microseconds, so that [start, end) in them covers all that it did in nanoseconds.
+int64_t StartMicros(int64_t ns) { return ns / kNanosPerMicro - (ns % kNanosPerMicro < 0 ? 1 : 0); }
+int64_t EndMicros(int64_t ns) { return ns / kNanosPerMicro + (ns % kNanosPerMicro > 0 ? 1 : 0); }
+
+}  // namespace
+
+std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("version", facts.version).Field("mode", facts.mode).Field("live", facts.live);
+  json.Field("title", facts.title).Field("simulated", overview.simulated);
+  json.Field("from_us", overview.from_ns.transform(StartMicros));
+  json.Field("to_us", overview.to_ns.transform(EndMicros));
+  json.Field("cpus", CpusOf(overview));
+  json.Key("sources").BeginArray();
+  for (const store::Overview::SourceInfo& source : overview.sources) {
+    json.BeginObject().Field("id", source.source.ToHex()).Field("host", source.host);
+    json.Field("kind", source.kind).Field("hz", source.sampling_hz).EndObject();
+  }
+  json.EndArray();
+  json.Field("samples", overview.samples);
+  json.Key("drops").BeginArray();
+  for (const store::Overview::Drop& drop : overview.drops) {
+    json.BeginObject().Field("reason", drop.reason).Field("meaning", drop.meaning);
+    json.Field("count", drop.count).EndObject();
+  }
+  json.EndArray();
+  json.Key("notices").BeginArray();
+  for (const std::string& notice : facts.notices) json.Value(notice);
+  json.EndArray().EndObject();
+  return json.Take();
+}
+
+std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
+  const double span_us = static_cast<double>(cpu.to_ns - cpu.from_ns) / kNanosPerMicro;
+  const size_t buckets = std::max<size_t>(cpu.values.size(), 1);
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(cpu.to_ns));
+  json.Field("bucket_us", span_us / static_cast<double>(buckets));
+  json.Key("strips").BeginArray().BeginObject();
+  json.Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
+  json.Field("max", cpus > 0 ? std::optional(static_cast<double>(cpus)) : std::nullopt);
+  json.Key("values").BeginArray();
+  for (const std::optional<double>& value : cpu.values) json.Value(value);
+  json.EndArray().EndObject().EndArray().EndObject();
+  return json.Take();
+}
+
+std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
+  JsonWriter json;
+  json.BeginObject().Key("processes").BeginArray();
+  for (const store::ProcessUse& process : processes) {
+    json.BeginObject().Field("id", process.process.ToHex()).Field("pid", process.pid);
+    json.Field("name", process.name).Field("command", process.command).Field("cpu_ns", process.cpu_ns);
+    json.Field("started_us", StartMicros(process.started_ns));
+    json.Field("exited_us", process.exited_ns.transform(EndMicros));
+    json.Key("threads").BeginArray();
+    for (const store::ThreadUse& thread : process.threads) {
+      json.BeginObject().Field("tid", thread.tid).Field("name", thread.name);
+      json.Field("cpu_ns", thread.cpu_ns).EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take();
+}
+
+std::string FlameTreeJson(const FlameTree& tree) {
+  JsonWriter json;
+  json.BeginObject().Field("type", "cpu").Field("unit", "ns");
+  json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
+  json.Key("strings").BeginArray();
+  for (const std::string& text : tree.strings) json.Value(text);
+  json.EndArray();
+  json.Key("binaries").BeginArray();
+  for (const model::Profile::Binary& binary : tree.binaries) {
+    json.BeginObject().Field("name", binary.name).Field("path", binary.path);
+    json.Field("build_id", binary.build_id).EndObject();
+  }
+  json.EndArray();
+  json.Key("functions").BeginObject();
+  json.Column("name", tree.functions.name).Column("binary", tree.functions.binary);
+  json.Key("kind").BeginArray();
+  for (const model::FrameKind kind : tree.functions.kind)
+    json.Value(model::EnumNames<model::FrameKind>::Name(kind));
+  json.EndArray();
+  json.Column("file", tree.functions.file).Column("line", tree.functions.line).EndObject();
+  json.Key("nodes").BeginObject();
+  json.Column("function", tree.nodes.function).Column("parent", tree.nodes.parent);
+  json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns).EndObject();
+  json.Key("omitted").BeginObject();
+  json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);
+  json.EndObject().EndObject();
+  return json.Take();
+}
+
+int64_t CpusOf(const store::Overview& overview) {
+  std::map<std::string_view, int64_t> by_host;
+  for (const store::Overview::SourceInfo& source : overview.sources) {
+    int64_t& cpus = by_host[source.host];
+    cpus = std::max<int64_t>(cpus, source.cpus);
+  }
+  int64_t all = 0;
+  for (const auto& [host, cpus] : by_host) all += cpus;
+  return all;
+}
+
+}  // namespace gpusonde::server

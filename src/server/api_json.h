@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/api.h"
+#include "server/flame_tree.h"
+#include "store/profile_query.h"
+
+// The bodies that docs/api.md describes.
+namespace gpusonde::server {
+
+std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);
+
+// `cpus`: how many can be busy at once, the strip's natural upper end; 0 when unknown.
+std::string StripsJson(const store::Strip& cpu, int64_t cpus);
+
+std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
+
+std::string FlameTreeJson(const FlameTree& tree);
+
+// CPUs of all hosts that were observed. Several runs on one host count once, the largest.
+int64_t CpusOf(const store::Overview& overview);
+
+}  // namespace gpusonde::server

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/flame_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "server/call_trie.h"
+#include "server/frame_functions.h"
+
+namespace gpusonde::server {
+namespace {
+
+using model::Profile;
+
+int64_t AddSaturated(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+// The tree before it is put in order, nodes in the order in which stacks brought them.
+struct Unordered {
+  CallTrie trie;
+  std::vector<int64_t> self_ns;
+  std::vector<int64_t> total_ns;
+};
+
+// Each stack's time, over all threads.
+struct StackTimes {
+  static constexpr int64_t kNever = -1;
+  std::vector<int64_t>
+      weight_ns;  // by stack, kNever when not sampled; the last is that of samples without one
+  int64_t samples = 0;
+};
+
+StackTimes SumByStack(const Profile& profile) {
+  StackTimes times;
+  times.weight_ns.resize(profile.stacks.size() + 1, StackTimes::kNever);
+  for (const Profile::Sample& sample : profile.samples) {
+    int64_t& weight = times.weight_ns[sample.stack < 0 ? profile.stacks.size() : Index(sample.stack)];
+    weight = AddSaturated(std::max<int64_t>(weight, 0), std::max<int64_t>(sample.weight_ns, 0));
+    times.samples = AddSaturated(times.samples, std::max<int64_t>(sample.count, 0));
+  }
+  return times;
+}
+
+Unordered Merge(const Profile& profile, const FrameFunctions& functions, const StackTimes& times) {
+  Unordered tree;
+  std::vector<int32_t> path;
+  for (size_t stack = 0; stack < times.weight_ns.size(); ++stack) {
+    if (times.weight_ns[stack] == StackTimes::kNever) continue;
+    path.clear();
+    if (stack < profile.stacks.size()) {
+      const std::vector<int32_t>& locations = profile.stacks[stack];
+      for (size_t depth = locations.size(); depth-- > 0;) {
+        const auto frames = functions.At(locations[depth]);
+        path.insert(path.end(), frames.begin(), frames.end());
+      }
+    }
+    if (path.empty()) path.push_back(functions.At(-1).front());
+    const int32_t leaf = tree.trie.Insert(path);
+    tree.self_ns.resize(tree.trie.size());
+    int64_t& self = tree.self_ns[Index(leaf)];
+    self = AddSaturated(self, times.weight_ns[stack]);
+  }
+  tree.self_ns.resize(tree.trie.size());
+
+  // Children come after their parents.
+  tree.total_ns = tree.self_ns;
+  for (size_t node = tree.trie.size(); --node > 0;) {
+    int64_t& parent = tree.total_ns[Index(tree.trie.parent()[node])];
+    parent = AddSaturated(parent, tree.total_ns[node]);
+  }
+  return tree;
+}
+
+// The children of every node, ordered as they are shown.
+class Children {
+ public:
+  explicit Children(const Unordered& tree) : first_(tree.trie.size() + 1), children_(tree.trie.size() - 1) {
+    const std::vector<int32_t>& parent = tree.trie.parent();
+    for (size_t node = 1; node < parent.size(); ++node) ++first_[Index(parent[node]) + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::vector<size_t> next(first_.begin(), first_.end() - 1);
+    for (size_t node = 1; node < parent.size(); ++node)
+      children_[next[Index(parent[node])]++] = static_cast<int32_t>(node);
+
+    const auto before = [&tree](int32_t a, int32_t b) {
+      if (tree.total_ns[Index(a)] != tree.total_ns[Index(b)])
+        return tree.total_ns[Index(a)] > tree.total_ns[Index(b)];
+      return tree.trie.function()[Index(a)] < tree.trie.function()[Index(b)];
+    };
+    for (size_t node = 0; node + 1 < first_.size(); ++node)
+      if (first_[node + 1] - first_[node] > 1)
+        std::sort(children_.begin() + static_cast<ptrdiff_t>(first_[node]),
+                  children_.begin() + static_cast<ptrdiff_t>(first_[node + 1]), before);
+  }
+
+  std::span<const int32_t> Of(int32_t node) const {
+    const size_t first = first_[Index(node)];
+    return std::span(children_).subspan(first, first_[Index(node) + 1] - first);
+  }
+
+ private:
+  std::vector<size_t> first_;
+  std::vector<int32_t> children_;
+};
+
+void WriteNodes(const Unordered& tree, int64_t min_total_ns, FlameTree& out) {
+  struct Pending {
+    int32_t node;
+    int32_t parent;  // in `out`
+  };
+  const Children children(tree);
+  std::vector<Pending> pending{{0, -1}};
+  while (!pending.empty()) {
+    const auto [node, parent] = pending.back();
+    pending.pop_back();
+    const int32_t written = static_cast<int32_t>(out.nodes.parent.size());
+    out.nodes.function.push_back(tree.trie.function()[Index(node)]);
+    out.nodes.parent.push_back(parent);
+    out.nodes.self_ns.push_back(tree.self_ns[Index(node)]);
+    out.nodes.total_ns.push_back(tree.total_ns[Index(node)]);
+    for (const int32_t child : children.Of(node) | std::views::reverse) {
+      if (tree.total_ns[Index(child)] >= min_total_ns)
+        pending.push_back({child, written});
+      else
+        out.omitted.total_ns = AddSaturated(out.omitted.total_ns, tree.total_ns[Index(child)]);
+    }
+  }
+  out.omitted.nodes = static_cast<int64_t>(tree.trie.size() - out.nodes.parent.size());
+}
+
+// Keeps those entries of a table that are used, in their order.
+class Renumbering {
+ public:
+  explicit Renumbering(size_t size) : used_(size), index_(size, -1) {}
+  void Use(int32_t i) {
+    if (i >= 0) used_[Index(i)] = true;
+  }
+  // Calls keep(old index) for each used one, from the first to the last.
+  template <class Keep>
+  void Finish(Keep&& keep) {
+    int32_t next = 0;
+    for (size_t i = 0; i < used_.size(); ++i) {
+      if (!used_[i]) continue;
+      index_[i] = next++;
+      keep(i);
+    }
+  }
+  int32_t Of(int32_t i) const { return i < 0 ? -1 : index_[Index(i)]; }
+
+ private:
+  std::vector<bool> used_;
+  std::vector<int32_t> index_;
+};
+
+// Each text once; number 0 is the empty one.
+class StringTable {
+ public:
+  explicit StringTable(std::vector<std::string>& strings) : strings_(strings) { Add(""); }
+  // `text` must outlive the table.
+  int32_t Add(std::string_view text) {
+    const auto [entry, is_new] = index_.try_emplace(text, static_cast<int32_t>(strings_.size()));
+    if (is_new) strings_.emplace_back(text);
+    return entry->second;
+  }
+
+ private:
+  std::vector<std::string>& strings_;
+  std::unordered_map<std::string_view, int32_t> index_;
+};
+
+// Adds the functions and binaries that the nodes name.
+void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
+  Renumbering functions(from.functions().size());
+  Renumbering binaries(from.binaries().size());
+  StringTable strings(out.strings);
+  for (const int32_t function : out.nodes.function) functions.Use(function);
+  functions.Finish([&](size_t i) { binaries.Use(from.functions()[i].binary); });
+  binaries.Finish([&](size_t i) { out.binaries.push_back(from.binaries()[i]); });
+  for (int32_t& function : out.nodes.function) function = functions.Of(function);
+  functions.Finish([&](size_t i) {
+    const FrameFunctions::Function& function = from.functions()[i];
+    out.functions.name.push_back(strings.Add(function.name));
+    out.functions.binary.push_back(binaries.Of(function.binary));
+    out.functions.kind.push_back(function.kind);
+    out.functions.file.push_back(strings.Add(function.file));
+    out.functions.line.push_back(function.line);
+  });
+}
+
+}  // namespace
+
+FlameTree BuildFlameTree(const Profile& profile, int64_t min_total_ns) {
+  FlameTree out;
+  const FrameFunctions functions(profile);
+  const StackTimes times = SumByStack(profile);
+  out.samples = times.samples;
+  WriteNodes(Merge(profile, functions, times), min_total_ns, out);
+  WriteFunctions(functions, out);
+  return out;
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/profile.h"
+
+namespace gpusonde::server {
+
+// The merged call tree of a profile, by columns: what GET /api/v1/flamegraph sends (docs/api.md).
+struct FlameTree {
+  // One entry per function that a node names; all columns are equally long.
+  struct Functions {
+    std::vector<int32_t> name;    // into strings
+    std::vector<int32_t> binary;  // into binaries; -1 when it is in none
+    std::vector<model::FrameKind> kind;
+    std::vector<int32_t> file;  // into strings; 0, the empty text, when unknown
+    std::vector<int32_t> line;  // the function's first; 0 when unknown
+  };
+  // In pre-order: a node, then its children's subtrees, siblings by total falling, then by function name.
+  // Node 0 is the root: no function, no parent (-1), the total of all.
+  struct Nodes {
+    std::vector<int32_t> function;
+    std::vector<int32_t> parent;
+    std::vector<int64_t> self_ns;   // time in the function's own frames
+    std::vector<int64_t> total_ns;  // and in what they called
+  };
+  // What `min_total_ns` left out.
+  struct Omitted {
+    int64_t nodes = 0;
+    int64_t total_ns = 0;  // time that is in no node's self: Σ self + this = the root's total
+  };
+
+  int64_t samples = 0;
+  std::vector<std::string> strings;
+  std::vector<model::Profile::Binary> binaries;
+  Functions functions;
+  Nodes nodes;
+  Omitted omitted;
+};
+
+// Merges the profile's stacks from the root on. Frames are the same when they are the same function (see
+// FrameFunctions); inlined functions are frames of their own; a stack without frames is one `[unknown]`.
+// Nodes with a total below `min_total_ns` are left out with all below them. The result doesn't depend on the
+// order of anything in `profile`.
+//
+// Linear in the number of frames and free of recursion, whatever their depth. Weights below 0 count as 0 and
+// sums stop at the largest int64: they come from files that anyone may have written.
+FlameTree BuildFlameTree(const model::Profile& profile, int64_t min_total_ns = 0);
+
+}  // namespace gpusonde::server

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gpusonde::server {
+
+// zlib's levels that are used here: for answers made once, and for files kept in memory.
+inline constexpr int kGzipFast = 1;
+inline constexpr int kGzipSmall = 9;
+
+// `text` as one gzip member.
+std::string Gzip(std::string_view text, int level);
+
+// Whether an Accept-Encoding header's text allows gzip (RFC 9110, section 12.5.3).
+bool AcceptsGzip(std::string_view accept_encoding);
+
+}  // namespace gpusonde::server

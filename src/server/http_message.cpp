@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http_message.h"
+
+#include "server/gzip.h"
+#include "server/json_writer.h"
+
+namespace gpusonde::server {
+namespace {
+
+// A packet's worth: below, compression saves no round trip.
+constexpr size_t kWorthCompressing = 1024;
+
+int StatusOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return 400;
+    case ErrorCode::kPermissionDenied:
+      return 403;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kUnsupported:
+      return 501;
+    case ErrorCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace
+
+HttpResponse JsonResponse(std::string json) {
+  return {.content_type = "application/json", .body = std::make_shared<const std::string>(std::move(json))};
+}
+
+HttpResponse ErrorResponse(int status, const Error& error) {
+  JsonWriter json;
+  json.BeginObject().Key("error").BeginObject();
+  json.Field("code", Name(error.code)).Field("message", error.message);
+  json.EndObject().EndObject();
+  HttpResponse response = JsonResponse(json.Take());
+  response.status = status;
+  return response;
+}
+
+HttpResponse ErrorResponse(const Error& error) { return ErrorResponse(StatusOf(error.code), error); }
+
+HttpResponse Compressed(HttpResponse response, bool accepts_gzip) {
+  if (!accepts_gzip || response.gzipped || !response.body || response.body->size() <= kWorthCompressing)
+    return response;
+  response.body = std::make_shared<const std::string>(Gzip(*response.body, kGzipFast));
+  response.gzipped = true;
+  return response;
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpusonde::server {
+
+// One request as the handlers see it: a GET (the server makes HEAD of it) that passed the server's checks.
+struct HttpRequest {
+  std::string path;                                        // decoded, begins with '/'
+  std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order given
+  std::string if_none_match;                               // the header's text; empty when absent
+  bool accepts_gzip = false;
+};
+
+// One answer. The server adds the headers that every answer has.
+struct HttpResponse {
+  int status = 200;
+  std::string content_type;
+  std::shared_ptr<const std::string> body;  // null: none
+  bool gzipped = false;                     // `body` is gzip
+  std::string cache_control = "no-store";
+  std::string etag;  // quoted, as in the header; empty: none
+};
+
+// Must be thread-safe. What it throws becomes a 500.
+using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+
+HttpResponse JsonResponse(std::string json);
+
+// {"error":{"code":…,"message":…}} with that status.
+HttpResponse ErrorResponse(int status, const Error& error);
+// With the status that goes with the error's code: 400 invalid_argument, 403 permission_denied,
+// 404 not_found, 501 unsupported, 503 unavailable, otherwise 500.
+HttpResponse ErrorResponse(const Error& error);
+
+// The same answer with its body compressed, where that is worth it: accepted, not compressed yet, and long
+// enough.
+HttpResponse Compressed(HttpResponse response, bool accepts_gzip);
+
+}  // namespace gpusonde::server

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "server/admission.h"
+
+namespace gpusonde::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::seconds;
+
+// Completion of an asynchronous call as (error, values…) instead of an exception.
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+
+constexpr uint32_t kMaxHeaderBytes = 16 << 10;
+// Of a pipelining client, requests beyond this wait in its socket.
+constexpr size_t kMaxBufferedBytes = 2 * kMaxHeaderBytes;
+// Requests for the API that may wait for a worker; beyond, 503.
+constexpr size_t kMaxQueued = 256;
+// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 30 MB.
+constexpr size_t kMaxHeldBytes = size_t{256} << 20;
+// A client may take this long for an answer, and a second more for each of these bytes.
+constexpr auto kWriteTimeout = seconds(30);
+constexpr size_t kMinBytesPerSecond = 64 << 10;
+// After an answer that ends a connection, what the client still sends is read for so long: closing with
+// unread data would reset the connection, and the answer might be lost with it.
+constexpr auto kLinger = seconds(2);
+constexpr size_t kMaxLingerBytes = 1 << 20;
+
+// Pages may load from here only, and be framed by nobody.
+constexpr std::string_view kContentSecurityPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+struct Connection {
+  explicit Connection(tcp::socket socket) : stream(std::move(socket)) {}
+  beast::tcp_stream stream;
+  beast::flat_buffer buffer{kMaxBufferedBytes};
+  bool waiting = false;  // for a request
+};
+
+// Counts something for as long as it lives.
+template <class Counter>
+class Counted {
+ public:
+  Counted(Counter& counter, size_t amount) : counter_(counter), amount_(amount) { counter_ += amount_; }
+  ~Counted() { counter_ -= amount_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  Counter& counter_;
+  size_t amount_;
+};
+
+// How an answer must be sent, from the request's header.
+struct Framing {
+  unsigned version = 11;
+  bool keep_alive = false;
+  bool head = false;
+};
+
+std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
+  return {.method = View(request.method_string()),
+          .target = View(request.target()),
+          .hosts = request.count(http::field::host),
+          .host = View(request[http::field::host]),
+          .fetch_site = View(request["Sec-Fetch-Site"]),
+          .if_none_match = View(request[http::field::if_none_match]),
+          .accept_encoding = View(request[http::field::accept_encoding])};
+}
+
+// What to answer to bytes that are no request; nothing when there is nobody to answer to.
+std::optional<HttpResponse> RefusalOf(error_code error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return ErrorResponse(431, {ErrorCode::kInvalidArgument,
+                               fmt::format("the request's header has more than {} bytes", kMaxHeaderBytes)});
+  if (error == http::error::body_limit)
+    return ErrorResponse(413, {ErrorCode::kInvalidArgument, "a request must not have a body"});
+  static const auto& http_errors = error_code(http::error::bad_method).category();
+  if (error.category() != http_errors || error == http::error::end_of_stream ||
+      error == http::error::partial_message)
+    return std::nullopt;
+  return ErrorResponse(400,
+                       {ErrorCode::kInvalidArgument, fmt::format("malformed HTTP: {}", error.message())});
+}
+
+HttpResponse Busy(std::string_view why) {
+  return ErrorResponse(503, {ErrorCode::kUnavailable, fmt::format("{}; try again in a moment", why)});
+}
+
+Error ListenError(error_code error, const ListenAddress& listen) {
+  const std::string address = listen.ToText();
+  if (error == asio::error::address_in_use)
+    return {ErrorCode::kUnavailable,
+            fmt::format("port {} of {} is in use by another program; end that, or choose another port, as in "
+                        "--listen 127.0.0.1:0 for any free one",
+                        listen.port, listen.ip)};
+  if (error == asio::error::access_denied)
+    return {
+        ErrorCode::kPermissionDenied,
+        fmt::format("not allowed to listen on {}; ports below 1024 need root, choose a higher one", address)};
+  if (error == boost::system::errc::address_not_available)
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("cannot listen on {}: {} is no address of this machine", address, listen.ip)};
+  return {ErrorCode::kIo, fmt::format("cannot listen on {}: {}", address, error.message())};
+}
+
+}  // namespace
+
+struct HttpServer::State {
+  State(const HttpServerOptions& server_options, HttpRoutes server_routes)
+      : options(server_options),
+        routes(std::move(server_routes)),
+        listening(server_options.listen),
+        workers(static_cast<size_t>(server_options.workers)) {}
+
+  Status Listen();
+  void Close();
+
+  asio::awaitable<void> Accept();
+  void MakeRoom();
+  asio::awaitable<void> Converse(tcp::socket socket);
+  asio::awaitable<bool> ServeOne(Connection& connection);
+  asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
+  asio::awaitable<HttpResponse> RespondFromWorker(HttpRequest request);
+  HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
+  asio::awaitable<bool> Send(Connection& connection, const HttpResponse& response, Framing framing);
+  asio::awaitable<void> Hang(Connection& connection);
+
+  const HttpServerOptions options;
+  const HttpRoutes routes;
+  ListenAddress listening;
+
+  asio::io_context network{1};
+  tcp::acceptor acceptor{network};
+  // Those of the network's thread only.
+  std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
+  size_t queued = 0;
+  bool stopping = false;
+
+  std::atomic<size_t> held_bytes = 0;
+  asio::thread_pool workers;  // last: ends before what its work refers to
+};
+
+Status HttpServer::State::Listen() {
+  error_code error;
+  const auto ip = asio::ip::make_address(listening.ip, error);
+  const tcp::endpoint endpoint(ip, listening.port);
+  if (!error) acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return Fail(ListenError(error, listening));
+  listening.port = acceptor.local_endpoint(error).port();
+  asio::co_spawn(network, Accept(), [](const std::exception_ptr& failure) {
+    if (failure) LogError("the server no longer accepts connections: out of memory");
+  });
+  return {};
+}
+
+void HttpServer::State::Close() {
+  stopping = true;
+  error_code ignored;
+  acceptor.close(ignored);
+  for (Connection* connection : connections) connection->stream.close();
+}
+
+asio::awaitable<void> HttpServer::State::Accept() {
+  while (!stopping) {
+    auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
+    if (stopping) co_return;
+    if (error) {
+      // Out of file descriptors or memory, or a client that left at once: others may do better in a while.
+      asio::steady_timer pause(network, std::chrono::milliseconds(50));
+      co_await pause.async_wait(kAsTuple);
+      continue;
+    }
+    if (connections.size() >= options.max_connections) MakeRoom();
+    asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
+      if (failure) LogError("a connection was closed: out of memory");
+    });
+  }
+}
+
+void HttpServer::State::MakeRoom() {
+  const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
+  if (oldest == connections.end()) return;
+  (*oldest)->waiting = false;
+  (*oldest)->stream.close();
+}
+
+asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  Connection connection(std::move(socket));
+  struct Registration {
+    std::list<Connection*>& all;
+    std::list<Connection*>::iterator self;
+    ~Registration() { all.erase(self); }
+  };
+  const Registration registration{connections, connections.insert(connections.end(), &connection)};
+  bool go_on = true;
+  while (go_on && !stopping) {
+    connections.splice(connections.end(), connections, registration.self);
+    go_on = co_await ServeOne(connection);
+  }
+}
+
+// False when the connection is done with.
+asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(kMaxHeaderBytes);
+  connection.stream.expires_after(options.header_timeout);
+  connection.waiting = true;
+  auto [error, bytes] =
+      co_await http::async_read_header(connection.stream, connection.buffer, parser, kAsTuple);
+  connection.waiting = false;
+  connection.stream.expires_never();
+
+  Framing framing;
+  std::optional<HttpResponse> response;
+  if (error) {
+    response = RefusalOf(error);
+    if (!response.has_value()) co_return false;
+  } else if (!parser.is_done()) {
+    response = RefusalOf(http::error::body_limit);
+  } else {
+    framing = {.version = parser.get().version(),
+               .keep_alive = parser.keep_alive(),
+               .head = parser.get().method() == http::verb::head};
+    response = co_await Respond(HeaderOf(parser.get()));
+  }
+
+  const Counted held(held_bytes, response->body ? response->body->size() : 0);
+  const bool sent = co_await Send(connection, *response, framing);
+  if (sent && !framing.keep_alive) co_await Hang(connection);
+  co_return sent&& framing.keep_alive;
+}
+
+asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
+  std::expected<HttpRequest, HttpResponse> request = Admit(header, listening);
+  if (!request.has_value()) co_return std::move(request.error());
+  if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
+  if (queued >= kMaxQueued) co_return Busy("too many requests are waiting");
+  const Counted queuing(queued, 1);
+  co_return co_await RespondFromWorker(*std::move(request));
+}
+
+asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(HttpRequest request) {
+  const auto work = [this, &request]() -> asio::awaitable<HttpResponse> {
+    if (held_bytes > kMaxHeldBytes) co_return Busy("too many answers are waiting to be fetched");
+    co_return Call(routes.api, request);
+  };
+  co_return co_await asio::co_spawn(workers, work, asio::use_awaitable);
+}
+
+HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpRequest& request) {
+  try {
+    return Compressed(handler(request), request.accepts_gzip);
+  } catch (const std::exception& exception) {
+    LogError("{}: {}", request.path, exception.what());
+    return ErrorResponse(
+        {ErrorCode::kInternal, fmt::format("{} failed: {}", request.path, exception.what())});
+  }
+}
+
+// False when the client is gone or too slow.
+asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const HttpResponse& response,
+                                              Framing framing) {
+  static const std::string kNothing;
+  const std::string& body = response.body ? *response.body : kNothing;
+  http::response<http::span_body<const char>> message(static_cast<http::status>(response.status),
+                                                      framing.version);
+  message.body() = {body.data(), body.size()};
+  message.keep_alive(framing.keep_alive);
+  message.set(http::field::cache_control, response.cache_control);
+  message.set("Content-Security-Policy", kContentSecurityPolicy);
+  message.set("X-Content-Type-Options", "nosniff");
+  message.set("X-Frame-Options", "DENY");
+  message.set("Referrer-Policy", "no-referrer");
+  message.set("Cross-Origin-Opener-Policy", "same-origin");
+  message.set("Cross-Origin-Resource-Policy", "same-origin");
+  message.set(http::field::vary, "Accept-Encoding");
+  if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
+  if (!response.etag.empty()) message.set(http::field::etag, response.etag);
+  if (response.gzipped) message.set(http::field::content_encoding, "gzip");
+  if (response.status == 405) message.set(http::field::allow, "GET, HEAD");
+  if (response.status == 503) message.set(http::field::retry_after, "1");
+  if (response.status != 304) message.content_length(body.size());
+
+  connection.stream.expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
+  http::response_serializer<http::span_body<const char>> serializer(message);
+  if (framing.head || response.status == 304) {
+    auto [error, bytes] = co_await http::async_write_header(connection.stream, serializer, kAsTuple);
+    co_return !error;
+  }
+  auto [error, bytes] = co_await http::async_write(connection.stream, serializer, kAsTuple);
+  co_return !error;
+}
+
+// Ends the connection so that the last answer arrives.
+asio::awaitable<void> HttpServer::State::Hang(Connection& connection) {
+  error_code ignored;
+  connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  connection.stream.expires_after(kLinger);
+  std::array<char, 4096> unread;
+  for (size_t total = 0; total < kMaxLingerBytes;) {
+    auto [error, bytes] = co_await connection.stream.async_read_some(asio::buffer(unread), kAsTuple);
+    if (error) co_return;
+    total += bytes;
+  }
+}
+
+HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+HttpServer::~HttpServer() = default;
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Create(const HttpServerOptions& options, HttpRoutes routes) {
+  try {
+    auto state = std::make_unique<State>(options, std::move(routes));
+    TRY(state->Listen());
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
+  } catch (const std::exception& exception) {  // no epoll descriptor, no thread
+    return Fail(ErrorCode::kUnavailable, fmt::format("cannot start the server: {}", exception.what()));
+  }
+}
+
+const ListenAddress& HttpServer::address() const { return state_->listening; }
+
+void HttpServer::Run() {
+  for (;;) {
+    try {
+      state_->network.run();
+      break;
+    } catch (const std::exception& exception) {
+      LogError("server: {}", exception.what());
+    }
+  }
+  state_->workers.join();
+}
+
+void HttpServer::Stop() {
+  asio::post(state_->network, [state = state_.get()] { state->Close(); });
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/listen_address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <charconv>
+
+namespace gpusonde::server {
+namespace {
+
+bool IsIPv4(const std::string& ip) {
+  in_addr address{};
+  return inet_pton(AF_INET, ip.c_str(), &address) == 1;
+}
+
+bool IsIPv6(const std::string& ip) {
+  in6_addr address{};
+  return inet_pton(AF_INET6, ip.c_str(), &address) == 1;
+}
+
+}  // namespace
+
+bool ListenAddress::IsLoopback() const { return ip.starts_with("127.") || ip == "::1"; }
+
+std::string ListenAddress::ToText() const {
+  return ip.contains(':') ? fmt::format("[{}]:{}", ip, port) : fmt::format("{}:{}", ip, port);
+}
+
+Result<ListenAddress> ParseListenAddress(std::string_view text) {
+  const auto malformed = [text] {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is no address to listen on; it must be IP:PORT, as in 127.0.0.1:7171 or "
+                            "[::1]:7171 (port 0: any free one)",
+                            text));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return malformed();
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  ListenAddress address;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    address.ip = host.substr(1, host.size() - 2);
+    if (!IsIPv6(address.ip)) return malformed();
+  } else {
+    if (host != "localhost") address.ip = host;
+    if (!IsIPv4(address.ip)) return malformed();
+  }
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
+  if (error != std::errc() || end != digits.data() + digits.size()) return malformed();
+  return address;
+}
+
+}  // namespace gpusonde::server

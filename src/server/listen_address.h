@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpusonde::server {
+
+// Where a server listens.
+struct ListenAddress {
+  std::string ip = "127.0.0.1";  // an IPv4 or IPv6 address, without brackets
+  uint16_t port = 0;             // 0: any free one
+
+  // Only this machine reaches it.
+  bool IsLoopback() const;
+  // "127.0.0.1:7171", "[::1]:7171".
+  std::string ToText() const;
+};
+
+// Parses what ToText writes; "localhost" is 127.0.0.1. Errors: kInvalidArgument.
+Result<ListenAddress> ParseListenAddress(std::string_view text);
+
+}  // namespace gpusonde::server

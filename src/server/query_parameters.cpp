@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/query_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "base/time.h"
+
+namespace gpusonde::server {
+namespace {
+
+// The largest integer that JavaScript holds exactly; in microseconds the year 2255. Its nanoseconds fit
+// int64.
+constexpr int64_t kMaxMicros = (int64_t{1} << 53) - 1;
+
+// Longer than any name worth searching for; keeps the database's work bounded.
+constexpr size_t kMaxFilterBytes = 1000;
+
+}  // namespace
+
+Result<QueryParameters> QueryParameters::Create(
+    const std::vector<std::pair<std::string, std::string>>& pairs) {
+  QueryParameters parameters;
+  for (const auto& [name, value] : pairs) {
+    if (std::ranges::count(parameters.parameters_, name, &Parameter::name) > 0)
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter '{}' is given twice", name));
+    parameters.parameters_.push_back({name, value});
+  }
+  return parameters;
+}
+
+std::optional<std::string_view> QueryParameters::TakeText(std::string_view name) {
+  known_ += fmt::format("{}{}", known_.empty() ? "" : ", ", name);
+  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+  if (found == parameters_.end()) return std::nullopt;
+  found->taken = true;
+  return found->value;
+}
+
+Result<std::optional<int64_t>> QueryParameters::TakeInteger(std::string_view name, int64_t low,
+                                                            int64_t high) {
+  const std::optional<std::string_view> text = TakeText(name);
+  if (!text.has_value()) return std::nullopt;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value < low || value > high)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("parameter '{}' takes an integer from {} to {}, not '{}'", name, low, high, *text));
+  return value;
+}
+
+Result<model::Selection> QueryParameters::TakeTimeRange() {
+  model::Selection selection;
+  ASSIGN_OR_RETURN(const std::optional<int64_t> from_us, TakeInteger("from_us", 0, kMaxMicros));
+  ASSIGN_OR_RETURN(const std::optional<int64_t> to_us, TakeInteger("to_us", 0, kMaxMicros));
+  if (from_us.has_value() && to_us.has_value() && *from_us >= *to_us)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("parameter 'to_us' ({}) must be after 'from_us' ({})", *to_us, *from_us));
+  if (from_us.has_value()) selection.from_ns = *from_us * kNanosPerMicro;
+  if (to_us.has_value()) selection.to_ns = *to_us * kNanosPerMicro;
+  return selection;
+}
+
+Result<model::Selection> QueryParameters::TakeSelection() {
+  ASSIGN_OR_RETURN(model::Selection selection, TakeTimeRange());
+  if (const auto text = TakeText("process"); text.has_value()) {
+    selection.process = Id128::FromHex(*text);
+    if (!selection.process.has_value())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("parameter 'process' takes the 32 hex digits of a process's id, not '{}'", *text));
+  }
+  ASSIGN_OR_RETURN(const std::optional<int64_t> tid,
+                   TakeInteger("tid", 0, std::numeric_limits<int32_t>::max()));
+  if (tid.has_value()) {
+    if (!selection.process.has_value())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "parameter 'tid' needs 'process': a thread is one of a process");
+    selection.tid = static_cast<int32_t>(*tid);
+  }
+  if (const auto text = TakeText("filter"); text.has_value()) {
+    if (text->size() > kMaxFilterBytes)
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("parameter 'filter' takes at most {} bytes, not {}", kMaxFilterBytes, text->size()));
+    selection.filter = *text;
+  }
+  return selection;
+}
+
+Status QueryParameters::Finish() const {
+  const auto unknown = std::ranges::find(parameters_, false, &Parameter::taken);
+  if (unknown == parameters_.end()) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("unknown parameter '{}'; {}", unknown->name,
+                  known_.empty() ? "this address takes none" : fmt::format("this address takes {}", known_)));
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "model/selection.h"
+
+namespace gpusonde::server {
+
+// The query parameters of one request. A handler takes those that it knows and then calls Finish, which
+// refuses the rest: a misspelt parameter is an error, never ignored. All errors are kInvalidArgument and name
+// the parameter and what it takes.
+class QueryParameters {
+ public:
+  // `pairs` must outlive it. Errors: a name that occurs twice.
+  static Result<QueryParameters> Create(const std::vector<std::pair<std::string, std::string>>& pairs);
+
+  // The value; nothing when absent.
+  std::optional<std::string_view> TakeText(std::string_view name);
+  // A decimal integer in [low, high], digits with at most a leading '-'.
+  Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
+
+  // The selection's parameters, from_us and to_us only, or all; see docs/api.md.
+  Result<model::Selection> TakeTimeRange();
+  Result<model::Selection> TakeSelection();
+
+  Status Finish() const;
+
+ private:
+  struct Parameter {
+    std::string_view name;
+    std::string_view value;
+    bool taken = false;
+  };
+  std::vector<Parameter> parameters_;
+  std::string known_;  // names that were asked for, for people
+};
+
+}  // namespace gpusonde::server

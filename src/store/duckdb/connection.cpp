@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/duckdb/connection.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "base/log.h"
+#include "store/duckdb/rows.h"
+
+namespace gpusonde::store::duckdb {
+namespace {
+
+std::string Quote(std::string_view text, char quote) {
+  std::string quoted(1, quote);
+  for (const char c : text) {
+    if (c == quote) quoted += quote;
+    quoted += c;
+  }
+  return quoted += quote;
+}
+
+Status Bind(const Library& library, duckdb_prepared_statement statement, idx_t index,
+            const Parameter& parameter) {
+  duckdb_state state = DuckDBError;
+  if (const auto* integer = std::get_if<int64_t>(&parameter)) {
+    state = library.bind_int64(statement, index, *integer);
+  } else if (const auto* number = std::get_if<double>(&parameter)) {
+    state = library.bind_double(statement, index, *number);
+  } else if (const auto* text = std::get_if<std::string>(&parameter)) {
+    state = library.bind_varchar_length(statement, index, text->data(), text->size());
+  } else if (const auto* id = std::get_if<Id128>(&parameter)) {
+    const Handle<duckdb_value> value(library.destroy_value, library.create_uuid({id->low, id->high}));
+    state = library.bind_value(statement, index, value.get());
+  }
+  if (state != DuckDBSuccess)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter {} of the query doesn't fit", index));
+  return {};
+}
+
+bool OnlyReads(duckdb_statement_type type) {
+  return type == DUCKDB_STATEMENT_TYPE_SELECT || type == DUCKDB_STATEMENT_TYPE_EXPLAIN;
+}
+
+}  // namespace
+
+Error ErrorOf(std::string_view message) {
+  struct Rule {
+    std::string_view part;
+    ErrorCode code;
+  };
+  // First match wins; whatever isn't here is about the SQL.
+  static constexpr std::array kRules = {
+      Rule{"No space left", ErrorCode::kOutOfSpace},
+      Rule{"Could not set lock", ErrorCode::kUnavailable},
+      Rule{"Permission denied", ErrorCode::kPermissionDenied},
+      Rule{"Out of Memory Error", ErrorCode::kUnavailable},
+      Rule{"Serialization Error", ErrorCode::kCorrupt},
+      Rule{"Corrupt", ErrorCode::kCorrupt},
+      Rule{"IO Error", ErrorCode::kIo},
+      Rule{"FATAL Error", ErrorCode::kIo},
+      Rule{"INTERNAL Error", ErrorCode::kInternal},
+  };
+  for (const Rule& rule : kRules)
+    if (message.find(rule.part) != std::string_view::npos) return {rule.code, std::string(message)};
+  return {ErrorCode::kInvalidArgument, std::string(message)};
+}
+
+std::string QuoteText(std::string_view text) { return Quote(text, '\''); }
+std::string QuoteName(std::string_view name) { return Quote(name, '"'); }
+
+Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
+  ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
+  Handle<duckdb_config> config(library->destroy_config);
+  library->create_config(config.out());
+  const std::array<std::pair<const char*, std::string>, 8> options = {{
+      {"memory_limit", fmt::format("{}B", settings.memory_bytes)},
+      {"threads", std::to_string(settings.threads)},
+      {"temp_directory", settings.temporary_folder},
+      {"autoinstall_known_extensions", "false"},
+      {"autoload_known_extensions", "false"},
+      {"allow_community_extensions", "false"},
+      {"allow_persistent_secrets", "false"},
+      {"custom_user_agent", "gpusonde"},
+  }};
+  for (const auto& [name, value] : options) {
+    if (library->set_config(config.get(), name, value.c_str()) != DuckDBSuccess)
+      return Fail(ErrorCode::kInternal, fmt::format("DuckDB refuses the setting {}={}", name, value));
+  }
+  Handle<duckdb_database> database(library->close);
+  char* message = nullptr;
+  if (library->open_ext(nullptr, database.out(), config.get(), &message) != DuckDBSuccess) {
+    Error error = ErrorOf(message == nullptr ? "unknown error" : message);
+    library->free(message);
+    return Fail(std::move(error).With("start DuckDB"));
+  }
+  return std::shared_ptr<Instance>(new Instance(*library, std::move(database)));
+}
+
+Result<Connection> Connection::Open(std::shared_ptr<Instance> instance) {
+  Handle<duckdb_connection> connection(instance->library().disconnect);
+  if (instance->library().connect(instance->database(), connection.out()) != DuckDBSuccess)
+    return Fail(ErrorCode::kInternal, "DuckDB refuses a connection");
+  return Connection(std::move(instance), std::move(connection));
+}
+
+Status Connection::Run(const std::string& sql) {
+  Handle<duckdb_result> result(library().destroy_result);
+  if (library().query(get(), sql.c_str(), result.out()) == DuckDBSuccess) return {};
+  const char* message = library().result_error(result.out());
+  return Fail(ErrorOf(message == nullptr ? "unknown error" : message));
+}
+
+Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std::string& sql,
+                                                std::span<const Parameter> parameters, Allow allow) {
+  const Library& library = connection.library();
+  Handle<duckdb_prepared_statement> statement(library.destroy_prepare);
+  if (library.prepare(connection.get(), sql.c_str(), statement.out()) != DuckDBSuccess) {
+    const char* message = library.prepare_error(statement.get());
+    return Fail(ErrorOf(message == nullptr ? "the statement is empty" : message));
+  }
+  if (allow == Allow::kReading && !OnlyReads(library.prepared_statement_type(statement.get())))
+    return Fail(ErrorCode::kInvalidArgument,
+                "only statements that read are run here, such as SELECT and DESCRIBE");
+  if (const idx_t wanted = library.nparams(statement.get()); wanted != parameters.size())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the query has {} parameters, {} were given", wanted, parameters.size()));
+  for (size_t i = 0; i < parameters.size(); ++i) TRY(Bind(library, statement.get(), i + 1, parameters[i]));
+
+  Handle<duckdb_pending_result> pending(library.destroy_pending);
+  Handle<duckdb_result> result(library.destroy_result);
+  if (library.pending_prepared_streaming(statement.get(), pending.out()) != DuckDBSuccess)
+    return Fail(ErrorOf(library.pending_error(pending.get())));
+  if (library.execute_pending(pending.get(), result.out()) != DuckDBSuccess)
+    return Fail(ErrorOf(library.result_error(result.out())));
+  return MakeRows(std::move(connection), std::move(result));
+}
+
+Result<std::unique_ptr<Rows>> Connection::Ask(const std::string& sql, std::span<const Parameter> parameters) {
+  ASSIGN_OR_RETURN(Connection connection, Open(instance_));
+  return Query(std::move(connection), sql, parameters, Allow::kReading);
+}
+
+Result<Transaction> Transaction::Begin(Connection& connection) {
+  TRY(connection.Run("BEGIN"));
+  return Transaction(connection);
+}
+
+Status Transaction::Commit() {
+  TRY(connection_->Run("COMMIT"));
+  connection_ = nullptr;
+  return {};
+}
+
+Transaction::~Transaction() {
+  if (connection_ == nullptr) return;
+  // Fails when DuckDB has rolled back by itself, as it does when a commit fails.
+  if (const Status rolled_back = connection_->Run("ROLLBACK"); !rolled_back.has_value())
+    LogDebug("roll back: {}", rolled_back.error().message);
+}
+
+}  // namespace gpusonde::store::duckdb

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/duckdb/handle.h"
+#include "store/duckdb/library.h"
+#include "store/store.h"
+
+namespace gpusonde::store::duckdb {
+
+struct Settings {
+  int64_t memory_bytes = int64_t{128} << 20;  // what DuckDB may hold; more goes to temporary files
+  int threads = 2;
+  std::string temporary_folder;  // for those; "" forbids them
+};
+
+// An in-memory DuckDB, to which files are attached. It loads no extension and never touches the network.
+// Thread-safe.
+class Instance {
+ public:
+  static Result<std::shared_ptr<Instance>> Create(const Settings& settings);
+
+  const Library& library() const { return *library_; }
+  duckdb_database database() const { return database_.get(); }
+
+ private:
+  Instance(const Library& library, Handle<duckdb_database> database)
+      : library_(&library), database_(std::move(database)) {}
+
+  const Library* library_;
+  Handle<duckdb_database> database_;
+};
+
+// A connection: one transaction and one query at a time. Keeps its Instance alive. Not thread-safe.
+class Connection {
+ public:
+  static Result<Connection> Open(std::shared_ptr<Instance> instance);
+
+  // Runs statements whose answer nobody wants.
+  Status Run(const std::string& sql);
+
+  // Runs one statement; the rows keep the connection, which is why it is given away.
+  enum class Allow { kEverything, kReading };
+  static Result<std::unique_ptr<Rows>> Query(Connection connection, const std::string& sql,
+                                             std::span<const Parameter> parameters, Allow allow);
+
+  // Runs a reading statement on a connection of its own, so that it doesn't see this one's open transaction.
+  Result<std::unique_ptr<Rows>> Ask(const std::string& sql, std::span<const Parameter> parameters = {});
+
+  const Library& library() const { return instance_->library(); }
+  duckdb_connection get() const { return connection_.get(); }
+
+ private:
+  Connection(std::shared_ptr<Instance> instance, Handle<duckdb_connection> connection)
+      : instance_(std::move(instance)), connection_(std::move(connection)) {}
+
+  std::shared_ptr<Instance> instance_;
+  Handle<duckdb_connection> connection_;
+};
+
+// Begins a transaction, and rolls it back on destruction unless Commit has succeeded.
+class Transaction {
+ public:
+  static Result<Transaction> Begin(Connection& connection);
+  Status Commit();
+
+  Transaction(Transaction&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  ~Transaction();
+
+ private:
+  explicit Transaction(Connection& connection) : connection_(&connection) {}
+  Connection* connection_;
+};
+
+// An error from DuckDB's own words, its code chosen by their beginning ("IO Error: …").
+Error ErrorOf(std::string_view message);
+
+// Text as an SQL literal, a name as an SQL identifier.
+std::string QuoteText(std::string_view text);
+std::string QuoteName(std::string_view name);
+
+}  // namespace gpusonde::store::duckdb

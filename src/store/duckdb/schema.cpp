@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/duckdb/schema.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/version.h"
+#include "model/schema.h"
+
+namespace gpusonde::store::duckdb {
+namespace {
+
+std::string_view SqlType(model::ColumnType type) {
+  switch (type) {
+    case model::ColumnType::kBool:
+      return "BOOLEAN";
+    case model::ColumnType::kInt32:
+      return "INTEGER";
+    case model::ColumnType::kInt64:
+      return "BIGINT";
+    case model::ColumnType::kFloat64:
+      return "DOUBLE";
+    case model::ColumnType::kText:
+      return "VARCHAR";
+    case model::ColumnType::kId128:
+      return "UUID";
+    case model::ColumnType::kIdList:
+      return "UUID[]";
+    case model::ColumnType::kInt64List:
+      return "BIGINT[]";
+  }
+  return "VARCHAR";
+}
+
+// What a row has in a column that its batch or its file lacks.
+std::string AbsentSql(const model::ColumnInfo& column) {
+  if (column.nullable) return fmt::format("NULL::{}", SqlType(column.type));
+  switch (column.type) {
+    case model::ColumnType::kText:
+      return "''";
+    case model::ColumnType::kId128:
+      return "'00000000-0000-0000-0000-000000000000'::UUID";
+    case model::ColumnType::kIdList:
+    case model::ColumnType::kInt64List:
+      return fmt::format("[]::{}", SqlType(column.type));
+    default:
+      return fmt::format("0::{}", SqlType(column.type));
+  }
+}
+
+std::string Meaning(const model::ColumnInfo& column) {
+  return column.unit.empty() ? std::string(column.meaning)
+                             : fmt::format("{} [{}]", column.meaning, column.unit);
+}
+
+std::string ColumnNames(const model::TableInfo& table, size_t count) {
+  std::vector<std::string> names;
+  for (const model::ColumnInfo& column : table.columns.first(count)) names.push_back(QuoteName(column.name));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// (table, column) of everything in a catalog.
+using ColumnSet = std::set<std::pair<std::string, std::string>>;
+
+Result<ColumnSet> ReadColumns(Connection& connection, std::string_view catalog) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      connection.Ask(fmt::format("SELECT table_name, column_name FROM duckdb_columns() "
+                                 "WHERE database_name = {} AND schema_name = 'main' AND NOT internal",
+                                 QuoteText(catalog))));
+  ColumnSet columns;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return columns;
+    columns.emplace(rows->Text(0), rows->Text(1));
+  }
+}
+
+bool HasTable(const ColumnSet& columns, std::string_view table) {
+  const auto found = columns.lower_bound({std::string(table), ""});
+  return found != columns.end() && found->first == table;
+}
+
+// The table's declared columns out of one catalog, whatever of them that has.
+std::string SelectFrom(const model::TableInfo& table, std::string_view catalog, const ColumnSet& present) {
+  std::vector<std::string> values;
+  for (const model::ColumnInfo& column : table.columns) {
+    const std::string name = QuoteName(column.name);
+    const bool there = present.contains({std::string(table.name), std::string(column.name)});
+    values.push_back(there ? name : fmt::format("{} AS {}", AbsentSql(column), name));
+  }
+  if (!HasTable(present, table.name)) return fmt::format("SELECT {} WHERE false", fmt::join(values, ", "));
+  return fmt::format("SELECT {} FROM {}.main.{}", fmt::join(values, ", "), QuoteName(catalog),
+                     QuoteName(table.name));
+}
+
+struct ViewSql {
+  std::string raw;
+  std::string distinct;
+};
+
+ViewSql ViewsOf(const model::TableInfo& table, std::span<const std::string> catalogs,
+                std::span<const ColumnSet> present) {
+  std::vector<std::string> parts;
+  std::vector<std::string> numbered;
+  for (size_t i = 0; i < catalogs.size(); ++i) {
+    parts.push_back(SelectFrom(table, catalogs[i], present[i]));
+    numbered.push_back(fmt::format("SELECT *, {} AS catalog_number FROM ({})", i, parts.back()));
+  }
+  if (catalogs.empty()) parts.push_back(SelectFrom(table, "", {}));
+  const std::string name = QuoteName(table.name);
+  const std::string raw = fmt::format("{}", fmt::join(parts, " UNION ALL "));
+  if (table.key_columns == 0 || catalogs.size() < 2)
+    return {raw, fmt::format("SELECT * FROM memory.raw.{}", name)};
+  return {raw, fmt::format("SELECT DISTINCT ON ({}) {} FROM ({}) ORDER BY catalog_number DESC",
+                           ColumnNames(table, static_cast<size_t>(table.key_columns)),
+                           ColumnNames(table, table.columns.size()), fmt::join(numbered, " UNION ALL "))};
+}
+
+}  // namespace
+
+std::string CreateTableSql(const model::TableInfo& table, std::string_view catalog) {
+  const std::string name = fmt::format("{}.main.{}", QuoteName(catalog), QuoteName(table.name));
+  std::vector<std::string> columns;
+  std::string comments = fmt::format("COMMENT ON TABLE {} IS {};\n", name, QuoteText(table.meaning));
+  for (const model::ColumnInfo& column : table.columns) {
+    columns.push_back(fmt::format("  {} {}{}", QuoteName(column.name), SqlType(column.type),
+                                  column.nullable ? "" : " NOT NULL"));
+    comments += fmt::format("COMMENT ON COLUMN {}.{} IS {};\n", name, QuoteName(column.name),
+                            QuoteText(Meaning(column)));
+  }
+  return fmt::format("CREATE TABLE {} (\n{});\n{}", name, fmt::join(columns, ",\n"), comments);
+}
+
+Status CreateTables(Connection& connection, std::string_view catalog) {
+  ASSIGN_OR_RETURN(const ColumnSet present, ReadColumns(connection, catalog));
+  if (HasTable(present, "meta")) TRY(CheckVersion(connection, catalog));
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  for (const model::TableInfo& table : model::AllTables()) {
+    if (!HasTable(present, table.name)) {
+      TRY(connection.Run(CreateTableSql(table, catalog)));
+      continue;
+    }
+    for (const model::ColumnInfo& column : table.columns) {
+      if (present.contains({std::string(table.name), std::string(column.name)})) continue;
+      TRY(connection.Run(fmt::format("ALTER TABLE {}.main.{} ADD COLUMN {} {} DEFAULT {}", QuoteName(catalog),
+                                     QuoteName(table.name), QuoteName(column.name), SqlType(column.type),
+                                     AbsentSql(column))));
+    }
+  }
+  const std::string meta = QuoteName(catalog) + ".main.meta";
+  TRY(connection.Run(fmt::format("DELETE FROM {} WHERE key IN ('schema_version', 'created_by')", meta)));
+  TRY(connection.Run(
+      fmt::format("INSERT INTO {} VALUES ('schema_version', '{}'), ('created_by', 'gpusonde {}')", meta,
+                  model::kSchemaVersion, kVersion)));
+  return transaction.Commit();
+}
+
+Status CheckVersion(Connection& connection, std::string_view catalog) {
+  ASSIGN_OR_RETURN(const ColumnSet present, ReadColumns(connection, catalog));
+  if (!present.contains({"meta", "value"}))
+    return Fail(ErrorCode::kCorrupt, "a DuckDB database, but not a recording of gpusonde");
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   connection.Ask(fmt::format("SELECT value FROM {}.main.meta WHERE key = 'schema_version'",
+                                              QuoteName(catalog))));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  const std::string text(any ? rows->Text(0) : "");
+  int32_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc{} || end != text.data() + text.size() || version < 1)
+    return Fail(ErrorCode::kCorrupt,
+                "a DuckDB database without the schema version of a recording of gpusonde");
+  if (version > model::kSchemaVersion)
+    return Fail(ErrorCode::kTooNew,
+                fmt::format("written by a newer gpusonde (schema version {}, this one reads up to "
+                            "{}); use that one",
+                            version, model::kSchemaVersion));
+  return {};
+}
+
+Status CreateViews(Connection& connection, std::span<const std::string> catalogs) {
+  std::vector<ColumnSet> present;
+  for (const std::string& catalog : catalogs) {
+    ASSIGN_OR_RETURN(ColumnSet columns, ReadColumns(connection, catalog));
+    present.push_back(std::move(columns));
+  }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  TRY(connection.Run("CREATE SCHEMA IF NOT EXISTS memory.raw"));
+  for (const model::TableInfo& table : model::AllTables()) {
+    const ViewSql views = ViewsOf(table, catalogs, present);
+    const std::string name = QuoteName(table.name);
+    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.raw.{} AS {}", name, views.raw)));
+    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.main.{} AS {}", name, views.distinct)));
+  }
+  return transaction.Commit();
+}
+
+}  // namespace gpusonde::store::duckdb

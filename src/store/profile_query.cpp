@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/profile_query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+#include "model/drops.h"
+#include "store/selection_sql.h"
+#include "store/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// Which of the equal buckets of `range` some source was gathering in.
+std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<TimeRange>& observed,
+                                  double bucket_ns, size_t buckets) {
+  std::vector<bool> seen(buckets, false);
+  for (const TimeRange& run : observed) {
+    if (run.to_ns <= range.from_ns || run.from_ns >= range.to_ns) continue;
+    const auto offset = [&](int64_t time_ns) {
+      return static_cast<double>(time_ns - range.from_ns) / bucket_ns;
+    };
+    const auto first =
+        static_cast<size_t>(std::max(0.0, std::floor(offset(std::max(run.from_ns, range.from_ns)))));
+    const auto last = static_cast<size_t>(std::ceil(offset(std::min(run.to_ns, range.to_ns))));
+    for (size_t i = first; i < std::min(last, buckets); ++i) seen[i] = true;
+  }
+  return seen;
+}
+
+std::string_view MeaningOf(std::string_view reason) {
+  const auto found = std::ranges::find(model::kDropReasons, reason, &model::DropInfo::name);
+  return found == model::kDropReasons.end() ? "Lost for a reason that this version doesn't know."
+                                            : found->meaning;
+}
+
+template <class T>
+std::optional<T> Optional(const Rows& rows, size_t column, T value) {
+  return rows.IsNull(column) ? std::nullopt : std::optional<T>(value);
+}
+
+}  // namespace
+
+Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
+  const SelectionSql where = CpuSamplesIn(selection);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          fmt::format(
+              "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM samples "
+              "WHERE {} GROUP BY ALL) "
+              "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
+              "processes.started_ns, processes.exited_ns FROM used LEFT JOIN processes USING (process) "
+              "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid "
+              "ORDER BY cpu_ns DESC, used.tid",
+              where.condition),
+          where.parameters));
+  std::vector<ProcessUse> uses;
+  std::unordered_map<Id128, size_t> indices;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    const auto [at, is_new] = indices.try_emplace(rows->Id(0), uses.size());
+    if (is_new)
+      uses.push_back({.process = rows->Id(0),
+                      .pid = static_cast<int32_t>(rows->Int64(4)),
+                      .name = std::string(rows->Text(5)),
+                      .command = std::string(rows->Text(6)),
+                      .started_ns = rows->Int64(7),
+                      .exited_ns = Optional(*rows, 8, rows->Int64(8))});
+    ProcessUse& use = uses[at->second];
+    use.threads.push_back({static_cast<int32_t>(rows->Int64(1)), std::string(rows->Text(3)), rows->Int64(2)});
+    use.cpu_ns += use.threads.back().cpu_ns;
+  }
+  std::ranges::sort(uses, [](const ProcessUse& a, const ProcessUse& b) {
+    return std::tuple(-a.cpu_ns, a.pid, a.process) < std::tuple(-b.cpu_ns, b.pid, b.process);
+  });
+  return uses;
+}
+
+Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int buckets) {
+  if (buckets < 1)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
+  const auto count = static_cast<size_t>(buckets);
+  Strip strip{range.from_ns, range.to_ns, std::vector<std::optional<double>>(count)};
+  if (range.to_ns <= range.from_ns) return strip;
+  const double bucket_ns = static_cast<double>(range.to_ns - range.from_ns) / buckets;
+
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadObserved(store));
+  const std::vector<bool> seen = ObservedBuckets(range, observed, bucket_ns, count);
+  for (size_t i = 0; i < count; ++i)
+    if (seen[i]) strip.values[i] = 0;
+
+  model::Selection bounded = selection;
+  bounded.from_ns = range.from_ns;
+  bounded.to_ns = range.to_ns;
+  const SelectionSql where = CpuSamplesIn(bounded);
+  std::vector<Parameter> parameters = {range.from_ns, bucket_ns};
+  parameters.insert(parameters.end(), where.parameters.begin(), where.parameters.end());
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(fmt::format("SELECT floor((time_ns - ?) / ?)::BIGINT AS bucket, sum(weight_ns)::BIGINT "
+                              "FROM samples WHERE {} GROUP BY bucket",
+                              where.condition),
+                  parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return strip;
+    const auto bucket = std::min(static_cast<size_t>(rows->Int64(0)), count - 1);
+    strip.values[bucket] = strip.values[bucket].value_or(0) + static_cast<double>(rows->Int64(1)) / bucket_ns;
+  }
+}
+
+Result<Overview> ReadOverview(Store& store) {
+  Overview overview;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sources,
+                   store.Query("SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "
+                               "FROM sources ORDER BY started_ns, source"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, sources->Next());
+    if (!more) break;
+    overview.sources.push_back({.source = sources->Id(0),
+                                .kind = std::string(sources->Text(1)),
+                                .host = std::string(sources->Text(2)),
+                                .command = std::string(sources->Text(3)),
+                                .sampling_hz = Optional(*sources, 4, sources->Float64(4)),
+                                .cpus = static_cast<int32_t>(sources->Int64(5)),
+                                .started_ns = sources->Int64(6),
+                                .ended_ns = Optional(*sources, 7, sources->Int64(7))});
+  }
+  if (!overview.sources.empty()) {
+    ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, {}));
+    overview.from_ns = range.from_ns;
+    overview.to_ns = range.to_ns;
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> counts,
+      store.Query("SELECT (SELECT count(*) FROM samples), (SELECT bool_or(simulated) FROM devices)"));
+  ASSIGN_OR_RETURN(const bool any, counts->Next());
+  if (any) {
+    overview.samples = counts->Int64(0);
+    overview.simulated = counts->Int64(1) != 0;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> drops,
+                   store.Query("SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason "
+                               "ORDER BY total DESC, reason"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, drops->Next());
+    if (!more) return overview;
+    overview.drops.push_back(
+        {std::string(drops->Text(0)), std::string(MeaningOf(drops->Text(0))), drops->Int64(1)});
+  }
+}
+
+}  // namespace gpusonde::store

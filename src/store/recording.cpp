@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/recording.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/fd.h"
+#include "model/schema.h"
+#include "spool/spool.h"
+#include "store/duckdb/appender.h"
+#include "store/duckdb/connection.h"
+#include "store/duckdb/duckdb_store.h"
+#include "store/duckdb/schema.h"
+#include "store/recording_file.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr const char* kCatalog = "recording";
+
+// Rows between two commits of WriteRecording. Each commit makes row groups final, and one is 122,880 rows.
+constexpr size_t kRowsPerCommit = 1'000'000;
+
+duckdb::Settings SettingsBeside(const std::string& path) { return {.temporary_folder = path + ".tmp-files"}; }
+
+Status Attach(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
+              std::string_view options) {
+  return connection.Run(fmt::format("ATTACH {} AS {} (TYPE duckdb{})", duckdb::QuoteText(path),
+                                    duckdb::QuoteName(catalog), options));
+}
+
+// The appenders of a recording that is being written, one per table that had rows.
+class RecordingWriter {
+ public:
+  explicit RecordingWriter(duckdb::Connection& connection) : connection_(&connection) {}
+
+  Status Append(const model::Batch& batch) {
+    const model::TableInfo* table = model::FindTable(batch.table);
+    if (table == nullptr) return {};  // of a newer program
+    ASSIGN_OR_RETURN(duckdb::TableAppender * appender, AppenderOf(*table));
+    TRY(appender->Append(batch));
+    rows_ += batch.rows;
+    return rows_ < kRowsPerCommit ? Status{} : Commit();
+  }
+
+  Status Finish() {
+    TRY(Commit());
+    for (const model::TableInfo* table : staged_) TRY(duckdb::InsertStaged(*connection_, *table, kCatalog));
+    return {};
+  }
+
+ private:
+  struct Open {
+    const model::TableInfo* table;
+    duckdb::TableAppender appender;
+  };
+
+  Result<duckdb::TableAppender*> AppenderOf(const model::TableInfo& table) {
+    const auto found = std::ranges::find(open_, &table, &Open::table);
+    if (found != open_.end()) return &found->appender;
+    if (!transaction_.has_value()) {
+      ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*connection_));
+      transaction_.emplace(std::move(transaction));
+    }
+    const bool keyed = table.key_columns > 0;
+    if (keyed && std::ranges::find(staged_, &table) == staged_.end()) {
+      TRY(duckdb::CreateStaging(*connection_, table, kCatalog));
+      staged_.push_back(&table);
+    }
+    ASSIGN_OR_RETURN(
+        duckdb::TableAppender appender,
+        duckdb::TableAppender::Create(*connection_, table, keyed ? "temp" : kCatalog,
+                                      keyed ? duckdb::StagingName(table) : std::string(table.name)));
+    return &open_.emplace_back(&table, std::move(appender)).appender;
+  }
+
+  Status Commit() {
+    for (Open& open : open_) TRY(open.appender.Finish());
+    open_.clear();
+    rows_ = 0;
+    if (!transaction_.has_value()) return {};
+    TRY(transaction_->Commit());
+    transaction_.reset();
+    return {};
+  }
+
+  duckdb::Connection* connection_;
+  std::optional<duckdb::Transaction> transaction_;
+  std::vector<Open> open_;
+  std::vector<const model::TableInfo*> staged_;
+  size_t rows_ = 0;
+};
+
+Result<int64_t> WriteFile(const std::string& spool_folder, const std::string& path) {
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  TRY(Attach(connection, path, kCatalog, ""));
+  TRY(duckdb::CreateTables(connection, kCatalog));
+  RecordingWriter writer(connection);
+  ASSIGN_OR_RETURN(const spool::ReadSummary summary,
+                   spool::Read(spool_folder, 0, [&](int64_t /*sequence*/, const model::Batch& batch) {
+                     return writer.Append(batch);
+                   }));
+  TRY(writer.Finish());
+  TRY(connection.Run(fmt::format("CHECKPOINT {}", kCatalog)));
+  TRY(connection.Run(fmt::format("DETACH {}", kCatalog)));
+  return summary.frames;
+}
+
+void RemoveFileAndLog(const std::string& path) {
+  ::unlink(path.c_str());
+  ::unlink((path + ".wal").c_str());
+}
+
+Status SyncFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const Fd fd, Open(path, O_RDONLY));
+  if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + path));
+  return {};
+}
+
+Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb::Settings& settings) {
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(settings));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  TRY(Attach(connection, path, kCatalog, ""));
+  TRY(duckdb::CreateTables(connection, kCatalog));
+  TRY(duckdb::CreateViews(connection, std::vector<std::string>{kCatalog}));
+  return duckdb::DuckDbStore::Create(std::move(instance), kCatalog);
+}
+
+}  // namespace
+
+Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
+  const std::string temporary = path + ".tmp";
+  RemoveFileAndLog(temporary);
+  Result<int64_t> frames = WriteFile(spool_folder, temporary);
+  if (!frames.has_value()) {
+    RemoveFileAndLog(temporary);
+    return Fail(std::move(frames).error().With("write recording " + path));
+  }
+  TRY(SyncFile(temporary));
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+  TRY(SyncFolderOf(path));
+  return frames;
+}
+
+Result<std::unique_ptr<Store>> CreateRecording(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0)
+    return Fail(ErrorCode::kInvalidArgument, path + " exists; delete it or choose another name");
+  Result<std::unique_ptr<Store>> store = CreateStore(path, SettingsBeside(path));
+  if (!store.has_value()) return Fail(std::move(store).error().With("create recording " + path));
+  return store;
+}
+
+Result<std::unique_ptr<Store>> CreateInMemory() { return CreateStore(":memory:", {}); }
+
+Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& paths) {
+  if (paths.empty()) return Fail(ErrorCode::kInvalidArgument, "no recording was named");
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create({}));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  std::vector<std::string> catalogs;
+  for (const std::string& path : paths) {
+    TRY(CheckRecordingFile(path));
+    catalogs.push_back(fmt::format("recording{}", catalogs.size()));
+    Status opened = Attach(connection, path, catalogs.back(), ", READ_ONLY");
+    if (opened.has_value()) opened = duckdb::CheckVersion(connection, catalogs.back());
+    if (!opened.has_value()) return Fail(std::move(opened).error().With(path));
+  }
+  TRY(duckdb::CreateViews(connection, catalogs));
+  // Whoever queries a recording may have got the SQL from anywhere: it reaches these files and nothing else.
+  TRY(connection.Run("SET enable_external_access = false"));
+  TRY(connection.Run("SET lock_configuration = true"));
+  return duckdb::DuckDbStore::Create(std::move(instance), "");
+}
+
+}  // namespace gpusonde::store
