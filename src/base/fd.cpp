@@ -72,10 +72,17 @@ Status SyncFolderOf(const std::string& path) {
 
 Status WriteFileAtomically(const std::string& path, std::string_view content) {
   const std::string temporary = path + ".tmp";
-  ASSIGN_OR_RETURN(Fd fd, Open(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-  TRY(WriteAll(fd.get(), std::as_bytes(std::span(content))));
-  if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + temporary));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+  const Status replaced = [&]() -> Status {
+    ASSIGN_OR_RETURN(const Fd fd, Open(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+    TRY(WriteAll(fd.get(), std::as_bytes(std::span(content))));
+    if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + temporary));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+    return {};
+  }();
+  if (!replaced.has_value()) {
+    ::unlink(temporary.c_str());
+    return replaced;
+  }
   return SyncFolderOf(path);
 }
 

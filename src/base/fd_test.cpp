@@ -28,6 +28,13 @@ TEST_F(FdTest, AtomicWriteReplacesTheWholeFileAndLeavesNoTemporary) {
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
 }
 
+TEST_F(FdTest, AtomicWriteThatFailsLeavesNoTemporaryEither) {
+  const std::string path = folder_ + "/occupied";
+  std::filesystem::create_directories(path + "/by_a_folder");
+  EXPECT_FALSE(WriteFileAtomically(path, "content").has_value());
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
 TEST_F(FdTest, ReadFileRefusesMoreThanItsLimit) {
   const std::string path = folder_ + "/file";
   ASSERT_TRUE(WriteFileAtomically(path, "0123456789").has_value());

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <chrono>
 #include <ctime>
 #include <limits>
 
@@ -13,6 +15,27 @@ int64_t Now(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return int64_t{now.tv_sec} * kNanosPerSecond + now.tv_nsec;
+}
+
+// Takes `digits` decimal digits and `separator` (unless it is 0) off the front of `text`.
+std::optional<int> TakeNumber(std::string_view& text, size_t digits, char separator) {
+  const size_t length = digits + (separator == 0 ? 0 : 1);
+  if (text.size() < length || (separator != 0 && text[digits] != separator)) return std::nullopt;
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
+  if (error != std::errc() || end != text.data() + digits || number < 0) return std::nullopt;
+  text.remove_prefix(length);
+  return number;
+}
+
+// ".123Z" or "Z".
+std::optional<int64_t> FractionNs(std::string_view text) {
+  if (text == "Z") return 0;
+  if (text.size() < 3 || text.size() > 11 || text.front() != '.' || text.back() != 'Z') return std::nullopt;
+  std::string digits(text.substr(1, text.size() - 2));
+  digits.resize(9, '0');
+  std::string_view rest = digits;
+  return TakeNumber(rest, 9, 0);
 }
 
 }  // namespace
@@ -45,6 +68,24 @@ std::string FormatUtc(int64_t epoch_ns) {
   ::gmtime_r(&seconds, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1,
                      utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, millis);
+}
+
+std::optional<int64_t> ParseUtc(std::string_view text) {
+  const auto year = TakeNumber(text, 4, '-');
+  const auto month = TakeNumber(text, 2, '-');
+  const auto day = TakeNumber(text, 2, 'T');
+  const auto hour = TakeNumber(text, 2, ':');
+  const auto minute = TakeNumber(text, 2, ':');
+  const auto second = TakeNumber(text, 2, 0);
+  const auto fraction_ns = FractionNs(text);
+  if (!year || !month || !day || !hour || !minute || !second || !fraction_ns) return std::nullopt;
+  if (*hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
+  const std::chrono::year_month_day date(std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok() || *year < 1678 || *year > 2261) return std::nullopt;
+  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  return (((days * 24 + *hour) * 60 + *minute) * 60 + *second) * kNanosPerSecond + *fraction_ns;
 }
 
 }  // namespace gpusonde

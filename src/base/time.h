@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace gpusonde {
 
@@ -23,5 +25,9 @@ int64_t MeasureEpochOffset();
 
 // "2026-11-21T01:32:05.123Z" for people; UTC, milliseconds.
 std::string FormatUtc(int64_t epoch_ns);
+
+// The inverse, ns since the epoch; up to nine digits after the seconds or none. Nothing for any other text, a
+// day that doesn't exist, or a year before 1678 or after 2261 (64 bits hold no more).
+std::optional<int64_t> ParseUtc(std::string_view text);
 
 }  // namespace gpusonde

@@ -34,13 +34,13 @@ constexpr std::string_view kProfileSql = R"(
   SELECT 0 AS part, process, tid, stack AS id, count, weight_ns FROM used
   UNION ALL BY NAME SELECT 1 AS part, stack AS id, locations AS ids FROM used_stacks
   UNION ALL BY NAME
-    SELECT 2 AS part, location AS id, kind AS text, binary, address, functions AS ids, lines FROM used_locations
+    SELECT 2 AS part, location AS id, kind AS text, "binary", address, functions AS ids, lines FROM used_locations
   UNION ALL BY NAME
     SELECT 3 AS part, function AS id, name AS text, system_name AS text2, file AS text3, line FROM raw.functions
     WHERE function IN (SELECT unnest(functions) FROM used_locations)
   UNION ALL BY NAME
-    SELECT 4 AS part, binary AS id, name AS text, path AS text2, build_id AS text3 FROM raw.binaries
-    WHERE binary IN (SELECT binary FROM used_locations)
+    SELECT 4 AS part, "binary" AS id, name AS text, path AS text2, build_id AS text3 FROM raw.binaries
+    WHERE "binary" IN (SELECT "binary" FROM used_locations)
   UNION ALL BY NAME
     SELECT 5 AS part, process, pid AS tid, name AS text FROM processes WHERE process IN (SELECT process FROM used)
   UNION ALL BY NAME

@@ -53,7 +53,7 @@ class RecordingWriter {
 
   Status Finish() {
     TRY(Commit());
-    for (const model::TableInfo* table : staged_) TRY(duckdb::InsertStaged(*connection_, *table, kCatalog));
+    for (const model::TableInfo* table : staged_) TRY(duckdb::MoveStaged(*connection_, *table, kCatalog));
     return {};
   }
 

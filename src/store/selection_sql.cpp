@@ -12,9 +12,9 @@ constexpr std::string_view kStacksNamed = R"(
   ), names AS (
     SELECT frames.location, functions.name FROM frames JOIN raw.functions USING (function)
     UNION ALL
-    SELECT location, CASE WHEN binaries.binary IS NULL THEN '[unknown]'
+    SELECT location, CASE WHEN binaries."binary" IS NULL THEN '[unknown]'
                           ELSE format('[{}+0x{:x}]', binaries.name, coalesce(address, 0)) END
-    FROM raw.locations LEFT JOIN raw.binaries USING (binary) WHERE len(functions) = 0
+    FROM raw.locations LEFT JOIN raw.binaries USING ("binary") WHERE len(functions) = 0
   ), matching AS (
     SELECT DISTINCT location FROM names
     WHERE contains(translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), ?)

@@ -67,10 +67,7 @@ Status ReplaceKeyed(Connection& connection, const model::TableInfo& table, std::
                     std::span<const model::Batch> batches) {
   TRY(CreateStaging(connection, table, catalog));
   TRY(AppendFacts(connection, table, "temp", StagingName(table), batches));
-  const std::string key = KeyColumns(table);
-  TRY(connection.Run(fmt::format("DELETE FROM {} WHERE ({}) IN (SELECT ({}) FROM temp.main.{})",
-                                 FullName(table, catalog), key, key, StagingName(table))));
-  return InsertStaged(connection, table, catalog);
+  return MoveStaged(connection, table, catalog);
 }
 
 }  // namespace
@@ -137,12 +134,17 @@ Status CreateStaging(Connection& connection, const model::TableInfo& table, std:
                                     ColumnNames(table.columns), FullName(table, catalog)));
 }
 
-Status InsertStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog) {
+Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog) {
   const std::string staging = "temp.main." + StagingName(table);
+  const std::string target = FullName(table, catalog);
+  const std::string key = KeyColumns(table);
   const std::string columns = ColumnNames(table.columns);
+  TRY(connection.Run(
+      fmt::format("DELETE FROM {} WHERE ({}) IN (SELECT ({}) FROM {})", target, key, key, staging)));
+  // Row ids rise as rows are appended.
   TRY(connection.Run(fmt::format(
-      "INSERT INTO {} ({}) SELECT {} FROM {} WHERE rowid IN (SELECT max(rowid) FROM {} GROUP BY {})",
-      FullName(table, catalog), columns, columns, staging, staging, KeyColumns(table))));
+      "INSERT INTO {} ({}) SELECT {} FROM {} WHERE rowid IN (SELECT max(rowid) FROM {} GROUP BY {})", target,
+      columns, columns, staging, staging, key)));
   return connection.Run("DROP TABLE " + staging);
 }
 

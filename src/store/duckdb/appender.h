@@ -44,10 +44,10 @@ class TableAppender {
 // ignored.
 Status AppendBatches(Connection& connection, std::string_view catalog, std::span<const model::Batch> batches);
 
-// For keyed tables that are written in one go: an empty temporary table StagingName() to append to, and then
-// its last row of every key into the table, which must hold none of these keys.
+// How rows of keyed tables replace others: append them to an empty temporary table StagingName(), then move the
+// last row of every key into the table, in place of the row that has the key there.
 Status CreateStaging(Connection& connection, const model::TableInfo& table, std::string_view catalog);
 std::string StagingName(const model::TableInfo& table);
-Status InsertStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog);
+Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog);
 
 }  // namespace gpusonde::store::duckdb

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "command.h"
+#include "exporters/exporter.h"
+#include "selection_flags.h"
+#include "store/profile_query.h"
+#include "store/recording.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr std::string_view kStandardOutput = "-";
+
+struct ExportOptions {
+  std::vector<std::string> files;
+  std::string format;
+  std::string output;  // empty: as OutputOf decides
+  std::string value = "samples";
+  bool per_thread = false;
+  SelectionFlags selection;
+};
+
+// Where the export goes: as asked, else text for pipes to standard output and a file beside the recording.
+std::string OutputOf(const ExportOptions& options, const exporters::Exporter& exporter) {
+  if (!options.output.empty()) return options.output;
+  if (exporter.line_based) return std::string(kStandardOutput);
+  std::filesystem::path path(options.files.front());
+  path.replace_extension(exporter.extension);
+  return path.string();
+}
+
+Status Write(const std::string& output, std::string_view content) {
+  const auto bytes = std::as_bytes(std::span(content));
+  if (output == kStandardOutput) return WriteAll(STDOUT_FILENO, bytes);
+  // A pipe or device has no content to keep; and replacing /dev/null by a file would do harm.
+  std::error_code ignored;
+  if (std::filesystem::exists(output, ignored) && !std::filesystem::is_regular_file(output, ignored)) {
+    ASSIGN_OR_RETURN(const Fd fd, Open(output, O_WRONLY));
+    return WriteAll(fd.get(), bytes);
+  }
+  return WriteFileAtomically(output, content);
+}
+
+Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
+  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
+  ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
+  ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(*store, selection));
+  if (profile.samples.empty()) return Fail(ErrorCode::kNotFound, "no samples in this selection");
+  const exporters::Options how{
+      .title = std::filesystem::path(options.files.front()).filename().string(),
+      .value = options.value == "us" ? exporters::Value::kMicroseconds : exporters::Value::kSamples,
+      .per_thread = options.per_thread};
+  ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
+  TRY(Write(output, content));
+  if (output == kStandardOutput) return {};
+  int64_t samples = 0;
+  int64_t cpu_ns = 0;
+  for (const model::Profile::Sample& sample : profile.samples) {
+    samples += sample.count;
+    cpu_ns += sample.weight_ns;
+  }
+  fmt::print(stderr, "gpusonde export: {}: {} samples, {:.3f} s of CPU time\n", output, samples,
+             static_cast<double>(cpu_ns) / static_cast<double>(kNanosPerSecond));
+  return {};
+}
+
+int Run(const ExportOptions& options, bool text_flags_given) {
+  const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
+  const std::string output = OutputOf(options, exporter);
+  if (text_flags_given && !exporter.line_based)
+    throw CLI::ValidationError("export", "--value and --per-thread are for --format folded; " +
+                                             options.format + " holds samples and time of each thread");
+  if (options.files.size() > 1 && options.output.empty() && !exporter.line_based)
+    throw CLI::ValidationError("export", "several recordings become one file; give it a name with -o");
+  if (output == kStandardOutput && !exporter.line_based && ::isatty(STDOUT_FILENO) != 0)
+    throw CLI::ValidationError("export", options.format + " is not for a terminal; give -o FILE or a pipe");
+  const Status done = Export(options, exporter, output);
+  if (done.has_value()) return kExitOk;
+  fmt::print(stderr, "gpusonde export: {}\n", done.error().message);
+  return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names;
+  for (const exporters::Exporter* exporter : exporters::AllExporters()) names.emplace_back(exporter->name);
+  return names;
+}
+
+std::string Footer() {
+  std::string text = "Formats:\n";
+  for (const exporters::Exporter* exporter : exporters::AllExporters())
+    text += fmt::format("  {:<12}{} (*{})\n", exporter->name, exporter->meaning, exporter->extension);
+  return text +
+         "\nExamples:\n"
+         "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
+         "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
+         "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json";
+}
+
+}  // namespace
+
+void AddExport(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* command = app.add_subcommand("export", "Write recordings in the formats of other tools");
+  command->footer(Footer());
+  command->add_option("file", options->files, "Recordings, read as one")->required();
+  command->add_option("--format", options->format, "The format to write")
+      ->required()
+      ->check(CLI::IsMember(FormatNames()));
+  command->add_option("-o,--output", options->output,
+                      "The file to write, or - for standard output; folded stacks go there by default, the "
+                      "others to a file beside the recording");
+  CLI::Option* value =
+      command->add_option("--value", options->value, "Numbers of folded stacks: samples or us")
+          ->capture_default_str()
+          ->check(CLI::IsMember({"samples", "us"}));
+  CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
+                                              "Folded stacks of each thread apart, with pid and tid");
+  AddSelectionFlags(*command, options->selection);
+  command->callback([options, value, per_thread, &exit_status] {
+    exit_status = Run(*options, value->count() > 0 || per_thread->count() > 0);
+  });
+}
+
+}  // namespace gpusonde::app

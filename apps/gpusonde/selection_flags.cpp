@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "selection_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "store/profile_query.h"
+
+namespace gpusonde::app {
+namespace {
+
+// A hundred years: keeps sums of times far from the ends of int64_t.
+constexpr double kMaxSeconds = 100 * 366 * 86'400.0;
+constexpr size_t kProcessesNamed = 5;
+
+std::optional<int64_t> ParseSeconds(const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!(seconds >= 0 && seconds <= kMaxSeconds)) return std::nullopt;
+  return std::llround(seconds * static_cast<double>(kNanosPerSecond));
+}
+
+std::string CheckMoment(const std::string& text) {
+  if (ParseSeconds(text).has_value() || ParseUtc(text).has_value()) return "";
+  return fmt::format("'{}' is no time; give seconds after the start (2.5) or UTC (2026-11-21T01:32:05.123Z)",
+                     text);
+}
+
+// `text` has passed CheckMoment.
+int64_t Moment(const std::string& text, int64_t start_ns) {
+  const std::optional<int64_t> seconds_ns = ParseSeconds(text);
+  return seconds_ns.has_value() ? start_ns + *seconds_ns : ParseUtc(text).value_or(start_ns);
+}
+
+Status SelectTime(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
+  if (flags.from.empty() && flags.to.empty()) return {};
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
+  const int64_t start_ns = overview.from_ns.value_or(0);
+  if (!flags.from.empty()) selection.from_ns = Moment(flags.from, start_ns);
+  if (!flags.to.empty()) selection.to_ns = Moment(flags.to, start_ns);
+  if (selection.from_ns < selection.to_ns) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("--from {} is not before --to {}; the recording begins at {}",
+                          flags.from.empty() ? "(the start)" : flags.from, flags.to, FormatUtc(start_ns)));
+}
+
+bool Matches(const store::ProcessUse& process, const SelectionFlags& flags) {
+  if (flags.pid != 0 && process.pid != flags.pid) return false;
+  if (flags.tid == 0) return true;
+  return std::ranges::find(process.threads, flags.tid, &store::ThreadUse::tid) != process.threads.end();
+}
+
+std::string Wanted(const SelectionFlags& flags) {
+  if (flags.pid == 0) return fmt::format("thread {}", flags.tid);
+  if (flags.tid == 0) return fmt::format("process {}", flags.pid);
+  return fmt::format("thread {} of process {}", flags.tid, flags.pid);
+}
+
+// "411 python3, 500 sh and 3 more"
+std::string NameSome(const std::vector<store::ProcessUse>& processes) {
+  if (processes.empty()) return "none";
+  std::string names;
+  const size_t shown = std::min(processes.size(), kProcessesNamed);
+  for (size_t i = 0; i < shown; ++i)
+    names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i].pid, processes[i].name);
+  if (processes.size() > shown) names += fmt::format(" and {} more", processes.size() - shown);
+  return names;
+}
+
+Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
+  if (flags.pid == 0 && flags.tid == 0) return {};
+  ASSIGN_OR_RETURN(const std::vector<store::ProcessUse> processes, store::ReadProcesses(store, selection));
+  const auto matches = [&flags](const store::ProcessUse& process) { return Matches(process, flags); };
+  const auto found = std::ranges::find_if(processes, matches);
+  if (found == processes.end())
+    return Fail(ErrorCode::kNotFound, fmt::format("no samples of {} in this time; processes with samples: {}",
+                                                  Wanted(flags), NameSome(processes)));
+  const auto another = std::ranges::find_if(found + 1, processes.end(), matches);
+  if (another != processes.end())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is several: {} since {}, {} since {}; choose one by --from and --to",
+                            Wanted(flags), found->name, FormatUtc(found->started_ns), another->name,
+                            FormatUtc(another->started_ns)));
+  selection.process = found->process;
+  if (flags.tid != 0) selection.tid = flags.tid;
+  return {};
+}
+
+}  // namespace
+
+void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
+  const CLI::Validator moment(CheckMoment, "SECONDS|UTC");
+  command.add_option("--from", flags.from, "Only from here on: seconds after the start, or UTC")
+      ->check(moment);
+  command.add_option("--to", flags.to, "Only before this moment")->check(moment);
+  command.add_option("--pid", flags.pid, "Only this process")->check(CLI::PositiveNumber);
+  command.add_option("--tid", flags.tid, "Only this thread")->check(CLI::PositiveNumber);
+  command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");
+}
+
+Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags) {
+  model::Selection selection;
+  TRY(SelectTime(store, flags, selection));
+  TRY(SelectProcess(store, flags, selection));
+  selection.filter = flags.filter;
+  return selection;
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/profile_query.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "model/tables/batches.h"
+#include "model/tables/binaries.h"
+#include "model/tables/devices.h"
+#include "model/tables/drops.h"
+#include "model/tables/functions.h"
+#include "model/tables/locations.h"
+#include "model/tables/processes.h"
+#include "model/tables/samples.h"
+#include "model/tables/sources.h"
+#include "model/tables/stacks.h"
+#include "model/tables/threads.h"
+#include "store/recording.h"
+
+namespace gpusonde::store {
+namespace {
+
+using model::BatchBuilder;
+using model::Selection;
+using testing::ElementsAre;
+using testing::Optional;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+constexpr Id128 kLibrary{1, 1};
+constexpr Id128 kMain{2, 1}, kWork{2, 2}, kInlined{2, 3};
+constexpr Id128 kInMain{3, 1}, kInWork{3, 2}, kStripped{3, 3}, kNowhere{3, 4};
+constexpr Id128 kMainStack{4, 1}, kWorkStack{4, 2}, kStrippedStack{4, 3};
+constexpr Id128 kTrainer{5, 1}, kLoader{5, 2};
+
+template <class Table>
+model::Batch Rows(const Table& table, std::initializer_list<typename Table::Row> rows) {
+  BatchBuilder builder(table);
+  for (const auto& row : rows) builder.Append(row);
+  return builder.Take();
+}
+
+// Two processes: the trainer with two threads, the loader with one; times are seconds after 0.
+class ProfileQuery : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto store = CreateInMemory();
+    ASSERT_TRUE(store.has_value()) << store.error().message;
+    store_ = std::move(store).value();
+    const auto at = [](int seconds) { return int64_t{seconds} * 1'000'000'000; };
+    const auto sample = [&](int seconds, Id128 process, int32_t tid, Id128 stack, int64_t weight_ns) {
+      return model::Sample{
+          .time_ns = at(seconds), .process = process, .tid = tid, .stack = stack, .weight_ns = weight_ns};
+    };
+    Add(Rows(model::kSources, {{.source = {9, 9},
+                                .kind = model::SourceKind::kRecord,
+                                .host = "here",
+                                .cpus = 2,
+                                .sampling_hz = 99,
+                                .command = "train",
+                                .started_ns = at(0),
+                                .ended_ns = at(10)}}));
+    Add(Rows(model::kProcesses,
+             {{.process = kTrainer, .pid = 100, .name = "python3", .command = "python3 train.py"},
+              {.process = kLoader, .pid = 200, .name = "loader", .exited_ns = at(9)}}));
+    Add(Rows(model::kThreads,
+             {{kTrainer, 100, "main"}, {kTrainer, 101, "worker"}, {kLoader, 200, "loader"}}));
+    Add(Rows(model::kBinaries, {{kLibrary, "ab12", "/usr/lib/libwork.so", "libwork.so"}}));
+    Add(Rows(model::kFunctions, {{kMain, "main()", "main", "main.cc", 10},
+                                 {kWork, "Work(int)", "_Z4Worki", std::nullopt, std::nullopt},
+                                 {kInlined, "Inner", "Inner", "work.h", 5}}));
+    Add(Rows(model::kLocations,
+             {{kInMain, model::FrameKind::kNative, kLibrary, 0x10, {kMain}, {12}},
+              {kInWork, model::FrameKind::kNative, kLibrary, 0x20, {kInlined, kWork}, {6, 44}},
+              {kStripped, model::FrameKind::kNative, kLibrary, 0x1f, {}, {}},
+              {kNowhere, model::FrameKind::kUnknown, std::nullopt, std::nullopt, {}, {}}}));
+    Add(Rows(model::kStacks, {{kMainStack, {kInMain}},
+                              {kWorkStack, {kInWork, kInMain}},
+                              {kStrippedStack, {kNowhere, kStripped, kInMain}}}));
+    Add(Rows(model::kSamples,
+             {sample(1, kTrainer, 100, kWorkStack, 100), sample(2, kTrainer, 100, kWorkStack, 100),
+              sample(3, kTrainer, 101, kWorkStack, 100), sample(4, kTrainer, 101, kMainStack, 50),
+              sample(5, kLoader, 200, kStrippedStack, 1000),
+              model::Sample{.time_ns = at(5),
+                            .process = kLoader,
+                            .tid = 200,
+                            .stack = kMainStack,
+                            .state = model::ThreadState::kSleep,
+                            .weight_ns = 77}}));
+  }
+
+  void Add(const model::Batch& batch) {
+    const Status added = store_->Append({{batch}});
+    ASSERT_TRUE(added.has_value()) << added.error().message;
+  }
+
+  model::Profile Read(const Selection& selection) {
+    auto profile = ReadProfile(*store_, selection);
+    EXPECT_TRUE(profile.has_value()) << profile.error().message;
+    return std::move(profile).value_or(model::Profile{});
+  }
+
+  // "thread: root;…;leaf" → (samples, ns); inlined frames are frames of their own.
+  static std::map<std::string, std::pair<int64_t, int64_t>> Folded(const model::Profile& profile) {
+    std::map<std::string, std::pair<int64_t, int64_t>> folded;
+    for (const auto& sample : profile.samples) {
+      std::string line = profile.threads.at(sample.thread).name + ":";
+      const auto& stack = profile.stacks.at(sample.stack);
+      for (auto at = stack.rbegin(); at != stack.rend(); ++at)
+        for (size_t i = std::max<size_t>(profile.locations.at(*at).lines.size(), 1); i-- > 0;)
+          line += " " + model::FrameName(profile, *at, i);
+      folded[line] = {sample.count, sample.weight_ns};
+    }
+    return folded;
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
+  const model::Profile profile = Read({});
+  EXPECT_THAT(Folded(profile),
+              UnorderedElementsAre(Pair("main: main() Work(int) Inner", Pair(2, 200)),
+                                   Pair("worker: main() Work(int) Inner", Pair(1, 100)),
+                                   Pair("worker: main()", Pair(1, 50)),
+                                   Pair("loader: main() [libwork.so+0x1f] [unknown]", Pair(1, 1000))));
+  EXPECT_EQ(profile.sampling_hz, 99);
+  EXPECT_EQ(profile.start_ns, 0);
+  EXPECT_EQ(profile.end_ns, 10'000'000'000);
+  ASSERT_EQ(profile.binaries.size(), 1u);
+  EXPECT_EQ(profile.binaries[0].build_id, "ab12");
+  const auto work = std::ranges::find(profile.functions, "Work(int)", &model::Profile::Function::name);
+  ASSERT_NE(work, profile.functions.end());
+  EXPECT_EQ(work->system_name, "_Z4Worki");
+  EXPECT_EQ(work->file, "");
+  EXPECT_EQ(work->line, 0);
+}
+
+TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {
+  EXPECT_THAT(Folded(Read({.from_ns = 2'000'000'000, .to_ns = 4'000'000'000})),
+              UnorderedElementsAre(Pair("main: main() Work(int) Inner", Pair(1, 100)),
+                                   Pair("worker: main() Work(int) Inner", Pair(1, 100))));
+  EXPECT_EQ(Read({.process = kTrainer}).threads.size(), 2u);
+  EXPECT_EQ(Read({.process = kTrainer, .tid = 101}).samples.size(), 2u);
+  const model::Profile nothing = Read({.process = Id128{7, 7}});
+  EXPECT_TRUE(nothing.samples.empty());
+  EXPECT_TRUE(nothing.locations.empty()) << "only what samples use is read";
+}
+
+TEST_F(ProfileQuery, FiltersByWhatAPersonIsShown) {
+  const auto threads = [&](const std::string& filter) {
+    std::vector<std::string> lines;
+    for (const auto& [line, values] : Folded(Read({.filter = filter}))) lines.push_back(line);
+    return lines;
+  };
+  EXPECT_EQ(threads("main").size(), 4u);
+  EXPECT_EQ(threads("wORk(").size(), 2u) << "case doesn't matter, inlined into or not";
+  EXPECT_EQ(threads("INNER").size(), 2u);
+  EXPECT_THAT(threads("work.so+0x1F]"), ElementsAre("loader: main() [libwork.so+0x1f] [unknown]"));
+  EXPECT_THAT(threads("[unknown]"), ElementsAre("loader: main() [libwork.so+0x1f] [unknown]"));
+  EXPECT_TRUE(threads("_Z4Worki").empty()) << "nobody is shown that";
+  EXPECT_TRUE(threads("100%'; --").empty());
+}
+
+TEST_F(ProfileQuery, RowsThatAreMissingLeaveWhatIsThere) {
+  Add(Rows(model::kStacks, {{{4, 9}, {kInMain, {3, 99}}}}));
+  Add(Rows(model::kSamples,
+           {{.time_ns = 1, .process = {5, 99}, .tid = 1, .stack = {4, 9}, .weight_ns = 3},
+            {.time_ns = 1, .process = {5, 99}, .tid = 2, .stack = {4, 99}, .weight_ns = 4}}));
+  const model::Profile profile = Read({.process = Id128{5, 99}});
+  ASSERT_EQ(profile.samples.size(), 2u);
+  EXPECT_THAT(profile.stacks.at(0), ElementsAre(0, -1));
+  EXPECT_EQ(profile.samples[1].stack, -1);
+  EXPECT_EQ(profile.threads[0].process_name, "");
+}
+
+TEST_F(ProfileQuery, ProcessesFallByCpuTimeAndSoDoTheirThreads) {
+  auto processes = ReadProcesses(*store_, {});
+  ASSERT_TRUE(processes.has_value()) << processes.error().message;
+  ASSERT_EQ(processes->size(), 2u);
+  EXPECT_EQ((*processes)[0].name, "loader");
+  EXPECT_EQ((*processes)[0].cpu_ns, 1000);
+  EXPECT_THAT((*processes)[0].exited_ns, Optional(9'000'000'000));
+  EXPECT_EQ((*processes)[1].command, "python3 train.py");
+  EXPECT_EQ((*processes)[1].cpu_ns, 350);
+  EXPECT_EQ((*processes)[1].exited_ns, std::nullopt);
+  ASSERT_EQ((*processes)[1].threads.size(), 2u);
+  EXPECT_EQ((*processes)[1].threads[0].name, "main");
+  EXPECT_EQ((*processes)[1].threads[1].cpu_ns, 150);
+}
+
+TEST_F(ProfileQuery, TheStripIsTheMeanOfBusyCpus) {
+  const auto strip = ReadCpuStrip(*store_, {}, 10);
+  ASSERT_TRUE(strip.has_value()) << strip.error().message;
+  EXPECT_EQ(strip->from_ns, 0);
+  EXPECT_EQ(strip->to_ns, 10'000'000'000);
+  EXPECT_THAT(strip->values,
+              ElementsAre(Optional(0.0), Optional(1e-7), Optional(1e-7), Optional(1e-7), Optional(5e-8),
+                          Optional(1e-6), Optional(0.0), Optional(0.0), Optional(0.0), Optional(0.0)));
+}
+
+TEST_F(ProfileQuery, TheStripIsEmptyWhereNobodyWasGathering) {
+  Add(Rows(model::kSources, {{.source = {9, 10}, .host = "here", .started_ns = 15'000'000'000}}));  // killed
+  Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 17'500'000'000}}));
+  const auto strip = ReadCpuStrip(*store_, {.from_ns = 8'000'000'000, .to_ns = 20'000'000'000}, 6);
+  ASSERT_TRUE(strip.has_value()) << strip.error().message;
+  EXPECT_THAT(strip->values, ElementsAre(Optional(0.0), std::nullopt, std::nullopt, Optional(0.0),
+                                         Optional(0.0), std::nullopt));
+  EXPECT_EQ(ReadCpuStrip(*store_, {}, 0).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ProfileQuery, TheOverviewTellsSourcesTimeAndDrops) {
+  Add(Rows(model::kDrops, {{1, {9, 9}, model::DropReason::kRingFull, 3},
+                           {2, {9, 9}, model::DropReason::kNoSymbol, 5},
+                           {3, {9, 9}, model::DropReason::kRingFull, 4}}));
+  auto overview = ReadOverview(*store_);
+  ASSERT_TRUE(overview.has_value()) << overview.error().message;
+  ASSERT_EQ(overview->sources.size(), 1u);
+  EXPECT_EQ(overview->sources[0].host, "here");
+  EXPECT_THAT(overview->to_ns, Optional(10'000'000'000));
+  EXPECT_EQ(overview->samples, 6);
+  EXPECT_FALSE(overview->simulated);
+  ASSERT_EQ(overview->drops.size(), 2u);
+  EXPECT_EQ(overview->drops[0].reason, "ring_full");
+  EXPECT_EQ(overview->drops[0].count, 7);
+  EXPECT_THAT(overview->drops[0].meaning, testing::HasSubstr("buffer was full"));
+
+  Add(Rows(model::kDevices, {{.device = {6, 6}, .simulated = true}}));
+  EXPECT_TRUE(ReadOverview(*store_)->simulated);
+}
+
+TEST(EmptyStore, AnswersEveryQuestionWithNothing) {
+  auto store = CreateInMemory().value();
+  EXPECT_TRUE(ReadProfile(*store, {})->samples.empty());
+  EXPECT_TRUE(ReadProcesses(*store, {})->empty());
+  EXPECT_THAT(ReadCpuStrip(*store, {}, 3)->values, ElementsAre(std::nullopt, std::nullopt, std::nullopt));
+  EXPECT_EQ(ReadOverview(*store)->from_ns, std::nullopt);
+}
+
+}  // namespace
+}  // namespace gpusonde::store

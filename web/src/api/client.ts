@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Selection } from "./types";
+
+// Every way in which a request can fail, in a form that can be shown. `code` is the server's, or
+// `unreachable` (no answer at all) or `malformed` (an answer that docs/api.md does not allow).
+export class ApiError extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+// The address of an endpoint, relative to the page so that a proxy may add a path in front.
+export function apiUrl(
+  endpoint: string,
+  selection: Selection = {},
+  extra: Record<string, string | number> = {},
+): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries({ ...extra, ...selection })) {
+    if (value !== undefined && value !== "") query.set(key, String(value));
+  }
+  const text = query.toString();
+  return `api/v1/${endpoint}${text ? `?${text}` : ""}`;
+}
+
+// Throws ApiError; an abort passes through as the DOM's AbortError.
+export async function getJson<T>(url: string, signal: AbortSignal): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(url, { signal, headers: { accept: "application/json" } });
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ApiError("unreachable", `gpusonde does not answer at ${location.host}. Is it still running?`);
+  }
+  let body: unknown;
+  try {
+    body = await response.json();
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ApiError("malformed", `The answer to ${url} (status ${response.status}) is not JSON.`);
+  }
+  if (response.ok) return body as T;
+  const error = (body as { error?: { code?: string; message?: string } }).error;
+  throw new ApiError(
+    error?.code ?? `http_${response.status}`,
+    error?.message ?? `The server answered ${url} with status ${response.status}.`,
+  );
+}

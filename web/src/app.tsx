@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef, useState } from "preact/hooks";
+import { apiUrl } from "./api/client";
+import type { FlamegraphJson, Overview, Processes, Strips } from "./api/types";
+import { parseProfile } from "./flamegraph/model";
+import { formatDuration, formatRange } from "./format";
+import { useKeys } from "./state/keys";
+import { useTheme } from "./state/theme";
+import { useResource } from "./state/use-resource";
+import { useView } from "./state/use-view";
+import { stackSelection, timeSelection, windowOf } from "./state/view";
+import { Header } from "./views/header";
+import { Help } from "./views/help";
+import { ProfilePage } from "./views/profile";
+import { Failed, Loading, NothingRecorded, NothingSelected } from "./views/states";
+import { MetricStrip } from "./views/strip";
+
+const POLL_MS = 2000;
+const STRIP_BUCKETS = 600;
+
+const same = <T,>(json: T): T => json;
+
+// Data flows one way: the address says what is selected, the resources fetch it, the views show it.
+export function App() {
+  const [view, nav] = useView();
+  const theme = useTheme();
+  const [helping, setHelping] = useState(false);
+  const [polls, setPolls] = useState(0);
+  const [retries, setRetries] = useState(0);
+  const search = useRef<HTMLInputElement>(null);
+  useKeys({ view, nav, search, onHelp: () => setHelping(true) });
+
+  const overview = useResource<Overview, Overview>(apiUrl("overview"), polls + retries, same);
+  const seen = overview.data;
+  const available = seen && seen.from_us !== null && seen.to_us !== null ? { from: seen.from_us, to: seen.to_us } : null;
+  const window = windowOf(view, available);
+  const stacks = stackSelection(view);
+  // All of the time is left out of the query: the address then stays the same while data arrives.
+  const windowTime = view.last === null ? {} : timeSelection(window);
+  const time = view.brush ? timeSelection(view.brush) : windowTime;
+  const ask = (endpoint: string, ...rest: [object, Record<string, string | number>?]) => (available ? apiUrl(endpoint, ...rest) : null);
+
+  // New data means another count of samples; a retry asks again whatever the count.
+  const revision = (seen?.samples ?? 0) + retries;
+  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS }), revision, same);
+  const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
+  const profile = useResource<FlamegraphJson, ReturnType<typeof parseProfile>>(
+    ask("flamegraph", { ...time, ...stacks }, { type: "cpu" }),
+    revision,
+    parseProfile,
+  );
+
+  useEffect(() => {
+    // A recording does not change; a server that was lost may come back.
+    if (!seen?.live && !overview.error) return;
+    const timer = setInterval(() => document.hidden || setPolls((count) => count + 1), POLL_MS);
+    return () => clearInterval(timer);
+  }, [seen?.live, overview.error !== null]);
+
+  const retry = () => setRetries((count) => count + 1);
+  if (!seen) {
+    return overview.error ? <Failed error={overview.error} onRetry={retry} /> : <Loading what="what there is" />;
+  }
+
+  const cleared = [
+    view.brush && { label: formatRange(view.brush.from, view.brush.to), clear: () => nav.step({ brush: null }) },
+    view.last !== null && { label: `last ${formatDuration(view.last * 1e9)}`, clear: () => nav.step({ last: null }) },
+    view.process && { label: "process", clear: () => nav.step({ process: null, tid: null }) },
+    view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
+    view.filter && { label: `filter “${view.filter}”`, clear: () => nav.step({ filter: "" }) },
+  ].filter((part) => typeof part === "object" && part !== null);
+
+  const body = () => {
+    if (!available) return <NothingRecorded overview={seen} />;
+    if (profile.error) return <Failed error={profile.error} onRetry={retry} />;
+    if (!profile.data) return <Loading what="samples" />;
+    if (profile.data.tree.total[0] === 0) return <NothingSelected parts={cleared} />;
+    return <ProfilePage profile={profile.data} overview={seen} view={view} nav={nav} isDark={theme.isDark} search={search} />;
+  };
+
+  const busy = profile.loading && profile.url !== null && !seen.live;
+  return (
+    <div class={`app ${busy ? "busy" : ""}`}>
+      <Header
+        overview={seen}
+        processes={processes.data?.processes ?? []}
+        available={window}
+        view={view}
+        nav={nav}
+        theme={theme.choice}
+        onTheme={theme.choose}
+        onHelp={() => setHelping(true)}
+      />
+      {overview.error && (
+        <p class="lost" role="alert">
+          {overview.error.message} What is shown was read before; the page tries again every 2 seconds.
+        </p>
+      )}
+      {window &&
+        strips.data?.strips.map((strip) => (
+          <MetricStrip
+            key={strip.id}
+            strips={strips.data!}
+            strip={strip}
+            window={window}
+            brush={view.brush}
+            onBrush={(brush) => nav.step({ brush })}
+            isDark={theme.isDark}
+          />
+        ))}
+      {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
+      <nav class="pages" aria-label="Pages">
+        <a href={location.search || "?"} aria-current="page" onClick={(event) => event.preventDefault()}>
+          Profile
+        </a>
+      </nav>
+      {busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
+      {body()}
+      {helping && <Help onClose={() => setHelping(false)} />}
+    </div>
+  );
+}

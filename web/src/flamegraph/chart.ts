@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import { draw, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
+import { nodeAt, spanOf, type Layout, type Span } from "./layout";
+import { ROOT, type Tree } from "./model";
+import type { Theme } from "./palette";
+import { walk, type Step } from "./walk";
+
+// What to show; the chart itself only remembers where it is scrolled and which frame has the focus.
+export interface Picture {
+  tree: Tree;
+  layout: Layout;
+  zoom: number;
+  flame: boolean;
+  fillOf: Uint8Array;
+  fills: string[];
+  theme: Theme;
+  matches: Uint8Array | null;
+}
+
+// A frame that is pointed at, and where, in pixels of the window.
+export interface Pointed {
+  node: number;
+  x: number;
+  y: number;
+}
+
+export interface ChartEvents {
+  onZoom(node: number): void;
+  onHover(pointed: Pointed | null): void;
+  // By arrow keys: the frame is to be described.
+  onFocus(pointed: Pointed | null): void;
+}
+
+// Long enough to follow where a frame went, short enough not to wait for.
+const ZOOM_MS = 160;
+
+// The canvas and the element that scrolls it. The canvas is as large as what can be seen and sticks
+// to the top; a spacer of the graph's full height gives the scrollbar.
+export class Chart {
+  #picture: Picture | null = null;
+  #span: Span = { from: 0, to: 1 };
+  #animation: { from: Span; to: Span; start: number } | null = null;
+  #hovered: number | null = null;
+  #focused: number | null = null;
+  #frame = 0;
+  #ratio = 1;
+  readonly #context: CanvasRenderingContext2D;
+  readonly #resizes: ResizeObserver;
+  readonly #abort = new AbortController();
+
+  constructor(
+    readonly scroller: HTMLElement,
+    readonly spacer: HTMLElement,
+    readonly canvas: HTMLCanvasElement,
+    readonly events: ChartEvents,
+  ) {
+    this.#context = canvas.getContext("2d", { alpha: false })!;
+    this.#resizes = new ResizeObserver(() => this.#resize());
+    this.#resizes.observe(scroller);
+    const options = { signal: this.#abort.signal };
+    scroller.addEventListener("scroll", () => this.#schedule(), { ...options, passive: true });
+    scroller.addEventListener("keydown", (event) => this.#key(event), options);
+    scroller.addEventListener("blur", () => this.#setFocus(null), options);
+    canvas.addEventListener("pointermove", (event) => this.#hover(event), options);
+    canvas.addEventListener("pointerleave", () => this.#hover(null), options);
+    canvas.addEventListener("click", (event) => {
+      const node = this.#nodeUnder(event);
+      if (node !== null) events.onZoom(node);
+    }, options);
+  }
+
+  destroy(): void {
+    this.#abort.abort();
+    this.#resizes.disconnect();
+    cancelAnimationFrame(this.#frame);
+  }
+
+  show(picture: Picture): void {
+    const before = this.#picture;
+    this.#picture = picture;
+    const fromFloor = this.spacer.offsetHeight - this.scroller.scrollTop;
+    this.spacer.style.height = `${picture.tree.rows * ROW_HEIGHT}px`;
+    if (before?.flame !== picture.flame) {
+      this.scroller.scrollTop = picture.flame ? this.spacer.offsetHeight : 0;
+    } else if (picture.flame) {
+      this.scroller.scrollTop = this.spacer.offsetHeight - fromFloor;
+    }
+    const target = spanOf(picture.layout, picture.zoom);
+    if (before?.tree !== picture.tree) {
+      // Nodes have new numbers.
+      this.#hovered = this.#focused = null;
+      this.events.onHover(null);
+      this.events.onFocus(null);
+      this.#animation = null;
+      this.#span = target;
+    } else if (before.zoom !== picture.zoom) {
+      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      this.#animation = still ? null : { from: this.#span, to: target, start: performance.now() };
+      if (still) this.#span = target;
+      this.#reveal(picture.zoom);
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (!this.#frame) this.#frame = requestAnimationFrame((now) => this.#draw(now));
+  }
+
+  #draw(now: number): void {
+    this.#frame = 0;
+    const picture = this.#picture;
+    if (!picture || this.canvas.width === 0) return;
+    if (this.#animation) {
+      const { from, to, start } = this.#animation;
+      const t = Math.min(1, Math.max(0, (now - start) / ZOOM_MS));
+      const eased = 1 - (1 - t) ** 3;
+      this.#span = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
+      if (t === 1) {
+        this.#span = to;
+        this.#animation = null;
+      } else {
+        this.#schedule();
+      }
+    }
+    const zoomed = spanOf(picture.layout, picture.zoom);
+    draw(
+      this.#context,
+      {
+        ...picture,
+        span: this.#span,
+        zoomRow: picture.tree.depth[picture.zoom]!,
+        zoomX: (zoomed.from + zoomed.to) / 2,
+        hovered: this.#hovered,
+        focused: this.#focused,
+      },
+      this.#viewport(),
+    );
+    this.canvas.dataset["drawn"] = String(Number(this.canvas.dataset["drawn"] ?? 0) + 1);
+  }
+
+  #viewport(): Viewport {
+    return {
+      width: this.scroller.clientWidth,
+      height: this.scroller.clientHeight,
+      scroll: this.scroller.scrollTop,
+      ratio: this.#ratio,
+    };
+  }
+
+  #resize(): void {
+    const { clientWidth, clientHeight } = this.scroller;
+    this.#ratio = devicePixelRatio || 1;
+    this.canvas.width = Math.round(clientWidth * this.#ratio);
+    this.canvas.height = Math.round(clientHeight * this.#ratio);
+    this.canvas.style.width = `${clientWidth}px`;
+    this.canvas.style.height = `${clientHeight}px`;
+    // In this very frame: an emptied canvas would flicker.
+    cancelAnimationFrame(this.#frame);
+    this.#draw(performance.now());
+  }
+
+  #nodeUnder(event: PointerEvent | MouseEvent): number | null {
+    const picture = this.#picture;
+    if (!picture) return null;
+    const { tree, layout, zoom, flame } = picture;
+    const viewport = this.#viewport();
+    const box = this.canvas.getBoundingClientRect();
+    const row = rowAt(event.clientY - box.top, tree.rows, flame, viewport);
+    if (row < tree.depth[zoom]!) return row < 0 ? null : ancestorAt(tree, zoom, row);
+    const { from, to } = this.#span;
+    return nodeAt(layout, row, from + ((event.clientX - box.left) / viewport.width) * (to - from));
+  }
+
+  #hover(event: PointerEvent | null): void {
+    const node = event && this.#nodeUnder(event);
+    this.canvas.style.cursor = node === null ? "default" : "pointer";
+    this.events.onHover(node === null ? null : { node, x: event!.clientX, y: event!.clientY });
+    if (node === this.#hovered) return;
+    this.#hovered = node;
+    this.#schedule();
+  }
+
+  #key(event: KeyboardEvent): void {
+    const picture = this.#picture;
+    if (!picture || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Enter" && this.#focused !== null) {
+      event.preventDefault();
+      this.events.onZoom(this.#focused);
+      return;
+    }
+    const step = stepOf(event.key, picture.flame);
+    if (!step) return;
+    event.preventDefault();
+    if (this.#focused === null) return this.#setFocus(picture.zoom);
+    const { from, to } = spanOf(picture.layout, picture.zoom);
+    const pixel = (to - from) / Math.max(1, this.scroller.clientWidth);
+    this.#setFocus(walk(picture.tree, picture.layout, this.#focused, step, { from, to }, pixel));
+  }
+
+  #setFocus(node: number | null): void {
+    if (node === this.#focused) return;
+    this.#focused = node;
+    this.#schedule();
+    if (node === null) return this.events.onFocus(null);
+    this.#reveal(node);
+    const { tree, layout, flame, zoom } = this.#picture!;
+    const span = spanOf(layout, zoom);
+    const own = spanOf(layout, node);
+    const middle = (Math.max(own.from, span.from) + Math.min(own.to, span.to)) / 2;
+    const box = this.canvas.getBoundingClientRect();
+    const x = box.left + ((middle - span.from) / (span.to - span.from)) * box.width;
+    const y = box.top + rowTop(tree.depth[node]!, tree.rows, flame, this.#viewport()) + ROW_HEIGHT;
+    this.events.onFocus({ node, x, y });
+  }
+
+  // Scrolls as little as brings a frame's row into view, with a row to spare.
+  #reveal(node: number): void {
+    const { tree, flame } = this.#picture!;
+    const viewport = this.#viewport();
+    const top = rowTop(tree.depth[node]!, tree.rows, flame, viewport);
+    const bottom = top + 2 * ROW_HEIGHT - viewport.height;
+    if (top < ROW_HEIGHT) this.scroller.scrollTop += top - ROW_HEIGHT;
+    else if (bottom > 0) this.scroller.scrollTop += bottom;
+  }
+}
+
+function ancestorAt(tree: Tree, node: number, row: number): number {
+  let i = node;
+  while (i !== ROOT && tree.depth[i]! > row) i = tree.parent[i]!;
+  return i;
+}
+
+function stepOf(key: string, flame: boolean): Step | null {
+  switch (key) {
+    case "ArrowUp":
+      return flame ? "callee" : "caller";
+    case "ArrowDown":
+      return flame ? "caller" : "callee";
+    case "ArrowLeft":
+      return "left";
+    case "ArrowRight":
+      return "right";
+    default:
+      return null;
+  }
+}

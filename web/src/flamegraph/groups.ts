@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { View } from "../state/view";
+import { binaryOf, type FunctionTable, type Tree } from "./model";
+import { GREY, hueSlots, KIND_SLOTS } from "./palette";
+
+// What the legend lists: the functions of one binary, or of one kind.
+export interface Group {
+  name: string;
+  // What the hover says: a path and build id, or a sentence.
+  detail: string;
+  self: number;
+  // Of the first function seen; a binary's functions are nearly always of one kind.
+  kind: string;
+  // Index into the palette.
+  slot: number;
+}
+
+export interface Groups {
+  // Falling by self time.
+  groups: Group[];
+  // Function to group.
+  ofFunction: Int32Array;
+}
+
+const KIND_MEANING: Record<string, string> = {
+  native: "Machine code of programs and libraries",
+  kernel: "The operating system's kernel",
+  python: "Python functions",
+  gpu: "GPU kernels, under the call that launched them",
+  jit: "Code that was generated at run time",
+  unknown: "Addresses of which neither file nor function is known",
+};
+
+export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
+  const { functions } = tree;
+  const index = new Map<string, number>();
+  const groups: Group[] = [];
+  const ofFunction = new Int32Array(functions.count);
+  for (let f = 0; f < functions.count; f++) {
+    const name = groupName(functions, f, by);
+    let group = index.get(name);
+    if (group === undefined) {
+      group = groups.length;
+      index.set(name, group);
+      groups.push({ name, detail: groupDetail(functions, f, by), self: 0, kind: functions.kind[f]!, slot: GREY });
+    }
+    ofFunction[f] = group;
+  }
+  for (let i = 0; i < tree.count; i++) {
+    const f = tree.function[i]!;
+    if (f >= 0) groups[ofFunction[f]!]!.self += tree.self[i]!;
+  }
+
+  const order = groups.map((_, g) => g).sort((a, b) => groups[b]!.self - groups[a]!.self);
+  const rank = new Int32Array(groups.length);
+  order.forEach((g, r) => (rank[g] = r));
+  for (let f = 0; f < functions.count; f++) ofFunction[f] = rank[ofFunction[f]!]!;
+  const sorted = order.map((g) => groups[g]!);
+  // Only files of machine code vary in hue; the kernel, Python and the unknown keep their kind's.
+  const hued: Group[] = [];
+  const fixed: Group[] = [];
+  for (const group of sorted) {
+    const isFile = by === "binary" && !group.name.startsWith("[") && group.kind !== "kernel";
+    (isFile ? hued : fixed).push(group);
+  }
+  for (const group of fixed) group.slot = KIND_SLOTS[group.kind] ?? GREY;
+  const slots = hueSlots(hued.map(({ name }) => name), fixed.map(({ slot }) => slot));
+  hued.forEach((group, i) => (group.slot = slots[i]!));
+  return { groups: sorted, ofFunction };
+}
+
+// 1 for each function whose frames the legend hides; null when it hides none.
+export function hiddenFunctions({ groups, ofFunction }: Groups, view: View): Uint8Array | null {
+  const hidden = groups.map(({ name }) => (view.only === null ? view.hide.includes(name) : name !== view.only));
+  return hidden.includes(true) ? Uint8Array.from(ofFunction, (group) => Number(hidden[group])) : null;
+}
+
+function groupName(functions: FunctionTable, f: number, by: View["colour"]): string {
+  const kind = functions.kind[f]!;
+  return by === "kind" ? kind : (binaryOf(functions, f)?.name ?? `[${kind}]`);
+}
+
+function groupDetail(functions: FunctionTable, f: number, by: View["colour"]): string {
+  const binary = binaryOf(functions, f);
+  if (by === "kind" || !binary) return KIND_MEANING[functions.kind[f]!] ?? "";
+  return binary.build_id ? `${binary.path}\nbuild id ${binary.build_id}` : binary.path;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ROOT, type Tree } from "./model";
+
+// Where every frame lies, in the profile's unit along x (the root spans [0, total]) and by depth
+// along y. Each row's frames lie side by side in `nodes`, left to right, with their edges in
+// parallel columns, so that finding the visible ones is a binary search.
+export interface Layout {
+  // Row r is [rowStart[r], rowStart[r + 1]) of nodes, left and right.
+  rowStart: Int32Array;
+  nodes: Int32Array;
+  left: Float64Array;
+  right: Float64Array;
+  // Where a node is in `nodes`.
+  slot: Int32Array;
+}
+
+// A stretch of x.
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export function layoutTree(tree: Tree): Layout {
+  const { count, rows, depth, parent, total } = tree;
+  const rowStart = new Int32Array(rows + 1);
+  for (let i = 0; i < count; i++) rowStart[depth[i]! + 1]!++;
+  for (let r = 0; r < rows; r++) rowStart[r + 1]! += rowStart[r]!;
+
+  const nodes = new Int32Array(count);
+  const left = new Float64Array(count);
+  const right = new Float64Array(count);
+  const slot = new Int32Array(count);
+  const fill = rowStart.slice(0, rows);
+  // Where the next child of a node begins. Pre-order visits siblings left to right, and a row's
+  // nodes in order. What no child covers, the frame's self time, stays free on the right.
+  const next = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    const k = fill[depth[i]!]!++;
+    const x = i === ROOT ? 0 : next[parent[i]!]!;
+    nodes[k] = i;
+    slot[i] = k;
+    left[k] = x;
+    right[k] = x + total[i]!;
+    next[i] = x;
+    if (i !== ROOT) next[parent[i]!] = right[k]!;
+  }
+  return { rowStart, nodes, left, right, slot };
+}
+
+export function spanOf(layout: Layout, node: number): Span {
+  const k = layout.slot[node]!;
+  return { from: layout.left[k]!, to: layout.right[k]! };
+}
+
+// The first k in [low, high) whose right edge lies beyond x, or `high`.
+export function firstBeyond(right: Float64Array, low: number, high: number, x: number): number {
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (right[middle]! > x) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+// The frame at x in a row, or null over a gap (a caller's self time) or no such row.
+export function nodeAt(layout: Layout, row: number, x: number): number | null {
+  if (row < 0 || row + 1 >= layout.rowStart.length) return null;
+  const end = layout.rowStart[row + 1]!;
+  const k = firstBeyond(layout.right, layout.rowStart[row]!, end, x);
+  return k < end && layout.left[k]! <= x ? layout.nodes[k]! : null;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Numbers for people: three significant digits and a unit. The space before a unit is a narrow
+// no-break one (U+202F).
+const SPACE = "\u202f";
+
+// 9.12, 31.2, 812, 1 350: never an exponent, never more than three digits that mean something.
+export function threeDigits(value: number): string {
+  if (value === 0) return "0";
+  const rounded = Number(value.toPrecision(3));
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))));
+  return grouped(rounded.toFixed(Math.min(decimals, 12)));
+}
+
+const DURATIONS: [limit: number, divisor: number, unit: string][] = [
+  [1e3, 1, "ns"],
+  [1e6, 1e3, "µs"],
+  [1e9, 1e6, "ms"],
+  [120e9, 1e9, "s"],
+  [7200e9, 60e9, "min"],
+  [Infinity, 3600e9, "h"],
+];
+
+export function formatDuration(ns: number): string {
+  if (ns === 0) return `0${SPACE}s`;
+  // 0.9996 ms is 1.00 ms, not 1,000 µs: the unit follows the rounded value.
+  const rounded = Number(ns.toPrecision(3));
+  const [, divisor, unit] = DURATIONS.find(([limit]) => Math.abs(rounded) < limit)!;
+  return threeDigits(rounded / divisor) + SPACE + unit;
+}
+
+// A value in the profile's own unit; time is the one that gets prefixes.
+export function formatValue(value: number, unit: string): string {
+  return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;
+}
+
+export function formatShare(part: number, whole: number): string {
+  if (whole <= 0 || part === 0) return `0${SPACE}%`;
+  const percent = (100 * part) / whole;
+  if (percent < 0.001) return `<0.001${SPACE}%`;
+  return threeDigits(percent) + SPACE + "%";
+}
+
+// Counted things are exact: no rounding.
+export function formatCount(count: number): string {
+  return grouped(String(count));
+}
+
+function grouped(digits: string): string {
+  const [whole = "", fraction] = digits.split(".");
+  const spaced = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction === undefined ? spaced : `${spaced}.${fraction}`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const date = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+
+export function formatClock(us: number): string {
+  return clock.format(us / 1000);
+}
+
+// "12:01:03 – 12:01:20", with the day in front when it is not today.
+export function formatRange(from: number, to: number, now: number = Date.now()): string {
+  const day = date.format(from / 1000);
+  const prefix = day === date.format(now) ? "" : `${day}, `;
+  const sameDay = day === date.format(to / 1000);
+  const end = (sameDay ? "" : `${date.format(to / 1000)}, `) + formatClock(to);
+  return `${prefix}${formatClock(from)} – ${end}`;
+}
+
+// The same in UTC, to the millisecond, for the hover.
+export function formatRangeUtc(from: number, to: number): string {
+  const iso = (us: number) => new Date(us / 1000).toISOString().replace("T", " ").replace("Z", "");
+  return `${iso(from)} – ${iso(to)} UTC`;
+}

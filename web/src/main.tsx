@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+import { render } from "preact";
+import { App } from "./app";
+import "uplot/dist/uPlot.min.css";
+import "./styles/base.css";
+import "./styles/profile.css";
+
+render(<App />, document.getElementById("app")!);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Strip, Strips } from "../api/types";
+import type { Range } from "./view";
+
+// Columns for a stepped plot: x in seconds at the start of each bucket, and the last value once more
+// at the end, so that the last bucket has a width.
+export function seriesOf(strips: Strips, strip: Strip): [number[], (number | null)[]] {
+  const { values } = strip;
+  const xs = Array.from({ length: values.length + 1 }, (_, i) => (strips.from_us + i * strips.bucket_us) / 1e6);
+  return [xs, [...values, values.at(-1) ?? null]];
+}
+
+// The mean of the buckets that lie in a range by more than half; null where nothing was observed.
+export function meanOver(strips: Strips, { values }: Strip, { from, to }: Range): number | null {
+  const first = Math.max(0, Math.round((from - strips.from_us) / strips.bucket_us));
+  // A range thinner than a bucket still has one.
+  const last = Math.max(first + 1, Math.round((to - strips.from_us) / strips.bucket_us));
+  let sum = 0;
+  let count = 0;
+  for (const value of values.slice(first, last)) {
+    if (value === null) continue;
+    sum += value;
+    count++;
+  }
+  return count > 0 ? sum / count : null;
+}
+
+// Where an arrow key moves the brush: by a twentieth of the window, with Shift its right edge only.
+// Null for other keys. Without a brush, the first key selects a tenth in the middle.
+export function nudge(brush: Range | null, window: Range, key: string, resize: boolean): Range | null {
+  if (key !== "ArrowLeft" && key !== "ArrowRight") return null;
+  const length = window.to - window.from;
+  if (!brush) {
+    const middle = window.from + length / 2;
+    return { from: Math.round(middle - length / 20), to: Math.round(middle + length / 20) };
+  }
+  const step = Math.round((key === "ArrowLeft" ? -1 : 1) * (length / 20));
+  if (resize) {
+    const least = Math.round(brush.from + length / 100);
+    return { from: brush.from, to: Math.min(window.to, Math.max(least, brush.to + step)) };
+  }
+  const moved = Math.max(window.from - brush.from, Math.min(window.to - brush.to, step));
+  return { from: brush.from + moved, to: brush.to + moved };
+}

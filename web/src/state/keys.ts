@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { RefObject } from "preact";
+import { useEffect } from "preact/hooks";
+import type { Navigation } from "./use-view";
+import type { View } from "./view";
+
+interface Wiring {
+  view: View;
+  nav: Navigation;
+  search: RefObject<HTMLInputElement>;
+  onHelp: () => void;
+}
+
+// Keys that work wherever the focus is, except while one types or a dialog is open.
+export function useKeys({ view, nav, search, onHelp }: Wiring): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (document.querySelector("dialog[open]") || isTyping(event.target)) return;
+      const action = actionOf(event.key);
+      if (!action) return;
+      event.preventDefault();
+      action();
+    };
+    const actionOf = (key: string): (() => void) | null => {
+      switch (key) {
+        case "/":
+          return () => search.current?.focus();
+        case "?":
+          return onHelp;
+        case "i":
+          return () => nav.adjust({ orientation: view.orientation === "flame" ? "icicle" : "flame" });
+        case "c":
+          return () => nav.step({ colour: view.colour === "binary" ? "kind" : "binary", hide: [], only: null });
+        case "Escape":
+          return () => nav.step(oneLevelOut(view));
+        default:
+          return null;
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [view, nav, onHelp]);
+}
+
+// Escape lets go of one thing at a time, the latest kind of choice first.
+export function oneLevelOut(view: View): Partial<View> {
+  if (view.pick !== null) return { pick: null };
+  if (view.search) return { search: "" };
+  if (view.zoom !== null) return { zoom: null };
+  if (view.brush) return { brush: null };
+  return {};
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useState } from "preact/hooks";
+
+// The theme is the reader's, not the view's: it is kept in this browser and no link carries it.
+export type ThemeChoice = "auto" | "light" | "dark";
+
+const KEY = "gpusonde.theme";
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function stored(): ThemeChoice {
+  try {
+    const value = localStorage.getItem(KEY);
+    return value === "light" || value === "dark" ? value : "auto";
+  } catch {
+    return "auto"; // Storage may be forbidden; the system's choice is then the only one.
+  }
+}
+
+export function useTheme(): { choice: ThemeChoice; isDark: boolean; choose: (choice: ThemeChoice) => void } {
+  const [choice, setChoice] = useState(stored);
+  const [systemDark, setSystemDark] = useState(dark.matches);
+
+  useEffect(() => {
+    const follow = () => setSystemDark(dark.matches);
+    dark.addEventListener("change", follow);
+    return () => dark.removeEventListener("change", follow);
+  }, []);
+
+  const isDark = choice === "auto" ? systemDark : choice === "dark";
+  document.documentElement.dataset["theme"] = isDark ? "dark" : "light";
+
+  const choose = (next: ThemeChoice) => {
+    setChoice(next);
+    try {
+      localStorage.setItem(KEY, next);
+    } catch {
+      // As above: it lasts until the page is left.
+    }
+  };
+  return { choice, isDark, choose };
+}

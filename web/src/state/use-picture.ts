@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useMemo } from "preact/hooks";
+import type { Picture } from "../flamegraph/chart";
+import { foldFunctions } from "../flamegraph/fold";
+import { groupFunctions, hiddenFunctions, type Groups } from "../flamegraph/groups";
+import { layoutTree } from "../flamegraph/layout";
+import { findPath, ROOT, type Tree } from "../flamegraph/model";
+import { DARK, fillTable, LIGHT, SHADES, shadeOf } from "../flamegraph/palette";
+import { matched, matchName, matchText, type Match } from "../flamegraph/search";
+import type { View } from "./view";
+
+export interface Derived {
+  picture: Picture;
+  groups: Groups;
+  // Functions that the search means; null without a search.
+  found: Uint8Array | null;
+  // What is highlighted under the zoomed frame.
+  match: Match | null;
+  // The link zooms to a frame that this selection does not have.
+  zoomLost: boolean;
+}
+
+// From the profile and the view to what the page draws. Each step is remembered by what it depends
+// on: typing in the search must not lay a million frames out again.
+export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
+  const groups = useMemo(() => groupFunctions(whole, view.colour), [whole, view.colour]);
+  const hidden = useMemo(() => hiddenFunctions(groups, view), [groups, view.hide.join("\n"), view.only]);
+  const tree = useMemo(() => (hidden ? foldFunctions(whole, hidden) : whole), [whole, hidden]);
+  const layout = useMemo(() => layoutTree(tree), [tree]);
+  const found = useMemo(() => matchText(tree.functions, view.search), [tree.functions, view.search]);
+  const picked = useMemo(() => matchName(tree.functions, view.pick), [tree.functions, view.pick]);
+  const sought = useMemo(() => (view.zoom === null ? ROOT : findPath(tree, view.zoom)), [tree, view.zoom]);
+  // A frame without time has no width to fill.
+  const zoom = sought !== null && tree.total[sought]! > 0 ? sought : ROOT;
+  const matches = picked ?? found;
+  const match = useMemo(() => matches && matched(tree, zoom, matches), [tree, zoom, matches]);
+
+  const theme = isDark ? DARK : LIGHT;
+  const fills = useMemo(() => fillTable(theme), [theme]);
+  const fillOf = useMemo(
+    () =>
+      Uint8Array.from(groups.ofFunction, (group, f) => {
+        return groups.groups[group]!.slot * SHADES + shadeOf(tree.functions.name[f]!);
+      }),
+    [groups],
+  );
+  const flame = view.orientation === "flame";
+  const picture = useMemo(
+    () => ({ tree, layout, zoom, flame, fillOf, fills, theme, matches }),
+    [tree, layout, zoom, flame, fillOf, fills, theme, matches],
+  );
+  return { picture, groups, found, match, zoomLost: view.zoom !== null && sought === null };
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Selection } from "../api/types";
+
+// Everything that decides what is on the screen, and nothing else: it lives in the query string, so
+// that Back works and every figure can be linked to.
+export interface View {
+  // The stretch of time that the strips cover: the last so many seconds, or all there is (null).
+  last: number | null;
+  // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
+  brush: Range | null;
+  process: string | null;
+  tid: number | null;
+  filter: string;
+  orientation: "icicle" | "flame";
+  colour: "binary" | "kind";
+  // Names in the legend whose frames are folded into their callers, or the one that alone is kept.
+  hide: string[];
+  only: string | null;
+  // Path hash of the frame that fills the width (model.ts, pathHash).
+  zoom: string | null;
+  search: string;
+  // The function that was chosen in the table.
+  pick: string | null;
+  sort: SortKey;
+  ascending: boolean;
+}
+
+export interface Range {
+  from: number;
+  to: number;
+}
+
+export type SortKey = "name" | "self" | "total";
+
+export const DEFAULT_VIEW: View = {
+  last: null,
+  brush: null,
+  process: null,
+  tid: null,
+  filter: "",
+  orientation: "icicle",
+  colour: "binary",
+  hide: [],
+  only: null,
+  zoom: null,
+  search: "",
+  pick: null,
+  sort: "self",
+  ascending: false,
+};
+
+// A query string that someone edited may hold anything: what cannot be read counts as not given.
+export function parseView(query: string): View {
+  const params = new URLSearchParams(query);
+  const from = integer(params.get("from_us"));
+  const to = integer(params.get("to_us"));
+  const process = params.get("process");
+  const sort = params.get("sort") ?? "";
+  const key = sort.replace(/^-/, "");
+  const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
+  return {
+    last: integer(params.get("last")),
+    brush: from !== null && to !== null && from < to ? { from, to } : null,
+    process: process && /^[0-9a-f]{32}$/.test(process) ? process : null,
+    tid: process ? integer(params.get("tid")) : null,
+    filter: params.get("filter") ?? "",
+    orientation: params.get("graph") === "flame" ? "flame" : "icicle",
+    colour: params.get("colour") === "kind" ? "kind" : "binary",
+    hide: params.getAll("hide"),
+    only: params.get("only"),
+    zoom: params.get("zoom"),
+    search: params.get("search") ?? "",
+    pick: params.get("pick"),
+    sort: sortKey,
+    ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
+  };
+}
+
+// The inverse of parseView; defaults are left out, so that a plain view has a plain address.
+export function formatView(view: View): string {
+  const params = new URLSearchParams();
+  if (view.last !== null) params.set("last", String(view.last));
+  if (view.brush) {
+    params.set("from_us", String(view.brush.from));
+    params.set("to_us", String(view.brush.to));
+  }
+  if (view.process) params.set("process", view.process);
+  if (view.process && view.tid !== null) params.set("tid", String(view.tid));
+  if (view.filter) params.set("filter", view.filter);
+  if (view.orientation !== "icicle") params.set("graph", view.orientation);
+  if (view.colour !== "binary") params.set("colour", view.colour);
+  for (const name of view.hide) params.append("hide", name);
+  if (view.only !== null) params.set("only", view.only);
+  if (view.zoom) params.set("zoom", view.zoom);
+  if (view.search) params.set("search", view.search);
+  if (view.pick !== null) params.set("pick", view.pick);
+  if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
+    params.set("sort", (view.ascending ? "" : "-") + view.sort);
+  }
+  const text = params.toString();
+  return text ? `?${text}` : "";
+}
+
+// The window that the strips cover, given what the server has; null while there is no data.
+export function windowOf(view: View, available: Range | null): Range | null {
+  if (!available || view.last === null) return available;
+  return { from: Math.max(available.from, available.to - view.last * 1e6), to: available.to };
+}
+
+// The selection without its time, for what spans the window; with it, for what the brush rules.
+export function stackSelection(view: View): Selection {
+  return {
+    ...(view.process && { process: view.process }),
+    ...(view.process && view.tid !== null && { tid: view.tid }),
+    ...(view.filter && { filter: view.filter }),
+  };
+}
+
+export function timeSelection(range: Range | null): Selection {
+  return range ? { from_us: range.from, to_us: range.to } : {};
+}
+
+function integer(text: string | null): number | null {
+  if (text === null || !/^\d+$/.test(text)) return null;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : null;
+}

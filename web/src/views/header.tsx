@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Overview, Process } from "../api/types";
+import { formatDuration, formatRange, formatRangeUtc } from "../format";
+import type { ThemeChoice } from "../state/theme";
+import type { Navigation } from "../state/use-view";
+import type { Range, View } from "../state/view";
+
+interface Props {
+  overview: Overview;
+  processes: Process[];
+  available: Range | null;
+  view: View;
+  nav: Navigation;
+  theme: ThemeChoice;
+  onTheme: (choice: ThemeChoice) => void;
+  onHelp: () => void;
+}
+
+// The one selection that rules every page.
+export function Header({ overview, processes, available, view, nav, theme, onTheme, onHelp }: Props) {
+  const process = processes.find(({ id }) => id === view.process);
+  const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
+  return (
+    <header class="header">
+      <h1 title={`gpusonde ${overview.version}`}>gpusonde</h1>
+      <span class="host" title={hosts.join("\n")}>
+        {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
+      </span>
+      {overview.live && (
+        <span class="live" title="Data still arrives; the page follows every 2 seconds">
+          live
+        </span>
+      )}
+      {overview.simulated && (
+        <span class="simulated" title="Some of this data comes from the simulated GPU, not from hardware">
+          simulated
+        </span>
+      )}
+      <Choice
+        label="Process"
+        value={view.process ?? ""}
+        onChoose={(id) => nav.step({ process: id || null, tid: null, zoom: null })}
+      >
+        <option value="">All processes</option>
+        {processes.map((p) => (
+          <option key={p.id} value={p.id} title={p.command}>
+            {p.name} {p.pid} · {formatDuration(p.cpu_ns)}
+          </option>
+        ))}
+        {view.process && !process && <option value={view.process}>{view.process.slice(0, 8)}… (not running then)</option>}
+      </Choice>
+      {view.process && (
+        <Choice label="Thread" value={String(view.tid ?? "")} onChoose={(tid) => nav.step({ tid: tid ? Number(tid) : null, zoom: null })}>
+          <option value="">All threads</option>
+          {process?.threads.map((t) => (
+            <option key={t.tid} value={t.tid}>
+              {t.name} {t.tid} · {formatDuration(t.cpu_ns)}
+            </option>
+          ))}
+          {view.tid !== null && !process?.threads.some(({ tid }) => tid === view.tid) && <option value={view.tid}>{view.tid}</option>}
+        </Choice>
+      )}
+      <Filter view={view} nav={nav} />
+      <span class="spring" />
+      <TimeWindow available={available} view={view} nav={nav} />
+      <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
+        <option value="auto">Auto</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </Choice>
+      <button type="button" class="plain help-button" aria-label="Keys and pointer" title="Keys (?)" onClick={onHelp}>
+        ?
+      </button>
+    </header>
+  );
+}
+
+function Choice({ label, value, onChoose, children }: { label: string; value: string; onChoose: (value: string) => void; children: ComponentChildren }) {
+  return (
+    <select aria-label={label} title={label} class={`choice ${label.toLowerCase()}`} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
+      {children}
+    </select>
+  );
+}
+
+// Goes to the server, so it waits for Enter or for the field to be left.
+function Filter({ view, nav }: { view: View; nav: Navigation }) {
+  const [text, setText] = useState(view.filter);
+  useEffect(() => setText(view.filter), [view.filter]);
+  const commit = (filter: string) => {
+    if (filter !== view.filter) nav.step({ filter, zoom: null });
+  };
+  return (
+    <form
+      class="filter"
+      onSubmit={(event) => {
+        event.preventDefault();
+        commit(text);
+      }}
+    >
+      <input
+        type="search"
+        aria-label="Only stacks with a frame whose name contains this"
+        title="Only stacks with a frame whose name contains this"
+        placeholder="Filter stacks"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onBlur={() => commit(text)}
+        onSearch={(event) => commit((event.currentTarget as HTMLInputElement).value)}
+      />
+    </form>
+  );
+}
+
+const WINDOWS: [seconds: number, label: string][] = [
+  [60, "last 1 min"],
+  [300, "last 5 min"],
+  [900, "last 15 min"],
+  [3600, "last 1 h"],
+  [21600, "last 6 h"],
+  [86400, "last 24 h"],
+];
+
+function TimeWindow({ available, view, nav }: { available: Range | null; view: View; nav: Navigation }) {
+  const length = available ? (available.to - available.from) / 1e6 : 0;
+  // A window longer than the data would show the same as all of it.
+  const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === view.last);
+  return (
+    <>
+      {view.brush ? (
+        <span class="chip brush figure" title={formatRangeUtc(view.brush.from, view.brush.to)}>
+          {formatRange(view.brush.from, view.brush.to)}
+          <span class="dim">{formatDuration((view.brush.to - view.brush.from) * 1000)}</span>
+          <button type="button" class="quiet" aria-label="All of the time again" title="All of the time again (double click on the strip)" onClick={() => nav.step({ brush: null })}>
+            ✕
+          </button>
+        </span>
+      ) : (
+        available && (
+          <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
+            {formatRange(available.from, available.to)}
+          </span>
+        )
+      )}
+      <Choice label="Time" value={String(view.last ?? "")} onChoose={(seconds) => nav.step({ last: seconds ? Number(seconds) : null, brush: null })}>
+        <option value="">all{length > 0 && ` ${formatDuration(length * 1e9)}`}</option>
+        {offered.map(([seconds, label]) => (
+          <option key={seconds} value={seconds}>
+            {label}
+          </option>
+        ))}
+      </Choice>
+    </>
+  );
+}

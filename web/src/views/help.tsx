@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef } from "preact/hooks";
+
+const KEYS: [keys: string[], meaning: string][] = [
+  [["/"], "Search the frames"],
+  [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
+  [["Enter"], "Zoom to the focused frame"],
+  [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
+  [["I"], "Icicle or flame"],
+  [["C"], "Colour by binary or by kind"],
+  [["?"], "This list"],
+];
+
+const POINTER: [gesture: string, meaning: string][] = [
+  ["Drag on the strip", "Select a stretch of time"],
+  ["Double click on the strip", "All of the time again"],
+  ["Click a frame", "Zoom to it; a click on a caller zooms out to that"],
+  ["Click a row of the table", "Highlight the function’s frames"],
+  ["Click a name in the legend", "Fold its frames into their callers"],
+];
+
+export function Help({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current!.showModal(), []);
+  return (
+    <dialog
+      class="help"
+      ref={dialog}
+      aria-labelledby="help-title"
+      onClose={onClose}
+      onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
+    >
+      <div class="help-body">
+        <h2 id="help-title">Keys and pointer</h2>
+        <table>
+          <tbody>
+            {KEYS.map(([keys, meaning]) => (
+              <tr key={meaning}>
+                <th scope="row">
+                  {keys.map((key) => (
+                    <kbd key={key}>{key}</kbd>
+                  ))}
+                </th>
+                <td>{meaning}</td>
+              </tr>
+            ))}
+            {POINTER.map(([gesture, meaning]) => (
+              <tr key={gesture}>
+                <th scope="row">{gesture}</th>
+                <td>{meaning}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <p>The address holds everything that is selected: copy it to share this view.</p>
+        <button type="button" class="plain" onClick={() => dialog.current!.close()}>
+          Close
+        </button>
+      </div>
+    </dialog>
+  );
+}

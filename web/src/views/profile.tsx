@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Ref } from "preact";
+import type { Overview } from "../api/types";
+import { nodeName, pathHash, ROOT, type Profile } from "../flamegraph/model";
+import { formatCount, formatValue } from "../format";
+import type { Navigation } from "../state/use-view";
+import { usePicture } from "../state/use-picture";
+import type { View } from "../state/view";
+import { FlameGraph } from "./flame-graph";
+import { Legend } from "./legend";
+import { Incomplete } from "./states";
+import { Toolbar } from "./toolbar";
+import { TopTable } from "./top-table";
+
+interface Props {
+  profile: Profile;
+  overview: Overview;
+  view: View;
+  nav: Navigation;
+  isDark: boolean;
+  search: Ref<HTMLInputElement>;
+}
+
+// A profile that has samples: toolbar, legend, graph and table over one tree.
+export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
+  const { picture, groups, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
+  const { tree, zoom } = picture;
+  const total = tree.total[ROOT]!;
+
+  const zoomTo = (node: number) => {
+    // A click on what already fills the width leads back to its caller.
+    const target = node === zoom && node !== ROOT ? tree.parent[node]! : node;
+    nav.step({ zoom: target === ROOT ? null : pathHash(tree, target) });
+  };
+
+  return (
+    <main class="profile">
+      <Incomplete overview={overview} omitted={profile.omitted} total={total} unit={tree.unit} />
+      <div class="summary">
+        <span class="figure">
+          <strong>{formatValue(total, tree.unit)}</strong> of CPU time <span class="dim">in {formatCount(profile.samples)} samples</span>
+        </span>
+        <Toolbar
+          view={view}
+          nav={nav}
+          match={match}
+          shown={tree.total[zoom]!}
+          zoomedName={zoom === ROOT ? null : nodeName(tree, zoom)}
+          search={search}
+        />
+      </div>
+      {zoomLost && (
+        <p class="lost" role="status">
+          The frame that this address zooms to is not in this selection; all frames are shown.{" "}
+          <button type="button" class="quiet" onClick={() => nav.adjust({ zoom: null })}>
+            Forget it
+          </button>
+        </p>
+      )}
+      <Legend groups={groups} total={total} theme={picture.theme} view={view} nav={nav} />
+      <div class="panes">
+        <FlameGraph picture={picture} onZoom={zoomTo} />
+        <TopTable tree={tree} zoom={zoom} view={view} nav={nav} matches={found} />
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { Strip, Strips } from "../api/types";
+import { formatClock, formatRange, threeDigits } from "../format";
+import { meanOver, nudge, seriesOf } from "../state/brush";
+import type { Range } from "../state/view";
+
+interface Props {
+  strips: Strips;
+  strip: Strip;
+  window: Range;
+  brush: Range | null;
+  onBrush: (brush: Range | null) => void;
+  isDark: boolean;
+}
+
+const HEIGHT = 68;
+
+// One metric over time, and the brush that selects a stretch of it.
+export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [cursor, setCursor] = useState<number | null>(null);
+  // uPlot's handlers outlive a render: they look here.
+  const latest = useRef({ onBrush, brush });
+  latest.current = { onBrush, brush };
+
+  useEffect(() => {
+    const u = makePlot(host.current!, strip, {
+      onSelect: (range) => latest.current.onBrush(range),
+      onClick: () => showBrush(u, latest.current.brush),
+      onCursor: setCursor,
+    });
+    plot.current = u;
+    const resizes = new ResizeObserver(() => {
+      u.setSize({ width: host.current!.clientWidth, height: HEIGHT });
+      showBrush(u, latest.current.brush);
+    });
+    resizes.observe(host.current!);
+    return () => {
+      resizes.disconnect();
+      u.destroy();
+    };
+  }, [isDark, strip.id, strip.max]);
+
+  useEffect(() => {
+    const u = plot.current!;
+    u.setData(seriesOf(strips, strip) as uPlot.AlignedData, false);
+    u.setScale("x", { min: window.from / 1e6, max: window.to / 1e6 });
+    showBrush(u, brush);
+  }, [isDark, strips, strip, window.from, window.to, brush?.from, brush?.to]);
+
+  const shown = brush ?? window;
+  const mean = meanOver(strips, strip, shown);
+  const hovered = cursor === null ? undefined : strip.values[cursor];
+  const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
+  return (
+    <section
+      class="strip"
+      tabIndex={0}
+      aria-label={`${strip.label} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
+      onKeyDown={(event) => {
+        const next = nudge(brush, window, event.key, event.shiftKey);
+        if (!next) return;
+        event.preventDefault();
+        onBrush(next);
+      }}
+    >
+      <div class="strip-figures">
+        <h2>{strip.label}</h2>
+        <div class="figure">
+          <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
+        </div>
+        <div class="figure dim">{hovered === undefined ? (strip.max !== null && `of ${strip.max}`) : formatClock(at)}</div>
+      </div>
+      <div class="strip-plot" ref={host} />
+      <StripTable strips={strips} strip={strip} />
+    </section>
+  );
+}
+
+function figure(value: number | null): string {
+  return value === null ? "–" : threeDigits(value);
+}
+
+interface PlotEvents {
+  onSelect(range: Range | null): void;
+  onClick(): void;
+  onCursor(bucket: number | null): void;
+}
+
+function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
+  const style = getComputedStyle(host);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const axis: uPlot.Axis = {
+    stroke: colour("--dim"),
+    font: "11px system-ui, sans-serif",
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+  };
+  const u = new uPlot(
+    {
+      width: host.clientWidth,
+      height: HEIGHT,
+      padding: [9, 12, 0, 0],
+      legend: { show: false },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false, setScale: false },
+        bind: {
+          dblclick: () => () => {
+            events.onSelect(null);
+            return null;
+          },
+          mouseup: (_, __, handler) => (event) => {
+            handler(event);
+            // A click without a drag has hidden the selection that is still in force.
+            if (u.select.width === 0) events.onClick();
+            return null;
+          },
+        },
+      },
+      scales: {
+        x: { time: true },
+        y: { range: (_, __, max) => [0, strip.max ?? Math.max(max, Number.MIN_VALUE)] },
+      },
+      axes: [
+        { ...axis, size: 18, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
+        { ...axis, size: 30, gap: 4, space: 20, values: (_, splits) => splits.map((s) => String(s)) },
+      ],
+      series: [
+        {},
+        {
+          stroke: colour("--accent"),
+          fill: colour("--accent-fill"),
+          width: 1,
+          points: { show: false },
+          // A value is the mean over its bucket: a step says so.
+          paths: uPlot.paths.stepped!({ align: 1 }),
+        },
+      ],
+      hooks: {
+        setSelect: [
+          () => {
+            const { left, width } = u.select;
+            if (width < 2) return;
+            events.onSelect({ from: Math.round(u.posToVal(left, "x") * 1e6), to: Math.round(u.posToVal(left + width, "x") * 1e6) });
+          },
+        ],
+        setCursor: [() => events.onCursor(u.cursor.left! >= 0 ? (u.cursor.idx ?? null) : null)],
+      },
+    },
+    [[], []],
+    host,
+  );
+  return u;
+}
+
+function showBrush(u: uPlot, brush: Range | null): void {
+  const left = brush ? Math.max(0, u.valToPos(brush.from / 1e6, "x")) : 0;
+  const right = brush ? Math.min(u.over.clientWidth, u.valToPos(brush.to / 1e6, "x")) : 0;
+  u.setSelect({ left, width: Math.max(0, right - left), top: 0, height: u.over.clientHeight }, false);
+}
+
+// uPlot asks for labels by the distance between ticks, in seconds.
+function tick(seconds: number, step: number): string {
+  const when = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  if (step >= 86400) return when.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+  const minutes = `${two(when.getHours())}:${two(when.getMinutes())}`;
+  if (step >= 60) return minutes;
+  const fraction = step >= 1 ? "" : `.${String(when.getMilliseconds()).padStart(3, "0")}`;
+  return `${minutes}:${two(when.getSeconds())}${fraction}`;
+}
+
+const TABLE_ROWS = 12;
+
+// The strip for who does not see it: means over a dozen stretches.
+function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
+  const length = (strips.to_us - strips.from_us) / TABLE_ROWS;
+  return (
+    <table class="unseen">
+      <caption>
+        {strip.label}, mean in {strip.unit}
+      </caption>
+      <tbody>
+        {Array.from({ length: TABLE_ROWS }, (_, i) => {
+          const range = { from: strips.from_us + i * length, to: strips.from_us + (i + 1) * length };
+          return (
+            <tr key={i}>
+              <th scope="row">{formatRange(range.from, range.to)}</th>
+              <td>{figure(meanOver(strips, strip, range))}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

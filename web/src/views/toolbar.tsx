@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Ref } from "preact";
+import type { Match } from "../flamegraph/search";
+import { formatCount, formatShare } from "../format";
+import type { Navigation } from "../state/use-view";
+import type { View } from "../state/view";
+
+interface Props {
+  view: View;
+  nav: Navigation;
+  // What is highlighted, out of `shown`: by the search, or by the table's pick, which goes first.
+  match: Match | null;
+  shown: number;
+  zoomedName: string | null;
+  search: Ref<HTMLInputElement>;
+}
+
+export function Toolbar({ view, nav, match, shown, zoomedName, search }: Props) {
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Flame graph">
+      <Segments
+        label="Orientation"
+        value={view.orientation}
+        options={[
+          ["icicle", "Icicle", "Callers above callees"],
+          ["flame", "Flame", "Callers below callees"],
+        ]}
+        onChoose={(orientation) => nav.adjust({ orientation })}
+      />
+      <Segments
+        label="Colour"
+        value={view.colour}
+        options={[
+          ["binary", "by binary", "A colour for each program and library"],
+          ["kind", "by kind", "A colour for native, kernel, Python, GPU"],
+        ]}
+        onChoose={(colour) => nav.step({ colour, hide: [], only: null })}
+      />
+      <input
+        ref={search}
+        class="search"
+        type="search"
+        aria-label="Search frames"
+        placeholder="Search frames  /"
+        value={view.search}
+        onInput={(event) => nav.adjust({ search: event.currentTarget.value })}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          event.stopPropagation();
+          event.preventDefault();
+          if (view.search) nav.adjust({ search: "" });
+          else event.currentTarget.blur();
+        }}
+      />
+      <span class="matched figure" role="status">
+        {match && (
+          <>
+            <strong>{formatShare(match.total, shown)}</strong> matched{" "}
+            <span class="dim">
+              in {formatCount(match.nodes)} {match.nodes === 1 ? "frame" : "frames"}
+            </span>
+          </>
+        )}
+      </span>
+      {view.pick !== null && (
+        <Chip text={view.pick} what="highlighted" onClear={() => nav.step({ pick: null })} />
+      )}
+      {zoomedName !== null && <Chip text={zoomedName} what="zoomed to" onClear={() => nav.step({ zoom: null })} />}
+    </div>
+  );
+}
+
+function Chip({ text, what, onClear }: { text: string; what: string; onClear: () => void }) {
+  return (
+    <span class="chip">
+      <span class="dim">{what}</span>
+      <span class="chip-text" title={text}>
+        {text}
+      </span>
+      <button type="button" class="quiet" aria-label={`No longer ${what} ${text}`} title="Back (Esc)" onClick={onClear}>
+        ✕
+      </button>
+    </span>
+  );
+}
+
+function Segments<T extends string>({
+  label,
+  value,
+  options,
+  onChoose,
+}: {
+  label: string;
+  value: T;
+  options: [value: T, text: string, hint: string][];
+  onChoose: (value: T) => void;
+}) {
+  return (
+    <span class="segments" role="group" aria-label={label}>
+      {options.map(([option, text, hint]) => (
+        <button type="button" key={option} title={hint} aria-pressed={value === option} onClick={() => onChoose(option)}>
+          {text}
+        </button>
+      ))}
+    </span>
+  );
+}

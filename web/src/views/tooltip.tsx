@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Pointed } from "../flamegraph/chart";
+import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
+import { formatShare, formatValue } from "../format";
+
+const GAP = 14;
+
+// What is known about one frame, beside the pointer and always inside the window.
+export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number; pointed: Pointed }) {
+  const box = useRef<HTMLDivElement>(null);
+  const { node, x, y } = pointed;
+
+  useLayoutEffect(() => {
+    const { offsetWidth, offsetHeight, style } = box.current!;
+    const left = x + GAP + offsetWidth > innerWidth ? Math.max(4, x - GAP - offsetWidth) : x + GAP;
+    const top = y + GAP + offsetHeight > innerHeight ? Math.max(4, y - GAP - offsetHeight) : y + GAP;
+    style.transform = `translate(${left}px, ${top}px)`;
+  }, [node, x, y]);
+
+  const whole = tree.total[ROOT]!;
+  const shown = tree.total[zoom]!;
+  const row = (label: string, value: number) => (
+    <tr>
+      <th scope="row">{label}</th>
+      <td>{formatValue(value, tree.unit)}</td>
+      <td>{formatShare(value, whole)}</td>
+      {zoom !== ROOT && <td>{formatShare(value, shown)}</td>}
+    </tr>
+  );
+  return (
+    <div class="tooltip" ref={box} role="tooltip">
+      <div class="tooltip-name">{nodeName(tree, node)}</div>
+      <div class="tooltip-origin">{originOf(tree, node)}</div>
+      <table>
+        <thead>
+          <tr>
+            <th />
+            <th />
+            <th>of all</th>
+            {zoom !== ROOT && <th>of zoomed</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {row("self", tree.self[node]!)}
+          {row("total", tree.total[node]!)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// "train.py:88 · python3.11 · python", as far as it is known.
+export function originOf(tree: Tree, node: number): string {
+  if (node === ROOT) return "Everything in this selection";
+  const { functions } = tree;
+  const f = tree.function[node]!;
+  const line = functions.line[f]!;
+  const file = functions.file[f]! && functions.file[f]! + (line > 0 ? `:${line}` : "");
+  return [file, binaryOf(functions, f)?.name, functions.kind[f]].filter(Boolean).join(" · ");
+}

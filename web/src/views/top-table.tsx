@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { binaryOf, type Tree } from "../flamegraph/model";
+import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
+import { formatCount, formatShare, formatValue } from "../format";
+import type { Navigation } from "../state/use-view";
+import type { SortKey, View } from "../state/view";
+
+const ROW = 22;
+const OVERSCAN = 6;
+
+interface Props {
+  tree: Tree;
+  zoom: number;
+  view: View;
+  nav: Navigation;
+  // Functions that the search means; the table lists only those.
+  matches: Uint8Array | null;
+}
+
+// Every function under the zoomed frame. Only the rows in sight are in the document: a profile has
+// tens of thousands of functions.
+export function TopTable({ tree, zoom, view, nav, matches }: Props) {
+  const { name } = tree.functions;
+  const totals = useMemo(() => totalsByFunction(tree, zoom), [tree, zoom]);
+  const order = useMemo(
+    () => sortedFunctions(totals, name, view.sort, view.ascending, matches),
+    [totals, view.sort, view.ascending, matches],
+  );
+  const scroller = useRef<HTMLDivElement>(null);
+  const [place, setPlace] = useState({ top: 0, height: 600 });
+
+  useEffect(() => {
+    const box = scroller.current!;
+    const measure = () => setPlace({ top: box.scrollTop, height: box.clientHeight });
+    const resizes = new ResizeObserver(measure);
+    resizes.observe(box);
+    box.addEventListener("scroll", measure, { passive: true });
+    return () => {
+      resizes.disconnect();
+      box.removeEventListener("scroll", measure);
+    };
+  }, []);
+
+  const first = Math.max(0, Math.floor(place.top / ROW) - OVERSCAN);
+  const last = Math.min(order.length, Math.ceil((place.top + place.height) / ROW) + OVERSCAN);
+  const whole = tree.total[zoom]!;
+  // Bars behind the names compare what the table is sorted by; the longest fills the column.
+  const bars = view.sort === "total" ? totals.total : totals.self;
+  const longest = useMemo(() => order.reduce((most, f) => Math.max(most, bars[f]!), 0) || 1, [order, bars]);
+
+  const row = (f: number, index: number) => {
+    const picked = view.pick === name[f];
+    const self = totals.self[f]!;
+    const total = totals.total[f]!;
+    return (
+      <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
+        <td class="name" style={{ "--share": bars[f]! / longest }}>
+          <button type="button" aria-pressed={picked} title={`${name[f]}\n${binaryOf(tree.functions, f)?.name ?? ""}`}>
+            {name[f]}
+          </button>
+        </td>
+        <td>{self === 0 ? "–" : formatValue(self, tree.unit)}</td>
+        <td>
+          {self === 0 ? "" : formatShare(self, whole)}
+        </td>
+        <td>{formatValue(total, tree.unit)}</td>
+        <td>
+          {formatShare(total, whole)}
+        </td>
+      </tr>
+    );
+  };
+
+  return (
+    <section class="top" aria-label="Functions">
+      <div class="top-scroller" ref={scroller} onKeyDown={walkRows}>
+        <table aria-rowcount={order.length + 1}>
+          <thead>
+            <tr aria-rowindex={1}>
+              <SortHeader column="name" label={`${formatCount(order.length)} ${order.length === 1 ? "function" : "functions"}`} view={view} nav={nav} />
+              <SortHeader column="self" label="self" view={view} nav={nav} span={2} />
+              <SortHeader column="total" label="total" view={view} nav={nav} span={2} />
+            </tr>
+          </thead>
+          <tbody>
+            {first > 0 && <tr aria-hidden="true" style={{ height: `${first * ROW}px` }} />}
+            {Array.from(order.subarray(first, last), (f, i) => row(f, first + i))}
+            {last < order.length && <tr aria-hidden="true" style={{ height: `${(order.length - last) * ROW}px` }} />}
+          </tbody>
+        </table>
+        {order.length === 0 && <p class="top-none">No function{view.search && ` contains “${view.search}”`}.</p>}
+      </div>
+    </section>
+  );
+}
+
+function SortHeader({ column, label, view, nav, span }: { column: SortKey; label: string; view: View; nav: Navigation; span?: number }) {
+  const active = view.sort === column;
+  const direction = view.ascending ? "ascending" : "descending";
+  // A first click sorts as one mostly wants it: names from A, times from the largest.
+  const next = active ? !view.ascending : column === "name";
+  return (
+    <th scope="col" class={column} colSpan={span ?? 1} aria-sort={active ? direction : "none"}>
+      <button type="button" onClick={() => nav.adjust({ sort: column, ascending: next })}>
+        {label}
+        <span class="sort-mark" aria-hidden="true">
+          {active ? (view.ascending ? "▲" : "▼") : ""}
+        </span>
+      </button>
+    </th>
+  );
+}
+
+function walkRows(event: KeyboardEvent): void {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  const here = (event.target as HTMLElement).closest("tr");
+  const next = event.key === "ArrowDown" ? here?.nextElementSibling : here?.previousElementSibling;
+  const button = next?.querySelector("button");
+  if (!button) return;
+  event.preventDefault();
+  button.focus();
+}

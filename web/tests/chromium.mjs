@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
+
+const CANDIDATES = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+// Nothing that asks the network, and no graphics card: what is measured is the slowest case.
+const ARGS = [
+  "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync",
+];
+
+// A running browser, or the reason why there is none.
+export async function launchChromium() {
+  const executablePath = CANDIDATES.find((path) => path && existsSync(path));
+  if (!executablePath) return { browser: null, reason: "no Chromium (set CHROMIUM to its path)" };
+  const { chromium } = await import("playwright-core");
+  return { browser: await chromium.launch({ executablePath, args: ARGS }), reason: "" };
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+const ROW = 18;
+
+// The Profile page as a person uses it: what can be pointed at, pressed and read.
+export class Page {
+  constructor(raw, server) {
+    this.raw = raw;
+    this.server = server;
+    this.errors = [];
+    raw.setDefaultTimeout(8000);
+    raw.on("pageerror", (error) => this.errors.push(error.message));
+  }
+
+  async open(query) {
+    await this.raw.goto(this.server.url + query);
+  }
+
+  // Resolves once the graph has been drawn.
+  async ready() {
+    await this.raw.waitForSelector(".flame canvas[data-drawn]");
+    await this.settle();
+  }
+
+  // After a zoom's animation, and any answer under way.
+  async settle() {
+    await this.raw.waitForTimeout(260);
+  }
+
+  param(name) {
+    return new URL(this.raw.url()).searchParams.get(name);
+  }
+
+  params(name) {
+    return new URL(this.raw.url()).searchParams.getAll(name);
+  }
+
+  press(key) {
+    return this.raw.keyboard.press(key);
+  }
+
+  async back() {
+    await this.raw.goBack();
+    await this.settle();
+  }
+
+  // Text with plain spaces.
+  async text(selector) {
+    // What appears late (a loading state does, on purpose) is invisible at first.
+    const element = this.raw.locator(selector).first();
+    await element.waitFor({ state: "visible" });
+    return (await element.innerText()).replace(/[\u202f\u00a0]/g, " ");
+  }
+
+  count(selector) {
+    return this.raw.locator(selector).count();
+  }
+
+  async #graphPoint(across, row) {
+    const box = await this.raw.locator(".flame canvas").boundingBox();
+    return [box.x + across * box.width, box.y + (row + 0.5) * ROW];
+  }
+
+  // `across` is a part of the graph's width, `row` counts from the top of an icicle.
+  async hover(across, row) {
+    await this.raw.mouse.move(...(await this.#graphPoint(across, row)));
+    await this.raw.waitForSelector(".tooltip");
+  }
+
+  async click(across, row) {
+    await this.raw.mouse.click(...(await this.#graphPoint(across, row)));
+    await this.settle();
+  }
+
+  async drag(from, to) {
+    const box = await this.raw.locator(".strip .u-over").boundingBox();
+    const y = box.y + box.height / 2;
+    await this.raw.mouse.move(box.x + from * box.width, y);
+    await this.raw.mouse.down();
+    await this.raw.mouse.move(box.x + ((from + to) / 2) * box.width, y);
+    await this.raw.mouse.move(box.x + to * box.width, y);
+    await this.raw.mouse.up();
+    await this.settle();
+  }
+
+  // How many colours the canvas has, and how much of it differs from its bottom right corner.
+  pixels() {
+    return this.raw.evaluate(() => {
+      const canvas = document.querySelector(".flame canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const pixels = new Uint32Array(data.buffer);
+      const background = pixels[pixels.length - 1];
+      let drawn = 0;
+      let hash = 0;
+      for (const pixel of pixels) {
+        if (pixel !== background) drawn++;
+        hash = (Math.imul(hash, 31) + pixel) | 0;
+      }
+      return { colours: new Set(pixels).size, drawn: drawn / pixels.length, hash };
+    });
+  }
+
+  // The first rows of the table: [name, self, self share, total, total share].
+  async rows(count = 5) {
+    const rows = await this.raw.locator(".top tbody tr[aria-rowindex]").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+    return rows.slice(0, count).map((row) => row.map((cell) => cell.replace(/[\u202f\u00a0]/g, " ")));
+  }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+
+const PYTHON = "0000000000000000000000000000a411";
+
+export const tests = [
+  {
+    name: "the graph is drawn in several colours",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      const { colours, drawn } = await page.pixels();
+      assert.ok(colours > 5, `${colours} colours`);
+      assert.ok(drawn > 0.02, `${drawn} of the canvas is drawn`);
+    },
+  },
+  {
+    name: "the first row spans all, and a tooltip tells self, total and share",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      await page.hover(0.5, 0);
+      const tooltip = await page.text(".tooltip");
+      assert.match(tooltip, /^all\n/);
+      assert.match(tooltip, /self\s+0 s\s+0 %/);
+      assert.match(tooltip, /total\s+\S+ (ns|µs|ms|s|min|h)\s+100 %/);
+    },
+  },
+  {
+    name: "a click zooms: the address, the canvas and the table follow, Back restores",
+    async run(page) {
+      await page.ready();
+      const before = await page.pixels();
+      await page.hover(0.1, 5);
+      assert.match(await page.text(".tooltip"), /^step\ntrain\.py:88/);
+      await page.click(0.1, 5);
+      assert.match(page.param("zoom"), /^[0-9a-f]{16}$/);
+      assert.match(await page.text(".chip"), /zoomed to\s*step/);
+      assert.notEqual((await page.pixels()).hash, before.hash);
+      // What filled half of the width now fills it: its right end is still the same frame.
+      await page.hover(0.98, 5);
+      assert.match(await page.text(".tooltip"), /^step\n[^]*of zoomed[^]*100 %/);
+      assert.ok(!(await page.rows(40)).some(([name]) => name === "inflate_fast"), "the table is of the zoomed frame");
+      await page.back();
+      assert.equal(page.param("zoom"), null);
+      await page.raw.mouse.move(5, 5);
+      await page.settle();
+      assert.equal((await page.pixels()).hash, before.hash);
+    },
+  },
+  {
+    name: "a link to a zoomed view opens it",
+    async run(page) {
+      await page.ready();
+      await page.click(0.1, 5);
+      const zoomed = await page.pixels();
+      await page.raw.mouse.move(5, 5);
+      await page.raw.reload();
+      await page.ready();
+      assert.match(await page.text(".chip"), /step/);
+      await page.hover(0.1, 5);
+      assert.equal((await page.pixels()).hash, zoomed.hash);
+    },
+  },
+  {
+    name: "a link to a frame that is not there says so and shows everything",
+    query: "?zoom=00000000deadbeef",
+    async run(page) {
+      await page.ready();
+      assert.match(await page.text(".lost"), /not in this selection/);
+      await page.hover(0.5, 0);
+      assert.match(await page.text(".tooltip"), /100 %/);
+    },
+  },
+  {
+    name: "dragging on the strip selects time, everything follows, a double click takes it back",
+    async run(page, server) {
+      await page.ready();
+      const whole = await page.text(".summary");
+      await page.drag(0.54, 0.69);
+      const [from, to] = [Number(page.param("from_us")), Number(page.param("to_us"))];
+      const part = (us) => (us - 1763687200000000) / 900e6;
+      assert.ok(Math.abs(part(from) - 0.54) < 0.005, `from ${part(from)}`);
+      assert.ok(Math.abs(part(to) - 0.69) < 0.005, `to ${part(to)}`);
+      assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes(`from_us=${from}`)), "the server was asked for it");
+      assert.notEqual(await page.text(".summary"), whole);
+      assert.equal((await page.rows(1))[0][0], "inflate_fast");
+      assert.match(await page.text(".brush"), /01:14:4\d – 01:17:0\d/);
+      await page.raw.locator(".strip .u-over").dblclick();
+      await page.settle();
+      assert.equal(page.param("from_us"), null);
+      assert.equal(await page.text(".summary"), whole);
+      await page.back();
+      assert.equal(Number(page.param("from_us")), from, "Back goes to the brushed view");
+    },
+  },
+  {
+    name: "a click on the strip keeps the brush",
+    async run(page) {
+      await page.ready();
+      await page.drag(0.2, 0.4);
+      const before = page.raw.url();
+      const box = await page.raw.locator(".strip .u-over").boundingBox();
+      await page.raw.mouse.click(box.x + 0.8 * box.width, box.y + 10);
+      await page.settle();
+      assert.equal(page.raw.url(), before);
+      const width = await page.raw.locator(".strip .u-select").evaluate((e) => e.offsetWidth / e.parentElement.clientWidth);
+      assert.ok(Math.abs(width - 0.2) < 0.01, `the selection is ${width} wide`);
+    },
+  },
+  {
+    name: "arrow keys on the strip select and move time, Escape takes it back",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      await page.raw.locator(".strip").first().focus();
+      await page.press("ArrowRight");
+      const from = Number(page.param("from_us"));
+      await page.press("ArrowRight");
+      assert.ok(Number(page.param("from_us")) > from);
+      await page.press("Escape");
+      assert.equal(page.param("from_us"), null);
+    },
+  },
+  {
+    name: "the search tells the matched share, dims the rest and narrows the table",
+    async run(page) {
+      await page.ready();
+      const before = await page.pixels();
+      await page.press("/");
+      await page.raw.keyboard.type("INFLATE");
+      await page.settle();
+      assert.equal(page.param("search"), "INFLATE");
+      const [, share] = (await page.text(".matched")).match(/^([\d.]+) % matched in 2 frames$/);
+      const rows = await page.rows();
+      assert.deepEqual(rows.map(([name]) => name).sort(), ["inflate", "inflate_fast"]);
+      // The outer frame's total is the share: the inner one counts once.
+      assert.equal(rows.find(([name]) => name === "inflate")[4], `${share} %`);
+      assert.notEqual((await page.pixels()).hash, before.hash);
+      await page.press("Escape");
+      assert.equal(page.param("search"), null);
+    },
+  },
+  {
+    name: "arrows walk the frames, Enter zooms, Escape zooms out",
+    async run(page) {
+      await page.ready();
+      await page.raw.locator(".flame-scroller").focus();
+      const spoken = () => page.raw.locator("#flame-spoken").textContent();
+      await page.press("ArrowDown");
+      assert.match(await spoken(), /^all,/);
+      await page.press("ArrowDown");
+      assert.match(await spoken(), /^main,.*python3\.11/);
+      await page.press("ArrowRight");
+      assert.match(await spoken(), /^main,.*postgres/);
+      await page.press("ArrowLeft");
+      await page.press("ArrowDown");
+      assert.match(await spoken(), /^Py_BytesMain,/);
+      await page.press("ArrowUp");
+      assert.match(await spoken(), /^main,/);
+      await page.press("Enter");
+      await page.settle();
+      assert.match(await page.text(".chip"), /zoomed to\s*main/);
+      await page.press("Escape");
+      assert.equal(page.param("zoom"), null);
+    },
+  },
+  {
+    name: "the legend hides a binary and brings it back; only keeps one",
+    async run(page) {
+      await page.ready();
+      const before = await page.pixels();
+      const total = await page.text(".summary strong");
+      await page.raw.getByRole("button", { name: /^python3\.11/ }).click();
+      await page.settle();
+      assert.deepEqual(page.params("hide"), ["python3.11"]);
+      assert.notEqual((await page.pixels()).hash, before.hash);
+      assert.equal(await page.text(".summary strong"), total, "time is kept");
+      await page.hover(0.2, 1);
+      assert.match(await page.text(".tooltip"), /^<module>/, "callees moved up to the hidden frames' caller");
+      await page.raw.getByRole("button", { name: /^python3\.11/ }).click();
+      assert.deepEqual(page.params("hide"), []);
+      await page.raw.getByRole("button", { name: "Show only libz.so.1.2.13" }).click({ force: true });
+      await page.settle();
+      assert.equal(page.param("only"), "libz.so.1.2.13");
+      assert.deepEqual((await page.rows(9)).map(([name]) => name).sort(), ["crc32_z", "inflate", "inflate_fast"]);
+      await page.back();
+      assert.equal(page.param("only"), null);
+    },
+  },
+  {
+    name: "colour by kind lists kinds",
+    async run(page) {
+      await page.ready();
+      await page.raw.getByRole("button", { name: "by kind" }).click();
+      assert.equal(page.param("colour"), "kind");
+      const legend = await page.text(".legend");
+      for (const kind of ["native", "python", "kernel", "unknown"]) assert.match(legend, new RegExp(kind));
+    },
+  },
+  {
+    name: "the table sorts by each column, both ways",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      const shares = (rows, column) => rows.map((row) => Number.parseFloat(row[column] || "0"));
+      const falling = (values) => values.every((value, i) => i === 0 || value <= values[i - 1]);
+      assert.ok(falling(shares(await page.rows(20), 2)), "by self first");
+      await page.raw.locator(".top th.total button").click();
+      assert.equal(page.param("sort"), "-total");
+      assert.ok(falling(shares(await page.rows(20), 4)));
+      await page.raw.locator(".top th.total button").click();
+      assert.equal(page.param("sort"), "total");
+      assert.ok(falling(shares(await page.rows(20), 4).reverse()));
+      await page.raw.locator(".top th.name button").click();
+      const names = (await page.rows(20)).map(([name]) => name);
+      assert.deepEqual(names, [...names].sort());
+      assert.equal(await page.raw.locator(".top th.name").getAttribute("aria-sort"), "ascending");
+    },
+  },
+  {
+    name: "a row of the table highlights its function, again takes it back",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      const before = await page.pixels();
+      const [name, , , , share] = (await page.rows(1))[0];
+      await page.raw.locator(".top tbody tr[aria-rowindex] button").first().click();
+      await page.settle();
+      assert.equal(page.param("pick"), name);
+      assert.ok((await page.text(".matched")).startsWith(`${share} matched`), `${await page.text(".matched")}, not ${share}`);
+      assert.notEqual((await page.pixels()).hash, before.hash);
+      await page.press("Escape");
+      assert.equal(page.param("pick"), null);
+    },
+  },
+  {
+    name: "flame and icicle are each other upside down",
+    async run(page) {
+      await page.ready();
+      await page.raw.getByRole("button", { name: "Flame", exact: true }).click();
+      await page.settle();
+      assert.equal(page.param("graph"), "flame");
+      const box = await page.raw.locator(".flame canvas").boundingBox();
+      await page.raw.mouse.move(box.x + 40, box.y + box.height - 9);
+      await page.settle();
+      assert.match(await page.text(".tooltip"), /^all\n/);
+    },
+  },
+  {
+    name: "process and thread filter on the server, and the thread goes with its process",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("combobox", { name: "Process" }).selectOption(PYTHON);
+      await page.raw.getByRole("combobox", { name: "Thread" }).selectOption("431");
+      await page.settle();
+      assert.equal(page.param("process"), PYTHON);
+      assert.equal(page.param("tid"), "431");
+      assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes(`process=${PYTHON}`) && r.includes("tid=431")));
+      assert.ok(!(await page.rows(40)).some(([name]) => name === "cuLaunchKernel"));
+      await page.raw.getByRole("combobox", { name: "Process" }).selectOption("");
+      assert.equal(page.param("tid"), null);
+      await page.back();
+      assert.equal(page.param("tid"), "431");
+    },
+  },
+  {
+    name: "the filter goes to the server on Enter",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.locator(".filter input").fill("jpeg");
+      assert.ok(!server.requests.some((r) => r.includes("filter=")), "not while typing");
+      await page.press("Enter");
+      await page.settle();
+      assert.equal(page.param("filter"), "jpeg");
+      assert.ok(server.requests.some((r) => r.includes("strips") && r.includes("filter=jpeg")));
+      assert.ok(!(await page.rows(40)).some(([name]) => name === "inflate"));
+    },
+  },
+  {
+    name: "the window of time moves the strip too",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("combobox", { name: "Time" }).selectOption("300");
+      await page.settle();
+      assert.equal(page.param("last"), "300");
+      const from = 1763687200000000 + 600e6;
+      for (const endpoint of ["strips", "flamegraph", "processes"]) {
+        assert.ok(server.requests.some((r) => r.includes(endpoint) && r.includes(`from_us=${from}`)), endpoint);
+      }
+    },
+  },
+  {
+    name: "? lists the keys, Escape closes the list and nothing else",
+    query: "?search=main",
+    async run(page) {
+      await page.ready();
+      await page.press("?");
+      assert.match(await page.text("dialog[open]"), /Walk the frames/);
+      await page.press("Escape");
+      assert.equal(await page.count("dialog[open]"), 0);
+      assert.equal(page.param("search"), "main");
+    },
+  },
+];

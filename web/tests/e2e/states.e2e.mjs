@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+
+const background = (page) => page.raw.evaluate(() => getComputedStyle(document.body).backgroundColor);
+
+export const tests = [
+  {
+    name: "without data the page says what to run",
+    scenario: "empty",
+    async run(page) {
+      const text = await page.text(".message.empty");
+      assert.match(text, /No samples yet/);
+      assert.match(text, /gpusonde record -- COMMAND/);
+    },
+  },
+  {
+    name: "while samples are read the page says so",
+    scenario: "slow",
+    async run(page) {
+      assert.match(await page.text(".message.loading"), /Reading samples/);
+      assert.equal(await page.count(".header"), 1);
+    },
+  },
+  {
+    name: "an error shows the server's message, and trying again recovers",
+    scenario: "error",
+    async run(page, server) {
+      assert.match(await page.text(".message.failed"), /bad checksum at offset 8192/);
+      assert.match(await page.text(".message.failed"), /corrupt/);
+      server.state.scenario = "realistic";
+      await page.raw.getByRole("button", { name: "Try again" }).click();
+      await page.ready();
+      assert.equal(await page.count(".message.failed"), 0);
+    },
+  },
+  {
+    name: "a server that is gone is named, and comes back by itself",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      server.state.down = true;
+      await page.raw.waitForSelector(".lost");
+      assert.match(await page.text(".lost"), /does not answer/);
+      assert.equal(await page.count(".flame canvas"), 1, "what was read stays");
+      server.state.down = false;
+      await page.raw.waitForSelector(".lost", { state: "detached" });
+    },
+  },
+  {
+    name: "a selection without samples says what to let go",
+    query: "?filter=nosuchfunction",
+    async run(page) {
+      assert.match(await page.text(".message.empty"), /No samples in this selection/);
+      await page.raw.getByRole("button", { name: /filter “nosuchfunction”/ }).click();
+      await page.ready();
+      assert.equal(page.param("filter"), null);
+    },
+  },
+  {
+    name: "what is missing is listed: notices, drops and omitted frames",
+    scenario: "partial",
+    async run(page) {
+      await page.ready();
+      const text = await page.text(".incomplete");
+      assert.match(text, /stopped without warning/);
+      assert.match(text, /1,204 dropped: the ring/);
+      assert.match(text, /12,031 frames too small to see/);
+    },
+  },
+  {
+    name: "simulated data wears a badge, real data does not",
+    scenario: "simulated",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await page.text(".simulated"), "simulated");
+      server.state.scenario = "realistic";
+      await page.raw.reload();
+      await page.ready();
+      assert.equal(await page.count(".simulated"), 0);
+    },
+  },
+  {
+    name: "live data grows, and zoom, search and focus stay",
+    scenario: "live",
+    query: "?search=libc",
+    async run(page) {
+      await page.ready();
+      await page.click(0.1, 5);
+      const zoom = page.param("zoom");
+      const before = await page.text(".summary strong");
+      await page.raw.waitForFunction(
+        (old) => document.querySelector(".summary strong").textContent.replace(/\u202f/g, " ") !== old,
+        before,
+      );
+      assert.equal(page.param("zoom"), zoom);
+      assert.equal(page.param("search"), "libc");
+      assert.match(await page.text(".chip"), /zoomed to/);
+      assert.equal(await page.text(".live"), "live");
+    },
+  },
+  {
+    name: "a recording is read once",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.waitForTimeout(2600);
+      assert.equal(server.requests.filter((r) => r.includes("overview")).length, 1);
+      assert.equal(server.requests.filter((r) => r.includes("flamegraph")).length, 1);
+    },
+  },
+  {
+    name: "the theme follows the system until one is chosen, and the choice stays",
+    anyServer: true,
+    context: { colorScheme: "dark" },
+    async run(page) {
+      await page.ready();
+      assert.equal(await background(page), "rgb(18, 20, 24)");
+      await page.raw.getByRole("combobox", { name: "Theme" }).selectOption("light");
+      assert.equal(await background(page), "rgb(255, 255, 255)");
+      await page.raw.reload();
+      await page.ready();
+      assert.equal(await background(page), "rgb(255, 255, 255)");
+    },
+  },
+  {
+    name: "200,000 frames are drawn and can be zoomed",
+    scenario: "large",
+    async run(page) {
+      await page.ready();
+      const before = await page.pixels();
+      assert.ok(before.colours > 20);
+      await page.click(0.2, 3);
+      assert.notEqual((await page.pixels()).hash, before.hash);
+    },
+  },
+  {
+    name: "nothing is asked of any other host",
+    anyServer: true,
+    async run(page, server) {
+      const hosts = new Set();
+      page.raw.on("request", (request) => request.url().startsWith("http") && hosts.add(new URL(request.url()).host));
+      await page.raw.reload();
+      await page.ready();
+      assert.deepEqual([...hosts], [new URL(server.url).host]);
+    },
+  },
+  {
+    name: "every control has a name, and the graph has a table behind it",
+    anyServer: true,
+    async run(page) {
+      await page.ready();
+      const nameless = await page.raw.locator("button, input, select, [tabindex='0']").evaluateAll((all) =>
+        all.filter((e) => !(e.getAttribute("aria-label") || e.innerText?.trim() || e.labels?.length)).map((e) => e.outerHTML),
+      );
+      assert.deepEqual(nameless, []);
+      assert.ok((await page.count(".flame table tr")) > 2);
+      assert.ok((await page.count(".strip table tr")) > 2);
+    },
+  },
+];

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Generated profiles, the same on every run. `realistic` is a training script with its loader, a
+// database and the kernel; `large` is a call tree of any number of nodes.
+
+// Mulberry32: small, seeded, good enough for test data.
+export function random(seed) {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+// 2025-11-21 01:06:40 UTC; the recording is 15 minutes long.
+export const START_US = 1763687200000000;
+export const LENGTH_US = 900_000_000;
+const SLICES = 450;
+const SLICE_US = LENGTH_US / SLICES;
+const PERIOD_NS = 1e9 / 19;
+
+const BINARIES = {
+  py: ["python3.11", "/usr/bin/python3.11", "native"],
+  script: ["", "", "python"],
+  torch: ["libtorch_cpu.so", "/opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "native"],
+  cuda: ["libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "native"],
+  rt: ["libcudart.so.12", "/opt/venv/lib/libcudart.so.12", "native"],
+  z: ["libz.so.1.2.13", "/usr/lib/x86_64-linux-gnu/libz.so.1.2.13", "native"],
+  jpeg: ["libjpeg.so.62.3.0", "/usr/lib/x86_64-linux-gnu/libjpeg.so.62.3.0", "native"],
+  libc: ["libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "native"],
+  pg: ["postgres", "/usr/lib/postgresql/15/bin/postgres", "native"],
+  kernel: ["[kernel]", "", "kernel"],
+  unknown: ["", "", "unknown"],
+};
+
+// "binary!function", separated by ";". A name of a script may carry "@file:line".
+const PYTHON = "py!main;py!Py_BytesMain;py!pymain_run_python;script!<module>@train.py:112";
+const STEP = `${PYTHON};script!step@train.py:88`;
+const LOAD = "script!_worker_loop@worker.py:309;script!fetch@fetch.py:51;script!load_batch@train.py:41";
+const SYSCALL = "kernel!entry_SYSCALL_64;kernel!do_syscall_64";
+const TRAIN = [
+  [9, `${STEP};script!forward@model.py:41;torch!torch::autograd::THPVariable_linear(_object*, _object*, _object*);torch!at::_ops::linear::call(at::Tensor const&, at::Tensor const&, std::optional<at::Tensor> const&);torch!at::native::linear(at::Tensor const&, at::Tensor const&);torch!at::native::addmm_out_cuda_impl;rt!cudaLaunchKernel;cuda!cuLaunchKernel`],
+  [6, `${STEP};script!forward@model.py:41;script!attention@model.py:77;torch!at::_ops::scaled_dot_product_attention::call;torch!pytorch_flash::mha_fwd;rt!cudaLaunchKernel;cuda!cuLaunchKernel;${SYSCALL};kernel!__x64_sys_ioctl;kernel!nvidia_ioctl`],
+  [4, `${STEP};script!forward@model.py:41;script!attention@model.py:77;torch!at::native::copy_;libc!__memmove_avx512_unaligned_erms`],
+  [3, `${STEP};script!forward@model.py:41;script!norm@model.py:23;torch!at::native::layer_norm_kernel`],
+  [11, `${STEP};torch!torch::autograd::Engine::execute;torch!torch::autograd::Engine::thread_main;torch!torch::autograd::generated::AddmmBackward0::apply;torch!at::_ops::mm::call;rt!cudaLaunchKernel;cuda!cuLaunchKernel`],
+  [2, `${STEP};torch!torch::autograd::Engine::execute;torch!torch::autograd::Engine::thread_main;torch!torch::autograd::AccumulateGrad::apply;torch!at::native::add_`],
+  [5, `${STEP};script!optimizer_step@adamw.py:220;torch!at::_ops::_foreach_addcdiv_::call;torch!at::native::foreach_tensor_addcdiv;rt!cudaLaunchKernel;cuda!cuLaunchKernel`],
+  [3, `${STEP};script!optimizer_step@adamw.py:220;py!_PyEval_EvalFrameDefault;py!PyDict_GetItem`],
+  [3, `${STEP};script!synchronize@cuda.py:801;rt!cudaDeviceSynchronize;cuda!cuCtxSynchronize;${SYSCALL};kernel!__x64_sys_poll;kernel!do_poll;kernel!schedule_hrtimeout_range`],
+  [1, `${PYTHON};script!log_metrics@train.py:19;py!_PyEval_EvalFrameDefault;libc!__vfprintf_internal;libc!__write;${SYSCALL};kernel!ksys_write;kernel!vfs_write;kernel!ext4_file_write_iter`],
+  [1, "unknown![unknown]"],
+];
+const LOADER = [
+  [16, `${PYTHON};${LOAD};script!decompress@zlib;z!inflate;z!inflate_fast`],
+  [4, `${PYTHON};${LOAD};script!decompress@zlib;z!inflate;z!crc32_z`],
+  [7, `${PYTHON};${LOAD};script!decode@image.py:63;jpeg!jpeg_read_scanlines;jpeg!decompress_onepass;jpeg!jsimd_idct_islow_avx2`],
+  [3, `${PYTHON};${LOAD};script!decode@image.py:63;jpeg!jpeg_read_scanlines;jpeg!h2v2_fancy_upsample`],
+  [3, `${PYTHON};${LOAD};script!augment@train.py:58;py!_PyEval_EvalFrameDefault;py!_PyEval_EvalFrameDefault;py!PyNumber_Multiply`],
+  [2, `${PYTHON};${LOAD};libc!__libc_read;${SYSCALL};kernel!ksys_read;kernel!vfs_read;kernel!ext4_file_read_iter;kernel!filemap_read;kernel!copy_page_to_iter`],
+  [1, "unknown![unknown]"],
+];
+const POSTGRES = [
+  [3, "pg!main;pg!PostmasterMain;pg!ServerLoop;pg!PostgresMain;pg!exec_simple_query;pg!PortalRun;pg!ExecScan;pg!heap_getnextslot"],
+  [2, `pg!main;pg!PostmasterMain;pg!ServerLoop;pg!PostgresMain;pg!ReadCommand;libc!recv;${SYSCALL};kernel!__sys_recvfrom;kernel!tcp_recvmsg`],
+  [1, "pg!main;pg!PostmasterMain;pg!ServerLoop;pg!BackgroundWriterMain;pg!BgBufferSync"],
+];
+
+const id = (n) => n.toString(16).padStart(32, "0");
+
+// Threads with their stacks and how busy each is over time (0 to 1).
+const wave = (t, period, low) => low + (1 - low) * (0.5 + 0.5 * Math.sin((2 * Math.PI * t) / period));
+export const PROCESSES = [
+  {
+    id: id(0xa411), pid: 411, name: "python3", command: "python3 train.py --epochs 3",
+    threads: [
+      { tid: 411, name: "python3", stacks: TRAIN, busy: (t) => (t > 0.55 && t < 0.68 ? 0.25 : wave(t, 0.11, 0.72)) },
+      { tid: 431, name: "loader-0", stacks: LOADER, busy: (t) => (t > 0.55 && t < 0.68 ? 0.95 : wave(t, 0.07, 0.3)) },
+    ],
+  },
+  {
+    id: id(0xb207), pid: 207, name: "postgres", command: "postgres -D /var/lib/postgresql/15/main",
+    threads: [{ tid: 207, name: "postgres", stacks: POSTGRES, busy: (t) => 0.04 + 0.05 * wave(t, 0.3, 0) }],
+  },
+];
+
+// Every sample there is: [slice, process, thread, stack, weight in samples].
+function makeSamples() {
+  const next = random(7);
+  const rows = [];
+  PROCESSES.forEach((process, p) =>
+    process.threads.forEach((thread, t) => {
+      const sum = thread.stacks.reduce((total, [weight]) => total + weight, 0);
+      for (let slice = 0; slice < SLICES; slice++) {
+        // gpusonde was stopped for a while: nothing was observed.
+        if (slice >= 330 && slice < 342) continue;
+        const samples = thread.busy(slice / SLICES) * (0.9 + 0.2 * next()) * (SLICE_US / 1e6) * 19;
+        for (let s = 0; s < thread.stacks.length; s++) {
+          const weight = Math.floor((samples * thread.stacks[s][0]) / sum + next());
+          if (weight > 0) rows.push([slice, p, t, s, weight]);
+        }
+      }
+    }),
+  );
+  return rows;
+}
+const SAMPLES = makeSamples();
+
+function inSelection({ from_us = -Infinity, to_us = Infinity, process, tid, filter }, until) {
+  const needle = filter?.toLowerCase();
+  return SAMPLES.filter(([slice, p, t, s]) => {
+    const at = START_US + slice * SLICE_US;
+    const thread = PROCESSES[p].threads[t];
+    return (
+      at >= from_us && at < Math.min(to_us, until) &&
+      (!process || PROCESSES[p].id === process) &&
+      (tid === undefined || thread.tid === tid) &&
+      (!needle || thread.stacks[s][1].split(";").some((frame) => frame.split("!")[1].split("@")[0].toLowerCase().includes(needle)))
+    );
+  });
+}
+
+export function realisticStrips(selection, buckets, until) {
+  const from = selection.from_us ?? START_US;
+  const to = selection.to_us ?? until;
+  const sums = new Array(buckets).fill(null);
+  const width = (to - from) / buckets;
+  for (let b = 0; b < buckets; b++) {
+    const slice = Math.floor((from + (b + 0.5) * width - START_US) / SLICE_US);
+    if (slice >= 0 && slice < SLICES && !(slice >= 330 && slice < 342)) sums[b] = 0;
+  }
+  const perSlice = new Float64Array(SLICES);
+  for (const [slice, , , , weight] of inSelection(selection, until)) perSlice[slice] += weight;
+  const values = sums.map((sum, b) => {
+    if (sum === null) return null;
+    const slice = Math.floor((from + (b + 0.5) * width - START_US) / SLICE_US);
+    return (perSlice[slice] * PERIOD_NS) / (SLICE_US * 1000);
+  });
+  return { from_us: from, to_us: to, bucket_us: width, strips: [{ id: "cpu", label: "CPU", unit: "cores", max: 2, values }] };
+}
+
+export function realisticProcesses(selection, until) {
+  const cpu = new Map();
+  for (const [, p, t, , weight] of inSelection(selection, until)) {
+    cpu.set(`${p}.${t}`, (cpu.get(`${p}.${t}`) ?? 0) + weight * PERIOD_NS);
+  }
+  const processes = PROCESSES.map(({ threads, ...process }, p) => {
+    const listed = threads.map(({ tid, name }, t) => ({ tid, name, cpu_ns: Math.round(cpu.get(`${p}.${t}`) ?? 0) }));
+    return { ...process, cpu_ns: listed.reduce((sum, { cpu_ns }) => sum + cpu_ns, 0), started_us: START_US - 5e6, exited_us: null, threads: listed };
+  });
+  return { processes: processes.filter(({ cpu_ns }) => cpu_ns > 0).sort((a, b) => b.cpu_ns - a.cpu_ns) };
+}
+
+export function sampleCount(until) {
+  return inSelection({}, until).reduce((sum, row) => sum + row[4], 0);
+}
+
+// Merges stacks into the columns that docs/api.md declares.
+export function realisticFlamegraph(selection, until) {
+  const functions = new Map();
+  const root = { fn: -1, self: 0, total: 0, children: new Map() };
+  let samples = 0;
+  for (const [, p, t, s, weight] of inSelection(selection, until)) {
+    samples += weight;
+    const value = Math.round(weight * PERIOD_NS);
+    let node = root;
+    node.total += value;
+    for (const frame of PROCESSES[p].threads[t].stacks[s][1].split(";")) {
+      if (!functions.has(frame)) functions.set(frame, functions.size);
+      const fn = functions.get(frame);
+      if (!node.children.has(fn)) node.children.set(fn, { fn, self: 0, total: 0, children: new Map() });
+      node = node.children.get(fn);
+      node.total += value;
+    }
+    node.self += value;
+  }
+  const frames = [...functions.keys()].map((frame) => {
+    const [binary, rest] = frame.split("!");
+    const at = rest.lastIndexOf("@");
+    const [name, origin] = at > 0 ? [rest.slice(0, at), rest.slice(at + 1)] : [rest, ""];
+    return { binary, name, file: origin.split(":")[0], line: Number(origin.split(":")[1] ?? 0) };
+  });
+  const used = Object.keys(BINARIES).filter((key) => BINARIES[key][0] && frames.some(({ binary }) => binary === key));
+  return columns({
+    root,
+    samples,
+    binaries: used.map((key, i) => ({ name: BINARIES[key][0], path: BINARIES[key][1], build_id: BINARIES[key][1] && `8f1c${i}d27e` })),
+    functions: frames.map((f) => ({ ...f, binary: used.indexOf(f.binary), kind: BINARIES[f.binary][2] })),
+  });
+}
+
+function columns({ root, samples, binaries, functions }) {
+  const strings = [""];
+  const index = new Map([["", 0]]);
+  const text = (value) => {
+    if (!index.has(value)) {
+      index.set(value, strings.length);
+      strings.push(value);
+    }
+    return index.get(value);
+  };
+  const nodes = { function: [], parent: [], self: [], total: [] };
+  const visit = (node, parent) => {
+    const me = nodes.function.length;
+    nodes.function.push(node.fn);
+    nodes.parent.push(parent);
+    nodes.self.push(node.self);
+    nodes.total.push(node.total);
+    const name = (child) => functions[child.fn].name;
+    [...node.children.values()]
+      .sort((a, b) => b.total - a.total || (name(a) < name(b) ? -1 : 1))
+      .forEach((child) => visit(child, me));
+  };
+  visit(root, -1);
+  return {
+    type: "cpu", unit: "ns", total: root.total, samples, strings, binaries,
+    functions: {
+      name: functions.map((f) => text(f.name)), binary: functions.map((f) => f.binary), kind: functions.map((f) => f.kind),
+      file: functions.map((f) => text(f.file)), line: functions.map((f) => f.line),
+    },
+    nodes,
+    omitted: { nodes: 0, total: 0 },
+  };
+}
+
+// A call tree of exactly `count` nodes, 60 rows deep. Time and nodes are split independently, so that
+// every part of the graph has frames that are much thinner than a pixel.
+export function largeFlamegraph(count) {
+  const next = random(11);
+  const names = Array.from({ length: 20_000 }, (_, i) => `service::${"abcdefghij"[i % 10]}${i % 97}::Handler<${i}>::handle_${i.toString(36)}`);
+  const binaries = Array.from({ length: 14 }, (_, i) => ({
+    name: `lib${["net", "core", "db", "json", "crypto", "log", "rpc"][i % 7]}${i}.so`, path: `/usr/lib/x${i}.so`, build_id: `b1d${i}`,
+  }));
+  const nodes = { function: [], parent: [], self: [], total: [] };
+  const grow = (parent, depth, total, budget) => {
+    const me = nodes.total.length;
+    nodes.function.push(parent < 0 ? -1 : Math.floor(next() * names.length));
+    nodes.parent.push(parent);
+    nodes.total.push(total);
+    nodes.self.push(total);
+    const rest = budget - 1;
+    if (rest < 1) return;
+    const wanted = depth >= 59 ? rest : next() < 0.55 ? 1 : 2 + Math.floor(next() * 5);
+    const width = Math.min(rest, wanted);
+    const parts = Array.from({ length: width }, () => next() ** 3 + 0.02).sort((a, b) => b - a);
+    const sum = parts.reduce((a, b) => a + b, 0) * (1 + 0.06 * next());
+    let spent = 0;
+    parts.forEach((part, i) => {
+      const last = i === width - 1;
+      const nodesBelow = last ? rest - spent : Math.max(1, Math.min(rest - spent - (width - 1 - i), Math.floor((rest / width) * (0.5 + next()))));
+      const time = Math.floor((total * part) / sum);
+      spent += nodesBelow;
+      nodes.self[me] -= time;
+      grow(me, depth + 1, time, nodesBelow);
+    });
+  };
+  grow(-1, 0, 1e15, count);
+  return {
+    type: "cpu", unit: "ns", total: nodes.total[0], samples: 190_000, strings: ["", ...names], binaries,
+    functions: {
+      name: names.map((_, i) => i + 1), binary: names.map((_, i) => i % binaries.length),
+      kind: names.map((_, i) => (i % 14 === 3 ? "kernel" : "native")), file: names.map(() => 0), line: names.map(() => 0),
+    },
+    nodes,
+    omitted: { nodes: 0, total: 0 },
+  };
+}

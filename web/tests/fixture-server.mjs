@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createReadStream, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as data from "./fixture-data.mjs";
+
+// docs/api.md over generated data, and the built UI beside it.
+//
+//   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
+//
+// Scenarios: realistic, large, empty, error, partial, live, slow, simulated.
+
+const DIST = join(fileURLToPath(import.meta.url), "../../dist");
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+const END_US = data.START_US + data.LENGTH_US;
+
+class Refusal extends Error {}
+
+function readSelection(params, allowed) {
+  const selection = {};
+  for (const [key, value] of params) {
+    if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
+    if (["from_us", "to_us", "tid", "buckets"].includes(key)) {
+      if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
+      selection[key] = Number(value);
+    } else {
+      selection[key] = value;
+    }
+  }
+  if (selection.process !== undefined && !/^[0-9a-f]{32}$/.test(selection.process)) throw new Refusal("process is not 32 hex digits");
+  if (selection.tid !== undefined && !selection.process) throw new Refusal("tid needs process");
+  return selection;
+}
+
+const SELECTION = ["from_us", "to_us", "process", "tid", "filter"];
+
+// Starts a server on a free port (or the one given) and resolves to { url, close, requests, state }.
+// `state` may be changed while it runs: { scenario, nodes, delayMs, down }.
+export async function startFixture({ scenario = "realistic", nodes = 200_000, port = 0, delayMs = 0 } = {}) {
+  const state = { scenario, nodes, delayMs, down: false };
+  const requests = [];
+  const large = new Map();
+  // In `live`, time passes: 5 s of data for each look at the overview.
+  let until = END_US;
+  if (scenario === "live") until = data.START_US + data.LENGTH_US / 3;
+
+  const overview = () => {
+    const empty = state.scenario === "empty";
+    const partial = state.scenario === "partial";
+    const live = state.scenario === "live" || empty;
+    if (state.scenario === "live") until = Math.min(END_US, until + 5e6);
+    return {
+      version: "0.1.0", mode: live ? "up" : "view", live, title: "train-07", simulated: ["simulated", "partial"].includes(state.scenario),
+      from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
+      sources: [{ id: "0".repeat(32), host: "train-07", kind: "agent", hz: 19 }],
+      samples: empty ? 0 : data.sampleCount(until),
+      drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", count: 1204 }] : [],
+      notices: partial ? ["The recording ends in the middle of a write: gpusonde was stopped without warning. Everything up to 01:21:37 was recovered."] : [],
+    };
+  };
+
+  const flamegraph = (selection) => {
+    if (state.scenario === "error") throw Object.assign(new Error("the spool at /var/lib/gpusonde/000017.spool has a bad checksum at offset 8192; run `gpusonde check` to see what can be read"), { code: "corrupt" });
+    if (state.scenario === "large") {
+      if (!large.has(state.nodes)) large.set(state.nodes, JSON.stringify(data.largeFlamegraph(state.nodes)));
+      return large.get(state.nodes);
+    }
+    const json = data.realisticFlamegraph(selection, until);
+    if (state.scenario === "partial") json.omitted = { nodes: 12031, total: Math.round(json.total * 0.0123) };
+    return json;
+  };
+
+  const api = (path, params) => {
+    switch (path) {
+      case "overview":
+        readSelection(params, []);
+        return overview();
+      case "strips": {
+        const selection = readSelection(params, [...SELECTION, "buckets"]);
+        return data.realisticStrips(selection, selection.buckets ?? 600, until);
+      }
+      case "processes":
+        return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
+      case "flamegraph":
+        return flamegraph(readSelection(params, [...SELECTION, "type", "min_total"]));
+      default:
+        return null;
+    }
+  };
+
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, "http://fixture");
+    const send = (status, body) => {
+      response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
+      response.end(typeof body === "string" ? body : JSON.stringify(body));
+    };
+    if (!url.pathname.startsWith("/api/v1/")) return serveFile(url.pathname, response);
+    requests.push(url.pathname + url.search);
+    if (state.down) return request.socket.destroy();
+    const delay = state.scenario === "slow" && !url.pathname.endsWith("overview") ? 60_000 : state.delayMs;
+    setTimeout(() => {
+      try {
+        const body = api(url.pathname.slice("/api/v1/".length), url.searchParams);
+        if (body === null) send(404, { error: { code: "not_found", message: `no endpoint ${url.pathname}` } });
+        else send(200, body);
+      } catch (error) {
+        const status = error instanceof Refusal ? 400 : 500;
+        send(status, { error: { code: error.code ?? "invalid_argument", message: error.message } });
+      }
+    }, delay).unref();
+  });
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    requests,
+    state,
+    close: () => new Promise((resolve) => {
+      server.closeAllConnections();
+      server.close(resolve);
+    }),
+  };
+}
+
+function serveFile(path, response) {
+  const file = join(DIST, normalize(path === "/" ? "/index.html" : path));
+  if (!file.startsWith(DIST) || !statSync(file, { throwIfNoEntry: false })?.isFile()) {
+    response.writeHead(404).end("not found");
+    return;
+  }
+  response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
+  createReadStream(file).pipe(response);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const option = (name, otherwise) => {
+    const at = process.argv.indexOf(`--${name}`);
+    return at < 0 ? otherwise : process.argv[at + 1];
+  };
+  const { url } = await startFixture({
+    scenario: option("scenario", "realistic"),
+    nodes: Number(option("nodes", 200_000)),
+    port: Number(option("port", 7777)),
+  });
+  console.log(`fixture server: ${url}`);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { formatCount, formatDuration, formatRangeUtc, formatShare, threeDigits } from "../../src/format";
+
+const plain = (text: string) => text.replaceAll("\u202f", " ");
+
+test.each([
+  [0, "0"], [0.041234, "0.0412"], [0.5, "0.500"], [9.12345, "9.12"], [9.999, "10.0"], [31.25, "31.3"], [812, "812"], [1352, "1,350"], [-4.5, "-4.50"],
+])("%d has three significant digits: %s", (value, text) => expect(threeDigits(value)).toBe(text));
+
+test.each([
+  [0, "0 s"], [7, "7.00 ns"], [1500, "1.50 µs"], [999_600, "1.00 ms"], [812e6, "812 ms"], [9.12e9, "9.12 s"], [90e9, "90.0 s"], [600e9, "10.0 min"], [9120e9, "2.53 h"],
+])("%d ns is %s", (ns, text) => expect(plain(formatDuration(ns))).toBe(text));
+
+test.each([
+  [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 100_000, "0.00100 %"], [1, 1e9, "<0.001 %"],
+])("%d of %d is %s", (part, whole, text) => expect(plain(formatShare(part, whole))).toBe(text));
+
+test("counts are exact", () => expect(formatCount(1234567)).toBe("1,234,567"));
+
+test("UTC is written to the millisecond", () =>
+  expect(formatRangeUtc(1763687200000000, 1763687201500000)).toBe("2025-11-21 01:06:40.000 – 2025-11-21 01:06:41.500 UTC"));

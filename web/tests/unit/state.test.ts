@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import type { Strip, Strips } from "../../src/api/types";
+import { meanOver, nudge, seriesOf } from "../../src/state/brush";
+import { oneLevelOut } from "../../src/state/keys";
+import { DEFAULT_VIEW, formatView, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
+
+const PROCESS = "00000000000000000000000000000abc";
+
+describe("the view in the address", () => {
+  test("a plain view has a plain address", () => {
+    expect(formatView(DEFAULT_VIEW)).toBe("");
+    expect(parseView("")).toEqual(DEFAULT_VIEW);
+  });
+
+  test("every part survives the way to the address and back", () => {
+    const view: View = {
+      last: 900,
+      brush: { from: 1763687000000000, to: 1763687900000000 },
+      process: PROCESS,
+      tid: 12,
+      filter: "a & b=c",
+      orientation: "flame",
+      colour: "kind",
+      hide: ["libc.so.6", "a,b"],
+      only: "[kernel]",
+      zoom: "0123456789abcdef",
+      search: "operator<< (int)",
+      pick: "std::vector<int>::push_back",
+      sort: "name",
+      ascending: true,
+    };
+    expect(parseView(formatView(view))).toEqual(view);
+  });
+
+  test.each([
+    ["from_us=5&to_us=5", "an empty brush"],
+    ["from_us=abc&to_us=9", "a brush that is no number"],
+    ["process=xyz", "a process that is no id"],
+    ["tid=7", "a thread without a process"],
+    ["sort=-colour", "an unknown column"],
+    ["graph=pie&colour=blue&last=-3", "unknown words"],
+  ])("%s (%s) counts as not given", (query) => {
+    expect(parseView(query)).toEqual(DEFAULT_VIEW);
+  });
+
+  test("a thread is asked for only with its process", () => {
+    expect(stackSelection({ ...DEFAULT_VIEW, process: PROCESS, tid: 3, filter: "x" })).toEqual({ process: PROCESS, tid: 3, filter: "x" });
+    expect(stackSelection({ ...DEFAULT_VIEW, tid: 3 })).toEqual({});
+  });
+
+  test("the window is the last stretch, but never longer than the data", () => {
+    const available = { from: 1_000_000, to: 61_000_000 };
+    expect(windowOf(DEFAULT_VIEW, available)).toEqual(available);
+    expect(windowOf({ ...DEFAULT_VIEW, last: 10 }, available)).toEqual({ from: 51_000_000, to: 61_000_000 });
+    expect(windowOf({ ...DEFAULT_VIEW, last: 999 }, available)).toEqual(available);
+    expect(windowOf({ ...DEFAULT_VIEW, last: 10 }, null)).toBeNull();
+  });
+});
+
+describe("Escape", () => {
+  test("lets go of one thing at a time", () => {
+    let view: View = { ...DEFAULT_VIEW, pick: "f", search: "s", zoom: "z", brush: { from: 1, to: 2 } };
+    const gone: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const change = oneLevelOut(view);
+      gone.push(...Object.keys(change));
+      view = { ...view, ...change };
+    }
+    expect(gone).toEqual(["pick", "search", "zoom", "brush"]);
+  });
+});
+
+describe("the strip", () => {
+  const strip: Strip = { id: "cpu", label: "CPU", unit: "cores", max: 2, values: [1, null, 3, 0] };
+  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, strips: [strip] };
+
+  test("the last bucket has a width", () => {
+    expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);
+  });
+
+  test("what was not observed is no zero", () => {
+    expect(meanOver(strips, strip, { from: 0, to: 4e6 })).toBeCloseTo(4 / 3);
+    expect(meanOver(strips, strip, { from: 1e6, to: 2e6 })).toBeNull();
+    expect(meanOver(strips, strip, { from: 2_100_000, to: 2_200_000 })).toBe(3);
+  });
+
+  test("arrow keys select, move, resize and stop at the ends", () => {
+    const window = { from: 0, to: 1000 };
+    const first = nudge(null, window, "ArrowRight", false)!;
+    expect(first).toEqual({ from: 450, to: 550 });
+    expect(nudge(first, window, "ArrowRight", false)).toEqual({ from: 500, to: 600 });
+    expect(nudge(first, window, "ArrowLeft", true)).toEqual({ from: 450, to: 500 });
+    expect(nudge({ from: 0, to: 100 }, window, "ArrowLeft", false)).toEqual({ from: 0, to: 100 });
+    expect(nudge({ from: 900, to: 990 }, window, "ArrowRight", false)).toEqual({ from: 910, to: 1000 });
+    expect(nudge(first, window, "Enter", false)).toBeNull();
+  });
+});
