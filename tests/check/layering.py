@@ -14,7 +14,7 @@ import tree
 ALLOWED = {
     "agent": {"exporters", "sources", "spool"},
     "base": set(),
-    "doctor": {"sources", "store"},
+    "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
     "model": {"base"},
     "server": {"exporters", "spool", "store"},
