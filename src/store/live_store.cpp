@@ -45,13 +45,13 @@ std::optional<Day> DayOfName(const std::string& name) {
 
 std::string CatalogOf(Day day) { return "day " + FormatDay(day); }
 
-model::Batch CommitRows(Id128 spool, std::span<const LiveStore::Frame> frames) {
+model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   model::BatchBuilder builder(model::kBatches);
   const int64_t now_ns = EpochNow();
-  for (const LiveStore::Frame& frame : frames)
+  for (const model::Batch& frame : frames)
     builder.Append({.spool = spool,
-                    .sequence = frame.sequence,
-                    .rows = static_cast<int64_t>(frame.batch.rows),
+                    .sequence = first_sequence++,
+                    .rows = static_cast<int64_t>(frame.rows),
                     .committed_ns = now_ns});
   return builder.Take();
 }
@@ -78,6 +78,10 @@ Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(duckdb::Connection writer, duckdb::Connection::Open(instance));
   std::unique_ptr<LiveStore> store(
       new LiveStore(folder, std::move(lock), std::move(instance), std::move(writer)));
+  // Queries reach the files of this folder and nothing else.
+  TRY(store->writer_->Run(fmt::format("SET allowed_directories = [{}]", duckdb::QuoteText(folder + "/"))));
+  TRY(store->writer_->Run("SET enable_external_access = false"));
+  TRY(store->writer_->Run("SET lock_configuration = true"));
   TRY(store->OpenDays());
   TRY(store->RefreshViews());
   TRY(store->LoadCommitted());
@@ -151,22 +155,21 @@ Status LiveStore::LoadCommitted() {
   }
 }
 
-Status LiveStore::Commit(Day day, Id128 spool, std::span<const Frame> frames) {
+Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   const std::scoped_lock lock(mutex_);
   const auto known = committed_.find(spool);
-  while (known != committed_.end() && !frames.empty() && frames.front().sequence <= known->second)
-    frames = frames.subspan(1);
-  if (frames.empty()) return {};
+  const int64_t there =
+      known == committed_.end() ? 0 : std::max<int64_t>(known->second - first_sequence + 1, 0);
+  if (there >= std::ssize(frames)) return {};
+  frames = frames.subspan(static_cast<size_t>(there));
+  first_sequence += there;
   TRY(BeginDay(day));
-  std::vector<model::Batch> batches;
-  for (const Frame& frame : frames) batches.push_back(frame.batch);
-  const model::Batch commits = CommitRows(spool, frames);
-  const std::string catalog = CatalogOf(day);
+  const model::Batch commits = CommitRows(spool, first_sequence, frames);
   ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
-  TRY(duckdb::AppendBatches(*writer_, catalog, batches));
-  TRY(duckdb::AppendNew(*writer_, catalog, model::kBatches.info(), {&commits, 1}));
+  TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), frames));
+  TRY(duckdb::AppendNew(*writer_, CatalogOf(day), model::kBatches.info(), {&commits, 1}));
   TRY(transaction.Commit());
-  committed_[spool] = frames.back().sequence;
+  committed_[spool] = first_sequence + std::ssize(frames) - 1;
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,15 +43,10 @@ class LiveStore : public Store {
   // folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder);
 
-  // One frame of a spool.
-  struct Frame {
-    int64_t sequence = 0;
-    model::Batch batch;
-  };
-  // Adds the frames' rows to the day, all or none. Frames must be given in order; those at or below
-  // CommittedThrough(spool) are left out, so that replaying a spool adds nothing twice. Errors: kCorrupt for
-  // an inconsistent batch, kOutOfSpace, kIo.
-  Status Commit(Day day, Id128 spool, std::span<const Frame> frames);
+  // Adds the rows of a spool's frames first_sequence, first_sequence + 1, … to the day, all or none. Frames
+  // at or below CommittedThrough(spool) are left out, so that replaying a spool adds nothing twice. Errors:
+  // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
+  Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
 
   // The last frame of the spool that is in the store; 0 when none is.
   int64_t CommittedThrough(Id128 spool) const;
