@@ -43,7 +43,6 @@ Status Run(const QueryOptions& options) {
 void AddQuery(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<QueryOptions>();
   CLI::App* command = app.add_subcommand("query", "SQL over recordings; reads, never writes");
-  command->usage("Usage: gpusonde query [OPTIONS] FILE... 'SQL'");
   command->footer(kFooter);
   command
       ->add_option("FILE... SQL", options->files_and_sql,
