@@ -131,7 +131,7 @@ Status Attach(duckdb::Connection& connection, const std::string& path, std::stri
 }
 
 Status CheckContent(duckdb::Connection& connection, std::string_view catalog, const FileBytes& bytes) {
-  TRY(duckdb::CheckVersion(connection, catalog));
+  TRY(duckdb::ReadVersion(connection, catalog));
   if (bytes.present >= bytes.full) return {};
   ASSIGN_OR_RETURN(const bool whole, HoldsItsRows(connection, catalog, bytes.present));
   return whole ? Status{} : Fail(ErrorCode::kCorrupt, "rows lie beyond the end of the file");

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -68,17 +70,16 @@ std::string ColumnNames(const model::TableInfo& table, size_t count) {
 // (table, column) of everything in a catalog.
 using ColumnSet = std::set<std::pair<std::string, std::string>>;
 
-Result<ColumnSet> ReadColumns(Connection& connection, std::string_view catalog) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      connection.Ask(fmt::format("SELECT table_name, column_name FROM duckdb_columns() "
-                                 "WHERE database_name = {} AND schema_name = 'main' AND NOT internal",
-                                 QuoteText(catalog))));
-  ColumnSet columns;
+// Of every attached catalog, by its name.
+Result<std::map<std::string, ColumnSet, std::less<>>> ReadColumns(Connection& connection) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   connection.Ask("SELECT database_name, table_name, column_name FROM duckdb_columns() "
+                                  "WHERE schema_name = 'main' AND NOT internal"));
+  std::map<std::string, ColumnSet, std::less<>> columns;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return columns;
-    columns.emplace(rows->Text(0), rows->Text(1));
+    columns[std::string(rows->Text(0))].emplace(rows->Text(1), rows->Text(2));
   }
 }
 
@@ -139,8 +140,11 @@ std::string CreateTableSql(const model::TableInfo& table, std::string_view catal
 }
 
 Status CreateTables(Connection& connection, std::string_view catalog) {
-  ASSIGN_OR_RETURN(const ColumnSet present, ReadColumns(connection, catalog));
-  if (HasTable(present, "meta")) TRY(CheckVersion(connection, catalog));
+  const Result<int32_t> version = ReadVersion(connection, catalog);
+  if (version.has_value() && *version == model::kSchemaVersion) return {};
+  if (!version.has_value() && version.error().code == ErrorCode::kTooNew) return Fail(version.error());
+  ASSIGN_OR_RETURN(auto columns, ReadColumns(connection));
+  const ColumnSet& present = columns[std::string(catalog)];
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
   for (const model::TableInfo& table : model::AllTables()) {
     if (!HasTable(present, table.name)) {
@@ -162,15 +166,14 @@ Status CreateTables(Connection& connection, std::string_view catalog) {
   return transaction.Commit();
 }
 
-Status CheckVersion(Connection& connection, std::string_view catalog) {
-  ASSIGN_OR_RETURN(const ColumnSet present, ReadColumns(connection, catalog));
-  if (!present.contains({"meta", "value"}))
+Result<int32_t> ReadVersion(Connection& connection, std::string_view catalog) {
+  const auto rows = connection.Ask(
+      fmt::format("SELECT value FROM {}.main.meta WHERE key = 'schema_version'", QuoteName(catalog)));
+  if (!rows.has_value() && rows.error().code == ErrorCode::kInvalidArgument)
     return Fail(ErrorCode::kCorrupt, "a DuckDB database, but not a recording of gpusonde");
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   connection.Ask(fmt::format("SELECT value FROM {}.main.meta WHERE key = 'schema_version'",
-                                              QuoteName(catalog))));
-  ASSIGN_OR_RETURN(const bool any, rows->Next());
-  const std::string text(any ? rows->Text(0) : "");
+  if (!rows.has_value()) return Fail(rows.error());
+  ASSIGN_OR_RETURN(const bool any, (*rows)->Next());
+  const std::string text(any ? (*rows)->Text(0) : "");
   int32_t version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
   if (error != std::errc{} || end != text.data() + text.size() || version < 1)
@@ -181,15 +184,13 @@ Status CheckVersion(Connection& connection, std::string_view catalog) {
                 fmt::format("written by a newer gpusonde (schema version {}, this one reads up to "
                             "{}); use that one",
                             version, model::kSchemaVersion));
-  return {};
+  return version;
 }
 
 Status CreateViews(Connection& connection, std::span<const std::string> catalogs) {
+  ASSIGN_OR_RETURN(auto columns, ReadColumns(connection));
   std::vector<ColumnSet> present;
-  for (const std::string& catalog : catalogs) {
-    ASSIGN_OR_RETURN(ColumnSet columns, ReadColumns(connection, catalog));
-    present.push_back(std::move(columns));
-  }
+  for (const std::string& catalog : catalogs) present.push_back(std::move(columns[catalog]));
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
   TRY(connection.Run("CREATE SCHEMA IF NOT EXISTS memory.raw"));
   for (const model::TableInfo& table : model::AllTables()) {

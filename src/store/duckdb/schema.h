@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,8 +24,8 @@ std::string CreateTableSql(const model::TableInfo& table, std::string_view catal
 // say what made it. Errors: kTooNew; those of DuckDB.
 Status CreateTables(Connection& connection, std::string_view catalog);
 
-// Checks that the catalog is gpusonde's and not newer than this program. Errors: kCorrupt, kTooNew.
-Status CheckVersion(Connection& connection, std::string_view catalog);
+// The schema version of a catalog. Errors: kCorrupt when it is none of gpusonde's, kTooNew.
+Result<int32_t> ReadVersion(Connection& connection, std::string_view catalog);
 
 // Replaces the views by views over these catalogs; where catalogs hold the same key, the later one wins.
 // Columns that an older catalog lacks are null or empty.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/print_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "store/recording.h"
+
+namespace gpusonde::store {
+namespace {
+
+std::string Print(RowFormat format, const std::string& sql) {
+  auto store = CreateInMemory().value();
+  auto rows = store->Query(sql);
+  if (!rows.has_value()) return rows.error().message;
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* file = ::open_memstream(&text, &size);
+  const Result<int64_t> count = PrintRows(**rows, format, file);
+  std::fclose(file);
+  std::string printed(text, size);
+  std::free(text);
+  return count.has_value() ? printed : count.error().message;
+}
+
+TEST(PrintRows, TextIsAlignedWithNumbersToTheRight) {
+  EXPECT_EQ(Print(RowFormat::kText, "VALUES ('a', 1, NULL), ('länger', 1000, 2.5)"),
+            "col0    col1  col2\n"
+            "a          1  NULL\n"
+            "länger  1000   2.5\n");
+}
+
+TEST(PrintRows, TextOfOthersDoesNotSteerTheTerminal) {
+  EXPECT_EQ(Print(RowFormat::kText, "SELECT 'a' || chr(27) || '[2J' || chr(10) || chr(155) AS name"),
+            "name\na\\x1b[2J\\x0a\\x9b\n");
+}
+
+TEST(PrintRows, JsonIsAnArrayOfObjectsWithTypes) {
+  EXPECT_EQ(Print(RowFormat::kJson,
+                  "SELECT 9007199254740993 AS big, 'say \"hi\"' AS text, NULL AS text "
+                  "UNION ALL SELECT 2, 'x', NULL ORDER BY big DESC"),
+            "[\n{\"big\": 9007199254740993, \"text\": \"say \\\"hi\\\"\", \"text_2\": null},\n"
+            "{\"big\": 2, \"text\": \"x\", \"text_2\": null}\n]\n");
+  EXPECT_EQ(Print(RowFormat::kJson, "SELECT 1 WHERE false"), "[]\n");
+}
+
+TEST(PrintRows, CsvIsThatOfTheStandard) {
+  EXPECT_EQ(Print(RowFormat::kCsv,
+                  "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS q, '' AS empty, NULL AS none, 1.5 AS n"),
+            "\"x,y\",q,empty,none,n\r\n\"a,b\",\"say \"\"hi\"\"\",\"\",,1.5\r\n");
+}
+
+TEST(PrintRows, ManyRowsAreAllThere) {
+  const std::string text = Print(RowFormat::kText, "SELECT i FROM range(5000) t(i)");
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5001);
+  EXPECT_THAT(text, testing::EndsWith("4999\n"));
+}
+
+TEST(PrintRows, AFullDiskIsAnError) {
+  auto store = CreateInMemory().value();
+  auto rows = store->Query("SELECT i FROM range(100000) t(i)").value();
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  EXPECT_EQ(PrintRows(*rows, RowFormat::kCsv, full).error().code, ErrorCode::kOutOfSpace);
+  std::fclose(full);
+}
+
+}  // namespace
+}  // namespace gpusonde::store
