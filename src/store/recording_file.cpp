@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "store/duckdb/utf8.h"
 
 namespace gpusonde::store {
 namespace {
@@ -52,9 +53,11 @@ constexpr std::array kForeign = {
 std::string_view Guess(std::string_view begin) {
   for (const Magic& magic : kForeign)
     if (begin.starts_with(magic.bytes)) return magic.meaning;
-  const bool is_text = std::ranges::all_of(
-      begin, [](unsigned char c) { return c >= 0x20 || c == '\n' || c == '\r' || c == '\t'; });
-  return is_text ? "a text file" : "something else";
+  const bool has_control = std::ranges::any_of(
+      begin, [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\r' && c != '\t'; });
+  while (!begin.empty() && static_cast<unsigned char>(begin.back()) >= 0x80)
+    begin.remove_suffix(1);  // cut there
+  return !has_control && duckdb::IsUtf8(begin) && !begin.empty() ? "a text file" : "something else";
 }
 
 uint64_t Load(std::string_view bytes, size_t at) {
