@@ -3,20 +3,50 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace gpusonde {
 namespace {
 
-TEST(Utf8, WellFormedTextOfEveryLengthStaysAsItIs) {
-  const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x8E\x88";  // 1, 2, 3 and 4 bytes
-  EXPECT_TRUE(IsUtf8(text));
-  EXPECT_EQ(ToUtf8(text), text);
+// Bytes of each piece; negative where it is no character.
+std::vector<int> Pieces(std::string_view text) {
+  std::vector<int> pieces;
+  while (!text.empty()) {
+    const Utf8Piece piece = FirstPiece(text);
+    pieces.push_back(piece.valid ? static_cast<int>(piece.bytes) : -static_cast<int>(piece.bytes));
+    text.remove_prefix(piece.bytes);
+  }
+  return pieces;
 }
 
-TEST(Utf8, OverlongFormsSurrogatesAndAboveTheLastCharacterAreReplaced) {
-  for (const char* text : {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"}) {
+TEST(Utf8, CharactersOfEveryLengthAreOnePiece) {
+  EXPECT_EQ(Pieces("a\u00e9\u20ac\U0001F600"), (std::vector{1, 2, 3, 4}));
+  EXPECT_EQ(Pieces("\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF"), (std::vector{3, 3, 4}));
+}
+
+TEST(Utf8, OverlongFormsSurrogatesAndWhatIsAboveUnicodeAreNoCharacters) {
+  for (const std::string_view text :
+       {"\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
+        "\xF5\x80\x80\x80", "\x80", "\xFF"})
     EXPECT_FALSE(IsUtf8(text));
-    EXPECT_TRUE(IsUtf8(ToUtf8(text)));
-  }
+}
+
+// The example of Unicode 15, table 3-8.
+TEST(Utf8, ABrokenCharacterIsOnePieceUpToWhereItBreaks) {
+  EXPECT_EQ(Pieces("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
+            (std::vector{1, -3, -2, -1, 1, -1, 1, -1, -1, 1}));
+}
+
+TEST(Utf8, AnEndInsideACharacterIsNoCharacter) {
+  EXPECT_FALSE(IsUtf8("abc\xE2\x82"));
+  EXPECT_TRUE(IsUtf8("abc"));
+  EXPECT_TRUE(IsUtf8(""));
+}
+
+TEST(Utf8, ToUtf8KeepsWhatIsWellFormedAndReplacesTheRest) {
+  EXPECT_EQ(ToUtf8("a\u00e9\u20ac\U0001F600"), "a\u00e9\u20ac\U0001F600");
+  EXPECT_EQ(ToUtf8("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
 TEST(Utf8, ATornCharacterBecomesOneReplacementAndTheRestIsKept) {

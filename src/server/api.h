@@ -29,7 +29,6 @@ std::unique_ptr<ApiData> ReadingFrom(store::Store& store);
 
 // What the API says of the program itself.
 struct ApiFacts {
-  std::string version;
   std::string mode;   // "up" or "view"
   bool live = false;  // data still arrives
   std::string title;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "base/version.h"
 #include "server/json_writer.h"
 
 namespace gpusonde::server {
@@ -21,7 +22,7 @@ int64_t EndMicros(int64_t ns) { return ns / kNanosPerMicro + (ns % kNanosPerMicr
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
   JsonWriter json;
   json.BeginObject();
-  json.Field("version", facts.version).Field("mode", facts.mode).Field("live", facts.live);
+  json.Field("version", kVersion).Field("mode", facts.mode).Field("live", facts.live);
   json.Field("title", facts.title).Field("simulated", overview.simulated);
   json.Field("from_us", overview.from_ns.transform(StartMicros));
   json.Field("to_us", overview.to_ns.transform(EndMicros));

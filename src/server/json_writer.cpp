@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "server/utf8.h"
+#include "base/utf8.h"
 
 namespace gpusonde::server {
 namespace {

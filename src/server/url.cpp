@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "server/utf8.h"
+#include "base/utf8.h"
 
 namespace gpusonde::server {
 namespace {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "browser.h"
+#include "command.h"
+#include "server/ui_server.h"
+#include "stop_signal.h"
+#include "store/profile_query.h"
+#include "store/recording.h"
+
+namespace gpusonde::app {
+namespace {
+
+struct ViewOptions {
+  std::vector<std::string> files;
+  std::string listen;  // empty: the default ports
+  bool no_open = false;
+};
+
+int Complain(const Error& error) {
+  fmt::print(stderr, "gpusonde view: {}\n", error.message);
+  return kExitFailed;
+}
+
+// "run.sonde", "run.sonde and 2 more".
+std::string TitleOf(const std::vector<std::string>& files) {
+  const std::string first = std::filesystem::path(files.front()).filename().string();
+  return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
+}
+
+// What the person should know of recordings that were cut short.
+Result<std::vector<std::string>> NoticesOf(store::Store& store) {
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
+  std::vector<std::string> notices;
+  for (const store::Overview::SourceInfo& source : overview.sources)
+    if (!source.ended_ns.has_value())
+      notices.push_back(
+          fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
+                      "Everything up to its last second is here.",
+                      source.host));
+  return notices;
+}
+
+int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
+  const auto store = store::OpenRecordings(options.files);
+  if (!store.has_value()) return Complain(store.error());
+  Result<std::vector<std::string>> notices = NoticesOf(**store);
+  if (!notices.has_value()) return Complain(notices.error());
+  const auto server = server::UiServer::Start(
+      **store,
+      {.mode = "view", .live = false, .title = TitleOf(options.files), .notices = *std::move(notices)},
+      listen);
+  if (!server.has_value()) return Complain(server.error());
+  CatchStopSignals();
+  if (!(*server)->remark().empty()) fmt::print(stderr, "gpusonde view: {}\n", (*server)->remark());
+  fmt::print("{} is at {} (Ctrl-C ends)\n", TitleOf(options.files), (*server)->Url());
+  std::fflush(stdout);
+  if (!options.no_open) OpenInBrowser((*server)->Url());
+  WaitForStopSignal();
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddView(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* command = app.add_subcommand("view", "Show recordings in the browser");
+  command->footer(
+      "Examples:\n"
+      "  gpusonde view run.sonde\n"
+      "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open");
+  command->add_option("files", options->files, "Recordings, shown as one")->required();
+  command->add_option(
+      "--listen", options->listen,
+      fmt::format("IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free "
+                  "port up to {}]",
+                  server::kDefaultPort, server::kLastDefaultPort));
+  command->add_flag("--no-open", options->no_open, "Don't open a browser");
+  command->callback([options, &exit_status] {
+    std::optional<server::ListenAddress> listen;
+    if (!options->listen.empty()) {
+      const auto address = server::ParseListenAddress(options->listen);
+      if (!address.has_value()) throw CLI::ValidationError("view: --listen", address.error().message);
+      listen = *address;
+    }
+    exit_status = View(*options, listen);
+  });
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stop_signal.h"
+
+#include <semaphore.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <initializer_list>
+
+namespace gpusonde::app {
+namespace {
+
+sem_t stop;
+
+void OnStop(int) { sem_post(&stop); }  // async-signal-safe, as few things are
+
+}  // namespace
+
+void CatchStopSignals() {
+  sem_init(&stop, 0, 0);
+  struct sigaction action{};
+  action.sa_handler = OnStop;
+  action.sa_flags = SA_RESETHAND;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+}
+
+void WaitForStopSignal() {
+  while (sem_wait(&stop) != 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/admission.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gpusonde::server {
+namespace {
+
+// The status of the refusal; 200 when admitted.
+int StatusOf(const RequestHeader& header, const ListenAddress& listening = {"127.0.0.1", 7171}) {
+  const auto request = Admit(header, listening);
+  return request.has_value() ? 200 : request.error().status;
+}
+
+RequestHeader Good() { return {.method = "GET", .target = "/", .hosts = 1, .host = "localhost:7171"}; }
+
+RequestHeader WithHost(std::string_view host) {
+  RequestHeader header = Good();
+  header.host = host;
+  return header;
+}
+
+TEST(Admit, OnLoopbackOnlyNamesOfThisMachineAreAnswered) {
+  for (const char* host : {"localhost", "LocalHost:1", "127.0.0.1:7171", "[::1]:7171", "[::1]"})
+    EXPECT_EQ(StatusOf(WithHost(host)), 200) << host;
+  for (const char* host : {"", "evil.example", "evil.example:7171", "localhost.evil.example",
+                           "127.0.0.1.nip.io", "localhost:7171@evil.example", "0.0.0.0:7171", "127.0.0.2"})
+    EXPECT_EQ(StatusOf(WithHost(host)), 403) << host;
+}
+
+TEST(Admit, AnotherLoopbackAddressAnswersToItself) {
+  EXPECT_EQ(StatusOf(WithHost("127.0.0.2:1"), {"127.0.0.2", 1}), 200);
+}
+
+TEST(Admit, OpenToOthersEveryNameIsAnswered) {
+  EXPECT_EQ(StatusOf(WithHost("gpu-node-7.cluster:7171"), {"0.0.0.0", 7171}), 200);
+}
+
+TEST(Admit, AsksForExactlyOneHost) {
+  for (const size_t hosts : {0, 2}) {
+    RequestHeader header = Good();
+    header.hosts = hosts;
+    EXPECT_EQ(StatusOf(header), 400);
+  }
+}
+
+TEST(Admit, OnlyReadingIsSupported) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "get"}) {
+    RequestHeader header = Good();
+    header.method = method;
+    EXPECT_EQ(StatusOf(header), 405) << method;
+  }
+}
+
+TEST(Admit, AddressesAreBounded) {
+  RequestHeader header = Good();
+  const std::string longest = "/" + std::string(kMaxTargetBytes - 1, 'a');
+  header.target = longest;
+  EXPECT_EQ(StatusOf(header), 200);
+  const std::string longer = longest + "a";
+  header.target = longer;
+  EXPECT_EQ(StatusOf(header), 414);
+}
+
+TEST(Admit, PagesOfOtherSitesMayLinkHereButNotUseTheApi) {
+  RequestHeader header = Good();
+  for (const char* site : {"cross-site", "same-site"}) {
+    header.fetch_site = site;
+    header.target = "/";
+    EXPECT_EQ(StatusOf(header), 200) << site;
+    header.target = "/api/v1/flamegraph";
+    EXPECT_EQ(StatusOf(header), 403) << site;
+    header.target = "/%61pi/v1/flamegraph";
+    EXPECT_EQ(StatusOf(header), 403) << site;
+  }
+  for (const char* site : {"", "same-origin", "none"}) {
+    header.fetch_site = site;
+    EXPECT_EQ(StatusOf(header), 200) << site;
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::server

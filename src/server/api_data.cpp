@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api.h"
+
+namespace gpusonde::server {
+namespace {
+
+class StoreData final : public ApiData {
+ public:
+  explicit StoreData(store::Store& store) : store_(store) {}
+
+  Result<store::Overview> ReadOverview() override { return store::ReadOverview(store_); }
+  Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) override {
+    return store::ReadCpuStrip(store_, selection, buckets);
+  }
+  Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) override {
+    return store::ReadProcesses(store_, selection);
+  }
+  Result<model::Profile> ReadProfile(const model::Selection& selection) override {
+    return store::ReadProfile(store_, selection);
+  }
+
+ private:
+  store::Store& store_;
+};
+
+}  // namespace
+
+std::unique_ptr<ApiData> ReadingFrom(store::Store& store) { return std::make_unique<StoreData>(store); }
+
+}  // namespace gpusonde::server

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+
+namespace gpusonde::server {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr Id128 kId{0x0011223344556677, 0x8899aabbccddeeff};
+constexpr const char* kIdText = "00112233445566778899aabbccddeeff";
+
+// Answers as it is told and remembers what it was asked.
+class FakeData final : public ApiData {
+ public:
+  Result<store::Overview> ReadOverview() override { return overview; }
+  Result<store::Strip> ReadCpuStrip(const model::Selection& asked, int asked_buckets) override {
+    selection = asked;
+    buckets = asked_buckets;
+    return strip;
+  }
+  Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& asked) override {
+    selection = asked;
+    return processes;
+  }
+  Result<model::Profile> ReadProfile(const model::Selection& asked) override {
+    selection = asked;
+    return profile;
+  }
+
+  Result<store::Overview> overview;
+  store::Strip strip;
+  std::vector<store::ProcessUse> processes;
+  Result<model::Profile> profile;
+  model::Selection selection;
+  int buckets = 0;
+};
+
+class ApiTest : public testing::Test {
+ protected:
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  HttpResponse Ask(const std::string& path, const Query& query = {}) {
+    const HttpHandler api =
+        ApiHandler(data_, {.mode = "view", .live = false, .title = "run.sonde", .notices = {"Cut short."}});
+    return api({.path = "/api/v1/" + path, .query = query});
+  }
+  json Get(const std::string& path, const Query& query = {}) {
+    const HttpResponse response = Ask(path, query);
+    EXPECT_EQ(response.status, 200) << *response.body;
+    EXPECT_EQ(response.content_type, "application/json");
+    EXPECT_EQ(response.cache_control, "no-store");
+    return json::parse(*response.body);
+  }
+  // "status code: message" of an error.
+  std::string Error(const std::string& path, const Query& query = {}) {
+    const HttpResponse response = Ask(path, query);
+    const json error = json::parse(*response.body)["error"];
+    return std::to_string(response.status) + " " + error["code"].get<std::string>() + ": " +
+           error["message"].get<std::string>();
+  }
+
+  FakeData data_;
+};
+
+TEST_F(ApiTest, OverviewTellsWhatIsThere) {
+  data_.overview = store::Overview{
+      .sources = {{.source = kId, .kind = "agent", .host = "vm", .sampling_hz = 19, .cpus = 2},
+                  {.source = kId, .kind = "record", .host = "vm", .cpus = 4},
+                  {.source = kId, .kind = "record", .host = "other", .cpus = 8}},
+      .from_ns = 1763687000000000'999,
+      .to_ns = 1763687900000000'001,
+      .samples = 17211,
+      .drops = {{.reason = "ring_full", .meaning = "Samples lost.", .count = 12}}};
+  const json overview = Get("overview");
+  EXPECT_EQ(overview["version"], kVersion);
+  EXPECT_EQ(overview["mode"], "view");
+  EXPECT_EQ(overview["live"], false);
+  EXPECT_EQ(overview["title"], "run.sonde");
+  EXPECT_EQ(overview["simulated"], false);
+  EXPECT_EQ(overview["from_us"], 1763687000000000) << "rounded so that nothing is outside";
+  EXPECT_EQ(overview["to_us"], 1763687900000001);
+  EXPECT_EQ(overview["cpus"], 12) << "the largest of each host";
+  EXPECT_EQ(overview["samples"], 17211);
+  EXPECT_EQ(overview["sources"][0], json({{"id", kIdText}, {"host", "vm"}, {"kind", "agent"}, {"hz", 19}}));
+  EXPECT_EQ(overview["sources"][1]["hz"], nullptr);
+  EXPECT_EQ(overview["drops"],
+            json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","count":12}])"));
+  EXPECT_EQ(overview["notices"], json({"Cut short."}));
+}
+
+TEST_F(ApiTest, OverviewOfNothingHasNoTimes) {
+  data_.overview = store::Overview{};
+  const json overview = Get("overview");
+  EXPECT_EQ(overview["from_us"], nullptr);
+  EXPECT_EQ(overview["to_us"], nullptr);
+  EXPECT_EQ(overview["sources"], json::array());
+  EXPECT_EQ(overview["drops"], json::array());
+}
+
+TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
+  data_.overview = store::Overview{.sources = {{.host = "vm", .cpus = 2}}};
+  data_.strip = {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.5, std::nullopt}};
+  EXPECT_EQ(Get("strips", {{"buckets", "2"}}), json::parse(R"({
+    "from_us":1000,"to_us":5000,"bucket_us":2000.0,
+    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}]})"));
+  EXPECT_EQ(data_.buckets, 2);
+  Get("strips");
+  EXPECT_EQ(data_.buckets, 600);
+}
+
+TEST_F(ApiTest, StripsWithoutACpuCountHaveNoUpperEnd) {
+  data_.overview = store::Overview{};
+  EXPECT_EQ(Get("strips")["strips"][0]["max"], nullptr);
+}
+
+TEST_F(ApiTest, ProcessesCarryTheirThreads) {
+  data_.processes = {{.process = kId,
+                      .pid = 411,
+                      .name = "python3",
+                      .command = "python3 \xFF.py",
+                      .cpu_ns = 812,
+                      .started_ns = 7'000,
+                      .threads = {{.tid = 412, .name = "loader", .cpu_ns = 500}}},
+                     {.process = kId, .exited_ns = 9'001}};
+  const json processes = Get("processes", {{"from_us", "1"}})["processes"];
+  EXPECT_EQ(processes[0], json::parse(R"({"id":"00112233445566778899aabbccddeeff","pid":411,"name":"python3",
+    "command":"python3 \ufffd.py","cpu_ns":812,"started_us":7,"exited_us":null,
+    "threads":[{"tid":412,"name":"loader","cpu_ns":500}]})"));
+  EXPECT_EQ(processes[1]["exited_us"], 10);
+  EXPECT_EQ(data_.selection.from_ns, 1000);
+  EXPECT_THAT(Error("processes", {{"filter", "x"}}),
+              HasSubstr("400 invalid_argument: unknown parameter 'filter'"));
+}
+
+TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
+  model::Profile profile;
+  profile.binaries = {{"train", "/opt/train", "ab12"}};
+  profile.functions = {{"main", "main", "train.cpp", 3}};
+  profile.locations = {{model::FrameKind::kNative, 0, 0x10, {{0, 4}}},
+                       {model::FrameKind::kKernel, -1, 0, {}}};
+  profile.stacks = {{0}, {1, 0}};
+  profile.samples = {{0, -1, 3, 300}, {1, -1, 1, 100}};
+  data_.profile = profile;
+  EXPECT_EQ(Get("flamegraph", {{"type", "cpu"}, {"process", kIdText}, {"filter", "ma"}}), json::parse(R"({
+    "type":"cpu","unit":"ns","total":400,"samples":4,
+    "strings":["","[unknown]","main","train.cpp"],
+    "binaries":[{"name":"train","path":"/opt/train","build_id":"ab12"}],
+    "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3]},
+    "nodes":{"function":[-1,1,0],"parent":[-1,0,1],"self":[0,300,100],"total":[400,400,100]},
+    "omitted":{"nodes":0,"total":0}})"));
+  EXPECT_EQ(data_.selection.process, kId);
+  EXPECT_EQ(data_.selection.filter, "ma");
+
+  const json pruned = Get("flamegraph", {{"min_total", "101"}});
+  EXPECT_EQ(pruned["nodes"]["total"], json({400, 400}));
+  EXPECT_EQ(pruned["omitted"], json({{"nodes", 1}, {"total", 100}}));
+}
+
+TEST_F(ApiTest, AnEmptyFlameGraphIsTheRoot) {
+  data_.profile = model::Profile{};
+  const json graph = Get("flamegraph");
+  EXPECT_EQ(graph["nodes"]["parent"], json({-1}));
+  EXPECT_EQ(graph["total"], 0);
+  EXPECT_EQ(graph["strings"], json({""}));
+}
+
+TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
+  EXPECT_THAT(Error("overview", {{"x", "1"}}),
+              HasSubstr("400 invalid_argument: unknown parameter 'x'; this address takes none"));
+  EXPECT_THAT(Error("strips", {{"buckets", "0"}}), HasSubstr("'buckets' takes an integer from 1 to 2000"));
+  EXPECT_THAT(Error("strips", {{"buckets", "2001"}}), HasSubstr("400"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}}), HasSubstr("'type' takes cpu, not 'gpu'"));
+  EXPECT_THAT(Error("flamegraph", {{"min_total", "-1"}}), HasSubstr("400"));
+  EXPECT_THAT(Error("flamegraph", {{"tid", "1"}}), HasSubstr("needs 'process'"));
+}
+
+TEST_F(ApiTest, WhatIsNotThereIs404) {
+  EXPECT_THAT(Error("nothing"), HasSubstr("404 not_found: there is no '/api/v1/nothing'"));
+  EXPECT_THAT(Error("overview/"), HasSubstr("404"));
+}
+
+TEST_F(ApiTest, FailuresOfTheDataKeepTheirMessageAndAreNeverTheAskersFault) {
+  data_.profile = Fail(ErrorCode::kIo, "run.sonde: block 7 is damaged");
+  EXPECT_EQ(Error("flamegraph"), "500 io: run.sonde: block 7 is damaged");
+  data_.profile = Fail(ErrorCode::kInvalidArgument, "no such column");
+  EXPECT_EQ(Error("flamegraph"), "500 internal: no such column");
+  data_.overview = Fail(ErrorCode::kUnavailable, "run.sonde is being written");
+  EXPECT_EQ(Error("overview"), "503 unavailable: run.sonde is being written");
+}
+
+}  // namespace
+}  // namespace gpusonde::server

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/listen_address.h"
+
+#include <gtest/gtest.h>
+
+namespace gpusonde::server {
+namespace {
+
+TEST(ListenAddress, ReadsWhatItWrites) {
+  for (const char* text : {"127.0.0.1:7171", "0.0.0.0:80", "[::1]:0", "[fe80::1]:65535"})
+    EXPECT_EQ(ParseListenAddress(text).value().ToText(), text);
+  EXPECT_EQ(ParseListenAddress("localhost:1").value().ToText(), "127.0.0.1:1");
+}
+
+TEST(ListenAddress, RefusesWhatIsNoAddressAndSaysHowOneLooks) {
+  for (const char* text : {"", "7171", ":7171", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+                           "127.0.0.1:7171x", "::1:7171", "[::1]", "[127.0.0.1]:1", "example.org:80"}) {
+    const auto address = ParseListenAddress(text);
+    ASSERT_FALSE(address.has_value()) << text;
+    EXPECT_EQ(address.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(address.error().message.find("127.0.0.1:7171"), std::string::npos);
+  }
+}
+
+TEST(ListenAddress, KnowsWhatOnlyThisMachineReaches) {
+  EXPECT_TRUE(ParseListenAddress("127.8.0.1:1").value().IsLoopback());
+  EXPECT_TRUE(ParseListenAddress("[::1]:1").value().IsLoopback());
+  EXPECT_FALSE(ParseListenAddress("0.0.0.0:1").value().IsLoopback());
+  EXPECT_FALSE(ParseListenAddress("[::]:1").value().IsLoopback());
+}
+
+}  // namespace
+}  // namespace gpusonde::server

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/ui_server.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "server/ui_files.h"
+
+namespace gpusonde::server {
+namespace {
+
+// The first of the default ports that is free.
+Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(const HttpRoutes& routes) {
+  HttpServerOptions options;
+  for (uint16_t port = kDefaultPort; port <= kLastDefaultPort; ++port) {
+    options.listen.port = port;
+    Result<std::unique_ptr<HttpServer>> server = HttpServer::Create(options, routes);
+    if (server.has_value() || server.error().code != ErrorCode::kUnavailable) return server;
+  }
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("ports {} to {} of {} are all in use; choose another, as in --listen 127.0.0.1:0 "
+                          "for any free one",
+                          kDefaultPort, kLastDefaultPort, options.listen.ip));
+}
+
+std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
+  if (!address.IsLoopback())
+    return fmt::format(
+        "anyone who can reach {} can read everything shown here: names of programs, their "
+        "command lines and functions",
+        address.ToText());
+  if (!port_was_named && address.port != kDefaultPort)
+    return fmt::format("port {} is in use, perhaps by another gpusonde; this one is at port {}", kDefaultPort,
+                       address.port);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts facts,
+                                                  const std::optional<ListenAddress>& listen) {
+  std::unique_ptr<ApiData> data = ReadingFrom(store);
+  const HttpRoutes routes{.api = ApiHandler(*data, std::move(facts)), .files = UiHandler(UiFolders())};
+  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
+                                                           ? HttpServer::Create({.listen = *listen}, routes)
+                                                           : CreateAtDefaultPort(routes));
+  std::string remark = RemarkOn(server->address(), listen.has_value());
+  return std::unique_ptr<UiServer>(new UiServer(std::move(data), std::move(server), std::move(remark)));
+}
+
+UiServer::UiServer(std::unique_ptr<ApiData> data, std::unique_ptr<HttpServer> server, std::string remark)
+    : data_(std::move(data)),
+      server_(std::move(server)),
+      remark_(std::move(remark)),
+      thread_([this] { server_->Run(); }) {}
+
+UiServer::~UiServer() {
+  server_->Stop();
+  thread_.join();
+}
+
+std::string UiServer::Url() const {
+  ListenAddress address = server_->address();
+  if (address.ip == "0.0.0.0") address.ip = "127.0.0.1";
+  if (address.ip == "::") address.ip = "::1";
+  return fmt::format("http://{}/", address.ToText());
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+#include "server/api.h"
+#include "server/http_server.h"
+#include "server/listen_address.h"
+#include "store/store.h"
+
+namespace gpusonde::server {
+
+// The first of the ports that are tried when none is named, and the last.
+inline constexpr uint16_t kDefaultPort = 7171;
+inline constexpr uint16_t kLastDefaultPort = 7180;
+
+// The API and the UI over a store, in threads of its own: what `gpusonde up` and `gpusonde view` show.
+class UiServer {
+ public:
+  // Listens at `listen`; without one on loopback at kDefaultPort, or the next free port up to
+  // kLastDefaultPort. `store` must outlive it. Errors: those of HttpServer::Create.
+  static Result<std::unique_ptr<UiServer>> Start(store::Store& store, ApiFacts facts,
+                                                 const std::optional<ListenAddress>& listen);
+
+  // Where a browser on this machine finds it: "http://127.0.0.1:7171/".
+  std::string Url() const;
+
+  // A sentence that the person who started it should read: another port than expected, or open to others.
+  // Empty: none.
+  const std::string& remark() const { return remark_; }
+
+  // Stops it; waits for queries under way.
+  ~UiServer();
+
+ private:
+  UiServer(std::unique_ptr<ApiData> data, std::unique_ptr<HttpServer> server, std::string remark);
+
+  std::unique_ptr<ApiData> data_;
+  std::unique_ptr<HttpServer> server_;
+  std::string remark_;
+  std::thread thread_;
+};
+
+}  // namespace gpusonde::server
