@@ -2,6 +2,7 @@
 #include "server/flame_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <ranges>
@@ -50,26 +51,58 @@ StackTimes SumByStack(const Profile& profile) {
   return times;
 }
 
+// Paths on their way into the trie, a block at a time.
+class PathBlock {
+ public:
+  explicit PathBlock(Unordered& tree) : tree_(tree) {}
+
+  // Adds the path of a stack (leaf first) and its time.
+  void Add(const FrameFunctions& functions, std::span<const int32_t> locations, int64_t weight_ns) {
+    const size_t begin = frames_.size();
+    for (const int32_t location : locations | std::views::reverse) {
+      const auto frames = functions.At(location);
+      frames_.insert(frames_.end(), frames.begin(), frames.end());
+    }
+    if (frames_.size() == begin) frames_.push_back(functions.At(-1).front());
+    lengths_.push_back(frames_.size() - begin);
+    weights_ns_.push_back(weight_ns);
+    if (lengths_.size() == CallTrie::kBlock) Flush();
+  }
+
+  void Flush() {
+    std::array<std::span<const int32_t>, CallTrie::kBlock> paths;
+    std::array<int32_t, CallTrie::kBlock> ends;
+    const size_t count = lengths_.size();
+    for (size_t i = 0, begin = 0; i < count; begin += lengths_[i++])
+      paths[i] = std::span(frames_).subspan(begin, lengths_[i]);
+    tree_.trie.Insert(std::span(paths).first(count), std::span(ends).first(count));
+    tree_.self_ns.resize(tree_.trie.size());
+    for (size_t i = 0; i < count; ++i) {
+      int64_t& self = tree_.self_ns[Index(ends[i])];
+      self = AddSaturated(self, weights_ns_[i]);
+    }
+    frames_.clear();
+    lengths_.clear();
+    weights_ns_.clear();
+  }
+
+ private:
+  Unordered& tree_;
+  std::vector<int32_t> frames_;  // of all paths, one after the other
+  std::vector<size_t> lengths_;
+  std::vector<int64_t> weights_ns_;
+};
+
 Unordered Merge(const Profile& profile, const FrameFunctions& functions, const StackTimes& times) {
   Unordered tree;
-  std::vector<int32_t> path;
-  for (size_t stack = 0; stack < times.weight_ns.size(); ++stack) {
-    if (times.weight_ns[stack] == StackTimes::kNever) continue;
-    path.clear();
-    if (stack < profile.stacks.size()) {
-      const std::vector<int32_t>& locations = profile.stacks[stack];
-      for (size_t depth = locations.size(); depth-- > 0;) {
-        const auto frames = functions.At(locations[depth]);
-        path.insert(path.end(), frames.begin(), frames.end());
-      }
-    }
-    if (path.empty()) path.push_back(functions.At(-1).front());
-    const int32_t leaf = tree.trie.Insert(path);
-    tree.self_ns.resize(tree.trie.size());
-    int64_t& self = tree.self_ns[Index(leaf)];
-    self = AddSaturated(self, times.weight_ns[stack]);
+  PathBlock block(tree);
+  for (size_t i = 0; i < times.weight_ns.size(); ++i) {
+    if (times.weight_ns[i] == StackTimes::kNever) continue;
+    const bool has_stack = i < profile.stacks.size();
+    block.Add(functions, has_stack ? std::span(profile.stacks[i]) : std::span<const int32_t>(),
+              times.weight_ns[i]);
   }
-  tree.self_ns.resize(tree.trie.size());
+  block.Flush();
 
   // Children come after their parents.
   tree.total_ns = tree.self_ns;

@@ -43,7 +43,7 @@ constexpr uint32_t kMaxHeaderBytes = 16 << 10;
 constexpr size_t kMaxBufferedBytes = 2 * kMaxHeaderBytes;
 // Requests for the API that may wait for a worker; beyond, 503.
 constexpr size_t kMaxQueued = 256;
-// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 30 MB.
+// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 27 MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 // A client may take this long for an answer, and a second more for each of these bytes.
 constexpr auto kWriteTimeout = seconds(30);
