@@ -170,29 +170,14 @@ void WriteNodes(const Unordered& tree, int64_t min_total_ns, FlameTree& out) {
   out.omitted.nodes = static_cast<int64_t>(tree.trie.size() - out.nodes.parent.size());
 }
 
-// Keeps those entries of a table that are used, in their order.
-class Renumbering {
- public:
-  explicit Renumbering(size_t size) : used_(size), index_(size, -1) {}
-  void Use(int32_t i) {
-    if (i >= 0) used_[Index(i)] = true;
-  }
-  // Calls keep(old index) for each used one, from the first to the last.
-  template <class Keep>
-  void Finish(Keep&& keep) {
-    int32_t next = 0;
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (!used_[i]) continue;
-      index_[i] = next++;
-      keep(i);
-    }
-  }
-  int32_t Of(int32_t i) const { return i < 0 ? -1 : index_[Index(i)]; }
-
- private:
-  std::vector<bool> used_;
-  std::vector<int32_t> index_;
-};
+// The new number of each used entry of a table, in the same order; -1 for the others.
+std::vector<int32_t> Renumber(const std::vector<bool>& used) {
+  std::vector<int32_t> numbers(used.size(), -1);
+  int32_t next = 0;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) numbers[i] = next++;
+  return numbers;
+}
 
 // Each text once; number 0 is the empty one.
 class StringTable {
@@ -210,23 +195,33 @@ class StringTable {
   std::unordered_map<std::string_view, int32_t> index_;
 };
 
-// Adds the functions and binaries that the nodes name.
+// Adds the functions and binaries that the nodes name, and no others.
 void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
-  Renumbering functions(from.functions().size());
-  Renumbering binaries(from.binaries().size());
+  std::vector<bool> is_used(from.functions().size());
+  std::vector<bool> is_binary_used(from.binaries().size());
+  for (const int32_t function : out.nodes.function) {
+    if (function < 0) continue;
+    is_used[Index(function)] = true;
+    const int32_t binary = from.functions()[Index(function)].binary;
+    if (binary >= 0) is_binary_used[Index(binary)] = true;
+  }
+  const std::vector<int32_t> function_at = Renumber(is_used);
+  const std::vector<int32_t> binary_at = Renumber(is_binary_used);
+
   StringTable strings(out.strings);
-  for (const int32_t function : out.nodes.function) functions.Use(function);
-  functions.Finish([&](size_t i) { binaries.Use(from.functions()[i].binary); });
-  binaries.Finish([&](size_t i) { out.binaries.push_back(from.binaries()[i]); });
-  for (int32_t& function : out.nodes.function) function = functions.Of(function);
-  functions.Finish([&](size_t i) {
+  for (size_t i = 0; i < is_used.size(); ++i) {
+    if (!is_used[i]) continue;
     const FrameFunctions::Function& function = from.functions()[i];
     out.functions.name.push_back(strings.Add(function.name));
-    out.functions.binary.push_back(binaries.Of(function.binary));
+    out.functions.binary.push_back(function.binary < 0 ? -1 : binary_at[Index(function.binary)]);
     out.functions.kind.push_back(function.kind);
     out.functions.file.push_back(strings.Add(function.file));
     out.functions.line.push_back(function.line);
-  });
+  }
+  for (size_t i = 0; i < is_binary_used.size(); ++i)
+    if (is_binary_used[i]) out.binaries.push_back(from.binaries()[i]);
+  for (int32_t& function : out.nodes.function)
+    if (function >= 0) function = function_at[Index(function)];
 }
 
 }  // namespace
