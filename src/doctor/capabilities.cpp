@@ -19,6 +19,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"cpu_sampling", Use::kRecord, ProbeCpuSampling},
       Capability{"cuda", Use::kGpu, ProbeCuda},
       Capability{"cupti", Use::kGpu, ProbeCupti},
+      Capability{"duckdb", Use::kRecord, ProbeDuckdb},
       Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
       Capability{"memlock", Use::kDetail, ProbeMemlock},
       Capability{"mpi", Use::kScale, ProbeMpi},
@@ -29,6 +30,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"sideband", Use::kRecord, ProbeSideband},
       Capability{"state_folder", Use::kDetail, ProbeStateFolder},
       Capability{"tracepoints", Use::kRecord, ProbeTracepoints},
+      Capability{"ui", Use::kDetail, ProbeUi},
       Capability{"uprobes", Use::kDetail, ProbeUprobes},
   };
   return kCapabilities;

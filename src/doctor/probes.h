@@ -11,6 +11,7 @@ Finding ProbeBtf(const Settings& settings);
 Finding ProbeCpuSampling(const Settings& settings);
 Finding ProbeCuda(const Settings& settings);
 Finding ProbeCupti(const Settings& settings);
+Finding ProbeDuckdb(const Settings& settings);
 Finding ProbeKallsyms(const Settings& settings);
 Finding ProbeMemlock(const Settings& settings);
 Finding ProbeMpi(const Settings& settings);
@@ -21,6 +22,7 @@ Finding ProbeRingBuffer(const Settings& settings);
 Finding ProbeSideband(const Settings& settings);
 Finding ProbeStateFolder(const Settings& settings);
 Finding ProbeTracepoints(const Settings& settings);
+Finding ProbeUi(const Settings& settings);
 Finding ProbeUprobes(const Settings& settings);
 
 }  // namespace gpusonde::doctor

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
 import type { FlamegraphJson, Overview, Processes, Strips } from "./api/types";
-import { parseProfile } from "./flamegraph/model";
+import { parseProfile, type Profile } from "./flamegraph/model";
 import { formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
@@ -12,7 +12,7 @@ import { stackSelection, timeSelection, windowOf } from "./state/view";
 import { Header } from "./views/header";
 import { Help } from "./views/help";
 import { ProfilePage } from "./views/profile";
-import { Failed, Loading, NothingRecorded, NothingSelected } from "./views/states";
+import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
 
 const POLL_MS = 2000;
@@ -44,11 +44,8 @@ export function App() {
   const revision = (seen?.samples ?? 0) + retries;
   const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
-  const profile = useResource<FlamegraphJson, ReturnType<typeof parseProfile>>(
-    ask("flamegraph", { ...time, ...stacks }, { type: "cpu" }),
-    revision,
-    parseProfile,
-  );
+  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: "cpu" });
+  const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
 
   useEffect(() => {
     // A recording does not change; a server that was lost may come back.
@@ -62,22 +59,27 @@ export function App() {
     return overview.error ? <Failed error={overview.error} onRetry={retry} /> : <Loading what="what there is" />;
   }
 
+  const known = processes.data?.processes.find(({ id }) => id === view.process);
+  const processName = known ? `process ${known.name} ${known.pid}` : "process";
   const cleared = [
     view.brush && { label: formatRange(view.brush.from, view.brush.to), clear: () => nav.step({ brush: null }) },
     view.last !== null && { label: `last ${formatDuration(view.last * 1e9)}`, clear: () => nav.step({ last: null }) },
-    view.process && { label: "process", clear: () => nav.step({ process: null, tid: null }) },
+    view.process && { label: processName, clear: () => nav.step({ process: null, tid: null }) },
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.filter && { label: `filter “${view.filter}”`, clear: () => nav.step({ filter: "" }) },
   ].filter((part) => typeof part === "object" && part !== null);
 
   const body = () => {
     if (!available) return <NothingRecorded overview={seen} />;
-    if (profile.error) return <Failed error={profile.error} onRetry={retry} />;
+    // When only an update failed, what was read for the same address stays, under a line that says so.
+    if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
     if (!profile.data) return <Loading what="samples" />;
     if (profile.data.tree.total[0] === 0) return <NothingSelected parts={cleared} />;
     return <ProfilePage profile={profile.data} overview={seen} view={view} nav={nav} isDark={theme.isDark} search={search} />;
   };
 
+  const failures = [overview.error, strips.error, processes.error, profile.url === profileUrl ? profile.error : null];
+  const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.url !== null && !seen.live;
   return (
     <div class={`app ${busy ? "busy" : ""}`}>
@@ -91,11 +93,7 @@ export function App() {
         onTheme={theme.choose}
         onHelp={() => setHelping(true)}
       />
-      {overview.error && (
-        <p class="lost" role="alert">
-          {overview.error.message} What is shown was read before; the page tries again every 2 seconds.
-        </p>
-      )}
+      <Troubles errors={troubles} />
       {window &&
         strips.data?.strips.map((strip) => (
           <MetricStrip

@@ -36,9 +36,9 @@ function readSelection(params, allowed) {
 const SELECTION = ["from_us", "to_us", "process", "tid", "filter"];
 
 // Starts a server on a free port (or the one given) and resolves to { url, close, requests, state }.
-// `state` may be changed while it runs: { scenario, nodes, delayMs, down }.
+// `state` may be changed while it runs: { scenario, nodes, delayMs, down, failing }.
 export async function startFixture({ scenario = "realistic", nodes = 200_000, port = 0, delayMs = 0 } = {}) {
-  const state = { scenario, nodes, delayMs, down: false };
+  const state = { scenario, nodes, delayMs, down: false, failing: "" };
   const requests = [];
   const large = new Map();
   // In `live`, time passes: 5 s of data for each look at the overview.
@@ -61,7 +61,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   };
 
   const flamegraph = (selection) => {
-    if (state.scenario === "error") throw Object.assign(new Error("the spool at /var/lib/gpusonde/000017.spool has a bad checksum at offset 8192; run `gpusonde check` to see what can be read"), { code: "corrupt" });
+    if (state.scenario === "error" || state.failing === "flamegraph") throw Object.assign(new Error("the spool at /var/lib/gpusonde/000017.spool has a bad checksum at offset 8192; run `gpusonde check` to see what can be read"), { code: "corrupt" });
     if (state.scenario === "large") {
       if (!large.has(state.nodes)) large.set(state.nodes, JSON.stringify(data.largeFlamegraph(state.nodes)));
       return large.get(state.nodes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { draw, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
+import { Painter, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
 import { nodeAt, spanOf, type Layout, type Span } from "./layout";
 import { ROOT, type Tree } from "./model";
 import type { Theme } from "./palette";
@@ -12,7 +12,7 @@ export interface Picture {
   zoom: number;
   flame: boolean;
   fillOf: Uint8Array;
-  fills: string[];
+  fills: Uint32Array;
   theme: Theme;
   matches: Uint8Array | null;
 }
@@ -44,7 +44,7 @@ export class Chart {
   #focused: number | null = null;
   #frame = 0;
   #ratio = 1;
-  readonly #context: CanvasRenderingContext2D;
+  readonly #painter: Painter;
   readonly #resizes: ResizeObserver;
   readonly #abort = new AbortController();
 
@@ -54,7 +54,7 @@ export class Chart {
     readonly canvas: HTMLCanvasElement,
     readonly events: ChartEvents,
   ) {
-    this.#context = canvas.getContext("2d", { alpha: false })!;
+    this.#painter = new Painter(canvas.getContext("2d", { alpha: false })!);
     this.#resizes = new ResizeObserver(() => this.#resize());
     this.#resizes.observe(scroller);
     const options = { signal: this.#abort.signal };
@@ -123,8 +123,7 @@ export class Chart {
       }
     }
     const zoomed = spanOf(picture.layout, picture.zoom);
-    draw(
-      this.#context,
+    this.#painter.draw(
       {
         ...picture,
         span: this.#span,

@@ -5,53 +5,71 @@ import { makeTree, ROOT, type Tree } from "./model";
 // their self time becomes their callers'. Time is kept; siblings that become the same function are
 // one frame.
 export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
-  const functionCount = tree.functions.count;
+  const { count, parent, function: fn } = tree;
   // Nodes of the result in order of first appearance, which puts parents before children.
-  const target = new Int32Array(tree.count);
-  const fn: number[] = [-1];
-  const parent: number[] = [-1];
-  const self: number[] = [tree.self[ROOT]!];
-  const known = new Map<number, number>();
-  for (let i = 1; i < tree.count; i++) {
-    const up = target[tree.parent[i]!]!;
-    const f = tree.function[i]!;
-    let node: number;
-    if (hidden[f]) {
-      node = up;
-    } else {
-      // Exact below 2^53: 10^7 nodes with 10^8 functions.
-      const key = up * functionCount + f;
-      const found = known.get(key);
-      if (found === undefined) {
-        node = fn.length;
-        known.set(key, node);
-        fn.push(f);
-        parent.push(up);
-        self.push(0);
-      } else {
-        node = found;
-      }
-    }
+  const target = new Int32Array(count);
+  const result: Columns = {
+    count: 1,
+    fn: new Int32Array(count),
+    parent: new Int32Array(count),
+    self: new Float64Array(count),
+    total: new Float64Array(count),
+  };
+  result.fn[ROOT] = result.parent[ROOT] = -1;
+  result.self[ROOT] = tree.self[ROOT]!;
+  result.total[ROOT] = tree.total[ROOT]!;
+  const children = childIndex(result);
+  for (let i = 1; i < count; i++) {
+    const up = target[parent[i]!]!;
+    const node = hidden[fn[i]!] ? up : children(up, fn[i]!);
     target[i] = node;
-    self[node]! += tree.self[i]!;
+    result.self[node]! += tree.self[i]!;
+    // Totals are carried over, not summed from self times: what the server left out (`omitted`) is
+    // in totals only. A hidden frame's total is already in that of the caller it folds into.
+    if (node !== up) result.total[node]! += tree.total[i]!;
   }
-  // Totals are carried over, not summed from self times: what the server left out (`omitted`) is in
-  // the totals of frames only. A frame's total counts for the node that it lands on unless an
-  // ancestor has landed on the same one.
-  const total: number[] = new Array<number>(fn.length).fill(0);
-  for (let i = 0; i < tree.count; i++) {
-    const node = target[i]!;
-    if (i === ROOT || node !== target[tree.parent[i]!]) total[node]! += tree.total[i]!;
-  }
-  return inPreOrder(tree, fn, parent, self, total);
+  return inPreOrder(tree, result);
+}
+
+interface Columns {
+  count: number;
+  fn: Int32Array;
+  parent: Int32Array;
+  self: Float64Array;
+  total: Float64Array;
+}
+
+// Finds the child of a node with a function, or adds it. An open-addressing table of node numbers:
+// a Map with keys above 2^31 took 5 times as long at 200,000 nodes.
+function childIndex(columns: Columns): (parent: number, fn: number) => number {
+  const bits = Math.max(4, Math.ceil(Math.log2(columns.fn.length * 2)));
+  const mask = 2 ** bits - 1;
+  const table = new Int32Array(2 ** bits);
+  return (parent, fn) => {
+    let at = (Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn, 0x85ebca6b)) >>> (32 - bits);
+    // 0 is free: the root is nobody's child.
+    for (; table[at] !== 0; at = (at + 1) & mask) {
+      const node = table[at]!;
+      if (columns.parent[node] === parent && columns.fn[node] === fn) return node;
+    }
+    const node = columns.count++;
+    table[at] = node;
+    columns.parent[node] = parent;
+    columns.fn[node] = fn;
+    return node;
+  };
 }
 
 // Brings nodes whose parents come first into pre-order, siblings by total falling then name.
-function inPreOrder(tree: Tree, fn: number[], parent: number[], self: number[], total: number[]): Tree {
+function inPreOrder(tree: Tree, { count, fn, parent, self, total }: Columns): Tree {
   const { name } = tree.functions;
-  const count = fn.length;
-  const children: number[][] = fn.map(() => []);
-  for (let i = 1; i < count; i++) children[parent[i]!]!.push(i);
+  // The children of node n are [start[n], start[n + 1]) of `children`.
+  const start = new Int32Array(count + 1);
+  for (let i = 1; i < count; i++) start[parent[i]! + 1]!++;
+  for (let i = 0; i < count; i++) start[i + 1]! += start[i]!;
+  const fill = start.slice();
+  const children = new Int32Array(count);
+  for (let i = 1; i < count; i++) children[fill[parent[i]!]!++] = i;
 
   const order = new Int32Array(count);
   const moved = new Int32Array(count);
@@ -60,15 +78,16 @@ function inPreOrder(tree: Tree, fn: number[], parent: number[], self: number[], 
     const node = stack.pop()!;
     order[k] = node;
     moved[node] = k;
-    const below = children[node]!;
-    below.sort((a, b) => total[a]! - total[b]! || (name[fn[a]!]! < name[fn[b]!]! ? 1 : -1));
+    // Smallest first: the stack turns them round.
+    const below = children.subarray(start[node]!, start[node + 1]!);
+    if (below.length > 1) below.sort((a, b) => total[a]! - total[b]! || (name[fn[a]!]! < name[fn[b]!]! ? 1 : -1));
     for (const child of below) stack.push(child);
   }
   return makeTree(
     tree.functions,
     tree.unit,
-    Int32Array.from(order, (node) => fn[node]!),
-    Int32Array.from(order, (node) => (node === ROOT ? -1 : moved[parent[node]!]!)),
+    order.map((node) => fn[node]!),
+    order.map((node) => (node === ROOT ? -1 : moved[parent[node]!]!)),
     Float64Array.from(order, (node) => self[node]!),
     Float64Array.from(order, (node) => total[node]!),
   );

@@ -62,6 +62,18 @@ export function firstBeyond(right: Float64Array, low: number, high: number, x: n
   return low;
 }
 
+// The same by steps that double from `low`: what is looked for is mostly near.
+export function nextBeyond(right: Float64Array, low: number, high: number, x: number): number {
+  let step = 1;
+  let at = low;
+  while (at < high && right[at]! <= x) {
+    low = at + 1;
+    at += step;
+    step *= 2;
+  }
+  return firstBeyond(right, low, Math.min(at, high), x);
+}
+
 // The frame at x in a row, or null over a gap (a caller's self time) or no such row.
 export function nodeAt(layout: Layout, row: number, x: number): number | null {
   if (row < 0 || row + 1 >= layout.rowStart.length) return null;

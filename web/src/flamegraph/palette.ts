@@ -75,6 +75,12 @@ export function fillTable(theme: Theme): string[] {
   return table;
 }
 
+// "#rrggbb" as a canvas keeps a pixel on little-endian machines, which all that run browsers are.
+export function packColour(colour: string): number {
+  const value = Number.parseInt(colour.slice(1), 16);
+  return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >>> 16)) >>> 0;
+}
+
 export function shadeOf(functionName: string): number {
   return (hashText(functionName) >>> 8) % SHADES;
 }

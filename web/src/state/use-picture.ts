@@ -5,7 +5,7 @@ import { foldFunctions } from "../flamegraph/fold";
 import { groupFunctions, hiddenFunctions, type Groups } from "../flamegraph/groups";
 import { layoutTree } from "../flamegraph/layout";
 import { findPath, ROOT, type Tree } from "../flamegraph/model";
-import { DARK, fillTable, LIGHT, SHADES, shadeOf } from "../flamegraph/palette";
+import { DARK, fillTable, LIGHT, packColour, SHADES, shadeOf } from "../flamegraph/palette";
 import { matched, matchName, matchText, type Match } from "../flamegraph/search";
 import type { View } from "./view";
 
@@ -36,7 +36,7 @@ export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
   const match = useMemo(() => matches && matched(tree, zoom, matches), [tree, zoom, matches]);
 
   const theme = isDark ? DARK : LIGHT;
-  const fills = useMemo(() => fillTable(theme), [theme]);
+  const fills = useMemo(() => Uint32Array.from(fillTable(theme), packColour), [theme]);
   const fillOf = useMemo(
     () =>
       Uint8Array.from(groups.ofFunction, (group, f) => {

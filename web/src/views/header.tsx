@@ -20,7 +20,6 @@ interface Props {
 
 // The one selection that rules every page.
 export function Header({ overview, processes, available, view, nav, theme, onTheme, onHelp }: Props) {
-  const process = processes.find(({ id }) => id === view.process);
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -38,6 +37,26 @@ export function Header({ overview, processes, available, view, nav, theme, onThe
           simulated
         </span>
       )}
+      {available && <StackChoices processes={processes} view={view} nav={nav} />}
+      <span class="spring" />
+      {available && <TimeWindow available={available} view={view} nav={nav} />}
+      <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
+        <option value="auto">Auto</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </Choice>
+      <button type="button" class="plain help-button" aria-label="Keys and pointer" title="Keys (?)" onClick={onHelp}>
+        ?
+      </button>
+    </header>
+  );
+}
+
+// Which stacks: of a process, of a thread of it, with some frame.
+function StackChoices({ processes, view, nav }: { processes: Process[]; view: View; nav: Navigation }) {
+  const process = processes.find(({ id }) => id === view.process);
+  return (
+    <>
       <Choice
         label="Process"
         value={view.process ?? ""}
@@ -63,17 +82,7 @@ export function Header({ overview, processes, available, view, nav, theme, onThe
         </Choice>
       )}
       <Filter view={view} nav={nav} />
-      <span class="spring" />
-      <TimeWindow available={available} view={view} nav={nav} />
-      <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
-        <option value="auto">Auto</option>
-        <option value="light">Light</option>
-        <option value="dark">Dark</option>
-      </Choice>
-      <button type="button" class="plain help-button" aria-label="Keys and pointer" title="Keys (?)" onClick={onHelp}>
-        ?
-      </button>
-    </header>
+    </>
   );
 }
 
@@ -123,8 +132,8 @@ const WINDOWS: [seconds: number, label: string][] = [
   [86400, "last 24 h"],
 ];
 
-function TimeWindow({ available, view, nav }: { available: Range | null; view: View; nav: Navigation }) {
-  const length = available ? (available.to - available.from) / 1e6 : 0;
+function TimeWindow({ available, view, nav }: { available: Range; view: View; nav: Navigation }) {
+  const length = (available.to - available.from) / 1e6;
   // A window longer than the data would show the same as all of it.
   const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === view.last);
   return (
@@ -138,14 +147,12 @@ function TimeWindow({ available, view, nav }: { available: Range | null; view: V
           </button>
         </span>
       ) : (
-        available && (
-          <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
-            {formatRange(available.from, available.to)}
-          </span>
-        )
+        <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
+          {formatRange(available.from, available.to)}
+        </span>
       )}
       <Choice label="Time" value={String(view.last ?? "")} onChoose={(seconds) => nav.step({ last: seconds ? Number(seconds) : null, brush: null })}>
-        <option value="">all{length > 0 && ` ${formatDuration(length * 1e9)}`}</option>
+        <option value="">all {formatDuration(length * 1e9)}</option>
         {offered.map(([seconds, label]) => (
           <option key={seconds} value={seconds}>
             {label}

@@ -36,6 +36,20 @@ export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => voi
   );
 }
 
+// Requests that failed while what was read before is still shown; a cause that they share, once.
+export function Troubles({ errors }: { errors: ApiError[] }) {
+  const messages = [...new Set(errors.map(({ message }) => message))];
+  return (
+    <>
+      {messages.map((message) => (
+        <p class="lost" role="alert" key={message}>
+          {message} <span class="dim">What is shown was read before.</span>
+        </p>
+      ))}
+    </>
+  );
+}
+
 export function NothingRecorded({ overview }: { overview: Overview }) {
   if (overview.mode === "view") {
     return (

@@ -124,7 +124,7 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
       },
       scales: {
         x: { time: true },
-        y: { range: (_, __, max) => [0, strip.max ?? Math.max(max, Number.MIN_VALUE)] },
+        y: { range: (_, __, max) => [0, Math.max(strip.max ?? Number.MIN_VALUE, max ?? 0)] },
       },
       axes: [
         { ...axis, size: 18, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },

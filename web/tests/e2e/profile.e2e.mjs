@@ -265,6 +265,17 @@ export const tests = [
     },
   },
   {
+    name: "a link to a thread shows it as chosen once its name is known",
+    query: `?process=${PYTHON}&tid=431&filter=inflate`,
+    async run(page) {
+      await page.ready();
+      const chosen = (label) => page.raw.getByRole("combobox", { name: label }).evaluate((e) => e.selectedOptions[0].text);
+      assert.match(await chosen("Process"), /^python3 411/);
+      assert.match(await chosen("Thread"), /^loader-0 431/);
+      assert.equal(await page.raw.locator(".filter input").inputValue(), "inflate");
+    },
+  },
+  {
     name: "the filter goes to the server on Enter",
     async run(page, server) {
       await page.ready();

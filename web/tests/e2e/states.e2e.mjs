@@ -47,6 +47,18 @@ export const tests = [
     },
   },
   {
+    name: "an update that fails leaves what was read, and says so",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      server.state.failing = "flamegraph";
+      assert.match(await page.text(".lost"), /bad checksum[^]*read before/);
+      assert.equal(await page.count(".flame canvas"), 1);
+      server.state.failing = "";
+      await page.raw.waitForSelector(".lost", { state: "detached" });
+    },
+  },
+  {
     name: "a selection without samples says what to let go",
     query: "?filter=nosuchfunction",
     async run(page) {

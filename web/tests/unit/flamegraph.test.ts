@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { foldFunctions } from "../../src/flamegraph/fold";
 import { groupFunctions, hiddenFunctions } from "../../src/flamegraph/groups";
-import { firstBeyond, layoutTree, nodeAt, spanOf } from "../../src/flamegraph/layout";
+import { firstBeyond, layoutTree, nextBeyond, nodeAt, spanOf } from "../../src/flamegraph/layout";
 import { findPath, nodeName, parseProfile, pathHash, ROOT } from "../../src/flamegraph/model";
 import { matched, matchName, matchText } from "../../src/flamegraph/search";
 import { sortedFunctions, totalsByFunction } from "../../src/flamegraph/table";
@@ -67,11 +67,12 @@ describe("layout", () => {
     expect([at(3, 30), at(2, 90), at(4, 1), at(-1, 1)]).toEqual([null, null, null, null]);
   });
 
-  test("the binary search agrees with a scan", () => {
+  test("both searches agree with a scan", () => {
     const right = Float64Array.from([1, 2, 2, 5, 9]);
     for (const x of [0, 1, 1.5, 2, 8.9, 9, 10]) {
       const scan = right.findIndex((value) => value > x);
       expect(firstBeyond(right, 0, 5, x)).toBe(scan < 0 ? 5 : scan);
+      for (let low = 0; low <= 5; low++) expect(nextBeyond(right, low, 5, x)).toBe(firstBeyond(right, low, 5, x));
     }
   });
 });

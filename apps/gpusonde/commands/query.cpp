@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "store/print_rows.h"
+#include "store/recording.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr const char* kFooter = R"(
+SHOW TABLES and DESCRIBE TABLE list what there is, docs/schema.md tells what it means. A table's rows are those of
+all files, of keyed tables the last one per key; raw.TABLE has the rows as they lie. Ids are 32 hex digits.
+
+  gpusonde query run.sonde 'SHOW TABLES'
+  gpusonde query run.sonde 'SELECT name, sum(weight_ns) / 1e9 AS seconds
+                            FROM samples JOIN threads USING (process, tid) GROUP BY name ORDER BY seconds DESC')";
+
+struct QueryOptions {
+  std::vector<std::string> files_and_sql;
+  store::RowFormat format = store::RowFormat::kText;
+};
+
+Status Run(const QueryOptions& options) {
+  const std::vector<std::string> files(options.files_and_sql.begin(), options.files_and_sql.end() - 1);
+  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(files));
+  ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
+  ASSIGN_OR_RETURN(const int64_t count, store::PrintRows(*rows, options.format, stdout));
+  if (::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{} row{}\n", count, count == 1 ? "" : "s");
+  return {};
+}
+
+}  // namespace
+
+void AddQuery(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<QueryOptions>();
+  CLI::App* command = app.add_subcommand("query", "SQL over recordings; reads, never writes");
+  command->footer(kFooter);
+  command
+      ->add_option("FILE... SQL", options->files_and_sql,
+                   "recordings, read as one, and then one SQL statement")
+      ->required()
+      ->expected(2, CLI::detail::expected_max_vector_size)
+      ->option_text(" ");
+  const std::map<std::string, store::RowFormat> formats = {
+      {"text", store::RowFormat::kText}, {"json", store::RowFormat::kJson}, {"csv", store::RowFormat::kCsv}};
+  command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->option_text("text|json|csv");
+  command->callback([options, &exit_status] {
+    const Status done = Run(*options);
+    if (done.has_value()) return;
+    fmt::print(stderr, "gpusonde query: {}\n", done.error().message);
+    exit_status = kExitFailed;
+  });
+}
+
+}  // namespace gpusonde::app

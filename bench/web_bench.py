@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what the UI's benchmark (`npm run bench` in web/) measured in Chromium as a result for bench/run.py.
+
+    bench/web_bench.py FILE
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FRAME_MS = 1000 / 60  # a frame at 60 fps
+FIRST_PAINT_GOAL_MS = 1000
+LARGE_NODES = 1_000_000
+
+
+def rows_of(measured):
+    rows = []
+    for paint in measured["first_paint"]:
+        name = paint["scenario"] + (f", {paint['nodes']:,} nodes" if "nodes" in paint else "")
+        rows.append({"name": f"first paint ({name}; median of {paint['loads']} loads)",
+                     "value": paint["first_paint_ms"], "unit": "ms", "goal": f"≤ {FIRST_PAINT_GOAL_MS} ms",
+                     "met": paint["first_paint_ms"] <= FIRST_PAINT_GOAL_MS})
+        rows.append({"name": f"flame graph drawn ({name})", "value": paint["graph_drawn_ms"], "unit": "ms"})
+    zoom = measured["page_zoom_intervals"]
+    rows.append({"name": f"time between frames while zooming, {zoom['nodes']:,} nodes (median)",
+                 "value": zoom["median_ms"], "unit": "ms", "spread": f"95 % within {zoom['p95_ms']} ms",
+                 "goal": f"≤ {FRAME_MS:.1f} ms", "met": zoom["median_ms"] <= FRAME_MS + 0.1})
+    rows.append({"name": "page and assets, compressed", "value": sum(measured["gzipped_bytes"].values()) / 1024,
+                 "unit": "KiB"})
+    return rows + [row for graph in measured["flame_graph"] for row in graph_rows(graph)]
+
+
+def graph_rows(graph):
+    """One row per number that the canvas' own measurement gives for this many nodes, named as there."""
+    nodes = graph.get("nodes")
+    for key, value in graph.items():
+        if key != "nodes" and isinstance(value, (int, float)) and key.endswith("_ms"):
+            yield {"name": f"flame graph, {nodes:,} nodes: {key.removesuffix('_ms').replace('_', ' ')}",
+                   "value": value, "unit": "ms"}
+
+
+def main():
+    done = subprocess.run(["npm", "run", "--silent", "bench"], cwd=ROOT / "web", stdout=subprocess.PIPE, text=True,
+                          check=False)
+    if done.returncode != 0:
+        sys.exit(f"npm run bench ended with exit status {done.returncode}")
+    measured = json.loads(done.stdout)
+    about = measured["machine"]
+    pathlib.Path(sys.argv[1]).write_text(json.dumps({
+        "machine": {"cpu": about["cpu"], "cores": about["cores"], "load before": about["load_before"],
+                    "Chromium": about["chromium"] + ", no graphics card"},
+        "rows": rows_of(measured)}))
+
+
+if __name__ == "__main__":
+    main()

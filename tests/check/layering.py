@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom. docs/architecture.md tells why; this holds it.
+
+A layer is a folder of src/. It may include itself, the layers named for it here, and what those may include. What
+the program, tests, benchmarks, tools and examples include is free. Headers of heavy libraries (6-11 s of compile time
+each, measured with g++ 12) stay in .cpp files, so that nobody pays for them by including one of our headers.
+"""
+
+import re
+
+import tree
+
+ALLOWED = {
+    "agent": {"exporters", "sources", "spool"},
+    "base": set(),
+    "doctor": {"server", "sources", "store"},
+    "exporters": {"model"},
+    "model": {"base"},
+    "server": {"exporters", "spool", "store"},
+    "sources": {"symbols", "wire"},
+    "spool": {"model"},
+    "store": {"spool"},  # a recording is made from a spool
+    "symbols": {"model"},
+    "wire": set(),
+}
+
+HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "spdlog/")
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+GENERATED = (".pb.h", ".skel.h")
+CODE = (".h", ".cpp", ".c")
+
+
+def closure(layer):
+    """Everything that a layer may include, itself too."""
+    reached, todo = set(), [layer]
+    while todo:
+        here = todo.pop()
+        if here not in reached:
+            reached.add(here)
+            todo += ALLOWED.get(here, ())
+    return reached
+
+
+def check(files):
+    findings = []
+    layers = {path.split("/")[1] for path in files if path.startswith("src/") and path.count("/") > 1}
+    for layer in sorted(layers - ALLOWED.keys()):
+        findings.append(f"src/{layer}: a new layer; say in tests/check/layering.py what it may include")
+    for layer in sorted(ALLOWED.keys() - layers):
+        findings.append(f"tests/check/layering.py: there is no src/{layer} any more")
+    for path, text in sorted(files.items()):
+        if not path.endswith(CODE):
+            continue
+        layer = path.split("/")[1] if path.startswith("src/") else None
+        for number, line in tree.numbered(text):
+            include = INCLUDE.match(line)
+            if not include:
+                continue
+            quote, target = include.groups()
+            if path.endswith(".h") and target.startswith(HEAVY):
+                findings.append(f"{path}:{number}: <{target}> is heavy; include it in a .cpp behind a plain header")
+            if quote != '"' or target.endswith(GENERATED):
+                continue
+            beside = path.rsplit("/", 1)[0] + "/" + target
+            if layer is None:
+                continue
+            if f"src/{target}" not in files:
+                where = ", written from src/" if beside in files else ""
+                if path.endswith(".c") and beside in files:
+                    continue  # kernel programs keep their own headers beside them
+                findings.append(f'{path}:{number}: there is no "src/{target}"; name headers from src/{where}')
+                continue
+            other = target.split("/")[0]
+            if other not in closure(layer):
+                findings.append(f"{path}:{number}: {layer} may not include {other} "
+                                f"(only {', '.join(sorted(closure(layer)))})")
+    return findings
+
+
+if __name__ == "__main__":
+    tree.main(check)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+import unittest
+
+import layering
+
+
+def tree_with(extra):
+    """A tree in which every layer is there, and these files."""
+    files = {f"src/{layer}/plain.h": "" for layer in layering.ALLOWED}
+    files |= {"src/model/tables/table.h": ""}
+    return files | extra
+
+
+class Layering(unittest.TestCase):
+    def found(self, extra):
+        return layering.check(tree_with(extra))
+
+    def test_a_tree_that_keeps_the_rule_has_no_findings(self):
+        self.assertEqual(self.found({"src/server/a.cpp": '#include "model/tables/table.h"\n#include <vector>\n'}), [])
+
+    def test_a_lower_layer_may_not_include_a_higher_one(self):
+        findings = self.found({"src/base/a.h": '#pragma once\n#include "model/plain.h"\n'})
+        self.assertEqual(len(findings), 1)
+        self.assertIn("src/base/a.h:2: base may not include model", findings[0])
+
+    def test_what_a_layer_may_include_brings_its_own_along(self):
+        self.assertIn("base", layering.closure("server"))
+        self.assertNotIn("server", layering.closure("store"))
+
+    def test_the_rule_has_no_cycles(self):
+        for layer, allowed in layering.ALLOWED.items():
+            for other in allowed:
+                self.assertNotIn(layer, layering.closure(other), f"{layer} and {other} include each other")
+
+    def test_headers_are_named_from_src(self):
+        findings = self.found({"src/store/a.cpp": '#include "plain.h"\n'})
+        self.assertIn('src/store/a.cpp:1: there is no "src/plain.h"', findings[0])
+
+    def test_heavy_headers_stay_out_of_headers(self):
+        line = "#include <nlohmann/json.hpp>\n"
+        self.assertEqual(self.found({"src/store/a.cpp": line}), [])
+        self.assertIn("src/store/a.h:1: <nlohmann/json.hpp> is heavy", self.found({"src/store/a.h": line})[0])
+        self.assertIn("is heavy", self.found({"apps/gpusonde/a.h": "#include <CLI/CLI.hpp>\n"})[0])
+
+    def test_a_layer_without_a_rule_and_a_rule_without_a_layer_are_found(self):
+        self.assertIn("src/attic: a new layer", self.found({"src/attic/a.h": ""})[0])
+        files = {path: text for path, text in tree_with({}).items() if not path.startswith("src/wire/")}
+        self.assertIn("there is no src/wire any more", layering.check(files)[0])
+
+    def test_apps_and_tests_include_what_they_like(self):
+        self.assertEqual(self.found({"apps/gpusonde/a.cpp": '#include "server/plain.h"\n',
+                                     "tests/a.cpp": '#include "agent/plain.h"\n'}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the pages that are made from the data model: `gpusonde_schema_doc schema|metrics`.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "model/drops.h"
+#include "model/schema.h"
+
+namespace gpusonde::model {
+namespace {
+
+constexpr std::string_view kGenerated =
+    "<!-- Made from the code by `make docs`; `make check` compares. Edit src/model instead. -->\n";
+
+// The type as DuckDB calls it, which is what a reader of a recording meets.
+std::string_view TypeName(ColumnType type) {
+  switch (type) {
+    case ColumnType::kBool:
+      return "BOOLEAN";
+    case ColumnType::kInt32:
+      return "INTEGER";
+    case ColumnType::kInt64:
+      return "BIGINT";
+    case ColumnType::kFloat64:
+      return "DOUBLE";
+    case ColumnType::kText:
+      return "VARCHAR";
+    case ColumnType::kId128:
+      return "UUID";
+    case ColumnType::kIdList:
+      return "UUID[]";
+    case ColumnType::kInt64List:
+      return "BIGINT[]";
+  }
+  return "?";
+}
+
+// A cell of a Markdown table: bars would end it.
+std::string Cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c;
+  }
+  return cell;
+}
+
+void PrintTable(const TableInfo& table) {
+  fmt::print("\n## {}\n\n{}.\n", table.name, table.meaning);
+  if (table.key_columns > 0) {
+    std::string key;
+    for (const ColumnInfo& column : table.columns.first(static_cast<size_t>(table.key_columns)))
+      key += fmt::format("{}`{}`", key.empty() ? "" : ", ", column.name);
+    fmt::print("Key: {}.\n", key);
+  }
+  fmt::print("\n| column | type | unit | meaning |\n|---|---|---|---|\n");
+  for (const ColumnInfo& column : table.columns)
+    fmt::print("| `{}` | {}{} | {} | {} |\n", column.name, TypeName(column.type),
+               column.nullable ? ", may be null" : "", Cell(column.unit), Cell(column.meaning));
+}
+
+void PrintSchema() {
+  fmt::print(
+      "{}# Tables\n\n"
+      "The same tables, with the same names and columns, wherever data rests: in a recording (`*.sonde`, a "
+      "file that\n"
+      "any DuckDB client opens) and in the store of `gpusonde up`. This is version {} of them, which every "
+      "store\n"
+      "holds in `meta`: a newer gpusonde opens older stores, an older one refuses newer ones. A table that "
+      "no source\n"
+      "fills yet is there and empty.\n\n"
+      "- A time is nanoseconds since the Unix epoch; `_ns` alone says nothing of a clock: each source "
+      "measured its\n"
+      "  clocks once, and time within a recording never steps back.\n"
+      "- An id is a 128-bit hash of what it names, so that two machines give the same thing the same id.\n"
+      "- A table with a key describes things: a later row replaces an earlier one with the same key. A table "
+      "without\n"
+      "  one holds facts, which are only ever added.\n"
+      "- A column may be null only where it says so; null means that it was not observed, never zero.\n\n",
+      kGenerated, kSchemaVersion);
+  fmt::print("| table | holds |\n|---|---|\n");
+  for (const TableInfo& table : AllTables())
+    fmt::print("| [{0}](#{0}) | {1} |\n", table.name, Cell(table.meaning));
+  for (const TableInfo& table : AllTables()) PrintTable(table);
+}
+
+void PrintMetrics() {
+  fmt::print(
+      "{}# Metrics of gpusonde itself\n\n"
+      "Nothing is dropped in silence. Whatever is lost or incomplete is counted under one of these reasons, "
+      "stored in\n"
+      "the table [drops](schema.md#drops), and shown in the summary of `gpusonde record` and in the UI.\n\n"
+      "| reason | meaning |\n|---|---|\n",
+      kGenerated);
+  for (const DropInfo& drop : kDropReasons) fmt::print("| `{}` | {} |\n", drop.name, Cell(drop.meaning));
+}
+
+}  // namespace
+}  // namespace gpusonde::model
+
+int main(int argc, char** argv) {
+  const std::string_view page = argc == 2 ? argv[1] : "";
+  if (page == "schema") {
+    gpusonde::model::PrintSchema();
+  } else if (page == "metrics") {
+    gpusonde::model::PrintMetrics();
+  } else {
+    std::fputs("usage: gpusonde_schema_doc schema|metrics\n", stderr);
+    return 2;
+  }
+  return 0;
+}
