@@ -9,12 +9,13 @@ void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
+void AddUp(CLI::App& app, int& exit_status);
 void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
       Command{"doctor", AddDoctor}, Command{"export", AddExport}, Command{"query", AddQuery},
-      Command{"record", AddRecord}, Command{"view", AddView},
+      Command{"record", AddRecord}, Command{"up", AddUp},         Command{"view", AddView},
   };
   return kCommands;
 }

@@ -29,4 +29,10 @@ void WaitForStopSignal() {
   }
 }
 
+bool StopRequested() {
+  int posted = 0;
+  sem_getvalue(&stop, &posted);
+  return posted > 0;
+}
+
 }  // namespace gpusonde::app

@@ -10,4 +10,7 @@ void CatchStopSignals();
 // Returns when the program was asked to end, also if that was before. After CatchStopSignals.
 void WaitForStopSignal();
 
+// Whether the program was asked to end. After CatchStopSignals.
+bool StopRequested();
+
 }  // namespace gpusonde::app

@@ -2,6 +2,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,6 +63,20 @@ Status WriteAll(int fd, std::span<const std::byte> data) {
     data = data.subspan(static_cast<size_t>(count));
   }
   return {};
+}
+
+Result<Fd> LockFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    TRY(SyncFolderOf(path));
+  } else if (errno != EEXIST) {
+    return Fail(ErrnoError(errno, "create folder " + path));
+  }
+  ASSIGN_OR_RETURN(Fd folder, Open(path, O_RDONLY | O_DIRECTORY));
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
+  if (errno == EWOULDBLOCK)
+    return Fail(ErrorCode::kUnavailable,
+                path + " is in use by another gpusonde; stop that one or choose another folder");
+  return Fail(ErrnoError(errno, "lock folder " + path));
 }
 
 Status SyncFolderOf(const std::string& path) {

@@ -43,6 +43,11 @@ Status WriteAll(int fd, std::span<const std::byte> data);
 // folder.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
+// Makes the folder if it isn't there (its parent must be), for its owner alone (mode 0700), and holds an
+// exclusive flock on it until the descriptor is closed. Errors: kUnavailable when another process holds it;
+// kNotFound, kPermissionDenied, kIo.
+Result<Fd> LockFolder(const std::string& path);
+
 // fsync of the folder that holds `path`, so that a rename or a new name survives a power cut.
 Status SyncFolderOf(const std::string& path);
 

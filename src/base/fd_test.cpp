@@ -62,5 +62,15 @@ TEST_F(FdTest, MovingAnFdLeavesTheSourceInvalid) {
   EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): that is what is tested
 }
 
+TEST_F(FdTest, AFolderIsLockedOnceUntilItIsLetGo) {
+  const std::string path = folder_ + "/state";
+  auto first = LockFolder(path);
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(LockFolder(path).error().code, ErrorCode::kUnavailable);
+  first->Close();
+  EXPECT_TRUE(LockFolder(path).has_value());
+}
+
 }  // namespace
 }  // namespace gpusonde

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,21 +19,6 @@ Result<Id128> RandomId() {
   Id128 id;
   if (::getrandom(&id, sizeof id, 0) != sizeof id) return Fail(ErrnoError(errno, "getrandom"));
   return id;
-}
-
-Result<Fd> LockFolder(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) == 0) {
-    TRY(SyncFolderOf(folder));
-  } else if (errno != EEXIST) {
-    return Fail(ErrnoError(errno, "create spool folder " + folder));
-  }
-  ASSIGN_OR_RETURN(Fd lock, Open(folder, O_RDONLY | O_DIRECTORY));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno == EWOULDBLOCK)
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("spool {} is being written by another gpusonde; stop it or choose another folder",
-                            folder));
-  return Fail(ErrnoError(errno, "lock spool folder " + folder));
 }
 
 }  // namespace

@@ -114,5 +114,189 @@ TEST_F(Recording, ReplacesTheFileThatWasThere) {
   EXPECT_EQ(Ask(*store, "SELECT min(time_ns) FROM samples"), "500");
 }
 
+TEST_F(Recording, ACutSpoolGivesARecordingOfItsWholeFrames) {
+  WriteSpool(folder_ / "cut.spool", {{Samples(100, 3), Samples(200, 3)}});
+  const std::string segment = folder_ / "cut.spool/0000000000000000001.segment";
+  std::filesystem::resize_file(segment, std::filesystem::file_size(segment) - 1);
+  EXPECT_EQ(WriteRecording(folder_ / "cut.spool", folder_ / "cut.sonde").value(), 1);
+  EXPECT_EQ(Ask(*OpenRecordings({folder_ / "cut.sonde"}).value(), "SELECT count(*) FROM samples"), "3");
+}
+
+TEST_F(Recording, AFailedWriteLeavesNothingBehind) {
+  EXPECT_EQ(WriteRecording(folder_ / "none.spool", folder_ / "x.sonde").error().code, ErrorCode::kNotFound);
+  WriteSpool(folder_ / "s.spool", {{Samples(1, 1)}});
+  const auto nowhere = WriteRecording(folder_ / "s.spool", folder_ / "no/such/x.sonde");
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_THAT(nowhere.error().message, testing::HasSubstr("no/such/x.sonde"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_EQ(entry.path().filename(), "s.spool");
+}
+
+TEST_F(Recording, IsWrittenWholeOverManyCommits) {
+  {
+    auto writer = spool::Writer::Open(folder_ / "big.spool").value();
+    for (int i = 0; i < 25; ++i) ASSERT_TRUE(writer.Append(Samples(i * 100'000, 100'000)).has_value());
+    ASSERT_TRUE(writer.Append(OneThread("only")).has_value());
+  }
+  ASSERT_EQ(WriteRecording(folder_ / "big.spool", folder_ / "big.sonde").value(), 26);
+  auto store = OpenRecordings({folder_ / "big.sonde"}).value();
+  EXPECT_EQ(Ask(*store, "SELECT count(DISTINCT time_ns) FROM samples"), "2500000");
+  EXPECT_EQ(Ask(*store, "SELECT name FROM threads"), "only");
+}
+
+TEST_F(Recording, IsOpenedWithTheFileItselfOnly) {
+  const std::string path = Write("run.sonde");
+  auto store = OpenRecordings({path}).value();
+  const std::string other = folder_ / "other.csv";
+  ASSERT_TRUE(WriteFileAtomically(other, "a,b\n1,2\n").has_value());
+  for (const std::string& from : {"read_csv('" + other + "')", "'" + other + "'",
+                                  std::string("read_text('/etc/passwd')"), std::string("glob('/*')")}) {
+    const std::string sql = "SELECT * FROM " + from;
+    EXPECT_FALSE(store->Query(sql).has_value()) << sql;
+  }
+  EXPECT_EQ(store->Append({{Samples(1, 1)}}).error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(Recording, ASelfMadeOneIsReadLikeAnyOther) {
+  const std::string path = folder_ / "made.sonde";
+  {
+    auto store = CreateRecording(path).value();
+    ASSERT_TRUE(store->Append({{Samples(5, 2), OneThread("t")}}).has_value());
+    EXPECT_EQ(CreateRecording(path).error().code, ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(
+      Ask(*OpenRecordings({path}).value(), "SELECT count(*) FROM samples JOIN threads USING (process, tid)"),
+      "2");
+  EXPECT_FALSE(std::filesystem::exists(path + ".wal"));
+}
+
+// Files that are no recordings: one clear message each, naming the file.
+TEST_F(Recording, ForeignFilesAreToldApart) {
+  const auto message = [&](const std::string& path) {
+    const auto store = OpenRecordings({path});
+    EXPECT_FALSE(store.has_value()) << path;
+    if (store.has_value()) return std::string();
+    EXPECT_EQ(store.error().code, ErrorCode::kCorrupt) << store.error().message;
+    EXPECT_THAT(store.error().message, testing::HasSubstr(path));
+    return store.error().message;
+  };
+  const auto file = [&](const std::string& name, std::string_view content) {
+    EXPECT_TRUE(WriteFileAtomically(folder_ / name, content).has_value());
+    return folder_ / name;
+  };
+  using namespace std::string_view_literals;
+  EXPECT_THAT(message(file("empty.sonde", "")), testing::HasSubstr("it is empty"));
+  EXPECT_THAT(message(file("notes.txt", "to do: sleep\n")), testing::HasSubstr("a text file"));
+  EXPECT_THAT(message(file("trace.sqlite", "SQLite format 3\0\x10\0\1\1\0"sv)), testing::HasSubstr("SQLite"));
+  EXPECT_THAT(message(file("trace.json", R"({"schemaVersion": 1})")), testing::HasSubstr("JSON"));
+  EXPECT_THAT(message(file("noise", std::string(100'000, '\xA5'))), testing::HasSubstr("something else"));
+  EXPECT_THAT(message("/proc/self/exe"), testing::HasSubstr("ELF"));
+  EXPECT_THAT(message(folder_.path()), testing::HasSubstr("a folder"));
+  EXPECT_THAT(message("/dev/null"), testing::HasSubstr("no regular file"));
+  EXPECT_EQ(OpenRecordings({folder_ / "nothing"}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(OpenRecordings({}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Recording, ACutFileIsRefusedAtEveryLength) {
+  const std::string path = Write("run.sonde");
+  const std::string whole = ReadFile(path).value();
+  for (const size_t size : {size_t{1}, size_t{11}, size_t{12}, size_t{100}, size_t{4096}, size_t{4100},
+                            size_t{8192}, size_t{12287}, size_t{12288}, size_t{12289}, whole.size() / 2,
+                            whole.size() - 262144, whole.size() - 4096, whole.size() - 1}) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "cut.sonde", whole.substr(0, size)).has_value());
+    const auto store = OpenRecordings({folder_ / "cut.sonde"});
+    ASSERT_FALSE(store.has_value()) << size;
+    EXPECT_EQ(store.error().code, ErrorCode::kCorrupt) << size << ": " << store.error().message;
+    EXPECT_THAT(store.error().message, testing::HasSubstr(folder_ / "cut.sonde")) << size;
+  }
+}
+
+TEST_F(Recording, DamagedBytesGiveAnErrorOrAnAnswerAndNoCrash) {
+  const std::string path = Write("run.sonde");
+  const std::string whole = ReadFile(path).value();
+  std::mt19937_64 random(13);
+  int errors = 0;
+  for (int round = 0; round < 30; ++round) {
+    std::string damaged = whole;
+    for (int i = 0; i < 64; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "damaged.sonde", damaged).has_value());
+    const auto store = OpenRecordings({folder_ / "damaged.sonde"});
+    if (!store.has_value()) {
+      ++errors;
+      EXPECT_THAT(store.error().message, testing::HasSubstr(folder_ / "damaged.sonde"));
+    } else {
+      Ask(**store, "SELECT count(*), max(time_ns), max(process) FROM samples");
+    }
+  }
+  EXPECT_GT(errors, 0);
+}
+
+TEST_F(Recording, ANewerOneSaysSo) {
+  const std::string path = folder_ / "new.sonde";
+  {
+    auto store = CreateRecording(path).value();
+    BatchBuilder meta(model::kMeta);
+    meta.Append({"schema_version", std::to_string(model::kSchemaVersion + 1)});
+    ASSERT_TRUE(store->Append({{meta.Take()}}).has_value());
+  }
+  const auto opened = OpenRecordings({path});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::kTooNew);
+  EXPECT_THAT(opened.error().message, testing::HasSubstr(path));
+}
+
+// What runs in a process of its own, because DuckDB must not live on both sides of a fork. Returns its exit
+// status.
+template <class Function>
+int InChild(Function&& function) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(function());
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Recording, WithoutPermissionItSaysSo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "dropping privileges needs root";
+  const std::string path = folder_ / "private.sonde";
+  ASSERT_TRUE(WriteFileAtomically(path, "x").has_value());
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  EXPECT_EQ(InChild([&] {
+              if (::setuid(65534) != 0) return 1;
+              const auto store = OpenRecordings({path});
+              return !store.has_value() && store.error().code == ErrorCode::kPermissionDenied &&
+                             store.error().message.find(path) != std::string::npos
+                         ? 0
+                         : 2;
+            }),
+            0);
+}
+
+TEST_F(Recording, OneThatIsBeingWrittenSaysSo) {
+  int ready[2];
+  int done[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(done, O_CLOEXEC), 0);
+  const std::string path = folder_ / "busy.sonde";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto store = CreateRecording(path);
+    char byte = store.has_value() ? 'y' : 'n';
+    static_cast<void>(::write(ready[1], &byte, 1));
+    static_cast<void>(::read(done[0], &byte, 1));
+    ::_exit(0);
+  }
+  char byte = 'n';
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 'y');
+  const auto opened = OpenRecordings({path});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::kUnavailable) << opened.error().message;
+  EXPECT_THAT(opened.error().message, testing::HasSubstr(path));
+  ASSERT_EQ(::write(done[1], &byte, 1), 1);
+  ::waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace gpusonde::store

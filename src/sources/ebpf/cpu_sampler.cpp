@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "cpu_sampler.skel.h"
+#include "sources/refusal.h"
 #include "wire/cpu_sample.h"
 
 namespace gpusonde::ebpf {
@@ -35,13 +36,13 @@ int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
 
 // What a failure to load or attach most likely means to the person at the keyboard.
 Error Explain(int error_number, std::string_view what) {
-  Error error = ErrnoError(error_number, what);
-  if (error.code == ErrorCode::kPermissionDenied)
-    error.message += "; run as root, or give CAP_BPF and CAP_PERFMON (`gpusonde doctor` shows what is missing)";
-  else if (::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+  Error error = sources::KernelError(error_number, what);
+  if (error.code != ErrorCode::kPermissionDenied && ::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
     return {ErrorCode::kUnsupported,
-            std::string(what) + ": this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
-                                "built with CONFIG_DEBUG_INFO_BTF"};
+            fmt::format(
+                "{}: this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
+                "built with CONFIG_DEBUG_INFO_BTF",
+                what)};
   return error;
 }
 
@@ -83,7 +84,8 @@ int CpuSampler::State::OnRecord(void* context, void* data, size_t size) {
   State& state = *static_cast<State*>(context);
   const auto* sample = static_cast<const gpusonde_cpu_sample*>(data);
   constexpr size_t kHeader = offsetof(gpusonde_cpu_sample, frames);
-  if (size < kHeader || size < kHeader + sizeof(uint64_t) * (size_t{sample->kernel_frames} + sample->user_frames))
+  if (size < kHeader ||
+      size < kHeader + sizeof(uint64_t) * (size_t{sample->kernel_frames} + sample->user_frames))
     return 0;  // cannot happen with our own program
   // __u64 and uint64_t are different types of the same representation.
   const auto* frames = reinterpret_cast<const uint64_t*>(sample->frames);
@@ -165,12 +167,14 @@ int64_t CpuSampler::period_ns() const { return state_->period_ns; }
 model::DropCounts CpuSampler::TakeDrops() {
   using model::DropReason;
   static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {
-      DropReason::kRingFull, DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kTooManyProcesses};
+      DropReason::kRingFull, DropReason::kNoUserStack, DropReason::kStackTruncated,
+      DropReason::kTooManyProcesses};
   model::DropCounts drops;
   const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
   std::vector<uint64_t> by_cpu(cpus);
   for (uint32_t counter = 0; counter < GPUSONDE_CPU_COUNTERS; ++counter) {
-    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &counter, by_cpu.data()) != 0) continue;
+    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &counter, by_cpu.data()) != 0)
+      continue;
     uint64_t total = 0;
     for (const uint64_t value : by_cpu) total += value;
     drops.Add(kReasons[counter], static_cast<int64_t>(total - state_->counters_seen[counter]));

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "sources/refusal.h"
 
 namespace gpusonde::perf {
 namespace {
@@ -170,7 +171,8 @@ Result<Sideband::Ring> Sideband::Ring::Open(int cpu, size_t size) {
 
   Ring ring;
   const long fd = ::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-  if (fd < 0) return Fail(ErrnoError(errno, fmt::format("perf_event_open(side-band, CPU {})", cpu)));
+  if (fd < 0)
+    return Fail(sources::KernelError(errno, fmt::format("perf_event_open(side-band, CPU {})", cpu)));
   ring.fd = Fd(static_cast<int>(fd));
   ring.page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   ring.size = size;

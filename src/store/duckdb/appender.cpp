@@ -55,8 +55,9 @@ std::string FullName(const model::TableInfo& table, std::string_view catalog) {
   return fmt::format("{}.main.{}", QuoteName(catalog), QuoteName(table.name));
 }
 
-Status AppendFacts(Connection& connection, const model::TableInfo& table, std::string_view catalog,
-                   const std::string& name, std::span<const model::Batch> batches) {
+// Appends those of the batches that are the table's to catalog.main.name.
+Status AppendTo(Connection& connection, std::string_view catalog, const std::string& name,
+                const model::TableInfo& table, std::span<const model::Batch> batches) {
   ASSIGN_OR_RETURN(TableAppender appender, TableAppender::Create(connection, table, catalog, name));
   for (const model::Batch& batch : batches)
     if (batch.table == table.name) TRY(appender.Append(batch));
@@ -66,7 +67,7 @@ Status AppendFacts(Connection& connection, const model::TableInfo& table, std::s
 Status ReplaceKeyed(Connection& connection, const model::TableInfo& table, std::string_view catalog,
                     std::span<const model::Batch> batches) {
   TRY(CreateStaging(connection, table, catalog));
-  TRY(AppendFacts(connection, table, "temp", StagingName(table), batches));
+  TRY(AppendTo(connection, "temp", StagingName(table), table, batches));
   return MoveStaged(connection, table, catalog);
 }
 
@@ -148,12 +149,17 @@ Status MoveStaged(Connection& connection, const model::TableInfo& table, std::st
   return connection.Run("DROP TABLE " + staging);
 }
 
+Status AppendNew(Connection& connection, std::string_view catalog, const model::TableInfo& table,
+                 std::span<const model::Batch> batches) {
+  return AppendTo(connection, catalog, std::string(table.name), table, batches);
+}
+
 Status AppendBatches(Connection& connection, std::string_view catalog,
                      std::span<const model::Batch> batches) {
   for (const model::TableInfo& table : model::AllTables()) {
     if (std::ranges::find(batches, table.name, &model::Batch::table) == batches.end()) continue;
     if (table.key_columns == 0) {
-      TRY(AppendFacts(connection, table, catalog, std::string(table.name), batches));
+      TRY(AppendNew(connection, catalog, table, batches));
     } else {
       TRY(ReplaceKeyed(connection, table, catalog, batches));
     }

@@ -44,8 +44,12 @@ class TableAppender {
 // ignored.
 Status AppendBatches(Connection& connection, std::string_view catalog, std::span<const model::Batch> batches);
 
-// How rows of keyed tables replace others: append them to an empty temporary table StagingName(), then move the
-// last row of every key into the table, in place of the row that has the key there.
+// Adds the batches of one table, whose keys, if it has any, are known to be new.
+Status AppendNew(Connection& connection, std::string_view catalog, const model::TableInfo& table,
+                 std::span<const model::Batch> batches);
+
+// How rows of keyed tables replace others: append them to an empty temporary table StagingName(), then move
+// the last row of every key into the table, in place of the row that has the key there.
 Status CreateStaging(Connection& connection, const model::TableInfo& table, std::string_view catalog);
 std::string StagingName(const model::TableInfo& table);
 Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "agent/live_agent.h"
+#include "base/log.h"
+#include "base/state_folder.h"
+#include "base/time.h"
+#include "browser.h"
+#include "command.h"
+#include "server/ui_server.h"
+#include "stop_signal.h"
+#include "store/live_store.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr int64_t kRetainEveryNs = 600 * kNanosPerSecond;
+
+struct UpOptions {
+  std::string state = DefaultStateFolder();
+  std::string listen;  // empty: the default ports
+  double frequency_hz = 19;
+  int days = 7;
+  double gigabytes = 10;
+  double duration_s = 0;  // 0: until told to end
+  bool no_open = false;
+};
+
+// The agent's data goes straight into the embedded store.
+class StoreSink : public agent::Sink {
+ public:
+  explicit StoreSink(store::LiveStore& store) : store_(store) {}
+
+  Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
+
+  Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
+                std::span<const model::Batch> frames) override {
+    return store_.Commit(store::Day(std::chrono::days(day)), spool, first_sequence, frames);
+  }
+
+ private:
+  store::LiveStore& store_;
+};
+
+Status MakeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return Fail(ErrnoError(errno, "make the folder " + path));
+}
+
+void Retain(store::LiveStore& store, const UpOptions& options) {
+  const auto gone = store.Retain(options.days, static_cast<int64_t>(options.gigabytes * 1e9));
+  if (!gone.has_value())
+    LogError("old days stay: {}", gone.error().message);
+  else if (*gone > 0)
+    LogInfo("{} old days deleted", *gone);
+}
+
+Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
+  TRY(MakeFolder(options.state));
+  ASSIGN_OR_RETURN(const auto store, store::LiveStore::Open(options.state + "/days"));
+  StoreSink sink(*store);
+  ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
+                                                                     .frequency_hz = options.frequency_hz},
+                                                                    sink));
+  ASSIGN_OR_RETURN(
+      const auto server,
+      server::UiServer::Start(
+          *store, {.mode = "up", .live = true, .title = "this machine", .notices = store->notices()},
+          listen));
+  CatchStopSignals();
+  if (!server->remark().empty()) fmt::print(stderr, "gpusonde up: {}\n", server->remark());
+  fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (Ctrl-C ends)\n",
+             options.frequency_hz, options.state, server->Url());
+  std::fflush(stdout);
+  if (!options.no_open) OpenInBrowser(server->Url());
+
+  const int64_t started_ns = MonotonicNow();
+  const int64_t stop_ns =
+      options.duration_s > 0 ? started_ns + static_cast<int64_t>(options.duration_s * 1e9) : INT64_MAX;
+  int64_t retained_ns = 0;
+  while (!StopRequested() && MonotonicNow() < stop_ns) {
+    TRY(agent.Round());
+    if (MonotonicNow() - retained_ns < kRetainEveryNs) continue;
+    retained_ns = MonotonicNow();
+    Retain(*store, options);
+  }
+  return agent.Finish();
+}
+
+int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
+  const Status ended = RunUp(options, listen);
+  if (ended.has_value()) return kExitOk;
+  fmt::print(stderr, "gpusonde up: {}\n", ended.error().message);
+  return kExitFailed;
+}
+
+}  // namespace
+
+void AddUp(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<UpOptions>();
+  CLI::App* command = app.add_subcommand("up", "Profile this machine, always on, and show it in the browser");
+  command->footer(
+      "Examples:\n"
+      "  gpusonde up\n"
+      "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
+      "Keeps one file a day under STATE/days; any DuckDB client reads those of a stopped gpusonde.");
+  command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
+  command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1'000.0));
+  command->add_option("--days", options->days, "Days to keep")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--max-gb", options->gigabytes, "Gigabytes to keep")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--duration", options->duration_s, "End by itself after this many seconds")
+      ->check(CLI::PositiveNumber);
+  command->add_option(
+      "--listen", options->listen,
+      fmt::format(
+          "IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free port up to {}]",
+          server::kDefaultPort, server::kLastDefaultPort));
+  command->add_flag("--no-open", options->no_open, "Don't open a browser");
+  command->callback([options, &exit_status] {
+    std::optional<server::ListenAddress> listen;
+    if (!options->listen.empty()) {
+      const auto address = server::ParseListenAddress(options->listen);
+      if (!address.has_value()) throw CLI::ValidationError("up: --listen", address.error().message);
+      listen = *address;
+    }
+    exit_status = Up(*options, listen);
+  });
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/live_store.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "model/tables/batches.h"
+#include "store/attach.h"
+#include "store/duckdb/appender.h"
+#include "store/duckdb/connection.h"
+#include "store/duckdb/schema.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr std::string_view kSuffix = ".sonde";
+
+std::string FormatDay(Day day) {
+  const std::chrono::year_month_day date(day);
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
+
+// The day of a file name "2026-11-21.sonde".
+std::optional<Day> DayOfName(const std::string& name) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  if (std::sscanf(name.c_str(), "%4d-%2u-%2u", &year, &month, &day) != 3) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok() || FormatDay(Day(date)) + std::string(kSuffix) != name) return std::nullopt;
+  return Day(date);
+}
+
+std::string CatalogOf(Day day) { return "day " + FormatDay(day); }
+
+model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
+  model::BatchBuilder builder(model::kBatches);
+  const int64_t now_ns = EpochNow();
+  for (const model::Batch& frame : frames)
+    builder.Append({.spool = spool,
+                    .sequence = first_sequence++,
+                    .rows = static_cast<int64_t>(frame.rows),
+                    .committed_ns = now_ns});
+  return builder.Take();
+}
+
+}  // namespace
+
+Day DayOf(int64_t epoch_ns) {
+  return std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
+}
+
+LiveStore::LiveStore(std::string folder, Fd lock, std::shared_ptr<duckdb::Instance> instance,
+                     duckdb::Connection writer)
+    : folder_(std::move(folder)),
+      lock_(std::move(lock)),
+      instance_(std::move(instance)),
+      writer_(std::make_unique<duckdb::Connection>(std::move(writer))) {}
+
+LiveStore::~LiveStore() = default;
+
+Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder) {
+  ASSIGN_OR_RETURN(Fd lock, LockFolder(folder));
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create({.temporary_folder = folder + "/temporary"}));
+  ASSIGN_OR_RETURN(duckdb::Connection writer, duckdb::Connection::Open(instance));
+  std::unique_ptr<LiveStore> store(
+      new LiveStore(folder, std::move(lock), std::move(instance), std::move(writer)));
+  // Queries reach the files of this folder and nothing else.
+  TRY(store->writer_->Run(fmt::format("SET allowed_directories = [{}]", duckdb::QuoteText(folder + "/"))));
+  TRY(store->writer_->Run("SET enable_external_access = false"));
+  TRY(store->writer_->Run("SET lock_configuration = true"));
+  TRY(store->OpenDays());
+  TRY(store->RefreshViews());
+  TRY(store->LoadCommitted());
+  return store;
+}
+
+std::string LiveStore::PathOf(Day day) const {
+  return fmt::format("{}/{}{}", folder_, FormatDay(day), kSuffix);
+}
+
+Status LiveStore::OpenDays() {
+  std::vector<Day> found;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, failed))
+    if (const std::optional<Day> day = DayOfName(entry.path().filename())) found.push_back(*day);
+  if (failed) return Fail(ErrnoError(failed.value(), "list " + folder_));
+  std::ranges::sort(found);
+  for (const Day day : found) TRY(OpenDay(day));
+  return {};
+}
+
+Status LiveStore::OpenDay(Day day) {
+  const std::string path = PathOf(day);
+  Status opened = AttachRecording(*writer_, path, CatalogOf(day), Access::kWriting);
+  if (opened.has_value()) opened = duckdb::CreateTables(*writer_, CatalogOf(day));
+  if (opened.has_value()) {
+    days_.push_back(day);
+    return {};
+  }
+  Error error = std::move(opened).error();
+  if (error.code != ErrorCode::kCorrupt) return Fail(std::move(error));
+  // One bad file must not keep the others, and what comes next, from being kept.
+  if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
+    return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", path)));
+  notices_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
+                                 FormatDay(day), path, error.message));
+  LogWarn("{}", notices_.back());
+  return {};
+}
+
+// Attaches the day if it isn't, made anew, and finishes the files of the days before.
+Status LiveStore::BeginDay(Day day) {
+  if (std::ranges::binary_search(days_, day)) return {};
+  for (const Day earlier : days_) TRY(writer_->Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
+  TRY(AttachNew(*writer_, PathOf(day), CatalogOf(day)));
+  days_.insert(std::ranges::upper_bound(days_, day), day);
+  return RefreshViews();
+}
+
+Status LiveStore::RefreshViews() {
+  std::vector<std::string> catalogs;
+  for (const Day day : days_) catalogs.push_back(CatalogOf(day));
+  return duckdb::CreateViews(*writer_, catalogs);
+}
+
+Status LiveStore::LoadCommitted() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   writer_->Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    committed_[rows->Id(0)] = rows->Int64(1);
+  }
+}
+
+Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = committed_.find(spool);
+  const int64_t there =
+      known == committed_.end() ? 0 : std::max<int64_t>(known->second - first_sequence + 1, 0);
+  if (there >= std::ssize(frames)) return {};
+  frames = frames.subspan(static_cast<size_t>(there));
+  first_sequence += there;
+  TRY(BeginDay(day));
+  const model::Batch commits = CommitRows(spool, first_sequence, frames);
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
+  TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), frames));
+  TRY(duckdb::AppendNew(*writer_, CatalogOf(day), model::kBatches.info(), {&commits, 1}));
+  TRY(transaction.Commit());
+  committed_[spool] = first_sequence + std::ssize(frames) - 1;
+  return {};
+}
+
+int64_t LiveStore::CommittedThrough(Id128 spool) const {
+  const std::scoped_lock lock(mutex_);
+  const auto known = committed_.find(spool);
+  return known == committed_.end() ? 0 : known->second;
+}
+
+Status LiveStore::Append(std::span<const model::Batch> batches) {
+  const std::scoped_lock lock(mutex_);
+  const Day day = DayOf(EpochNow());
+  TRY(BeginDay(day));
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
+  TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), batches));
+  return transaction.Commit();
+}
+
+Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
+                                               std::span<const Parameter> parameters) {
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance_));
+  return duckdb::Connection::Query(std::move(connection), sql, parameters,
+                                   duckdb::Connection::Allow::kReading);
+}
+
+int64_t LiveStore::BytesOf(Day day) const {
+  int64_t bytes = 0;
+  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"}) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path, missing);
+    if (!missing) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (max_days < 1)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("keep {} days: at least one day is kept", max_days));
+  int64_t bytes = 0;
+  for (const Day day : days_) bytes += BytesOf(day);
+  int deleted = 0;
+  while (days_.size() > 1) {
+    const Day oldest = days_.front();
+    const bool too_old = days_.back() - oldest >= std::chrono::days(max_days);
+    if (!too_old && bytes <= max_bytes) break;
+    bytes -= BytesOf(oldest);
+    TRY(DeleteDay(oldest));
+    ++deleted;
+  }
+  return deleted;
+}
+
+Status LiveStore::DeleteDay(Day day) {
+  std::erase(days_, day);
+  TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
+  TRY(writer_->Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
+  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
+  return {};
+}
+
+std::vector<Day> LiveStore::days() const {
+  const std::scoped_lock lock(mutex_);
+  return days_;
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/batch.h"
+#include "store/store.h"
+
+namespace gpusonde::store {
+
+namespace duckdb {
+class Connection;
+class Instance;
+}  // namespace duckdb
+
+// A day of UTC.
+using Day = std::chrono::sys_days;
+
+// The day of a time, ns since the epoch.
+Day DayOf(int64_t epoch_ns);
+
+// What `gpusonde up` keeps: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
+//
+// Every day stands for itself: the rows that its facts point to (processes, stacks, locations, …) must be
+// committed to that day too, so whoever emits rows forgets at midnight what it has already told.
+//
+// The files are locked while the store is open; afterwards any DuckDB client reads them. What Commit has
+// returned for survives kill -9 and power cuts. Thread-safe.
+class LiveStore : public Store {
+ public:
+  // Makes the folder (mode 0700; its parent must be there) or opens what is in it. A day's file that is
+  // damaged is renamed to *.damaged and told in notices(). Errors: kUnavailable when another gpusonde has the
+  // folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
+  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder);
+
+  // Adds the rows of a spool's frames first_sequence, first_sequence + 1, … to the day, all or none. Frames
+  // at or below CommittedThrough(spool) are left out, so that replaying a spool adds nothing twice. Errors:
+  // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
+  Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+
+  // The last frame of the spool that is in the store; 0 when none is.
+  int64_t CommittedThrough(Id128 spool) const;
+
+  // Deletes the oldest days: those `max_days` or more before the newest one, and then as many as it takes for
+  // the rest to fit into `max_bytes`. The newest day always stays. Queries under way still see the days that
+  // go. Returns how many went.
+  Result<int> Retain(int max_days, int64_t max_bytes);
+
+  std::vector<Day> days() const;
+
+  // Sentences for a person about what is missing because files were damaged.
+  const std::vector<std::string>& notices() const { return notices_; }
+
+  // Adds to the present day.
+  Status Append(std::span<const model::Batch> batches) override;
+  Result<std::unique_ptr<Rows>> Query(const std::string& sql,
+                                      std::span<const Parameter> parameters = {}) override;
+
+  ~LiveStore() override;
+
+ private:
+  LiveStore(std::string folder, Fd lock, std::shared_ptr<duckdb::Instance> instance,
+            duckdb::Connection writer);
+  std::string PathOf(Day day) const;
+  Status OpenDays();
+  Status OpenDay(Day day);
+  Status BeginDay(Day day);
+  Status RefreshViews();
+  Status LoadCommitted();
+  Status DeleteDay(Day day);
+  int64_t BytesOf(Day day) const;
+
+  std::string folder_;
+  Fd lock_;
+  std::shared_ptr<duckdb::Instance> instance_;
+  std::vector<std::string> notices_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::unique_ptr<duckdb::Connection> writer_;
+  std::vector<Day> days_;               // attached; rising
+  std::map<Id128, int64_t> committed_;  // by spool
+};
+
+}  // namespace gpusonde::store

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpusonde record` on real programs, on good days and bad ones."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import program
+from program import GPUSONDE, HOTPATHS, PROGRAMS
+
+
+class Shares(program.TestCase):
+    def test_each_path_has_its_share_within_two_points(self):
+        done = self.record(HOTPATHS, "--seconds", "10", options=("--hz", "499"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        stacks = self.folded()
+        total = sum(count for _, count in stacks)
+        self.assertGreater(total, 1000)
+        for function, share in (("decode", 50), ("forward", 30), ("backward", 20)):
+            found = sum(count for frames, count in stacks if any(f"::{function}(" in frame for frame in frames))
+            self.assertAlmostEqual(100 * found / total, share, delta=2, msg=function)
+
+    def test_both_threads_are_there_with_their_names(self):
+        self.assertEqual(self.record(HOTPATHS, "--seconds", "2").returncode, 0)
+        names = [row["name"] for row in self.query(
+            "SELECT t.name FROM threads t JOIN samples s USING (process, tid) GROUP BY 1 ORDER BY 1")]
+        self.assertEqual(len(names), 2, names)
+
+    def test_time_sampled_is_time_used(self):
+        code = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
+        self.assertEqual(self.record("python3", "-c", code, options=("--hz", "199")).returncode, 0)
+        self.assertAlmostEqual(self.value("SELECT sum(weight_ns) / 1e9 FROM samples"), 2, delta=0.2)
+
+
+class ProgramsOfEveryKind(program.TestCase):
+    def test_jit_code_is_named_by_its_perf_map(self):
+        self.assertEqual(self.record(PROGRAMS / "jitmap", "2").returncode, 0)
+        found = sum(count for frames, count in self.folded() if "jit::spin" in frames)
+        total = sum(count for _, count in self.folded())
+        self.assertGreater(found / total, 0.5)
+
+    def test_a_program_that_ends_before_the_first_sample(self):
+        done = self.record("true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no samples", done.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
+
+    def test_the_exit_status_is_the_programs(self):
+        self.assertEqual(self.record("sh", "-c", "exit 41").returncode, 41)
+        self.assertEqual(self.record("sh", "-c", "kill -9 $$").returncode, 128 + 9)
+        self.assertEqual(self.record(PROGRAMS / "segfaulter").returncode, 128 + 11)
+
+    def test_what_the_program_prints_is_all_there_is_on_standard_output(self):
+        self.assertEqual(self.record("echo", "hello").stdout, "hello\n")
+
+    def test_a_thousand_children_are_all_there(self):
+        done = self.record(PROGRAMS / "forker", options=("--hz", "499"), timeout=180)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM processes"), 1001)
+        self.assertEqual(self.value("SELECT count(*) FROM processes WHERE exited_ns IS NULL"), 0)
+        unknown = self.value("SELECT coalesce(sum(count), 0) FROM drops WHERE reason = 'sideband_lost'")
+        self.assertEqual(unknown, 0)
+
+    def test_a_program_that_becomes_another(self):
+        self.assertEqual(self.record(PROGRAMS / "exec_chain").returncode, 0)
+        self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
+
+    def test_inside_a_root_of_its_own(self):
+        """As in a container: the binary is found through /proc/PID/root, where our own root lacks it."""
+        root = self.folder / "root"
+        root.mkdir()
+        libraries = subprocess.run(["ldd", HOTPATHS], capture_output=True, text=True, check=True).stdout.split()
+        for library in [path for path in libraries if path.startswith("/")] + ["/usr/sbin/chroot"]:
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+        shutil.copy(HOTPATHS, root / "only_in_here")
+        done = self.record("chroot", root, "/only_in_here", "--seconds", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(any("::hash_block(" in frame for frames, _ in self.folded() for frame in frames))
+
+
+class Attaching(program.TestCase):
+    def test_to_a_process_and_its_children_for_a_while(self):
+        victim = subprocess.Popen(["sh", "-c", f"{HOTPATHS} --seconds 30 >/dev/null & wait"])
+        self.addCleanup(subprocess.run, ["pkill", "-P", str(victim.pid)], check=False)
+        self.addCleanup(victim.kill)
+        time.sleep(0.5)
+        done = program.run("record", "-o", self.recording, "-p", victim.pid, "--duration", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIsNone(victim.poll(), "the process goes on")
+        self.assertTrue(any("::hash_block(" in frame for frames, _ in self.folded() for frame in frames))
+
+    def test_until_interrupted(self):
+        victim = subprocess.Popen([HOTPATHS, "--seconds", "30"], stdout=subprocess.DEVNULL)
+        self.addCleanup(victim.kill)
+        recorder = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "-p", str(victim.pid)],
+                                    stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        recorder.send_signal(signal.SIGINT)
+        _, errors = recorder.communicate(timeout=30)
+        self.assertEqual(recorder.returncode, 0, errors)
+        self.assertGreater(self.value("SELECT count(*) FROM samples"), 0)
+
+    def test_to_a_process_that_is_not_there(self):
+        done = program.run("record", "-o", self.recording, "-p", 2**22 - 1)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("no process", done.stderr)
+        self.assertFalse(self.recording.exists())
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_program_outlives_the_duration(self):
+        done = self.record("sh", "-c", "sleep 2; exit 7", options=("--duration", "0.5"))
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("runs on", done.stderr)
+        self.assertTrue(self.recording.exists())
+
+
+class BadDays(program.TestCase):
+    def assert_fails(self, done, *words, status=125):
+        self.assertEqual(done.returncode, status, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.assertNotIn("terminate", done.stderr)
+
+    def test_programs_that_cannot_be_started(self):
+        self.assert_fails(self.record("/no/such/program"), "/no/such/program", status=127)
+        self.assert_fails(self.record("/etc/passwd"), "/etc/passwd", status=126)
+        self.assertEqual(list(self.folder.iterdir()), [], "nothing is left behind")
+
+    def test_an_output_that_cannot_be_written(self):
+        self.assert_fails(program.run("record", "-o", "/proc/run.sonde", "--", "true"), "/proc")
+        self.assert_fails(program.run("record", "-o", self.folder, "--", "true"), str(self.folder))
+        self.assert_fails(program.run("record", "-o", self.folder / "no/folder/x.sonde", "--", "true"), "no/folder")
+
+    def test_two_recorders_at_one_file_and_at_two(self):
+        first = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "--", HOTPATHS, "--seconds", "3"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        self.assert_fails(self.record("true"), "another recorder", "run.sonde")
+        other = self.folder / "other.sonde"
+        self.assertEqual(program.run("record", "-o", other, "--", HOTPATHS, "--seconds", "1").returncode, 0)
+        self.assertEqual(first.wait(30), 0)
+        for recording in (self.recording, other):
+            self.assertGreater(self.value("SELECT count(*) FROM samples", recording), 0)
+
+    def test_without_privileges(self):
+        # nobody can't read a build folder under /root; a copy of the program can be anywhere.
+        self.folder.chmod(0o777)
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                               GPUSONDE, "record", "-o", self.recording, "--", "true"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assert_fails(done, "root", "CAP_PERFMON")
+
+    def test_without_btf(self):
+        done = subprocess.run(["unshare", "-m", "sh", "-c",
+                               'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh",
+                               GPUSONDE, "record", "-o", self.recording, "--", "true"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assert_fails(done, "BTF")
+
+    def test_a_disk_that_fills_up_keeps_what_was_gathered(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        # The program fills the disk in the middle of its life, and makes room again before it ends.
+        script = f"""
+            mount -t tmpfs -o size=24m none {disk} || exit 99
+            {GPUSONDE} record --hz 999 -o {disk}/run.sonde -- sh -c '
+                {HOTPATHS} --seconds 1; dd if=/dev/zero of={disk}/ballast bs=64k 2>/dev/null
+                {HOTPATHS} --seconds 2; rm {disk}/ballast; {HOTPATHS} --seconds 1'
+            status=$?; cp {disk}/run.sonde {self.recording}; exit $status"""
+        done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=120,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("No space left", done.stderr)
+        self.assertGreater(self.value("SELECT sum(count) FROM drops WHERE reason = 'spool_failed'"), 0)
+        # Before and after; and nothing refers to a row that was lost.
+        self.assertGreater(self.value("SELECT count(*) FROM samples"), 500)
+        self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN stacks USING (stack)"), 0)
+
+    def test_wrong_usage(self):
+        self.assert_fails(program.run("record"), "PID", status=2)
+        self.assert_fails(program.run("record", "--hz", "0", "--", "true"), "--hz", status=2)
+        self.assert_fails(program.run("record", "-p", "1", "--", "true"), "excludes", status=2)
+        self.assert_fails(program.run("record", "--recover", "-o", self.recording), "run.sonde.spool")
+
+
+class Killed(program.TestCase):
+    LOOPS = 50
+
+    def test_a_killed_recorder_loses_at_most_its_last_second(self):
+        generator = random.Random(1)
+        for loop in range(self.LOOPS):
+            with self.subTest(loop=loop):
+                self.kill_once(generator.uniform(0.05, 2.0))
+
+    def kill_once(self, after_s):
+        self.recording.unlink(missing_ok=True)
+        recorder = subprocess.Popen(
+            [GPUSONDE, "record", "--hz", "499", "-o", self.recording, "--", sys.executable, "-c", "while True: pass"],
+            stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(after_s)
+        killed_ns = time.time_ns()
+        recorder.kill()
+        recorder.wait()
+        subprocess.run(["pkill", "-KILL", "-s", str(recorder.pid)], check=False)
+        if not pathlib.Path(f"{self.recording}.spool").exists():
+            return  # killed before it had begun
+        done = program.run("record", "--recover", "-o", self.recording)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(f"{self.recording}.spool"))
+        last_ns = self.value("SELECT coalesce(max(time_ns), 0) FROM samples")
+        first_ns = self.value("SELECT coalesce(min(started_ns), 0) FROM sources")
+        if first_ns and killed_ns - first_ns > 1.5e9:
+            self.assertLess(killed_ns - last_ns, 1e9)
+        self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN stacks USING (stack)"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
