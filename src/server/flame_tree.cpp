@@ -32,11 +32,11 @@ struct Unordered {
   std::vector<int64_t> total_ns;
 };
 
-// Each stack's time, over all threads.
+// Each stack's time, over all threads; kNever when it wasn't sampled. The last entry is that of samples
+// without a stack.
 struct StackTimes {
   static constexpr int64_t kNever = -1;
-  std::vector<int64_t>
-      weight_ns;  // by stack, kNever when not sampled; the last is that of samples without one
+  std::vector<int64_t> weight_ns;
   int64_t samples = 0;
 };
 

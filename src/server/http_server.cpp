@@ -147,7 +147,7 @@ struct HttpServer::State {
   void Close();
 
   asio::awaitable<void> Accept();
-  void MakeRoom();
+  bool MakeRoom();
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> ServeOne(Connection& connection);
   asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
@@ -160,15 +160,17 @@ struct HttpServer::State {
   const HttpRoutes routes;
   ListenAddress listening;
 
-  asio::io_context network{1};
-  tcp::acceptor acceptor{network};
-  // Those of the network's thread only.
+  // Of the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
   size_t queued = 0;
   bool stopping = false;
 
   std::atomic<size_t> held_bytes = 0;
-  asio::thread_pool workers;  // last: ends before what its work refers to
+
+  // Last, so that conversations and work end before what they refer to.
+  asio::io_context network{1};
+  tcp::acceptor acceptor{network};
+  asio::thread_pool workers;
 };
 
 Status HttpServer::State::Listen() {
@@ -204,18 +206,20 @@ asio::awaitable<void> HttpServer::State::Accept() {
       co_await pause.async_wait(kAsTuple);
       continue;
     }
-    if (connections.size() >= options.max_connections) MakeRoom();
+    if (connections.size() >= options.max_connections && !MakeRoom()) continue;  // which closes it
     asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
       if (failure) LogError("a connection was closed: out of memory");
     });
   }
 }
 
-void HttpServer::State::MakeRoom() {
+// False when every connection is being answered.
+bool HttpServer::State::MakeRoom() {
   const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
-  if (oldest == connections.end()) return;
+  if (oldest == connections.end()) return false;
   (*oldest)->waiting = false;
   (*oldest)->stream.close();
+  return true;
 }
 
 asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
@@ -263,7 +267,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   const Counted held(held_bytes, response->body ? response->body->size() : 0);
   const bool sent = co_await Send(connection, *response, framing);
   if (sent && !framing.keep_alive) co_await CloseGently(connection);
-  co_return sent&& framing.keep_alive;
+  co_return (sent && framing.keep_alive);
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
