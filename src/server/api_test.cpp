@@ -121,6 +121,15 @@ TEST_F(ApiTest, StripsWithoutACpuCountHaveNoUpperEnd) {
   EXPECT_EQ(Get("strips")["strips"][0]["max"], nullptr);
 }
 
+TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
+  data_.overview = store::Overview{};
+  data_.strip = {.from_ns = 7'000, .to_ns = 5'000, .values = {std::nullopt}};
+  const json strips = Get("strips", {{"from_us", "7"}});
+  EXPECT_EQ(strips["from_us"], 7);
+  EXPECT_EQ(strips["to_us"], 7);
+  EXPECT_EQ(strips["bucket_us"], 0);
+}
+
 TEST_F(ApiTest, ProcessesCarryTheirThreads) {
   data_.processes = {{.process = kId,
                       .pid = 411,

@@ -43,7 +43,7 @@ constexpr uint32_t kMaxHeaderBytes = 16 << 10;
 constexpr size_t kMaxBufferedBytes = 2 * kMaxHeaderBytes;
 // Requests for the API that may wait for a worker; beyond, 503.
 constexpr size_t kMaxQueued = 256;
-// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 30 MB.
+// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 27 MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 // A client may take this long for an answer, and a second more for each of these bytes.
 constexpr auto kWriteTimeout = seconds(30);
@@ -154,7 +154,7 @@ struct HttpServer::State {
   asio::awaitable<HttpResponse> RespondFromWorker(HttpRequest request);
   HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
   asio::awaitable<bool> Send(Connection& connection, const HttpResponse& response, Framing framing);
-  asio::awaitable<void> Hang(Connection& connection);
+  asio::awaitable<void> CloseGently(Connection& connection);
 
   const HttpServerOptions options;
   const HttpRoutes routes;
@@ -262,7 +262,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
 
   const Counted held(held_bytes, response->body ? response->body->size() : 0);
   const bool sent = co_await Send(connection, *response, framing);
-  if (sent && !framing.keep_alive) co_await Hang(connection);
+  if (sent && !framing.keep_alive) co_await CloseGently(connection);
   co_return sent&& framing.keep_alive;
 }
 
@@ -314,7 +314,6 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.gzipped) message.set(http::field::content_encoding, "gzip");
   if (response.status == 405) message.set(http::field::allow, "GET, HEAD");
-  if (response.status == 503) message.set(http::field::retry_after, "1");
   if (response.status != 304) message.content_length(body.size());
 
   connection.stream.expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
@@ -328,7 +327,7 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
 }
 
 // Ends the connection so that the last answer arrives.
-asio::awaitable<void> HttpServer::State::Hang(Connection& connection) {
+asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
   error_code ignored;
   connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   connection.stream.expires_after(kLinger);

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/batches.h"
+#include "store/attach.h"
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
-#include "store/recording_file.h"
 
 namespace gpusonde::store {
 namespace {
@@ -105,11 +105,13 @@ Status LiveStore::OpenDays() {
 
 Status LiveStore::OpenDay(Day day) {
   const std::string path = PathOf(day);
-  Status opened = CheckRecordingFile(path);
-  if (opened.has_value()) opened = AttachDay(day);
-  if (opened.has_value()) return {};
-  Error error = opened.error();
-  if (error.message.find(path) == std::string::npos) error = std::move(error).With(path);
+  Status opened = AttachRecording(*writer_, path, CatalogOf(day), Access::kWriting);
+  if (opened.has_value()) opened = duckdb::CreateTables(*writer_, CatalogOf(day));
+  if (opened.has_value()) {
+    days_.push_back(day);
+    return {};
+  }
+  Error error = std::move(opened).error();
   if (error.code != ErrorCode::kCorrupt) return Fail(std::move(error));
   // One bad file must not keep the others, and what comes next, from being kept.
   if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
@@ -120,22 +122,12 @@ Status LiveStore::OpenDay(Day day) {
   return {};
 }
 
-Status LiveStore::AttachDay(Day day) {
-  const std::string catalog = duckdb::QuoteName(CatalogOf(day));
-  TRY(writer_->Run(fmt::format("ATTACH {} AS {} (TYPE duckdb)", duckdb::QuoteText(PathOf(day)), catalog)));
-  if (Status made = duckdb::CreateTables(*writer_, CatalogOf(day)); !made.has_value()) {
-    static_cast<void>(writer_->Run("DETACH " + catalog));
-    return made;
-  }
-  days_.insert(std::ranges::upper_bound(days_, day), day);
-  return {};
-}
-
 // Attaches the day if it isn't, made anew, and finishes the files of the days before.
 Status LiveStore::BeginDay(Day day) {
   if (std::ranges::binary_search(days_, day)) return {};
   for (const Day earlier : days_) TRY(writer_->Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
-  TRY(AttachDay(day));
+  TRY(AttachNew(*writer_, PathOf(day), CatalogOf(day)));
+  days_.insert(std::ranges::upper_bound(days_, day), day);
   return RefreshViews();
 }
 

@@ -74,7 +74,6 @@ class LiveStore : public Store {
   std::string PathOf(Day day) const;
   Status OpenDays();
   Status OpenDay(Day day);
-  Status AttachDay(Day day);
   Status BeginDay(Day day);
   Status RefreshViews();
   Status LoadCommitted();

@@ -15,11 +15,11 @@
 #include "base/fd.h"
 #include "model/schema.h"
 #include "spool/spool.h"
+#include "store/attach.h"
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/duckdb_store.h"
 #include "store/duckdb/schema.h"
-#include "store/recording_file.h"
 
 namespace gpusonde::store {
 namespace {
@@ -30,12 +30,6 @@ constexpr const char* kCatalog = "recording";
 constexpr size_t kRowsPerCommit = 1'000'000;
 
 duckdb::Settings SettingsBeside(const std::string& path) { return {.temporary_folder = path + ".tmp-files"}; }
-
-Status Attach(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
-              std::string_view options) {
-  return connection.Run(fmt::format("ATTACH {} AS {} (TYPE duckdb{})", duckdb::QuoteText(path),
-                                    duckdb::QuoteName(catalog), options));
-}
 
 // The appenders of a recording that is being written, one per table that had rows.
 class RecordingWriter {
@@ -102,8 +96,7 @@ class RecordingWriter {
 Result<int64_t> WriteFile(const std::string& spool_folder, const std::string& path) {
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
-  TRY(Attach(connection, path, kCatalog, ""));
-  TRY(duckdb::CreateTables(connection, kCatalog));
+  TRY(AttachNew(connection, path, kCatalog));
   RecordingWriter writer(connection);
   ASSIGN_OR_RETURN(const spool::ReadSummary summary,
                    spool::Read(spool_folder, 0, [&](int64_t /*sequence*/, const model::Batch& batch) {
@@ -129,8 +122,7 @@ Status SyncFile(const std::string& path) {
 Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb::Settings& settings) {
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(settings));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
-  TRY(Attach(connection, path, kCatalog, ""));
-  TRY(duckdb::CreateTables(connection, kCatalog));
+  TRY(AttachNew(connection, path, kCatalog));
   TRY(duckdb::CreateViews(connection, std::vector<std::string>{kCatalog}));
   return duckdb::DuckDbStore::Create(std::move(instance), kCatalog);
 }
@@ -168,11 +160,8 @@ Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& pa
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
   std::vector<std::string> catalogs;
   for (const std::string& path : paths) {
-    TRY(CheckRecordingFile(path));
     catalogs.push_back(fmt::format("recording{}", catalogs.size()));
-    Status opened = Attach(connection, path, catalogs.back(), ", READ_ONLY");
-    if (opened.has_value()) opened = duckdb::CheckVersion(connection, catalogs.back());
-    if (!opened.has_value()) return Fail(std::move(opened).error().With(path));
+    TRY(AttachRecording(connection, path, catalogs.back(), Access::kReading));
   }
   TRY(duckdb::CreateViews(connection, catalogs));
   // Whoever queries a recording may have got the SQL from anywhere: it reaches these files and nothing else.
