@@ -93,9 +93,11 @@ void PrintMetrics() {
       "Nothing is dropped in silence. Whatever is lost or incomplete is counted under one of these reasons, "
       "stored in\n"
       "the table [drops](schema.md#drops), and shown in the summary of `gpusonde record` and in the UI.\n\n"
-      "| reason | meaning |\n|---|---|\n",
+      "| reason | data is missing | meaning |\n|---|---|---|\n",
       kGenerated);
-  for (const DropInfo& drop : kDropReasons) fmt::print("| `{}` | {} |\n", drop.name, Cell(drop.meaning));
+  for (const DropInfo& drop : kDropReasons)
+    fmt::print("| `{}` | {} | {} |\n", drop.name, drop.lost ? "yes" : "no, it has less detail",
+               Cell(drop.meaning));
 }
 
 }  // namespace
