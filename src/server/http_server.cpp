@@ -40,7 +40,7 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 constexpr uint32_t kMaxHeaderBytes = 16 << 10;
 // Of a pipelining client, requests beyond this wait in its socket.
-constexpr size_t kMaxBufferedBytes = 2 * kMaxHeaderBytes;
+constexpr size_t kMaxBufferedBytes = size_t{2} * kMaxHeaderBytes;
 // Requests for the API that may wait for a worker; beyond, 503.
 constexpr size_t kMaxQueued = 256;
 // Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 27 MB.
