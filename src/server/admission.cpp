@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "server/ascii.h"
 #include "server/gzip.h"
 #include "server/url.h"
 
@@ -13,14 +14,6 @@ namespace {
 
 std::unexpected<HttpResponse> Refuse(int status, ErrorCode code, std::string message) {
   return std::unexpected(ErrorResponse(status, {code, std::move(message)}));
-}
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  if (text.size() != lower.size()) return false;
-  for (size_t i = 0; i < text.size(); ++i)
-    if ((text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] + 32) : text[i]) != lower[i])
-      return false;
-  return true;
 }
 
 bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {

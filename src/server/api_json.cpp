@@ -37,6 +37,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   json.Key("drops").BeginArray();
   for (const store::Overview::Drop& drop : overview.drops) {
     json.BeginObject().Field("reason", drop.reason).Field("meaning", drop.meaning);
+    json.Field("lost", drop.lost);
     json.Field("count", drop.count).EndObject();
   }
   json.EndArray();
@@ -47,12 +48,14 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
 }
 
 std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
-  const double span_us = static_cast<double>(cpu.to_ns - cpu.from_ns) / kNanosPerMicro;
+  // Unsigned: the ends are any two moments that a file names.
+  const int64_t to_ns = std::max(cpu.from_ns, cpu.to_ns);
+  const uint64_t span_ns = static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(cpu.from_ns);
   const size_t buckets = std::max<size_t>(cpu.values.size(), 1);
   JsonWriter json;
   json.BeginObject();
-  json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(cpu.to_ns));
-  json.Field("bucket_us", span_us / static_cast<double>(buckets));
+  json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(to_ns));
+  json.Field("bucket_us", static_cast<double>(span_ns) / kNanosPerMicro / static_cast<double>(buckets));
   json.Key("strips").BeginArray().BeginObject();
   json.Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
   json.Field("max", cpus > 0 ? std::optional(static_cast<double>(cpus)) : std::nullopt);

@@ -92,7 +92,7 @@ TEST_F(ApiTest, OverviewTellsWhatIsThere) {
   EXPECT_EQ(overview["sources"][0], json({{"id", kIdText}, {"host", "vm"}, {"kind", "agent"}, {"hz", 19}}));
   EXPECT_EQ(overview["sources"][1]["hz"], nullptr);
   EXPECT_EQ(overview["drops"],
-            json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","count":12}])"));
+            json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","lost":true,"count":12}])"));
   EXPECT_EQ(overview["notices"], json({"Cut short."}));
 }
 
@@ -119,6 +119,15 @@ TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
 TEST_F(ApiTest, StripsWithoutACpuCountHaveNoUpperEnd) {
   data_.overview = store::Overview{};
   EXPECT_EQ(Get("strips")["strips"][0]["max"], nullptr);
+}
+
+TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
+  data_.overview = store::Overview{};
+  data_.strip = {.from_ns = 7'000, .to_ns = 5'000, .values = {std::nullopt}};
+  const json strips = Get("strips", {{"from_us", "7"}});
+  EXPECT_EQ(strips["from_us"], 7);
+  EXPECT_EQ(strips["to_us"], 7);
+  EXPECT_EQ(strips["bucket_us"], 0);
 }
 
 TEST_F(ApiTest, ProcessesCarryTheirThreads) {

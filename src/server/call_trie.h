@@ -13,8 +13,14 @@ class CallTrie {
  public:
   CallTrie();
 
-  // The node at the end of `path`: function numbers ≥ 0, from the root on. At most 2^31 nodes.
-  int32_t Insert(std::span<const int32_t> path);
+  // How many paths are worth giving at once. The time goes into waiting for memory, and paths that are walked
+  // side by side wait together: 1 M stacks of 40 frames, 1 M nodes, take 3.5 s one by one, 1.2 s in blocks of
+  // 16, 1.1 s of 32, 1.2 s of 64 (bench/server_bench, BuildTree, on 2 shared cores).
+  static constexpr size_t kBlock = 32;
+
+  // Adds paths, each function numbers ≥ 0 from the root on, and gives the node at the end of each. At most
+  // 2^31 nodes. `ends` is as long as `paths`.
+  void Insert(std::span<const std::span<const int32_t>> paths, std::span<int32_t> ends);
 
   size_t size() const { return parent_.size(); }
   // By node; -1 at the root.
@@ -27,8 +33,10 @@ class CallTrie {
     uint64_t key = 0;  // parent, function
     int32_t node = 0;  // 0: the slot is free
   };
-  static uint64_t KeyOf(int32_t parent, int32_t function);
+  // The slot where the search for a key begins.
+  size_t Home(uint64_t key) const;
   Slot& Find(uint64_t key);
+  int32_t ChildOf(int32_t parent, int32_t function);
   void Grow();
 
   std::vector<int32_t> parent_;

@@ -2,6 +2,7 @@
 #include "server/flame_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <ranges>
@@ -31,11 +32,11 @@ struct Unordered {
   std::vector<int64_t> total_ns;
 };
 
-// Each stack's time, over all threads.
+// Each stack's time, over all threads; kNever when it wasn't sampled. The last entry is that of samples
+// without a stack.
 struct StackTimes {
   static constexpr int64_t kNever = -1;
-  std::vector<int64_t>
-      weight_ns;  // by stack, kNever when not sampled; the last is that of samples without one
+  std::vector<int64_t> weight_ns;
   int64_t samples = 0;
 };
 
@@ -50,26 +51,58 @@ StackTimes SumByStack(const Profile& profile) {
   return times;
 }
 
+// Paths on their way into the trie, a block at a time.
+class PathBlock {
+ public:
+  explicit PathBlock(Unordered& tree) : tree_(tree) {}
+
+  // Adds the path of a stack (leaf first) and its time.
+  void Add(const FrameFunctions& functions, std::span<const int32_t> locations, int64_t weight_ns) {
+    const size_t begin = frames_.size();
+    for (const int32_t location : locations | std::views::reverse) {
+      const auto frames = functions.At(location);
+      frames_.insert(frames_.end(), frames.begin(), frames.end());
+    }
+    if (frames_.size() == begin) frames_.push_back(functions.At(-1).front());
+    lengths_.push_back(frames_.size() - begin);
+    weights_ns_.push_back(weight_ns);
+    if (lengths_.size() == CallTrie::kBlock) Flush();
+  }
+
+  void Flush() {
+    std::array<std::span<const int32_t>, CallTrie::kBlock> paths;
+    std::array<int32_t, CallTrie::kBlock> ends;
+    const size_t count = lengths_.size();
+    for (size_t i = 0, begin = 0; i < count; begin += lengths_[i++])
+      paths[i] = std::span(frames_).subspan(begin, lengths_[i]);
+    tree_.trie.Insert(std::span(paths).first(count), std::span(ends).first(count));
+    tree_.self_ns.resize(tree_.trie.size());
+    for (size_t i = 0; i < count; ++i) {
+      int64_t& self = tree_.self_ns[Index(ends[i])];
+      self = AddSaturated(self, weights_ns_[i]);
+    }
+    frames_.clear();
+    lengths_.clear();
+    weights_ns_.clear();
+  }
+
+ private:
+  Unordered& tree_;
+  std::vector<int32_t> frames_;  // of all paths, one after the other
+  std::vector<size_t> lengths_;
+  std::vector<int64_t> weights_ns_;
+};
+
 Unordered Merge(const Profile& profile, const FrameFunctions& functions, const StackTimes& times) {
   Unordered tree;
-  std::vector<int32_t> path;
-  for (size_t stack = 0; stack < times.weight_ns.size(); ++stack) {
-    if (times.weight_ns[stack] == StackTimes::kNever) continue;
-    path.clear();
-    if (stack < profile.stacks.size()) {
-      const std::vector<int32_t>& locations = profile.stacks[stack];
-      for (size_t depth = locations.size(); depth-- > 0;) {
-        const auto frames = functions.At(locations[depth]);
-        path.insert(path.end(), frames.begin(), frames.end());
-      }
-    }
-    if (path.empty()) path.push_back(functions.At(-1).front());
-    const int32_t leaf = tree.trie.Insert(path);
-    tree.self_ns.resize(tree.trie.size());
-    int64_t& self = tree.self_ns[Index(leaf)];
-    self = AddSaturated(self, times.weight_ns[stack]);
+  PathBlock block(tree);
+  for (size_t i = 0; i < times.weight_ns.size(); ++i) {
+    if (times.weight_ns[i] == StackTimes::kNever) continue;
+    const bool has_stack = i < profile.stacks.size();
+    block.Add(functions, has_stack ? std::span(profile.stacks[i]) : std::span<const int32_t>(),
+              times.weight_ns[i]);
   }
-  tree.self_ns.resize(tree.trie.size());
+  block.Flush();
 
   // Children come after their parents.
   tree.total_ns = tree.self_ns;
@@ -137,29 +170,14 @@ void WriteNodes(const Unordered& tree, int64_t min_total_ns, FlameTree& out) {
   out.omitted.nodes = static_cast<int64_t>(tree.trie.size() - out.nodes.parent.size());
 }
 
-// Keeps those entries of a table that are used, in their order.
-class Renumbering {
- public:
-  explicit Renumbering(size_t size) : used_(size), index_(size, -1) {}
-  void Use(int32_t i) {
-    if (i >= 0) used_[Index(i)] = true;
-  }
-  // Calls keep(old index) for each used one, from the first to the last.
-  template <class Keep>
-  void Finish(Keep&& keep) {
-    int32_t next = 0;
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (!used_[i]) continue;
-      index_[i] = next++;
-      keep(i);
-    }
-  }
-  int32_t Of(int32_t i) const { return i < 0 ? -1 : index_[Index(i)]; }
-
- private:
-  std::vector<bool> used_;
-  std::vector<int32_t> index_;
-};
+// The new number of each used entry of a table, in the same order; -1 for the others.
+std::vector<int32_t> Renumber(const std::vector<bool>& used) {
+  std::vector<int32_t> numbers(used.size(), -1);
+  int32_t next = 0;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) numbers[i] = next++;
+  return numbers;
+}
 
 // Each text once; number 0 is the empty one.
 class StringTable {
@@ -177,23 +195,33 @@ class StringTable {
   std::unordered_map<std::string_view, int32_t> index_;
 };
 
-// Adds the functions and binaries that the nodes name.
+// Adds the functions and binaries that the nodes name, and no others.
 void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
-  Renumbering functions(from.functions().size());
-  Renumbering binaries(from.binaries().size());
+  std::vector<bool> is_used(from.functions().size());
+  std::vector<bool> is_binary_used(from.binaries().size());
+  for (const int32_t function : out.nodes.function) {
+    if (function < 0) continue;
+    is_used[Index(function)] = true;
+    const int32_t binary = from.functions()[Index(function)].binary;
+    if (binary >= 0) is_binary_used[Index(binary)] = true;
+  }
+  const std::vector<int32_t> function_at = Renumber(is_used);
+  const std::vector<int32_t> binary_at = Renumber(is_binary_used);
+
   StringTable strings(out.strings);
-  for (const int32_t function : out.nodes.function) functions.Use(function);
-  functions.Finish([&](size_t i) { binaries.Use(from.functions()[i].binary); });
-  binaries.Finish([&](size_t i) { out.binaries.push_back(from.binaries()[i]); });
-  for (int32_t& function : out.nodes.function) function = functions.Of(function);
-  functions.Finish([&](size_t i) {
+  for (size_t i = 0; i < is_used.size(); ++i) {
+    if (!is_used[i]) continue;
     const FrameFunctions::Function& function = from.functions()[i];
     out.functions.name.push_back(strings.Add(function.name));
-    out.functions.binary.push_back(binaries.Of(function.binary));
+    out.functions.binary.push_back(function.binary < 0 ? -1 : binary_at[Index(function.binary)]);
     out.functions.kind.push_back(function.kind);
     out.functions.file.push_back(strings.Add(function.file));
     out.functions.line.push_back(function.line);
-  });
+  }
+  for (size_t i = 0; i < is_binary_used.size(); ++i)
+    if (is_binary_used[i]) out.binaries.push_back(from.binaries()[i]);
+  for (int32_t& function : out.nodes.function)
+    if (function >= 0) function = function_at[Index(function)];
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class FrameFunctions {
   // The functions at a location, the caller of an inlined one before it; indices into functions(). Never
   // empty. -1 is a location that nothing is known of, named "[unknown]".
   std::span<const int32_t> At(int32_t location) const {
-    const size_t i = static_cast<size_t>(location + 1);
+    const size_t i = static_cast<size_t>(int64_t{location} + 1);
     return std::span(frames_).subspan(first_[i], first_[i + 1] - first_[i]);
   }
 

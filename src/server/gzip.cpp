@@ -8,6 +8,8 @@
 #include <limits>
 #include <new>
 
+#include "server/ascii.h"
+
 namespace gpusonde::server {
 namespace {
 
@@ -15,12 +17,6 @@ std::string_view Trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-  });
 }
 
 // Whether the parameters after a coding say "never": q=0, q=0.0, …

@@ -6,7 +6,9 @@
 
 namespace gpusonde::server {
 
-// zlib's levels that are used here: for answers made once, and for files kept in memory.
+// zlib's levels that are used here: for answers made once, and for files kept in memory. A flame graph of 1 M
+// nodes, 27 MB, becomes 7.2 MB in 0.3 s at level 1, and at level 6 6.4 MB in 1.4 s (bench/server_bench,
+// Compress).
 inline constexpr int kGzipFast = 1;
 inline constexpr int kGzipSmall = 9;
 

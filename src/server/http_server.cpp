@@ -40,10 +40,10 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 constexpr uint32_t kMaxHeaderBytes = 16 << 10;
 // Of a pipelining client, requests beyond this wait in its socket.
-constexpr size_t kMaxBufferedBytes = 2 * kMaxHeaderBytes;
+constexpr size_t kMaxBufferedBytes = size_t{2} * kMaxHeaderBytes;
 // Requests for the API that may wait for a worker; beyond, 503.
 constexpr size_t kMaxQueued = 256;
-// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 30 MB.
+// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 27 MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 // A client may take this long for an answer, and a second more for each of these bytes.
 constexpr auto kWriteTimeout = seconds(30);
@@ -147,28 +147,30 @@ struct HttpServer::State {
   void Close();
 
   asio::awaitable<void> Accept();
-  void MakeRoom();
+  bool MakeRoom();
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> ServeOne(Connection& connection);
   asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
   asio::awaitable<HttpResponse> RespondFromWorker(HttpRequest request);
   HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
   asio::awaitable<bool> Send(Connection& connection, const HttpResponse& response, Framing framing);
-  asio::awaitable<void> Hang(Connection& connection);
+  asio::awaitable<void> CloseGently(Connection& connection);
 
   const HttpServerOptions options;
   const HttpRoutes routes;
   ListenAddress listening;
 
-  asio::io_context network{1};
-  tcp::acceptor acceptor{network};
-  // Those of the network's thread only.
+  // Of the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
   size_t queued = 0;
   bool stopping = false;
 
   std::atomic<size_t> held_bytes = 0;
-  asio::thread_pool workers;  // last: ends before what its work refers to
+
+  // Last, so that conversations and work end before what they refer to.
+  asio::io_context network{1};
+  tcp::acceptor acceptor{network};
+  asio::thread_pool workers;
 };
 
 Status HttpServer::State::Listen() {
@@ -204,18 +206,20 @@ asio::awaitable<void> HttpServer::State::Accept() {
       co_await pause.async_wait(kAsTuple);
       continue;
     }
-    if (connections.size() >= options.max_connections) MakeRoom();
+    if (connections.size() >= options.max_connections && !MakeRoom()) continue;  // which closes it
     asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
       if (failure) LogError("a connection was closed: out of memory");
     });
   }
 }
 
-void HttpServer::State::MakeRoom() {
+// False when every connection is being answered.
+bool HttpServer::State::MakeRoom() {
   const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
-  if (oldest == connections.end()) return;
+  if (oldest == connections.end()) return false;
   (*oldest)->waiting = false;
   (*oldest)->stream.close();
+  return true;
 }
 
 asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
@@ -262,8 +266,8 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
 
   const Counted held(held_bytes, response->body ? response->body->size() : 0);
   const bool sent = co_await Send(connection, *response, framing);
-  if (sent && !framing.keep_alive) co_await Hang(connection);
-  co_return sent&& framing.keep_alive;
+  if (sent && !framing.keep_alive) co_await CloseGently(connection);
+  co_return (sent && framing.keep_alive);
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
@@ -314,7 +318,6 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.gzipped) message.set(http::field::content_encoding, "gzip");
   if (response.status == 405) message.set(http::field::allow, "GET, HEAD");
-  if (response.status == 503) message.set(http::field::retry_after, "1");
   if (response.status != 304) message.content_length(body.size());
 
   connection.stream.expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
@@ -328,7 +331,7 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
 }
 
 // Ends the connection so that the last answer arrives.
-asio::awaitable<void> HttpServer::State::Hang(Connection& connection) {
+asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
   error_code ignored;
   connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   connection.stream.expires_after(kLinger);

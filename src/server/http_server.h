@@ -22,7 +22,8 @@ struct HttpServerOptions {
   ListenAddress listen;
   // Of the two cores that the smallest machines have, one query may take one while another goes on.
   int workers = 2;
-  // Beyond, the connection that has waited longest for its next request is closed.
+  // Beyond, the connection that has waited longest for its next request is closed, or the new one when none
+  // waits.
   size_t max_connections = 512;
   // For a whole request header to arrive, also the first of a connection that is kept open.
   std::chrono::milliseconds header_timeout = std::chrono::seconds(30);

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <latch>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -33,7 +35,10 @@ class HttpServerTest : public testing::Test {
     server_ = *std::move(server);
     thread_ = std::thread([this] { server_->Run(); });
   }
-  void TearDown() override { Stop(); }
+  void TearDown() override {
+    if (!gate_.try_wait()) gate_.count_down();
+    Stop();
+  }
   void Stop() {
     if (!thread_.joinable()) return;
     server_->Stop();
@@ -45,7 +50,21 @@ class HttpServerTest : public testing::Test {
     return client;
   }
 
+  // The path of the next request that reached the API, in any order.
+  std::string Asked() {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [this] { return !asked_.empty(); });
+    std::string path = asked_.back();
+    asked_.pop_back();
+    return path;
+  }
+
   HttpResponse Api(const HttpRequest& request) {
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.push_back(request.path);
+      arrived_.notify_one();
+    }
     if (request.path == "/api/throw") throw std::runtime_error("out of luck");
     if (request.path == "/api/wait") gate_.wait();
     if (request.path == "/api/large") return Text(std::string(8 << 20, 'x'));
@@ -55,6 +74,9 @@ class HttpServerTest : public testing::Test {
   }
 
   std::latch gate_{1};
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<std::string> asked_;
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
 };
@@ -201,6 +223,7 @@ TEST_F(HttpServerTest, FilesAreAnsweredWhileEveryWorkerIsBusy) {
   Start({.workers = 1});
   HttpClient busy = Connect();
   busy.Send("GET /api/wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(Asked(), "/api/wait");
   EXPECT_EQ(Connect().Get("/").body, "file");
   gate_.count_down();
   EXPECT_EQ(busy.Receive().value().body, "/api/wait");
@@ -257,6 +280,21 @@ TEST_F(HttpServerTest, BeyondTheLimitTheLongestWaitingConnectionMakesRoom) {
   EXPECT_TRUE(second.IsClosed());
   EXPECT_EQ(first.Get("/").status, 200);
   EXPECT_EQ(third.Get("/").status, 200);
+}
+
+TEST_F(HttpServerTest, WhenEveryConnectionIsBeingAnsweredNewOnesAreClosed) {
+  Start({.max_connections = 2});
+  HttpClient first = Connect();
+  HttpClient second = Connect();
+  for (HttpClient* client : {&first, &second}) {
+    client->Send("GET /api/wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(Asked(), "/api/wait");
+  }
+  HttpClient third = Connect();
+  EXPECT_TRUE(third.IsClosed());
+  gate_.count_down();
+  EXPECT_EQ(first.Receive().value().status, 200);
+  EXPECT_EQ(second.Receive().value().status, 200);
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsIsA500) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
 
 #include "server/ui_files.h"
@@ -46,7 +47,12 @@ Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts 
                                                            ? HttpServer::Create({.listen = *listen}, routes)
                                                            : CreateAtDefaultPort(routes));
   std::string remark = RemarkOn(server->address(), listen.has_value());
-  return std::unique_ptr<UiServer>(new UiServer(std::move(data), std::move(server), std::move(remark)));
+  try {
+    return std::unique_ptr<UiServer>(new UiServer(std::move(data), std::move(server), std::move(remark)));
+  } catch (const std::system_error& error) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("cannot start a thread for the server: {}", error.what()));
+  }
 }
 
 UiServer::UiServer(std::unique_ptr<ApiData> data, std::unique_ptr<HttpServer> server, std::string remark)

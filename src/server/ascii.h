@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace gpusonde::server {
+
+// Whether the texts are the same but for the case of ASCII letters, as names in HTTP are compared.
+inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace gpusonde::server
