@@ -2,7 +2,7 @@
 #include "agent/live_agent.h"
 
 #include <cstdlib>
-#include <deque>
+#include <utility>
 #include <vector>
 
 #include "agent/cpu_profiler.h"
@@ -35,13 +35,16 @@ struct LiveAgent::State {
   CpuProfiler profiler;
   int64_t epoch_offset_ns = MeasureEpochOffset();
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
-  int64_t committed = 0;            // through this frame
-  std::vector<SpooledBatch> fresh;  // spooled in this round
+  int64_t committed = 0;  // through this frame
+  // Spooled in this round, without gaps from `fresh_first` on.
+  std::vector<model::Batch> fresh;
+  int64_t fresh_first = 0;
   std::string last_trouble;
 
   bool behind() const { return committed < spool.last_sequence(); }
   Status HandOver();
   Status CatchUp();
+  Status Commit(const std::vector<model::Batch>& frames);
   void Spool(const std::vector<model::Batch>& batches);
   void Trouble(const Error& error);
   Status FollowClock();
@@ -106,7 +109,8 @@ void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
             ? Fail(ErrorCode::kOutOfSpace, "the store takes nothing and the spool has reached its limit")
             : spool.Append(batch);
     if (appended.has_value()) {
-      fresh.push_back({*appended, batch});
+      if (fresh.empty()) fresh_first = *appended;
+      fresh.push_back(batch);
       continue;
     }
     failed_rows += static_cast<int64_t>(batch.rows);
@@ -121,34 +125,35 @@ void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
 // What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read
 // again.
 Status LiveAgent::State::HandOver() {
-  const std::vector<SpooledBatch> frames = std::exchange(fresh, {});
+  const std::vector<model::Batch> frames = std::exchange(fresh, {});
   if (!behind()) return {};
-  if (!frames.empty() && frames.front().sequence == committed + 1) {
-    TRY(sink.Commit(spool.id(), day, frames));
-    committed = frames.back().sequence;
-  } else {
+  if (!frames.empty() && fresh_first == committed + 1)
+    TRY(Commit(frames));
+  else
     TRY(CatchUp());
-  }
   last_trouble.clear();
   return spool.DropThrough(committed);
 }
 
 Status LiveAgent::State::CatchUp() {
-  std::vector<SpooledBatch> frames;
+  std::vector<model::Batch> frames;
   const auto commit = [&]() -> Status {
-    if (frames.empty()) return {};
-    TRY(sink.Commit(spool.id(), day, frames));
-    committed = frames.back().sequence;
-    frames.clear();
-    return {};
+    return frames.empty() ? Status() : Commit(std::exchange(frames, {}));
   };
   const auto read =
-      spool::Read(options.spool_folder, committed, [&](int64_t sequence, const model::Batch& batch) {
-        frames.push_back({sequence, batch});
+      spool::Read(options.spool_folder, committed, [&](int64_t, const model::Batch& batch) -> Status {
+        frames.push_back(batch);
         return frames.size() < kFramesPerCommit ? Status() : commit();
       });
   if (!read.has_value()) return Fail(read.error());
   return commit();
+}
+
+// The frames after the last committed one.
+Status LiveAgent::State::Commit(const std::vector<model::Batch>& frames) {
+  TRY(sink.Commit(spool.id(), day, committed + 1, frames));
+  committed += static_cast<int64_t>(frames.size());
+  return {};
 }
 
 // The same trouble every second is told once.

@@ -12,12 +12,6 @@
 
 namespace gpusonde::agent {
 
-// One frame of the spool on its way into a store.
-struct SpooledBatch {
-  int64_t sequence = 0;
-  model::Batch batch;
-};
-
 // Where a live agent's data comes to rest: the embedded store, or a server.
 class Sink {
  public:
@@ -26,9 +20,11 @@ class Sink {
   // The last frame of this spool that the sink holds; 0 for none.
   virtual Result<int64_t> CommittedThrough(const Id128& spool) = 0;
 
-  // Takes the frames, all or none; once this returns they may be forgotten here. `day` is the number of whole
-  // UTC days since the epoch that the data belongs to; each day's data names everything that it refers to.
-  virtual Status Commit(const Id128& spool, int64_t day, std::span<const SpooledBatch> frames) = 0;
+  // Takes the spool's frames first_sequence, first_sequence + 1, …, all or none; once this returns they may
+  // be forgotten here. `day` is the number of whole UTC days since the epoch that the data belongs to; each
+  // day's data names everything that it refers to.
+  virtual Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
+                        std::span<const model::Batch> frames) = 0;
 };
 
 // Profiles the whole machine, always on: sources → spool → sink, once a second. What a round has spooled

@@ -16,13 +16,12 @@ namespace {
 class TestSink : public Sink {
  public:
   Result<int64_t> CommittedThrough(const Id128&) override { return through; }
-  Status Commit(const Id128&, int64_t, std::span<const SpooledBatch> frames) override {
+  Status Commit(const Id128&, int64_t, int64_t first_sequence,
+                std::span<const model::Batch> frames) override {
     if (refuse) return Fail(ErrorCode::kUnavailable, "refusing");
-    for (const SpooledBatch& frame : frames) {
-      EXPECT_EQ(frame.sequence, through + 1) << "no frame is missing, none comes twice";
-      through = frame.sequence;
-      rows[frame.batch.table] += frame.batch.rows;
-    }
+    EXPECT_EQ(first_sequence, through + 1) << "no frame is missing, none comes twice";
+    through += static_cast<int64_t>(frames.size());
+    for (const model::Batch& batch : frames) rows[batch.table] += batch.rows;
     return {};
   }
 

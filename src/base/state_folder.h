@@ -6,7 +6,8 @@
 namespace gpusonde {
 
 // Where `gpusonde up` keeps its data unless told otherwise: /var/lib/gpusonde for root, else
-// $XDG_STATE_HOME/gpusonde, else ~/.local/state/gpusonde (XDG Base Directory Specification 0.8). Not made here.
+// $XDG_STATE_HOME/gpusonde, else ~/.local/state/gpusonde (XDG Base Directory Specification 0.8). Not made
+// here.
 std::string DefaultStateFolder();
 
 }  // namespace gpusonde

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <string_view>
+#include <utility>
 
 // What works on this machine, found out by trying it: a probe does, in small, what the program would do.
 namespace gpusonde::doctor {

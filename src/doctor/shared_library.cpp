@@ -18,7 +18,7 @@ FoundLibrary FindLibrary(std::initializer_list<const char*> names, const char* f
       found.error = ::dlerror();
     } else {
       const link_map* map = nullptr;
-      found.path = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : name;
+      found.path = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_name : name;
       found.error.clear();
     }
     ::dlclose(handle);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "base/time.h"
@@ -19,6 +20,7 @@ namespace gpusonde::exporters {
 namespace {
 
 constexpr std::string_view kKernelMapping = "[kernel.kallsyms]";
+constexpr size_t kMaxCommLength = 15;  // what the kernel keeps of a program's name
 
 // pprof's ids are our indices plus one, because 0 means none.
 uint64_t IdOf(int32_t index) { return static_cast<uint64_t>(index) + 1; }
@@ -33,6 +35,7 @@ class Writer {
     for (const model::Profile::Binary& binary : profile_.binaries) AddMapping(binary.path, binary.build_id);
     for (const model::Profile::Location& location : profile_.locations) WriteLocation(location);
     for (const model::Profile::Sample& sample : profile_.samples) WriteSample(sample);
+    PutProgramFirst();
     return out_;
   }
 
@@ -147,6 +150,21 @@ class Writer {
     pprof::Label& label = *sample.add_label();
     label.set_key(String(key));
     return label;
+  }
+
+  // pprof calls a profile by its first mapping: that of the program which used most CPU time.
+  void PutProgramFirst() {
+    std::map<std::string, int64_t> cpu_ns;
+    for (const model::Profile::Sample& sample : profile_.samples)
+      cpu_ns[profile_.threads[static_cast<size_t>(sample.thread)].process_name] += sample.weight_ns;
+    const auto program = std::ranges::max_element(cpu_ns, {}, &std::pair<const std::string, int64_t>::second);
+    if (program == cpu_ns.end()) return;
+    const auto is_program = [&program](const model::Profile::Binary& binary) {
+      return binary.name.substr(0, kMaxCommLength) == program->first;
+    };
+    const auto found = std::ranges::find_if(profile_.binaries, is_program);
+    if (found == profile_.binaries.end()) return;
+    out_.mutable_mapping()->SwapElements(0, static_cast<int>(found - profile_.binaries.begin()));
   }
 
   const model::Profile& profile_;

@@ -4,11 +4,13 @@
 #include <pprof.pb.h>
 #include <zlib.h>
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "exporters/formats.h"
 #include "exporters/sample_profile.h"
 
-// Google's own reader checks the same files in tests/e2e/pprof.
+// Google's own reader checks the same files in tests/e2e/pprof_test.py.
 namespace gpusonde::exporters {
 namespace {
 
@@ -91,6 +93,17 @@ TEST_F(Pprof, AMappingIsAFileFromItsBeginningToItsLastLocation) {
   EXPECT_EQ(mapping.memory_limit(), 0x1091u);
   EXPECT_TRUE(mapping.has_functions() && mapping.has_filenames() && mapping.has_line_numbers());
   EXPECT_TRUE(mapping.has_inline_frames());
+}
+
+TEST_F(Pprof, TheProgramItselfIsTheFirstMapping) {
+  model::Profile profile = SampleProfile();
+  std::ranges::reverse(profile.binaries);
+  for (model::Profile::Location& location : profile.locations)
+    if (location.binary >= 0) location.binary = 1 - location.binary;
+  profile_ = Decoded(profile);
+  EXPECT_EQ(Text(profile_.mapping(0).filename()), "/opt/train");
+  const uint64_t main_mapping = LocationAt(profile_.sample(0).location_id(2)).mapping_id();
+  EXPECT_EQ(profile_.mapping(0).id(), main_mapping);
 }
 
 TEST_F(Pprof, KernelCodeHasItsMappingAndGeneratedCodeNone) {

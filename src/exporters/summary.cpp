@@ -11,7 +11,7 @@
 namespace gpusonde::exporters {
 namespace {
 
-constexpr size_t kHottest = 4;
+constexpr size_t kHottest = 4;  // with these the summary has ten lines
 constexpr size_t kBusiest = 4;
 constexpr size_t kMaxNameBytes = 60;
 
@@ -83,8 +83,9 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
       text += fmt::format("self      {:.1f} %  {}{}\n", percent(share.weight_ns), Printable(share.name),
                           share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
   }
-  text += facts.drops.empty() ? "complete  nothing was dropped\n"
-                              : fmt::format("partial   {}\n", fmt::join(facts.drops, "; "));
+  text += facts.lost.empty() ? "complete  nothing was dropped\n"
+                             : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));
+  if (!facts.poorer.empty()) text += fmt::format("unnamed   {}\n", fmt::join(facts.poorer, "; "));
   text += fmt::format("next      gpusonde view {}\n", facts.path);
   return text;
 }

@@ -17,8 +17,10 @@ struct SummaryFacts {
   int64_t duration_ns = 0;
   int32_t cpus = 0;
   double sampling_hz = 0;
-  // What was lost or is incomplete, in sentences with a count: "Stacks cut at 127 frames: 12".
-  std::vector<std::string> drops;
+  // What was lost, and what is there with less detail than it could have, as counts with a phrase each:
+  // "12 Stacks cut at 127 frames".
+  std::vector<std::string> lost;
+  std::vector<std::string> poorer;
 };
 
 // At most ten lines, each ended by a newline: what was recorded, CPU use, busiest threads, hottest functions

@@ -26,26 +26,28 @@ enum class DropReason : uint8_t {
 
 struct DropInfo {
   DropReason reason;
+  bool lost;                 // data is missing; else it is all there, with less detail than it could have
   std::string_view name;     // as stored and exported
   std::string_view meaning;  // one sentence for a person
 };
 
 inline constexpr std::array kDropReasons = {
-    DropInfo{DropReason::kRingFull, "ring_full", "Samples lost because the kernel's buffer was full."},
-    DropInfo{DropReason::kSidebandLost, "sideband_lost",
+    DropInfo{DropReason::kRingFull, true, "ring_full", "Samples lost because the kernel's buffer was full."},
+    DropInfo{DropReason::kSidebandLost, true, "sideband_lost",
              "Process and mapping events lost because the kernel's buffer was full."},
-    DropInfo{DropReason::kSidebandMalformed, "sideband_malformed",
+    DropInfo{DropReason::kSidebandMalformed, true, "sideband_malformed",
              "Process and mapping events that did not parse."},
-    DropInfo{DropReason::kNoUserStack, "no_user_stack", "Samples whose user stack could not be read."},
-    DropInfo{DropReason::kStackTruncated, "stack_truncated", "Stacks cut at 127 frames."},
-    DropInfo{DropReason::kTooManyProcesses, "too_many_processes",
+    DropInfo{DropReason::kNoUserStack, false, "no_user_stack", "Samples whose user stack could not be read."},
+    DropInfo{DropReason::kStackTruncated, true, "stack_truncated", "Stacks cut at 127 frames."},
+    DropInfo{DropReason::kTooManyProcesses, true, "too_many_processes",
              "Processes that were not sampled because too many were running at once."},
-    DropInfo{DropReason::kUnknownMapping, "unknown_mapping",
+    DropInfo{DropReason::kUnknownMapping, false, "unknown_mapping",
              "Frames at addresses that belong to no known file."},
-    DropInfo{DropReason::kNoSymbol, "no_symbol", "Frames in files whose symbol tables don't name them."},
-    DropInfo{DropReason::kUnreadableBinary, "unreadable_binary",
+    DropInfo{DropReason::kNoSymbol, false, "no_symbol",
+             "Frames in files whose symbol tables don't name them."},
+    DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",
              "Program files that could not be read for symbols."},
-    DropInfo{DropReason::kSpoolFailed, "spool_failed", "Rows that could not be written to disk."},
+    DropInfo{DropReason::kSpoolFailed, true, "spool_failed", "Rows that could not be written to disk."},
 };
 
 template <>

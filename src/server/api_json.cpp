@@ -37,6 +37,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   json.Key("drops").BeginArray();
   for (const store::Overview::Drop& drop : overview.drops) {
     json.BeginObject().Field("reason", drop.reason).Field("meaning", drop.meaning);
+    json.Field("lost", drop.lost);
     json.Field("count", drop.count).EndObject();
   }
   json.EndArray();

@@ -92,7 +92,7 @@ TEST_F(ApiTest, OverviewTellsWhatIsThere) {
   EXPECT_EQ(overview["sources"][0], json({{"id", kIdText}, {"host", "vm"}, {"kind", "agent"}, {"hz", 19}}));
   EXPECT_EQ(overview["sources"][1]["hz"], nullptr);
   EXPECT_EQ(overview["drops"],
-            json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","count":12}])"));
+            json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","lost":true,"count":12}])"));
   EXPECT_EQ(overview["notices"], json({"Cut short."}));
 }
 

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "model/schema.h"
 #include "store/duckdb/schema.h"
-#include "store/duckdb/utf8.h"
 
 namespace gpusonde::store {
 namespace {
@@ -59,7 +59,7 @@ std::string_view Guess(std::string_view begin) {
       begin, [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\r' && c != '\t'; });
   while (!begin.empty() && static_cast<unsigned char>(begin.back()) >= 0x80)
     begin.remove_suffix(1);  // cut there
-  return !has_control && duckdb::IsUtf8(begin) && !begin.empty() ? "a text file" : "something else";
+  return !has_control && IsUtf8(begin) && !begin.empty() ? "a text file" : "something else";
 }
 
 uint64_t Load(std::string_view bytes, size_t at) {

@@ -32,10 +32,11 @@ std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<Time
   return seen;
 }
 
-std::string_view MeaningOf(std::string_view reason) {
+Overview::Drop DropOf(std::string_view reason, int64_t count) {
   const auto found = std::ranges::find(model::kDropReasons, reason, &model::DropInfo::name);
-  return found == model::kDropReasons.end() ? "Lost for a reason that this version doesn't know."
-                                            : found->meaning;
+  if (found == model::kDropReasons.end())
+    return {std::string(reason), "Lost for a reason that this version doesn't know.", true, count};
+  return {std::string(reason), std::string(found->meaning), found->lost, count};
 }
 
 template <class T>
@@ -152,8 +153,7 @@ Result<Overview> ReadOverview(Store& store) {
   while (true) {
     ASSIGN_OR_RETURN(const bool more, drops->Next());
     if (!more) return overview;
-    overview.drops.push_back(
-        {std::string(drops->Text(0)), std::string(MeaningOf(drops->Text(0))), drops->Int64(1)});
+    overview.drops.push_back(DropOf(drops->Text(0), drops->Int64(1)));
   }
 }
 

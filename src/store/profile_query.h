@@ -60,6 +60,7 @@ struct Overview {
   struct Drop {
     std::string reason;
     std::string meaning;
+    bool lost = true;  // data is missing; else it has less detail than it could have
     int64_t count = 0;
   };
   std::vector<SourceInfo> sources;

@@ -202,11 +202,10 @@ TEST(Store, WrongSqlSaysWhatIsWrong) {
 
 TEST(Store, OnlyReadingStatementsAreQueries) {
   const auto store = MemoryStore();
-  for (const char* sql : {"DELETE FROM raw.samples", "CREATE TABLE t (a INT)", "DROP VIEW samples",
-                          "SET threads = 1", "COPY (SELECT 1) TO '/tmp/x.csv'", "ATTACH '/tmp/x'",
-                          "INSERT INTO recording.main.meta VALUES "
-                          "('a','b')",
-                          "PRAGMA threads = 1", "CHECKPOINT", "BEGIN"})
+  for (const char* sql :
+       {"DELETE FROM raw.samples", "CREATE TABLE t (a INT)", "DROP VIEW samples", "SET threads = 1",
+        "COPY (SELECT 1) TO '/tmp/x.csv'", "ATTACH '/tmp/x'",
+        "INSERT INTO recording.main.meta VALUES ('a','b')", "PRAGMA threads = 1", "CHECKPOINT", "BEGIN"})
     EXPECT_EQ(store->Query(sql).error().code, ErrorCode::kInvalidArgument) << sql;
   for (const char* sql : {"SHOW TABLES", "DESCRIBE samples", "SUMMARIZE samples", "EXPLAIN SELECT 1",
                           "FROM samples", "VALUES (1)", "WITH a AS (SELECT 1) FROM a"})

@@ -36,7 +36,7 @@ std::string LastPart(std::string_view path) {
 // Only regular files: opening a device or a FIFO that a stranger's path names could block or have effects.
 Result<Fd> OpenRegular(const std::string& path) {
   ASSIGN_OR_RETURN(Fd fd, Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
   return fd;
@@ -51,6 +51,7 @@ Result<Fd> OpenVdso() {
   Fd fd(::memfd_create("vdso", MFD_CLOEXEC));
   if (!fd.valid()) return Fail(ErrnoError(errno, "memfd_create"));
   // Through the kernel, so that a shorter mapping is an error and no crash.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives the address as a number
   TRY(WriteAll(fd.get(), {reinterpret_cast<const std::byte*>(address), size}));
   return fd;
 }
@@ -76,7 +77,7 @@ const BinaryTable::Binary* BinaryTable::Intern(std::span<const uint8_t> build_id
 
 const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path) {
   const Result<Fd> fd = path == kVdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
-  struct stat status {};
+  struct stat status{};
   if (!fd.has_value() || ::fstat(fd->get(), &status) != 0) return Intern({}, path);
   const FileKey key{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
                     static_cast<uint64_t>(status.st_ctim.tv_sec) * kNanosPerSecond +
@@ -85,7 +86,8 @@ const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std
   if (path != kVdso && known != by_file_.end()) return known->second;
 
   const std::string build_id = ReadBuildId(fd->get()).value_or("");
-  const Id128 id = build_id.empty() ? IdHasher("path").Add(path).Finish() : IdHasher("build_id").Add(build_id).Finish();
+  const Id128 id =
+      build_id.empty() ? IdHasher("path").Add(path).Finish() : IdHasher("build_id").Add(build_id).Finish();
   const Binary* binary = Add(id, build_id, path);
   by_file_[key] = binary;
   return binary;
@@ -108,8 +110,9 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
       return {};
     }
     if (!first_error.message.empty()) continue;
-    first_error = file.has_value() ? Error{ErrorCode::kNotFound, binary->path + " was replaced by another file"}
-                                   : std::move(file).error();
+    first_error = file.has_value()
+                      ? Error{ErrorCode::kNotFound, binary->path + " was replaced by another file"}
+                      : std::move(file).error();
   }
   const bool told_before = entry.failed_pid != 0;
   entry.failed_pid = pid;

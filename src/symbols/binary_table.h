@@ -15,9 +15,9 @@
 
 namespace gpusonde::symbols {
 
-// Every file that code was seen to run from, once per content: what it is called, and its functions, read when the
-// first frame asks. Files are opened through the root of a process that maps them, so containers need nothing
-// mounted. Not thread-safe.
+// Every file that code was seen to run from, once per content: what it is called, and its functions, read
+// when the first frame asks. Files are opened through the root of a process that maps them, so containers
+// need nothing mounted. Not thread-safe.
 class BinaryTable {
  public:
   struct Binary {
@@ -27,15 +27,16 @@ class BinaryTable {
     std::string name;      // last part of the path
   };
 
-  // The file with this build id, mapped from `path`. Adds it on first sight. Never fails; pointers stay valid.
+  // The file with this build id, mapped from `path`. Adds it on first sight. Never fails; pointers stay
+  // valid.
   const Binary* Intern(std::span<const uint8_t> build_id, const std::string& path);
 
   // The file that `path` names in the mount namespace of process `pid`; its build id is read from the file
   // (once per device and inode). A file that can't be read is known by its path alone.
   const Binary* InternFromProcess(int32_t pid, const std::string& path);
 
-  // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here, and
-  // accepts it only if it has the build id it was mapped with. Tried once per process until it works.
+  // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here,
+  // and accepts it only if it has the build id it was mapped with. Tried once per process until it works.
   // Returns why not, in a sentence, the first time it fails.
   Status Load(const Binary* binary, int32_t pid);
 

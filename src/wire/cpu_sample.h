@@ -11,12 +11,12 @@
 
 /* One stack of one running thread. On the wire it ends after the last frame used. */
 struct gpusonde_cpu_sample {
-  __u64 time_ns;                             /* CLOCK_MONOTONIC */
-  __u32 pid;                                 /* thread group, in the initial pid namespace */
-  __u32 tid;                                 /* thread, in the initial pid namespace */
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u32 pid;     /* thread group, in the initial pid namespace */
+  __u32 tid;     /* thread, in the initial pid namespace */
   __u32 cpu;
-  __u16 kernel_frames;                       /* first in `frames`, leaf first; 0 when it ran in user mode */
-  __u16 user_frames;                         /* after them, leaf first */
+  __u16 kernel_frames; /* first in `frames`, leaf first; 0 when it ran in user mode */
+  __u16 user_frames;   /* after them, leaf first */
   __u64 frames[2 * GPUSONDE_MAX_FRAMES];
 };
 

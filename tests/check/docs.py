@@ -4,7 +4,8 @@
 
 In every Markdown file, except in sections whose heading ends in "(planned)":
   - links to other pages, to files and to headings resolve;
-  - paths in `backticks` that begin with a folder of the tree, or of src/, exist (`*` and `{a,b}` as in a shell);
+  - paths in `backticks` that begin with a folder of the tree, of src/ or of the page's own folder exist (`*` and
+    `{a,b}` as in a shell);
   - `make TARGET` names a target of the Makefile, `gpusonde COMMAND` a command of the program.
 """
 
@@ -123,9 +124,12 @@ def check_links(page, number, line, files, known, folders):
 
 
 def check_paths(page, number, code, known, folders):
-    tops = {folder for folder in folders if "/" not in folder}
+    tops = {folder for folder in folders if "/" not in folder} | {"src"}
     layers = {folder.split("/")[1] for folder in folders if folder.startswith("src/")}
     path = re.sub(r":\d+$", "", code)
+    beside = page.rpartition("/")[0]
+    if beside and exists(f"{beside}/{path}", known, folders):
+        return  # a page inside a folder speaks of its own
     if not PATH.match(path) or path.startswith(ELSEWHERE):
         return
     top = path.removeprefix("./").split("/")[0]

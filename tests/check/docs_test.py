@@ -28,6 +28,10 @@ class Docs(unittest.TestCase):
             self.assertEqual(len(self.found(f"one\n`{path}`\n")), 1, path)
         self.assertEqual(self.found("one\n`src/base/gone.h`\n"), ["docs/a.md:2: there is no src/base/gone.h"])
 
+    def test_a_page_inside_a_folder_may_speak_from_there(self):
+        files = TREE | {"web/src/app.ts": "", "web/README.md": "`src/app.ts` `src/gone.ts`\n"}
+        self.assertEqual(docs.check(files), ["web/README.md:1: there is no src/gone.ts"])
+
     def test_a_link_that_leads_nowhere_is_found(self):
         self.assertEqual(self.found("[x](gone.md)"), ["docs/a.md:1: the link to gone.md leads nowhere"])
         self.assertEqual(self.found("[x](../../outside.md)"),

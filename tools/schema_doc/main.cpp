@@ -72,9 +72,9 @@ void PrintSchema() {
       "holds in `meta`: a newer gpusonde opens older stores, an older one refuses newer ones. A table that "
       "no source\n"
       "fills yet is there and empty.\n\n"
-      "- A time is nanoseconds since the Unix epoch; `_ns` alone says nothing of a clock: each source "
-      "measured its\n"
-      "  clocks once, and time within a recording never steps back.\n"
+      "- A time is nanoseconds since the Unix epoch. Each source measures its clocks against it once, so "
+      "that time\n"
+      "  within a recording never steps back, whatever happens to the wall clock.\n"
       "- An id is a 128-bit hash of what it names, so that two machines give the same thing the same id.\n"
       "- A table with a key describes things: a later row replaces an earlier one with the same key. A table "
       "without\n"
@@ -93,9 +93,11 @@ void PrintMetrics() {
       "Nothing is dropped in silence. Whatever is lost or incomplete is counted under one of these reasons, "
       "stored in\n"
       "the table [drops](schema.md#drops), and shown in the summary of `gpusonde record` and in the UI.\n\n"
-      "| reason | meaning |\n|---|---|\n",
+      "| reason | data is missing | meaning |\n|---|---|---|\n",
       kGenerated);
-  for (const DropInfo& drop : kDropReasons) fmt::print("| `{}` | {} |\n", drop.name, Cell(drop.meaning));
+  for (const DropInfo& drop : kDropReasons)
+    fmt::print("| `{}` | {} | {} |\n", drop.name, drop.lost ? "yes" : "no, it has less detail",
+               Cell(drop.meaning));
 }
 
 }  // namespace

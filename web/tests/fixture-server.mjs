@@ -55,7 +55,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
       sources: [{ id: "0".repeat(32), host: "train-07", kind: "agent", hz: 19 }],
       samples: empty ? 0 : data.sampleCount(until),
-      drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", count: 1204 }] : [],
+      drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", lost: true, count: 1204 }] : [],
       notices: partial ? ["The recording ends in the middle of a write: gpusonde was stopped without warning. Everything up to 01:21:37 was recovered."] : [],
     };
   };

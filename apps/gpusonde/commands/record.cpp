@@ -68,7 +68,8 @@ Status PrintSummary(const std::string& path) {
     facts.sampling_hz = source.sampling_hz.value_or(0);
   }
   for (const auto& drop : overview.drops)
-    facts.drops.push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
+    (drop.lost ? facts.lost : facts.poorer)
+        .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
   fmt::print(stderr, "{}", exporters::Summarise(profile, facts));
   return {};
 }

@@ -4,11 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "agent/live_agent.h"
 #include "base/log.h"
@@ -42,11 +43,9 @@ class StoreSink : public agent::Sink {
 
   Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
 
-  Status Commit(const Id128& spool, int64_t day, std::span<const agent::SpooledBatch> frames) override {
-    std::vector<store::LiveStore::Frame> copies;
-    copies.reserve(frames.size());
-    for (const agent::SpooledBatch& frame : frames) copies.push_back({frame.sequence, frame.batch});
-    return store_.Commit(store::Day(std::chrono::days(day)), spool, copies);
+  Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
+                std::span<const model::Batch> frames) override {
+    return store_.Commit(store::Day(std::chrono::days(day)), spool, first_sequence, frames);
   }
 
  private:

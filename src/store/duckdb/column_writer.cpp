@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/id128.h"
+#include "base/utf8.h"
 #include "store/duckdb/handle.h"
-#include "store/duckdb/utf8.h"
 #include "store/duckdb/value.h"
 
 namespace gpusonde::store::duckdb {
@@ -71,7 +71,7 @@ void CopyText(const Library& library, const model::ColumnData& data, size_t from
     const std::string_view text(bytes + begin, end - begin);
     begin = end;
     if (!IsUtf8(text)) {
-      const std::string valid = ReplaceInvalidUtf8(text);
+      const std::string valid = ToUtf8(text);
       library.vector_assign_string_element_len(vector, i, valid.data(), valid.size());
     } else if (text.size() <= sizeof target->value.inlined.inlined) {
       // Short text lies in the vector itself; most of ours is, and this skips a call for each.

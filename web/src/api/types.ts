@@ -13,6 +13,8 @@ export interface Source {
 export interface Drop {
   reason: string;
   meaning: string;
+  // Data is missing; else it is there with less detail than it could have.
+  lost: boolean;
   count: number;
 }
 

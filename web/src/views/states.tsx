@@ -101,8 +101,8 @@ export function Incomplete({
   unit: string;
 }) {
   const lines = overview.notices.map((notice) => ({ text: notice, detail: "" }));
-  for (const { count, meaning, reason } of overview.drops) {
-    lines.push({ text: `${formatCount(count)} dropped: ${meaning}`, detail: reason });
+  for (const { count, lost, meaning, reason } of overview.drops) {
+    lines.push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
   }
   if (omitted.nodes > 0) {
     const share = `${formatValue(omitted.total, unit)}, ${formatShare(omitted.total, total)}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes the stack of whatever runs when a CPU's clock event fires, for the processes asked about and their
- * descendants, and hands it over through a ring buffer. Wakes user space only when the ring fills up: it looks by
- * itself a few times a second. */
+ * descendants, and hands it over through a ring buffer. Wakes user space only when the ring fills up: it
+ * looks by itself a few times a second. */
 #include "kernel.h"
 
 #include <stdbool.h>
@@ -85,7 +85,8 @@ int take_sample(void *context) {
   sample->kernel_frames = kernel_frames;
   sample->user_frames = user_frames;
 
-  const __u64 size = offsetof(struct gpusonde_cpu_sample, frames) + (kernel_frames + user_frames) * sizeof(__u64);
+  const __u64 size =
+      offsetof(struct gpusonde_cpu_sample, frames) + (kernel_frames + user_frames) * sizeof(__u64);
   const __u64 waiting = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
   const __u64 ring = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE);
   const __u64 wake = waiting > ring / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;

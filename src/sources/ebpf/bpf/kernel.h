@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the running
- * kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source: include/linux/sched.h,
- * include/linux/sched/signal.h. */
+/* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the
+ * running kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source:
+ * include/linux/sched.h, include/linux/sched/signal.h. */
 #pragma once
 
 #include <linux/bpf.h>

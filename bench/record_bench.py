@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what `gpusonde record` costs, beside `perf record -g`, as a result for bench/run.py.
+
+    bench/record_bench.py [--gpusonde PROGRAM] [--hotpaths PROGRAM] [--seconds S] [--repetitions N] FILE
+
+The hotpaths example keeps every core busy and counts its work, alone and under both samplers at 19 and 99 Hz, in
+turns, so that whatever else the machine does meets all of them. The sampler's own CPU time and the run time of its
+kernel programs (which Linux counts while kernel.bpf_stats_enabled is set: needs root) are read twice: when hotpaths
+has run for a second, and when it has printed its result. Before lies the start, between the sampling, and after it the
+writing of the file. perf's kernel side can't be read anywhere; only the work that is lost shows it.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
+BPF_STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+FREQUENCIES_HZ = (19, 99)
+CPU_GOAL_PERCENT = 0.5
+MEMORY_GOAL_MIB = 256
+POLL_S = 0.02
+WARM_UP_S = 1.0
+CORES = os.cpu_count()
+
+
+@dataclasses.dataclass
+class Run:
+    """One run of hotpaths; all but the first under a sampler, and of it."""
+    units_per_s: float
+    start_cpu_s: float = 0.0
+    sampling_percent: float = 0.0  # CPU time, its own and its kernel programs', of the whole machine
+    end_cpu_s: float = 0.0
+    sampling_mib: float = 0.0
+    peak_mib: float = 0.0
+
+
+@contextlib.contextmanager
+def bpf_statistics():
+    """Yields whether the kernel counts the run time of its programs meanwhile."""
+    try:
+        before = BPF_STATS.read_text()
+        BPF_STATS.write_text("1")
+    except OSError:
+        yield False
+        return
+    try:
+        yield shutil.which("bpftool") is not None
+    finally:
+        BPF_STATS.write_text(before)
+
+
+def bpf_run_ns():
+    """{program id: its run time so far}"""
+    shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True, stdout=subprocess.PIPE).stdout
+    return {program["id"]: program.get("run_time_ns", 0) for program in json.loads(shown)}
+
+
+def cpu_s(pid):
+    """CPU time of all threads of a process."""
+    total_ns = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        total_ns += int((task / "schedstat").read_text().split()[0])
+    return total_ns / 1e9
+
+
+def peak_mib(pid):
+    """The most memory that a process has had resident so far; None once it has ended."""
+    try:
+        match = re.search(r"^VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(match[1]) / 1024 if match else None
+
+
+def run_alone(workload):
+    result = json.loads(subprocess.run(workload, check=True, stdout=subprocess.PIPE).stdout)
+    return Run(units_per_s=result["units"] / result["seconds"])
+
+
+def wait_for_program(sampler, name):
+    """Until `sampler` has a child that runs the program `name`."""
+    while sampler.poll() is None:
+        for child in pathlib.Path(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read_text().split():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name:
+                    return
+        time.sleep(POLL_S)
+
+
+def watch(sampler, programs_before, workload, run):
+    """Fills in what can be seen of a sampler while it lives; returns what its workload printed."""
+    def kernel_s():
+        # Its programs are those that weren't there before.
+        if programs_before is None:
+            return 0.0
+        return sum(ns for program, ns in bpf_run_ns().items() if program not in programs_before) / 1e9
+
+    wait_for_program(sampler, pathlib.Path(workload[0]).name)
+    time.sleep(WARM_UP_S)
+    run.start_cpu_s, kernel_before_s, started = cpu_s(sampler.pid), kernel_s(), time.monotonic()
+    line = sampler.stdout.readline()
+    cpu_after_s, kernel_after_s, sampling_s = cpu_s(sampler.pid), kernel_s(), time.monotonic() - started
+    used_s = cpu_after_s - run.start_cpu_s + kernel_after_s - kernel_before_s
+    run.sampling_percent = 100 * used_s / (sampling_s * CORES)
+    run.sampling_mib = run.peak_mib = peak_mib(sampler.pid)
+    while (mib := peak_mib(sampler.pid)) is not None:
+        run.peak_mib = mib
+        time.sleep(POLL_S)
+    result = json.loads(line)
+    run.units_per_s = result["units"] / result["seconds"]
+    _, status, usage = os.wait4(sampler.pid, 0)
+    sampler.returncode = os.waitstatus_to_exitcode(status)
+    run.end_cpu_s = usage.ru_utime + usage.ru_stime - result["process_cpu_ns"] / 1e9 - cpu_after_s
+
+
+def run_sampled(command, workload, count_bpf):
+    run = Run(units_per_s=0.0)
+    programs_before = bpf_run_ns() if count_bpf else None
+    with tempfile.TemporaryFile() as messages:
+        sampler = subprocess.Popen([*command, "--", *workload], stdout=subprocess.PIPE, stderr=messages)
+        failure = None
+        try:
+            watch(sampler, programs_before, workload, run)
+        except (OSError, ValueError, TypeError) as error:  # it ended too early for its /proc files or its result
+            failure = error
+        sampler.stdout.close()
+        if sampler.wait() != 0 or failure is not None:
+            messages.seek(0)
+            raise RuntimeError(f"{' '.join(command)}: exit status {sampler.returncode}\n"
+                               f"{messages.read().decode(errors='replace')}") from failure
+    return run
+
+
+def samplers(gpusonde, folder):
+    """{(name, Hz): command} of those that are on this machine."""
+    commands = {}
+    for hz in FREQUENCIES_HZ:
+        if gpusonde.exists():
+            commands["gpusonde", hz] = (str(gpusonde), "record", "--hz", str(hz), "-o", f"{folder}/run.sonde")
+        if shutil.which("perf"):
+            commands["perf", hz] = ("perf", "record", "-q", "-g", "-F", str(hz), "-o", f"{folder}/perf.data")
+    return commands
+
+
+def measure(gpusonde, workload, repetitions):
+    """{("alone", 0) or (sampler, Hz): [Run, …]}, in turns; and whether kernel programs were counted."""
+    runs = {}
+    with tempfile.TemporaryDirectory() as folder, bpf_statistics() as count_bpf:
+        commands = samplers(gpusonde, folder)
+        for repetition in range(repetitions):
+            print(f"  turn {repetition + 1} of {repetitions} …", file=sys.stderr, flush=True)
+            runs.setdefault(("alone", 0), []).append(run_alone(workload))
+            for key, command in commands.items():
+                runs.setdefault(key, []).append(run_sampled(command, workload, count_bpf and key[0] == "gpusonde"))
+    return runs, count_bpf
+
+
+def spread(values):
+    return f"{min(values):.3g}-{max(values):.3g}"
+
+
+def row(name, unit, ours, peers, peer_name, goal=None):
+    """A row of medians; `ours` and `peers` are one value per turn, empty where the program is missing."""
+    if not ours:
+        return {"name": name, "value": None, "unit": unit, "note": f"{name}: no gpusonde to run"}
+    made = {"name": name, "value": statistics.median(ours), "unit": unit, "spread": spread(ours)}
+    if peers:
+        peer = statistics.median(peers)
+        made["peer"] = f"{peer_name}: {peer:.3g} ({spread(peers)})"
+        if made["value"] > 0 and peer > 0:
+            made["ratio"] = round(made["value"] / peer, 3)
+    if goal is not None:
+        made["goal"] = f"≤ {goal:g} {unit}"
+        made["met"] = made["value"] <= goal
+    return made
+
+
+def rows_of(runs, bpf_counted):
+    perf = "perf record -g"
+    alone = [run.units_per_s for run in runs["alone", 0]]
+    for hz in FREQUENCIES_HZ:
+        ours, peers = runs.get(("gpusonde", hz), []), runs.get(("perf", hz), [])
+
+        def both(value, ours=ours, peers=peers):
+            return [value(run) for run in ours], [value(run) for run in peers]
+
+        def lost(sampled):
+            return [100 * (1 - run.units_per_s / without) for run, without in zip(sampled, alone)]
+
+        cpu = row(f"CPU while sampling at {hz} Hz, kernel programs included", "% of the machine",
+                  *both(lambda run: run.sampling_percent), f"{perf}, its kernel side unknown", CPU_GOAL_PERCENT)
+        if ours and not bpf_counted:
+            cpu |= {"met": None, "note": f"at {hz} Hz without the kernel programs: counting needs root and bpftool"}
+        yield cpu
+        yield row(f"work lost at {hz} Hz", "%", lost(ours), lost(peers), perf)
+        yield row(f"CPU to start at {hz} Hz, with the first second of sampling", "s",
+                  *both(lambda run: run.start_cpu_s), perf)
+        yield row(f"CPU to write the file at {hz} Hz", "s", *both(lambda run: run.end_cpu_s), perf)
+        yield row(f"memory while sampling at {hz} Hz", "MiB", *both(lambda run: run.sampling_mib), perf,
+                  MEMORY_GOAL_MIB)
+        yield row(f"memory at its peak at {hz} Hz", "MiB", *both(lambda run: run.peak_mib), perf, MEMORY_GOAL_MIB)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measure what recording costs, beside perf.")
+    parser.add_argument("--gpusonde", type=pathlib.Path, default=os.environ.get("GPUSONDE", BUILD / "bin/gpusonde"))
+    parser.add_argument("--hotpaths", type=pathlib.Path, default=BUILD / "bin/hotpaths")
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("file", type=pathlib.Path)
+    arguments = parser.parse_args()
+    workload = (str(arguments.hotpaths), "--seconds", str(arguments.seconds), "--threads", str(CORES))
+    try:
+        runs, bpf_counted = measure(arguments.gpusonde, workload, arguments.repetitions)
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+        sys.exit(f"record_bench: {error}")
+    arguments.file.write_text(json.dumps({"rows": list(rows_of(runs, bpf_counted))}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

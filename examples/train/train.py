@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a small network on compressed records and says where the time of its steps goes."""
+
+import argparse
+import math
+import sys
+import time
+
+from data import CLASSES, FEATURES, Loader, make_dataset
+from model import Model
+
+BATCHES = 8
+HIDDEN = 32
+RATE = 0.2
+REPORT_EVERY_S = 1.0
+
+
+class Times:
+    """What steps cost: the seconds that passed until their data was there, and those of computing."""
+
+    def __init__(self):
+        self.steps = 0
+        self.data_s = 0.0
+        self.compute_s = 0.0
+        self.loss = math.nan  # of the last step
+
+    def add(self, data_s, compute_s, loss):
+        self.steps += 1
+        self.loss = loss
+        self.data_s += data_s
+        self.compute_s += compute_s
+
+    def __str__(self):
+        total_ms, data_ms, compute_ms = (1e3 * seconds / max(self.steps, 1) for seconds in
+                                         (self.data_s + self.compute_s, self.data_s, self.compute_s))
+        return f"{total_ms:.1f} ms a step: {data_ms:.1f} ms for its data, {compute_ms:.1f} ms computing"
+
+
+def train_step(model, inputs, labels):
+    model.forward(inputs)
+    loss = model.loss(labels)
+    model.optimizer_step(model.backward(labels), RATE)
+    return loss
+
+
+def train(loader, model, steps, seconds, times):
+    """Until `steps` steps or `seconds` are over, whichever is first; `times` is kept up to date."""
+    started = reported = time.perf_counter()
+    recent = Times()
+    while times.steps < steps and time.perf_counter() - started < seconds:
+        before = time.perf_counter()
+        inputs, labels = next(loader)
+        loaded = time.perf_counter()
+        loss = train_step(model, inputs, labels)
+        done = time.perf_counter()
+        for sums in (times, recent):
+            sums.add(loaded - before, done - loaded, loss)
+        if done - reported >= REPORT_EVERY_S:
+            print(f"step {times.steps}: loss {loss:.3f}; {recent}", flush=True)
+            reported, recent = done, Times()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=1, help="processes that load data; 0: the training loop does")
+    parser.add_argument("--steps", type=int, help="stop after this many steps")
+    parser.add_argument("--seconds", type=float, help="stop after this time (default: 10 s, unless --steps is given)")
+    arguments = parser.parse_args()
+    if arguments.workers < 0:
+        parser.error("--workers can't be negative")
+    steps = math.inf if arguments.steps is None else arguments.steps
+    seconds = arguments.seconds
+    if seconds is None:
+        seconds = 10 if arguments.steps is None else math.inf
+
+    times = Times()
+    loader = None
+    status = 0
+    try:
+        loader = Loader(make_dataset(BATCHES), arguments.workers)
+        train(loader, Model(FEATURES, HIDDEN, CLASSES), steps, seconds, times)
+    except KeyboardInterrupt:
+        status = 130  # as shells count a program that Ctrl-C ended
+    finally:
+        if loader is not None:
+            loader.close()
+    print(f"{times.steps} steps, {arguments.workers} workers; loss {times.loss:.6f}; {times}", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

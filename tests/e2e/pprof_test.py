@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Google's own pprof, built from Debian's source package, reads our pprof files and says what our folded stacks say."""
+
+import collections
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
+GPUSONDE = os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde"))
+GO_SOURCES = pathlib.Path("/usr/share/gocode")
+PPROF_SOURCE = "github.com/google/pprof"
+CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, capture_output=True, **options).stdout
+
+
+def build_pprof():
+    """The path of the pprof program; built on first use, without any network."""
+    if shutil.which("go") is None or not (GO_SOURCES / "src" / PPROF_SOURCE).exists():
+        raise unittest.SkipTest("no Go compiler or no source of pprof; install golang-go and "
+                                "golang-github-google-pprof-dev")
+    program = BUILD / "tests/pprof"
+    if not program.exists():
+        environment = dict(os.environ, GO111MODULE="off", GOPATH=str(GO_SOURCES), GOFLAGS="", GOPROXY="off",
+                           GOCACHE=str(BUILD / "tests/go-cache"))
+        run("go", "build", "-o", program, PPROF_SOURCE, env=environment)
+    return program
+
+
+def folded(recording, *flags):
+    """Folded stacks as {frames: value}."""
+    text = run(GPUSONDE, "export", recording, "--format", "folded", *flags).decode()
+    stacks = {}
+    for line in text.splitlines():
+        stack, value = line.rsplit(" ", 1)
+        stacks[tuple(stack.split(";"))] = int(value)
+    return stacks
+
+
+def as_folded(name):
+    """A name as pprof prints it, in the way that folded stacks write it."""
+    return CONTROL.sub(" ", name.removesuffix(" (inline)").replace(";", ":"))
+
+
+def as_pprof(frame):
+    """A frame without a symbol as pprof prints it: without the address, which is no function for it."""
+    return re.sub(r"^\[(.*)\+0x[0-9a-f]+\]$", r"[\1]", frame).replace("[unknown]", "<unknown>")
+
+
+def traces(program, profile):
+    """What `pprof -traces` prints: {(pid, tid, root, …, leaf): samples}."""
+    text = run(program, "-traces", "-sample_index=samples", profile).decode()
+    stacks = collections.Counter()
+    for block in re.split(r"^-+\+-+\n", text, flags=re.MULTILINE)[1:]:
+        labels, frames, value = {}, [], None
+        # A name with a line break in it goes on at the beginning of the next line.
+        for line in re.sub(r"\n(?=[^ \n])", "\x01", block).splitlines():
+            label = re.match(r" +(process|thread|pid|tid):  (.*)$", line)
+            first = re.match(r" +(\d+)   (.*)$", line)
+            if label and value is None:
+                labels[label[1]] = label[2]
+            elif first and value is None:
+                value, frames = int(first[1]), [first[2]]
+            elif line.strip():
+                frames.append(line.strip())
+        if value is not None:
+            names = [as_folded(frame) for frame in reversed(frames)]
+            stacks[(int(labels["pid"]), int(labels["tid"]), *names)] += value
+    return stacks
+
+
+def folded_by_thread(recording):
+    """The same of our folded stacks."""
+    stacks = collections.Counter()
+    for (process, thread, *frames), value in folded(recording, "--per-thread").items():
+        pid = int(re.search(r" \(pid (\d+)\)$", process)[1])
+        tid = int(re.search(r" \(tid (\d+)\)$", thread)[1])
+        stacks[(pid, tid, *map(as_pprof, frames))] += value
+    return stacks
+
+
+def top(program, profile):
+    """The flat column of `pprof -top`: {name: microseconds}."""
+    text = run(program, "-top", "-sample_index=cpu", "-unit=us", "-nodecount=100000", profile).decode()
+    flat = collections.Counter()
+    for line in re.sub(r"\n(?=[^ \n])", "\x01", text.split("cum%\n", 1)[1]).splitlines():
+        value, name = re.match(r" +(\S+) +\S+ +\S+ +\S+ +\S+  (.*)$", line).groups()
+        if value != "0":
+            flat[as_folded(name)] += round(float(value.removesuffix("us")))
+    return flat
+
+
+class Pprof(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pprof = build_pprof()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.recording = os.path.join(folder.name, "a.sonde")
+        cls.profile = os.path.join(folder.name, "a.pb.gz")
+        run(BUILD / "tests/sample_recording", cls.recording)
+        run(GPUSONDE, "export", cls.recording, "--format", "pprof")
+
+    def test_traces_are_our_folded_stacks_of_every_thread(self):
+        self.assertEqual(traces(self.pprof, self.profile), folded_by_thread(self.recording))
+
+    def test_top_is_the_self_time_of_our_folded_stacks(self):
+        self_us = collections.Counter()
+        for frames, value in folded(self.recording, "--value", "us").items():
+            self_us[as_pprof(frames[-1])] += value
+        self.assertEqual(top(self.pprof, self.profile), self_us)
+
+    def test_head_names_the_program_its_build_and_the_time(self):
+        text = run(self.pprof, "-top", self.profile).decode()
+        for line in ("File: train", "Build ID: ab12cd34", "Type: cpu", "Duration: 2s"):
+            self.assertIn(line, text)
+
+    def test_threads_can_be_selected_by_label(self):
+        text = run(self.pprof, "-top", "-tagfocus=thread=loader", self.profile).decode()
+        self.assertIn("300ms, 50.00% of 600ms total", text)
+
+    def test_every_field_that_we_write_is_in_our_declaration(self):
+        with gzip.open(self.profile) as file:
+            text = run("protoc", "--decode=gpusonde.exporters.pprof.Profile", f"--proto_path={ROOT}/src/exporters/proto",
+                       "pprof.proto", input=file.read()).decode()
+        self.assertIn("time_nanos: 1763687000000000000", text)
+        self.assertIsNone(re.search(r"^\s*\d+[:\s]", text, re.MULTILINE), "a field without a name")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpusonde up`: always on, and what it has told of survives."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+import unittest
+import urllib.request
+
+import program
+from program import GPUSONDE, HOTPATHS
+
+
+class Up(program.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "state"
+
+    def start(self, *options):
+        """A running `gpusonde up`; its URL is in .url."""
+        up = subprocess.Popen([GPUSONDE, "up", "--state", self.state, "--hz", "99", "--listen", "127.0.0.1:0",
+                               "--no-open", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, up)
+        up.url = None
+        for line in up.stdout:
+            if found := re.search(r"http://\S+/", line):
+                up.url = found.group()
+                break
+        self.assertIsNotNone(up.url, "it says where the UI is")
+        return up
+
+    def end(self, up):
+        up.kill()
+        up.communicate()
+
+    def stop(self, up):
+        up.send_signal(signal.SIGINT)
+        _, errors = up.communicate(timeout=30)
+        self.assertEqual(up.returncode, 0, errors)
+
+    def get(self, up, path):
+        with urllib.request.urlopen(up.url + "api/v1/" + path, timeout=30) as answer:
+            return json.load(answer)
+
+    def wait_for_samples(self, up, more_than=0):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            overview = self.get(up, "overview")
+            if overview["samples"] > more_than:
+                return overview
+            time.sleep(0.2)
+        self.fail(f"no more than {more_than} samples after 30 s")
+
+    def burn(self, seconds=30):
+        burner = subprocess.Popen([HOTPATHS, "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+        self.addCleanup(burner.wait)
+        self.addCleanup(burner.kill)
+        return burner
+
+    def test_the_whole_machine_is_sampled_while_it_is_asked(self):
+        burner = self.burn()
+        up = self.start()
+        first = self.wait_for_samples(up)
+        self.assertTrue(first["live"])
+        self.assertEqual(first["mode"], "up")
+        self.wait_for_samples(up, more_than=first["samples"])
+        processes = {process["pid"]: process for process in self.get(up, "processes")["processes"]}
+        self.assertEqual(processes[burner.pid]["name"], "hotpaths")
+        tree = self.get(up, f"flamegraph?type=cpu&process={processes[burner.pid]['id']}")
+        self.assertTrue(any("::decode(" in text for text in tree["strings"]))
+        self.stop(up)
+
+    def test_a_stopped_days_file_is_a_recording(self):
+        self.burn()
+        up = self.start()
+        self.wait_for_samples(up)
+        self.stop(up)
+        (day,) = (self.state / "days").glob("*.sonde")
+        self.assertGreater(self.value("SELECT count(*) FROM samples", day), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN stacks USING (stack)", day), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN processes USING (process)", day), 0)
+
+    def test_killed_again_and_again_it_keeps_what_it_had_told(self):
+        self.burn(60)
+        told = 0
+        for _ in range(5):
+            up = self.start()
+            told = self.wait_for_samples(up, more_than=told)["samples"]
+            up.kill()
+            up.communicate()
+        up = self.start()
+        self.assertGreaterEqual(self.get(up, "overview")["samples"], told)
+        self.stop(up)
+        (day,) = (self.state / "days").glob("*.sonde")
+        self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (cpu, time_ns)) FROM samples", day), 0,
+                         "nothing was added twice")
+        self.assertEqual(self.value("SELECT count(*) FROM sources WHERE kind = 'agent'", day), 6)
+
+    def test_a_second_one_on_the_same_state_is_refused(self):
+        self.start()
+        done = program.run("up", "--state", self.state, "--no-open")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(str(self.state), done.stderr)
+
+    def test_a_port_in_use_is_said(self):
+        up = self.start()
+        port = up.url.rsplit(":", 1)[1].strip("/")
+        done = program.run("up", "--state", self.folder / "other", "--listen", f"127.0.0.1:{port}", "--no-open")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(port, done.stderr)
+
+    def test_a_state_folder_that_cannot_be_made_is_said(self):
+        done = program.run("up", "--state", "/proc/nothing", "--no-open")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/proc/nothing", done.stderr)
+
+    def test_it_ends_by_itself_after_its_duration(self):
+        done = program.run("up", "--state", self.state, "--listen", "127.0.0.1:0", "--no-open", "--duration", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

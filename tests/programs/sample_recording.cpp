@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// sample_recording FILE: makes a recording of exporters::SampleProfile(), for tests that need a recording and
+// nothing running. Its 60 samples lie evenly in two seconds, in the order of the profile: --to 1 selects the
+// first 30.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "exporters/sample_profile.h"
+#include "model/tables/binaries.h"
+#include "model/tables/functions.h"
+#include "model/tables/locations.h"
+#include "model/tables/processes.h"
+#include "model/tables/samples.h"
+#include "model/tables/sources.h"
+#include "model/tables/stacks.h"
+#include "model/tables/threads.h"
+#include "spool/spool.h"
+#include "store/recording.h"
+
+namespace gpusonde {
+namespace {
+
+using model::BatchBuilder;
+using model::Profile;
+
+Id128 IdOf(std::string_view kind, size_t index) { return IdHasher(kind).Add(uint64_t{index}).Finish(); }
+Id128 IdOf(std::string_view kind, int32_t index) { return IdOf(kind, static_cast<size_t>(index)); }
+
+template <class Id>
+std::optional<Id128> OptionalId(std::string_view kind, Id index) {
+  return index < 0 ? std::nullopt : std::optional(IdOf(kind, index));
+}
+
+model::Batch Sources(const Profile& profile) {
+  BatchBuilder rows(model::kSources);
+  rows.Append({.source = IdOf("source", 0),
+               .kind = model::SourceKind::kRecord,
+               .host = "sample",
+               .boot_id = "",
+               .kernel = "",
+               .version = "",
+               .cpus = 2,
+               .sampling_hz = profile.sampling_hz,
+               .command = "/opt/train",
+               .started_ns = profile.start_ns,
+               .ended_ns = profile.end_ns});
+  return rows.Take();
+}
+
+model::Batch Processes(const Profile& profile) {
+  BatchBuilder rows(model::kProcesses);
+  for (const Profile::Thread& thread : profile.threads) {
+    if (thread.pid != thread.tid) continue;
+    rows.Append({.process = thread.process,
+                 .source = IdOf("source", 0),
+                 .pid = thread.pid,
+                 .name = thread.process_name,
+                 .command = "/opt/train",
+                 .executable = "/opt/train",
+                 .cgroup = "",
+                 .started_ns = profile.start_ns});
+  }
+  return rows.Take();
+}
+
+model::Batch Threads(const Profile& profile) {
+  BatchBuilder rows(model::kThreads);
+  for (const Profile::Thread& thread : profile.threads)
+    rows.Append({.process = thread.process,
+                 .tid = thread.tid,
+                 .name = thread.name,
+                 .started_ns = std::nullopt,
+                 .exited_ns = std::nullopt});
+  return rows.Take();
+}
+
+model::Batch Binaries(const Profile& profile) {
+  BatchBuilder rows(model::kBinaries);
+  for (size_t i = 0; i < profile.binaries.size(); ++i)
+    rows.Append({.binary = IdOf("binary", i),
+                 .build_id = profile.binaries[i].build_id,
+                 .path = profile.binaries[i].path,
+                 .name = profile.binaries[i].name});
+  return rows.Take();
+}
+
+model::Batch Functions(const Profile& profile) {
+  BatchBuilder rows(model::kFunctions);
+  for (size_t i = 0; i < profile.functions.size(); ++i) {
+    const Profile::Function& function = profile.functions[i];
+    const bool known = !function.file.empty();
+    rows.Append({.function = IdOf("function", i),
+                 .name = function.name,
+                 .system_name = function.system_name,
+                 .file = known ? std::optional(function.file) : std::nullopt,
+                 .line = known ? std::optional(function.line) : std::nullopt});
+  }
+  return rows.Take();
+}
+
+model::Batch Locations(const Profile& profile) {
+  BatchBuilder rows(model::kLocations);
+  for (size_t i = 0; i < profile.locations.size(); ++i) {
+    const Profile::Location& location = profile.locations[i];
+    model::Location row{.location = IdOf("location", i),
+                        .kind = location.kind,
+                        .binary = OptionalId("binary", location.binary),
+                        .address = location.address,
+                        .functions = {},
+                        .lines = {}};
+    for (const Profile::Line& line : location.lines) {
+      row.functions.push_back(IdOf("function", line.function));
+      row.lines.push_back(line.line);
+    }
+    rows.Append(row);
+  }
+  return rows.Take();
+}
+
+model::Batch Stacks(const Profile& profile) {
+  BatchBuilder rows(model::kStacks);
+  for (size_t i = 0; i < profile.stacks.size(); ++i) {
+    model::Stack row{.stack = IdOf("stack", i), .locations = {}};
+    for (const int32_t location : profile.stacks[i]) row.locations.push_back(IdOf("location", location));
+    rows.Append(row);
+  }
+  return rows.Take();
+}
+
+model::Batch Samples(const Profile& profile) {
+  int64_t total = 0;
+  for (const Profile::Sample& sample : profile.samples) total += sample.count;
+  int64_t sampled = 0;
+  BatchBuilder rows(model::kSamples);
+  for (const Profile::Sample& sample : profile.samples) {
+    const Profile::Thread& thread = profile.threads[static_cast<size_t>(sample.thread)];
+    for (int64_t i = 0; i < sample.count; ++i)
+      rows.Append({.time_ns = profile.start_ns + (profile.end_ns - profile.start_ns) * sampled++ / total,
+                   .process = thread.process,
+                   .tid = thread.tid,
+                   .stack = IdOf("stack", sample.stack),
+                   .weight_ns = sample.weight_ns / sample.count});
+  }
+  return rows.Take();
+}
+
+Status MakeRecording(const std::string& path) {
+  const Profile profile = exporters::SampleProfile();
+  const std::string folder = path + ".spool";
+  {
+    ASSIGN_OR_RETURN(spool::Writer writer, spool::Writer::Open(folder));
+    for (const auto& rows : {Sources, Processes, Threads, Binaries, Functions, Locations, Stacks, Samples})
+      TRY(writer.Append(rows(profile)));
+    TRY(writer.Sync());
+  }
+  TRY(store::WriteRecording(folder, path));
+  std::filesystem::remove_all(folder);
+  return {};
+}
+
+}  // namespace
+}  // namespace gpusonde
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: sample_recording FILE\n");
+    return 2;
+  }
+  const gpusonde::Status made = gpusonde::MakeRecording(argv[1]);
+  if (made.has_value()) return 0;
+  fmt::print(stderr, "sample_recording: {}\n", made.error().message);
+  return 1;
+}
