@@ -2,9 +2,9 @@
 #include "stop_signal.h"
 
 #include <semaphore.h>
-#include <signal.h>
 
 #include <cerrno>
+#include <csignal>
 #include <initializer_list>
 
 namespace gpusonde::app {

@@ -20,6 +20,7 @@
 #include <boost/beast/http.hpp>
 #include <list>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -174,15 +175,16 @@ struct HttpServer::State {
 };
 
 Status HttpServer::State::Listen() {
-  error_code error;
-  const auto ip = asio::ip::make_address(listening.ip, error);
-  const tcp::endpoint endpoint(ip, listening.port);
-  if (!error) acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return Fail(ListenError(error, listening));
-  listening.port = acceptor.local_endpoint(error).port();
+  try {
+    const tcp::endpoint endpoint(asio::ip::make_address(listening.ip), listening.port);
+    acceptor.open(endpoint.protocol());
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    acceptor.bind(endpoint);
+    acceptor.listen();
+    listening.port = acceptor.local_endpoint().port();
+  } catch (const boost::system::system_error& error) {
+    return Fail(ListenError(error.code(), listening));
+  }
   asio::co_spawn(network, Accept(), [](const std::exception_ptr& failure) {
     if (failure) LogError("the server no longer accepts connections: out of memory");
   });
@@ -192,7 +194,7 @@ Status HttpServer::State::Listen() {
 void HttpServer::State::Close() {
   stopping = true;
   error_code ignored;
-  acceptor.close(ignored);
+  std::ignore = acceptor.close(ignored);
   for (Connection* connection : connections) connection->stream.close();
 }
 
@@ -224,7 +226,7 @@ bool HttpServer::State::MakeRoom() {
 
 asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
   error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
+  std::ignore = socket.set_option(tcp::no_delay(true), ignored);
   Connection connection(std::move(socket));
   struct Registration {
     std::list<Connection*>& all;
@@ -300,8 +302,7 @@ HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpReque
 // False when the client is gone or too slow.
 asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const HttpResponse& response,
                                               Framing framing) {
-  static const std::string kNothing;
-  const std::string& body = response.body ? *response.body : kNothing;
+  const std::string_view body = response.body ? *response.body : std::string_view();
   http::response<http::span_body<const char>> message(static_cast<http::status>(response.status),
                                                       framing.version);
   message.body() = {body.data(), body.size()};
@@ -333,7 +334,7 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
 // Ends the connection so that the last answer arrives.
 asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
   error_code ignored;
-  connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  std::ignore = connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   connection.stream.expires_after(kLinger);
   std::array<char, 4096> unread;
   for (size_t total = 0; total < kMaxLingerBytes;) {

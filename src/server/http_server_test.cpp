@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http_server.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ HttpResponse Text(std::string text) {
 // A server whose API says what it was asked.
 class HttpServerTest : public testing::Test {
  protected:
-  void Start(HttpServerOptions options = {}) {
+  void Start(const HttpServerOptions& options = {}) {
     auto server =
         HttpServer::Create(options, {.api = [this](const HttpRequest& request) { return Api(request); },
                                      .files = [](const HttpRequest&) { return Text("file"); }});
@@ -69,7 +70,7 @@ class HttpServerTest : public testing::Test {
     if (request.path == "/api/wait") gate_.wait();
     if (request.path == "/api/large") return Text(std::string(8 << 20, 'x'));
     std::string answer = request.path;
-    for (const auto& [name, value] : request.query) answer += " " + name + "=" + value;
+    for (const auto& [name, value] : request.query) answer += fmt::format(" {}={}", name, value);
     return Text(answer);
   }
 
@@ -260,6 +261,7 @@ TEST_F(HttpServerTest, AnswersNobodyFetchesAreBoundedInMemory) {
 TEST_F(HttpServerTest, TwoHundredConnectionsAtOnceAreAllAnswered) {
   Start();
   std::vector<HttpClient> clients;
+  clients.reserve(200);
   for (int i = 0; i < 200; ++i) clients.push_back(Connect());
   for (HttpClient& client : clients) client.Send("GET /api/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (HttpClient& client : clients) {
@@ -310,6 +312,7 @@ TEST_F(HttpServerTest, ManyClientsAskAtOnce) {
   Start();
   std::atomic<int> answered = 0;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([this, i, &answered] {
       HttpClient client = Connect();

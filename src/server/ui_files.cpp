@@ -53,7 +53,7 @@ std::vector<std::string> UiFolders() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) folders.push_back((program.parent_path().parent_path() / "share/gpusonde/web").string());
-  folders.push_back(GPUSONDE_WEB_BUILD_FOLDER);
+  folders.emplace_back(GPUSONDE_WEB_BUILD_FOLDER);
   return folders;
 }
 
