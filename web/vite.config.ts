@@ -11,7 +11,7 @@ export default defineConfig({
   },
   server: {
     // `npm run dev` beside `gpusonde up` or `npm run fixture`.
-    proxy: { "/api": process.env["GPUSONDE_URL"] ?? "http://127.0.0.1:7777" },
+    proxy: { "/api": process.env["GPUSONDE_URL"] ?? "http://127.0.0.1:7171" },
   },
   test: {
     include: ["tests/unit/**/*.test.ts"],

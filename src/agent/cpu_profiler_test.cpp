@@ -50,11 +50,11 @@ class CpuProfilerTest : public testing::Test {
 };
 
 TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
-  const auto batches = Run({"timeout", "1", "sh", "-c", "while :; do :; done"});
+  // Ended by its limit of one second of CPU time, however long that takes on a busy machine.
+  const auto batches = Run({"sh", "-c", "ulimit -t 1; while :; do :; done"});
   const int64_t samples = CountRows(batches, "samples");
-  // One busy CPU for a second; a shared machine may give less of it, never more.
-  EXPECT_GT(samples, 250);
-  EXPECT_LE(samples, 520);
+  EXPECT_GT(samples, 450);
+  EXPECT_LT(samples, 550);
   EXPECT_GT(CountRows(batches, "stacks"), 0);
 }
 

@@ -35,6 +35,13 @@ Process* ProcessTable::Known(int32_t pid) {
   return found == by_pid_.end() ? nullptr : found->second.get();
 }
 
+Process* ProcessTable::Ended(int32_t pid) {
+  for (const auto* past : {&ended_, &ended_before_})
+    for (const std::unique_ptr<Process>& process : *past)
+      if (process->info.pid == pid) return process.get();
+  return nullptr;
+}
+
 Process* ProcessTable::Insert(proc::ProcessInfo info, int64_t known_since_ns) {
   auto process = std::make_unique<Process>();
   process->id = proc::MakeProcessId(options_.host.boot_id, info.pid, info.start_ticks);
@@ -91,12 +98,8 @@ Status ProcessTable::Follow(int32_t pid) {
 
 Process& ProcessTable::FindSampled(int32_t pid, int64_t time_ns) {
   Process* process = Known(pid);
-  if (process == nullptr) {
-    for (const auto* past : {&ended_, &ended_before_})
-      for (const std::unique_ptr<Process>& candidate : *past)
-        if (candidate->info.pid == pid) return *candidate;
-    process = AddFromProc(pid);
-  }
+  if (process == nullptr) process = Ended(pid);
+  if (process == nullptr) process = AddFromProc(pid);
   if (process == nullptr) process = AddByPid(pid, 0, time_ns);
   if (!process->visible) MakeVisible(*process);
   return *process;
@@ -205,10 +208,11 @@ void ProcessTable::RefreshPerfMap(Process& process) {
 }
 
 void ProcessTable::WriteChanges() {
-  ended_before_ = std::move(ended_);
-  ended_.clear();
   for (auto& [pid, process] : by_pid_) WriteProcess(*process);
+  // Those of the round before may have been sampled for the first time since.
   for (const std::unique_ptr<Process>& process : ended_before_) WriteProcess(*process);
+  for (const std::unique_ptr<Process>& process : ended_) WriteProcess(*process);
+  ended_before_ = std::exchange(ended_, {});
 }
 
 void ProcessTable::Rewrite() {

@@ -86,6 +86,7 @@ class ProcessTable {
 
  private:
   Process* Known(int32_t pid);
+  Process* Ended(int32_t pid);
   // Adds a process as /proc shows it now; null when it is gone.
   Process* AddFromProc(int32_t pid);
   // Adds one of which the kernel told no more than this.

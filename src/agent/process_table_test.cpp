@@ -113,6 +113,16 @@ TEST_F(ProcessTableTest, OfTheWholeMachineOnlySampledProcessesHaveRows) {
   EXPECT_FALSE(FixedColumn<int64_t>(batches, "mappings", "start_address").empty());
 }
 
+TEST_F(ProcessTableTest, AProcessFirstSampledOnItsWayOutHasItsRow) {
+  ProcessTable table = Make(/*every_process=*/true);
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.Apply(Event(now_ + 1, perf::ExitEvent{.pid = kGone, .tid = kGone}));
+  table.WriteChanges();
+  table.FindSampled(kGone, now_ + 2);
+  table.WriteChanges();
+  EXPECT_THAT(FixedColumn<int32_t>(rows_.Take(), "processes", "pid"), ElementsAre(kGone));
+}
+
 TEST_F(ProcessTableTest, RowsAreWrittenOnceAndAgainAfterRewrite) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());
