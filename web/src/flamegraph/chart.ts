@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Painter, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
 import { nodeAt, spanOf, type Layout, type Span } from "./layout";
-import { ROOT, type Tree } from "./model";
+import { findPath, pathHash, ROOT, type Tree } from "./model";
 import type { Theme } from "./palette";
 import { walk, type Step } from "./walk";
 
@@ -42,6 +42,8 @@ export class Chart {
   #animation: { from: Span; to: Span; start: number } | null = null;
   #hovered: number | null = null;
   #focused: number | null = null;
+  // Where the pointer was last seen over the canvas.
+  #pointer: PointerEvent | null = null;
   #frame = 0;
   #ratio = 1;
   readonly #painter: Painter;
@@ -87,12 +89,13 @@ export class Chart {
     }
     const target = spanOf(picture.layout, picture.zoom);
     if (before?.tree !== picture.tree) {
-      // Nodes have new numbers.
-      this.#hovered = this.#focused = null;
-      this.events.onHover(null);
-      this.events.onFocus(null);
+      // Nodes have new numbers: the focus follows its frame, the pointer sees what is now under it.
+      const path = before && this.#focused !== null ? pathHash(before.tree, this.#focused) : null;
       this.#animation = null;
       this.#span = target;
+      this.#hovered = this.#focused = null;
+      this.#setFocus(path === null ? null : findPath(picture.tree, path), true);
+      this.#hover(this.#pointer);
     } else if (before.zoom !== picture.zoom) {
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       this.#animation = still ? null : { from: this.#span, to: target, start: performance.now() };
@@ -171,6 +174,7 @@ export class Chart {
   }
 
   #hover(event: PointerEvent | null): void {
+    this.#pointer = event;
     const node = event && this.#nodeUnder(event);
     this.canvas.style.cursor = node === null ? "default" : "pointer";
     this.events.onHover(node === null ? null : { node, x: event!.clientX, y: event!.clientY });
@@ -196,12 +200,14 @@ export class Chart {
     this.#setFocus(walk(picture.tree, picture.layout, this.#focused, step, { from, to }, pixel));
   }
 
-  #setFocus(node: number | null): void {
-    if (node === this.#focused) return;
+  // `moved` is false for a step of the reader's, true when the same frame has another place.
+  #setFocus(node: number | null, moved = false): void {
+    if (node === this.#focused && !moved) return;
     this.#focused = node;
     this.#schedule();
     if (node === null) return this.events.onFocus(null);
-    this.#reveal(node);
+    // Data that arrives must not scroll the graph away from under the reader.
+    if (!moved) this.#reveal(node);
     const { tree, layout, flame, zoom } = this.#picture!;
     const span = spanOf(layout, zoom);
     const own = spanOf(layout, node);

@@ -92,18 +92,28 @@ export const tests = [
     },
   },
   {
-    name: "live data grows, and zoom, search and focus stay",
+    name: "live data grows, and zoom, search, focus and tooltip stay",
     scenario: "live",
     query: "?search=libc",
     async run(page) {
       await page.ready();
       await page.click(0.1, 5);
       const zoom = page.param("zoom");
+      await page.raw.locator(".flame-scroller").focus();
+      await page.press("ArrowDown");
+      await page.press("ArrowDown");
+      const spoken = () => page.raw.locator("#flame-spoken").textContent();
+      const focused = (await spoken()).split(",")[0];
+      assert.ok(focused && focused !== "all", `focused: ${focused}`);
+      await page.hover(0.1, 5);
       const before = await page.text(".summary strong");
       await page.raw.waitForFunction(
         (old) => document.querySelector(".summary strong").textContent.replace(/\u202f/g, " ") !== old,
         before,
       );
+      await page.settle();
+      assert.equal((await spoken()).split(",")[0], focused);
+      assert.match(await page.text(".tooltip"), /total/);
       assert.equal(page.param("zoom"), zoom);
       assert.equal(page.param("search"), "libc");
       assert.match(await page.text(".chip"), /zoomed to/);
