@@ -185,6 +185,7 @@ void StoreAppend(benchmark::State& state) {
   const model::Batch batch = Samples(kFirstNs, state.range(0), random);
   for (auto _ : state) Must(store->Append({&batch, 1}));
   state.SetItemsProcessed(state.iterations() * state.range(0));
+  if (state.range(0) >= 100'000) state.SetLabel("goal: >= 1000000 rows/s");
 }
 BENCHMARK(StoreAppend)
     ->Arg(1'000)
@@ -204,6 +205,7 @@ void WriteRecording(benchmark::State& state) {
   }
   for (auto _ : state) Must(store::WriteRecording(folder / "spool", folder / "run.sonde"));
   state.SetItemsProcessed(state.iterations() * 2'000'000);
+  state.SetLabel("goal: >= 1000000 rows/s");
   state.counters["file_bytes_per_sample"] =
       static_cast<double>(std::filesystem::file_size(folder / "run.sonde")) / 2'000'000;
 }
@@ -229,23 +231,30 @@ store::LiveStore& Node(int64_t days) {
   return *store;
 }
 
+void SetGoal(benchmark::State& state) {
+  if (state.range(0) == 7) state.SetLabel("goal: <= 200 ms");
+}
+
 model::Selection Days(int64_t days) { return {.from_ns = kFirstNs, .to_ns = kFirstNs + days * kDayNs}; }
 
 void ReadProfile(benchmark::State& state) {
   store::LiveStore& store = Node(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(Must(store::ReadProfile(store, Days(state.range(0)))));
+  SetGoal(state);
 }
 BENCHMARK(ReadProfile)->Arg(1)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void ReadProcesses(benchmark::State& state) {
   store::LiveStore& store = Node(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(Must(store::ReadProcesses(store, Days(state.range(0)))));
+  SetGoal(state);
 }
 BENCHMARK(ReadProcesses)->Arg(1)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void ReadCpuStrip(benchmark::State& state) {
   store::LiveStore& store = Node(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(Must(store::ReadCpuStrip(store, Days(state.range(0)), 600)));
+  SetGoal(state);
 }
 BENCHMARK(ReadCpuStrip)->Arg(1)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
 
