@@ -59,7 +59,8 @@ clean: ## remove what was built; downloads (build/deps) and installed packages s
 
 # The presets' own settings come first, FLAGS win; nothing is compiled again because of them.
 configure:
-	@cmake --preset $(PRESET) $(FLAGS) --log-level=WARNING
+	@mkdir -p build/$(PRESET)
+	@cmake --preset $(PRESET) $(FLAGS) > build/$(PRESET)/configure.log 2>&1 || { cat build/$(PRESET)/configure.log; exit 1; }
 
 web:
 	@if [ -f web/package.json ]; then cd web && npm run --silent build; fi
