@@ -21,8 +21,9 @@ std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<Time
   std::vector<bool> seen(buckets, false);
   for (const TimeRange& run : observed) {
     if (run.to_ns <= range.from_ns || run.from_ns >= range.to_ns) continue;
-    const auto offset = [&](int64_t time_ns) {
-      return static_cast<double>(time_ns - range.from_ns) / bucket_ns;
+    const auto offset = [&](int64_t time_ns) {  // of a time in the range
+      return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(range.from_ns)) /
+             bucket_ns;
     };
     const auto first =
         static_cast<size_t>(std::max(0.0, std::floor(offset(std::max(run.from_ns, range.from_ns)))));
@@ -90,7 +91,9 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   const auto count = static_cast<size_t>(buckets);
   Strip strip{range.from_ns, range.to_ns, std::vector<std::optional<double>>(count)};
   if (range.to_ns <= range.from_ns) return strip;
-  const double bucket_ns = static_cast<double>(range.to_ns - range.from_ns) / buckets;
+  // Unsigned: a hostile file may name any two moments.
+  const uint64_t length_ns = static_cast<uint64_t>(range.to_ns) - static_cast<uint64_t>(range.from_ns);
+  const double bucket_ns = static_cast<double>(length_ns) / buckets;
 
   ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadObserved(store));
   const std::vector<bool> seen = ObservedBuckets(range, observed, bucket_ns, count);
