@@ -89,6 +89,7 @@ class Attaching(program.TestCase):
     def test_to_a_process_and_its_children_for_a_while(self):
         victim = subprocess.Popen(["sh", "-c", f"{HOTPATHS} --seconds 30 >/dev/null & wait"])
         self.addCleanup(subprocess.run, ["pkill", "-P", str(victim.pid)], check=False)
+        self.addCleanup(victim.wait)
         self.addCleanup(victim.kill)
         time.sleep(0.5)
         done = program.run("record", "-o", self.recording, "-p", victim.pid, "--duration", "2")
@@ -98,6 +99,7 @@ class Attaching(program.TestCase):
 
     def test_until_interrupted(self):
         victim = subprocess.Popen([HOTPATHS, "--seconds", "30"], stdout=subprocess.DEVNULL)
+        self.addCleanup(victim.wait)
         self.addCleanup(victim.kill)
         recorder = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "-p", str(victim.pid)],
                                     stderr=subprocess.PIPE, text=True)
