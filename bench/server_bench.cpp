@@ -27,7 +27,7 @@ model::Profile MakeProfile(int64_t stacks, int64_t nodes) {
   for (int i = 0; i < kFunctions; ++i) {
     profile.functions.push_back(
         {fmt::format("ns::Class{}::method_of_some_length_{}", i % 997, i), "", "a.cpp", i});
-    profile.locations.push_back({model::FrameKind::kNative, i % 100, i * 16, {{i, i}}});
+    profile.locations.push_back({model::FrameKind::kNative, i % 100, int64_t{i} * 16, {{i, i}}});
   }
   const int64_t distinct = nodes / kOwnFrames;
   profile.stacks.reserve(static_cast<size_t>(stacks));

@@ -29,7 +29,7 @@ class StaticFilesTest : public testing::Test {
   static void Write(const std::string& path, std::string_view content) {
     ASSERT_TRUE(WriteFileAtomically(path, content).has_value());
   }
-  HttpResponse Get(HttpRequest request) { return StaticFiles::Load(web_).value().Get(request); }
+  HttpResponse Get(const HttpRequest& request) { return StaticFiles::Load(web_).value().Get(request); }
 
   TempFolder folder_;
   std::string web_ = folder_.path() + "/web";
