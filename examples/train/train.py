@@ -4,6 +4,7 @@
 
 import argparse
 import math
+import signal
 import sys
 import time
 
@@ -44,11 +45,23 @@ def train_step(model, inputs, labels):
     return loss
 
 
-def train(loader, model, steps, seconds, times):
-    """Until `steps` steps or `seconds` are over, whichever is first; `times` is kept up to date."""
+class CtrlC:
+    """Whether Ctrl-C was pressed. A flag and no KeyboardInterrupt: that one is lost when it is raised while Python
+    runs a destructor, and the program goes on."""
+
+    def __init__(self):
+        self.pressed = False
+        signal.signal(signal.SIGINT, self.on_signal)
+
+    def on_signal(self, _number, _frame):
+        self.pressed = True
+
+
+def train(loader, model, steps, seconds, times, ctrl_c):
+    """Until `steps` steps or `seconds` are over or Ctrl-C, whichever is first; `times` is kept up to date."""
     started = reported = time.perf_counter()
     recent = Times()
-    while times.steps < steps and time.perf_counter() - started < seconds:
+    while not ctrl_c.pressed and times.steps < steps and time.perf_counter() - started < seconds:
         before = time.perf_counter()
         inputs, labels = next(loader)
         loaded = time.perf_counter()
@@ -75,18 +88,14 @@ def main():
         seconds = 10 if arguments.steps is None else math.inf
 
     times = Times()
-    loader = None
-    status = 0
+    ctrl_c = CtrlC()
+    loader = Loader(make_dataset(BATCHES), arguments.workers)
     try:
-        loader = Loader(make_dataset(BATCHES), arguments.workers)
-        train(loader, Model(FEATURES, HIDDEN, CLASSES), steps, seconds, times)
-    except KeyboardInterrupt:
-        status = 130  # as shells count a program that Ctrl-C ended
+        train(loader, Model(FEATURES, HIDDEN, CLASSES), steps, seconds, times, ctrl_c)
     finally:
-        if loader is not None:
-            loader.close()
+        loader.close()
     print(f"{times.steps} steps, {arguments.workers} workers; loss {times.loss:.6f}; {times}", flush=True)
-    return status
+    return 130 if ctrl_c.pressed else 0  # as shells count a program that Ctrl-C ended
 
 
 if __name__ == "__main__":

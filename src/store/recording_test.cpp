@@ -258,6 +258,8 @@ int InChild(Function&& function) {
 
 TEST_F(Recording, WithoutPermissionItSaysSo) {
   if (::geteuid() != 0) GTEST_SKIP() << "dropping privileges needs root";
+  // DuckDB is opened here, because the child may not reach the build folder.
+  ASSERT_TRUE(CreateInMemory().has_value());
   const std::string path = folder_ / "private.sonde";
   ASSERT_TRUE(WriteFileAtomically(path, "x").has_value());
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
