@@ -135,7 +135,8 @@ TEST_F(Recording, AFailedWriteLeavesNothingBehind) {
 TEST_F(Recording, IsWrittenWholeOverManyCommits) {
   {
     auto writer = spool::Writer::Open(folder_ / "big.spool").value();
-    for (int i = 0; i < 25; ++i) ASSERT_TRUE(writer.Append(Samples(int64_t{i} * 100'000, 100'000)).has_value());
+    for (int i = 0; i < 25; ++i)
+      ASSERT_TRUE(writer.Append(Samples(int64_t{i} * 100'000, 100'000)).has_value());
     ASSERT_TRUE(writer.Append(OneThread("only")).has_value());
   }
   ASSERT_EQ(WriteRecording(folder_ / "big.spool", folder_ / "big.sonde").value(), 26);
