@@ -83,7 +83,7 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                        .cpus = host.cpus,
                        .sampling_hz = options.frequency_hz,
                        .command = options.command.empty() ? std::nullopt : std::optional(options.command),
-                       .epoch_offset_ns = MeasureEpochOffset()};
+                       .epoch_offset_ns = options.epoch_offset_ns};
   source.started_ns = MonotonicNow() + source.epoch_offset_ns;
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 

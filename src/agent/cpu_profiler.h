@@ -9,6 +9,7 @@
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 
 namespace gpusonde::agent {
@@ -21,6 +22,7 @@ class CpuProfiler {
     double frequency_hz = 99;
     bool every_process = false;  // else those given to Follow and their descendants
     std::string command;         // what is recorded, as typed; empty for the whole machine
+    int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
