@@ -46,8 +46,8 @@ class CpuProfiler {
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;
 
-  // Waits until `timeout_ms` have passed or a kernel buffer fills up, whichever is first. A signal ends it
-  // too.
+  // Waits until `timeout_ms` have passed, or a signal arrives. Meanwhile it gathers, for the next Poll, when
+  // a kernel buffer fills up or a sample shows what has to be learnt at once.
   void Wait(int timeout_ms);
 
   CpuProfiler(CpuProfiler&&) noexcept;
