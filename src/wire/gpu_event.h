@@ -91,7 +91,7 @@ struct gpusonde_gpu_name {
   __u32 id;
   __u32 length; /* of the text, without padding */
   __u32 cut;    /* 1: the name is longer */
-  char text[];
+  /* the text, padded to 8 bytes */
 };
 
 /* A device, before the first record of the session that refers to it. */
@@ -192,6 +192,7 @@ enum gpusonde_gpu_drop {
   GPUSONDE_GPU_DROP_REASONS,
 };
 
+/* Since the process began. */
 struct gpusonde_gpu_drops {
   struct gpusonde_gpu_record record;
   __u32 padding;
@@ -236,7 +237,7 @@ struct gpusonde_gpu_range {
   __u16 domain_length;
   __u16 text_length;
   __u16 padding;
-  char text[]; /* the range's, then the domain's */
+  /* the range's text, the domain's, padded */
 };
 
 /* Somebody else holds CUPTI; the library stays out until then. */
@@ -254,7 +255,8 @@ struct gpusonde_gpu_foreign {
 /* The most of a batch on the launch channel. */
 #define GPUSONDE_GPU_LAUNCH_BYTES 128
 
-/* A message in the kernel's ring: this, the batch, padding to 8 bytes, the frames. */
+/* A message in the kernel's ring: this, and the batch; on the launch channel the batch is padded to
+ * GPUSONDE_GPU_LAUNCH_BYTES and the frames follow. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
   __u32 pid; /* thread group and thread, in the initial pid namespace */

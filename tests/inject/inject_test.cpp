@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inject library in a program of its own (client.cpp), heard by the agent's end of it.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sources/cupti/gpu_events.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// What was heard, with the texts kept.
+struct Heard {
+  struct KernelOf : Kernel {
+    std::string kernel_name;
+    uint32_t session = 0;
+  };
+  struct CallOf : Call {
+    std::string call_name;
+    int32_t tid = 0;
+    uint32_t session = 0;
+    std::vector<uint64_t> stack;
+    bool stack_taken = false;
+  };
+  struct Sum {
+    uint64_t count = 0, untimed = 0, total_ns = 0, bytes = 0;
+    bool operator==(const Sum&) const = default;
+  };
+
+  std::set<int32_t> pids;
+  std::vector<SessionBegin> begins;
+  std::vector<SessionEnd> ends;
+  std::vector<KernelOf> kernels;
+  std::vector<Memcpy> copies;
+  std::vector<Memset> sets;
+  std::vector<Sync> syncs;
+  std::vector<CallOf> calls;
+  std::vector<GraphNode> nodes;
+  std::vector<std::string> ranges;
+  std::vector<std::string> holders;
+  // By session, what and name: the newest.
+  std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
+  std::vector<std::string> out_of_order;
+
+  void operator()(const Event& event);
+  Sum TotalOf(Total::Of of, const std::string& name) const;
+};
+
+void Heard::operator()(const Event& event) {
+  pids.insert(event.pid);
+  if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
+  if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
+  if (const auto* kernel = std::get_if<Kernel>(&event.what))
+    kernels.push_back({*kernel, std::string(kernel->name), event.session});
+  if (const auto* copy = std::get_if<Memcpy>(&event.what)) copies.push_back(*copy);
+  if (const auto* set = std::get_if<Memset>(&event.what)) sets.push_back(*set);
+  if (const auto* sync = std::get_if<Sync>(&event.what)) syncs.push_back(*sync);
+  if (const auto* call = std::get_if<Call>(&event.what))
+    calls.push_back({*call,
+                     std::string(call->name),
+                     event.tid,
+                     event.session,
+                     {event.user_frames.begin(), event.user_frames.end()},
+                     event.stack_taken});
+  if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
+  if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
+  if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
+  if (const auto* total = std::get_if<Total>(&event.what))
+    totals[{event.session, total->of, std::string(total->name)}] = {total->count, total->untimed,
+                                                                    total->total_ns, total->bytes};
+}
+
+Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
+  Sum sum;
+  for (const auto& [key, total] : totals) {
+    if (std::get<1>(key) != of || std::get<2>(key) != name) continue;
+    sum.count += total.count;
+    sum.untimed += total.untimed;
+    sum.total_ns += total.total_ns;
+    sum.bytes += total.bytes;
+  }
+  return sum;
+}
+
+// Runs the client while `events` is drained.
+class Client {
+ public:
+  // `inherited`: a descriptor that it keeps, with its variable.
+  Client(const std::vector<std::string>& steps, const std::string& variable) {
+    std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
+    words.insert(words.end(), steps.begin(), steps.end());
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    std::string library = "CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY;
+    std::string socket = variable;
+    std::vector<char*> environment = {library.data()};
+    if (!socket.empty()) environment.push_back(socket.data());
+    environment.push_back(nullptr);
+    int output[2];
+    EXPECT_EQ(::pipe2(output, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(output[1], STDOUT_FILENO);
+      ::execve(arguments[0], arguments.data(), environment.data());
+      ::_exit(127);
+    }
+    ::close(output[1]);
+    output_ = Fd(output[0]);
+  }
+
+  int32_t pid() const { return pid_; }
+
+  // Waits for its end, draining what it says meanwhile and after. Returns the exit status, 128 + a signal.
+  int Finish(GpuEvents& events, Heard& heard) {
+    int status = 0;
+    for (;;) {
+      EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+      if (::waitpid(pid_, &status, WNOHANG) == pid_) break;
+      pollfd wait{.fd = events.wake_fd(), .events = POLLIN, .revents = 0};
+      ::poll(&wait, 1, 10);
+    }
+    EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+    char text[4096];
+    for (ssize_t got = 0; (got = ::read(output_.get(), text, sizeof text)) > 0;)
+      printed_.append(text, static_cast<size_t>(got));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  const std::string& printed() const { return printed_; }
+
+ private:
+  pid_t pid_ = -1;
+  Fd output_;
+  std::string printed_;
+};
+
+GpuEvents::Options SocketsOnly() {
+  return {.library_path = GPUSONDE_INJECT_LIBRARY, .kernel_program = false};
+}
+
+struct Outcome {
+  Heard heard;
+  int status = -1;
+  std::string printed;
+  model::DropCounts drops;
+};
+
+// Runs the client with a socket.
+Outcome Hear(const std::vector<std::string>& steps) {
+  Outcome outcome;
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  EXPECT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  EXPECT_TRUE(inheritance.has_value());
+  Client client(steps, inheritance->environment);
+  inheritance->fd.Close();
+  outcome.status = client.Finish(*events, outcome.heard);
+  outcome.printed = client.printed();
+  events->Forget(client.pid());
+  outcome.drops = events->TakeDrops();
+  return outcome;
+}
+
+void ExpectNothingLost(const model::DropCounts& drops) {
+  for (const model::DropInfo& info : model::kDropReasons) EXPECT_EQ(drops.Of(info.reason), 0) << info.name;
+}
+
+TEST(Inject, TotalsAndRecordsAreExactlyWhatRan) {
+  const Outcome outcome = Hear({"start", "launch=10001", "copy=77", "set=33", "sync=5", "exit=7"});
+  EXPECT_EQ(outcome.status, 7);
+  const Heard& heard = outcome.heard;
+  ASSERT_THAT(heard.begins, SizeIs(1));
+  ASSERT_THAT(heard.ends, SizeIs(1));
+  EXPECT_EQ(heard.ends[0].reason, EndReason::kExit);
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "first"), (Heard::Sum{5001, 0, 5001 * 1000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "second"), (Heard::Sum{5000, 0, 5000 * 3000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kMemcpy, "htod"), (Heard::Sum{77, 0, 77 * 2000, 77 * 4096}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kMemset, ""), (Heard::Sum{33, 0, 33 * 700, 33 * 256}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kSync, "stream"), (Heard::Sum{5, 0, 500, 0}));
+  EXPECT_THAT(heard.kernels, SizeIs(10001));
+  EXPECT_THAT(heard.copies, SizeIs(77));
+  EXPECT_THAT(heard.sets, SizeIs(33));
+  EXPECT_THAT(heard.syncs, SizeIs(5));
+  uint64_t total_ns = 0;
+  for (const Heard::KernelOf& kernel : heard.kernels)
+    total_ns += static_cast<uint64_t>(kernel.end_ns - kernel.start_ns);
+  EXPECT_EQ(total_ns, 5001U * 1000 + 5000 * 3000);
+  ExpectNothingLost(outcome.drops);
+}
+
+TEST(Inject, AKernelsRecordSaysWhatCuptiSaid) {
+  const Outcome outcome = Hear({"start", "launch=1"});
+  ASSERT_THAT(outcome.heard.kernels, SizeIs(1));
+  const Heard::KernelOf& kernel = outcome.heard.kernels[0];
+  EXPECT_EQ(kernel.kernel_name, "first");
+  EXPECT_EQ(kernel.correlation, 1U);
+  EXPECT_EQ(kernel.device, 0U);
+  EXPECT_EQ(kernel.context, 1U);
+  EXPECT_EQ(kernel.stream, 7U);
+  EXPECT_EQ(kernel.grid_x, 128U);
+  EXPECT_EQ(kernel.block_x, 256);
+  EXPECT_EQ(kernel.registers, 40);
+  EXPECT_EQ(kernel.end_ns - kernel.start_ns, 1000);
+  EXPECT_EQ(kernel.graph_node, 0U);
+}
+
+TEST(Inject, ASlowThreadHasAllItsCallsAndNestedOnesAreNotCountedTwice) {
+  const Outcome outcome = Hear({"start", "launch=100"});
+  ASSERT_THAT(outcome.heard.calls, SizeIs(100));
+  std::set<uint32_t> correlations;
+  for (const Heard::CallOf& call : outcome.heard.calls) {
+    EXPECT_EQ(call.probability, 1);
+    EXPECT_EQ(call.call_name, "cudaLaunchKernel");
+    EXPECT_LE(call.start_ns, call.end_ns);
+    EXPECT_FALSE(call.stack_taken);
+    correlations.insert(call.correlation);
+  }
+  EXPECT_THAT(correlations, SizeIs(100));
+}
+
+TEST(Inject, SeveralThreadsAreCountedTogetherAndSampledEachByItself) {
+  const Outcome outcome = Hear({"start", "threads=4,200"});
+  EXPECT_EQ(outcome.heard.TotalOf(Total::Of::kKernel, "threaded").count, 800U);
+  std::map<int32_t, int> calls_by_thread;
+  for (const Heard::CallOf& call : outcome.heard.calls) ++calls_by_thread[call.tid];
+  EXPECT_THAT(calls_by_thread, SizeIs(4));
+  for (const auto& [tid, calls] : calls_by_thread) EXPECT_EQ(calls, 200);
+}
+
+TEST(Inject, CorrelationIdsWrap) {
+  const Outcome outcome = Hear({"start", "wrap", "launch=4"});
+  std::vector<uint32_t> correlations;
+  for (const Heard::KernelOf& kernel : outcome.heard.kernels) correlations.push_back(kernel.correlation);
+  EXPECT_THAT(correlations, ElementsAre(0xfffffffe, 0xffffffff, 0, 1));
+  EXPECT_THAT(outcome.heard.calls, SizeIs(4));
+}
+
+TEST(Inject, ARecordWithoutTimesIsCountedButNotTimed) {
+  const Outcome outcome = Hear({"start", "untimed", "launch=3"});
+  EXPECT_EQ(outcome.heard.TotalOf(Total::Of::kKernel, "first"), (Heard::Sum{2, 1, 1000, 0}));
+  ASSERT_THAT(outcome.heard.kernels, SizeIs(3));
+  EXPECT_EQ(outcome.heard.kernels[0].start_ns, 0);
+  EXPECT_EQ(outcome.heard.kernels[0].end_ns, 0);
+}
+
+TEST(Inject, RecordsThatCuptiDroppedAreCounted) {
+  const Outcome outcome = Hear({"start", "launch=1", "drop=12", "exit=0"});
+  EXPECT_EQ(outcome.drops.Of(model::DropReason::kGpuRecordsDropped), 12);
+}
+
+TEST(Inject, GraphNodesLeadFromWhatRanToWhatWasCaptured) {
+  const Outcome outcome = Hear({"start", "graph=20,3"});
+  EXPECT_EQ(outcome.heard.TotalOf(Total::Of::kKernel, "node"), (Heard::Sum{60, 0, 60 * 400, 0}));
+  std::map<uint64_t, GraphNode> nodes;
+  for (const GraphNode& node : outcome.heard.nodes) nodes[node.node] = node;
+  EXPECT_THAT(nodes, SizeIs(40));
+  ASSERT_THAT(outcome.heard.kernels, SizeIs(60));
+  for (const Heard::KernelOf& kernel : outcome.heard.kernels) {
+    ASSERT_TRUE(nodes.contains(kernel.graph_node));
+    const GraphNode& ran = nodes[kernel.graph_node];
+    ASSERT_TRUE(nodes.contains(ran.original_node));
+    EXPECT_EQ(nodes[ran.original_node].original_node, 0U);
+  }
+  // The launches of the graph are calls, its nodes are not.
+  EXPECT_THAT(outcome.heard.calls, SizeIs(3));
+  EXPECT_EQ(outcome.heard.calls[0].call_name, "cudaGraphLaunch");
+}
+
+TEST(Inject, RangesAreTold) {
+  const Outcome outcome = Hear({"start", "ranges=3"});
+  EXPECT_THAT(outcome.heard.ranges, ElementsAre("step 0", "step 1", "step 2"));
+}
+
+TEST(Inject, AnotherSubscriberIsLeftAloneAndNamed) {
+  const Outcome outcome = Hear({"foreign=CUPTI for Nsight", "start", "launch=100", "state", "exit=3"});
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.heard.begins, IsEmpty());
+  EXPECT_THAT(outcome.heard.kernels, IsEmpty());
+  EXPECT_THAT(outcome.heard.holders, ElementsAre("CUPTI for Nsight"));
+  EXPECT_EQ(outcome.printed, "state 1 0 0\n");
+}
+
+TEST(Inject, EveryErrorOfCuptiLeavesTheProgramAsItIs) {
+  for (const int code : {1, 8, 15, 35, 999}) {
+    const Outcome outcome =
+        Hear({"fail=" + std::to_string(code), "start", "launch=100", "wait=600", "exit=9"});
+    EXPECT_EQ(outcome.status, 9) << code;
+    EXPECT_EQ(outcome.printed, "") << code;
+    EXPECT_THAT(outcome.heard.kernels, IsEmpty()) << code;
+  }
+  // Also when it begins in the middle.
+  const Outcome outcome = Hear({"start", "launch=100", "fail=999", "launch=100", "wait=600", "exit=9"});
+  EXPECT_EQ(outcome.status, 9);
+  EXPECT_EQ(outcome.printed, "");
+}
+
+TEST(Inject, AForkedChildSaysNothingAndEndsAsItShould) {
+  const Outcome outcome = Hear({"start", "launch=100", "fork", "launch=100"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.printed, "child 0\n");
+  EXPECT_EQ(outcome.heard.TotalOf(Total::Of::kKernel, "first").count, 100U);
+  EXPECT_THAT(outcome.heard.pids, SizeIs(1));
+}
+
+TEST(Inject, AProgramThatAbortsDiesOfItsOwnSignal) {
+  const Outcome outcome = Hear({"start", "launch=1000", "wait=600", "abort"});
+  EXPECT_EQ(outcome.status, 128 + SIGABRT);
+  EXPECT_THAT(outcome.heard.kernels, SizeIs(1000));
+  EXPECT_THAT(outcome.heard.ends, IsEmpty());
+}
+
+TEST(Inject, WhatCameBeforeAnAbruptExitIsThere) {
+  const Outcome outcome = Hear({"start", "launch=1000", "wait=600", "launch=10", "_exit"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.heard.kernels, SizeIs(1000));
+}
+
+TEST(Inject, NobodyListeningMeansNothingOfOursIsKnownToCupti) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  ASSERT_TRUE(events.has_value());
+  Heard heard;
+  Client client({"start", "launch=1000", "wait=600", "state", "exit=4"}, "");
+  EXPECT_EQ(client.Finish(*events, heard), 4);
+  EXPECT_EQ(client.printed(), "state 0 0 0\n");
+}
+
+TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Heard heard;
+  Client client({"start", "launch=10", "state", "wait=3000", "launch=10", "state", "exit=4"},
+                inheritance->environment);
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly());
+  ASSERT_TRUE(other.has_value());
+  events = Fail(ErrorCode::kUnavailable, "gone");
+  EXPECT_EQ(client.Finish(*other, heard), 4);
+  EXPECT_THAT(client.printed(), ::testing::MatchesRegex("state 1 6 [0-9]+\nstate 0 0 0\n"));
+}
+
+TEST(Inject, ASocketNumberThatMeansSomethingElseNowIsNotWrittenTo) {
+  int pair[2];
+  ASSERT_EQ(::pipe(pair), 0);
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  ASSERT_TRUE(events.has_value());
+  Heard heard;
+  Client client({"start", "launch=1000", "state"},
+                "GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1");
+  ::close(pair[1]);
+  EXPECT_EQ(client.Finish(*events, heard), 0);
+  EXPECT_EQ(client.printed(), "state 0 0 0\n");
+  char byte = 0;
+  EXPECT_EQ(::read(pair[0], &byte, 1), 0);
+  ::close(pair[0]);
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti
