@@ -35,7 +35,6 @@ struct Heard {
     std::string call_name;
     int32_t tid = 0;
     uint32_t session = 0;
-    std::vector<uint64_t> stack;
     bool stack_taken = false;
   };
   struct Sum {
@@ -76,8 +75,7 @@ void Heard::operator()(const Event& event) {
                      std::string(call->name),
                      event.tid,
                      event.session,
-                     {event.user_frames.begin(), event.user_frames.end()},
-                     event.stack_taken});
+                     event.stack.has_value()});
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
@@ -153,7 +151,7 @@ class Client {
 };
 
 GpuEvents::Options SocketsOnly() {
-  return {.library_path = GPUSONDE_INJECT_LIBRARY, .kernel_program = false};
+  return {.library_path = GPUSONDE_INJECT_LIBRARY};
 }
 
 struct Outcome {

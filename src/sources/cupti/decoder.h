@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -24,8 +25,7 @@ class Decoder {
   struct Origin {
     int32_t pid = 0;
     int32_t tid = 0;  // 0: not known, and the process's own word is taken
-    std::span<const uint64_t> user_frames;
-    bool stack_taken = false;
+    std::optional<ebpf::RawStack> stack;
   };
   using Visit = std::function<void(const Event&)>;
 

@@ -85,8 +85,9 @@ Result<GpuEvents> GpuEvents::Create(const Options& options) {
   ASSIGN_OR_RETURN(state->content, ReadFile(options.library_path));
   state->epoll = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return Fail(ErrnoError(errno, "epoll_create1"));
-  if (options.kernel_program) {
-    ASSIGN_OR_RETURN(state->probes, ProbeReader::Create(options.ring_bytes, options.bytes_per_second));
+  if (options.tables != nullptr) {
+    ASSIGN_OR_RETURN(state->probes,
+                     ProbeReader::Create(*options.tables, options.ring_bytes, options.bytes_per_second));
     TRY(state->Watch(state->probes->fd()));
   }
   return GpuEvents(std::move(state));

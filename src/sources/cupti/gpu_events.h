@@ -11,6 +11,10 @@
 #include "model/drops.h"
 #include "sources/cupti/event.h"
 
+namespace gpusonde::ebpf {
+class StackTables;
+}
+
 namespace gpusonde::cupti {
 
 // The agent's end of libgpusonde-inject.so. Not thread-safe.
@@ -26,8 +30,9 @@ class GpuEvents {
     std::string library_path;
     // Every process that has the library mapped; else those given to Consider, and their descendants.
     bool every_process = false;
-    // Load the kernel program; without it only sockets are read.
-    bool kernel_program = true;
+    // How the kernel program takes stacks. Without them it isn't loaded, and only sockets are read. Looked at
+    // by Create only.
+    const ebpf::StackTables* tables = nullptr;
     uint32_t ring_bytes = uint32_t{8} << 20;
     // What one process may say through the probes in a second; more is dropped and counted.
     uint32_t bytes_per_second = uint32_t{16} << 20;

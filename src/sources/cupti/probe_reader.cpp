@@ -8,13 +8,17 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "gpu_events.skel.h"
+#include "sources/ebpf/stack_tables.h"
 #include "sources/refusal.h"
 #include "wire/gpu_event.h"
 
@@ -45,7 +49,7 @@ struct ProbeReader::State {
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
-  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_GPU_COUNTERS);
+  std::map<std::pair<bpf_map*, uint32_t>, uint64_t> counters_seen;
 
   static int OnMessage(void* context, void* data, size_t size);
 };
@@ -58,17 +62,16 @@ int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
   std::memcpy(&message, data, sizeof message);
   const std::span<const std::byte> rest(static_cast<const std::byte*>(data) + sizeof message,
                                         size - sizeof message);
-  const size_t frames_at = GPUSONDE_GPU_LAUNCH_BYTES;
-  const size_t frame_bytes = message.user_frames * sizeof(uint64_t);
   if (message.batch_bytes > rest.size()) return 0;
   Decoder::Origin origin{.pid = static_cast<int32_t>(message.pid),
                          .tid = static_cast<int32_t>(message.tid),
-                         .user_frames = {},
-                         .stack_taken = message.stack_taken != 0};
-  if (message.user_frames != 0) {
-    if (message.batch_bytes > frames_at || rest.size() < frames_at + frame_bytes) return 0;
+                         .stack = std::nullopt};
+  if (message.stack_bytes != 0) {
+    constexpr size_t kStackAt = GPUSONDE_GPU_LAUNCH_BYTES;
+    if (message.batch_bytes > kStackAt || rest.size() < kStackAt + offsetof(gpusonde_stack, words)) return 0;
     // The ring's records lie on 8 bytes.
-    origin.user_frames = {reinterpret_cast<const uint64_t*>(rest.data() + frames_at), message.user_frames};
+    origin.stack = ebpf::RawStack::FromWire(*reinterpret_cast<const gpusonde_stack*>(rest.data() + kStackAt),
+                                            rest.size() - kStackAt);
   }
   (*state.visit)(origin, rest.first(message.batch_bytes));
   return 0;
@@ -79,13 +82,15 @@ ProbeReader::ProbeReader(ProbeReader&&) noexcept = default;
 ProbeReader& ProbeReader::operator=(ProbeReader&&) noexcept = default;
 ProbeReader::~ProbeReader() = default;
 
-Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_second) {
+Result<ProbeReader> ProbeReader::Create(const ebpf::StackTables& tables, uint32_t ring_bytes,
+                                        uint32_t bytes_per_second) {
   libbpf_set_print(LogLibbpf);
   auto state = std::make_unique<State>();
   state->skeleton.reset(gpu_events_bpf__open());
   if (state->skeleton == nullptr) return Fail(sources::KernelError(errno, "open the GPU events program"));
   state->skeleton->rodata->bytes_per_second = bytes_per_second;
   bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
+  TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)
     return Fail(sources::KernelError(-error, "load the GPU events program into the kernel"));
   state->ring.reset(
@@ -131,19 +136,27 @@ void ProbeReader::Drain(
 model::DropCounts ProbeReader::TakeDrops() {
   // What the ring had no room for shows as a gap in the process's numbers (Decoder), and so is not counted
   // twice.
-  static constexpr std::pair<uint32_t, DropReason> kReasons[] = {
-      {GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed},
-      {GPUSONDE_GPU_NO_USER_STACK, DropReason::kNoUserStack},
-      {GPUSONDE_GPU_STACK_TRUNCATED, DropReason::kStackTruncated}};
+  struct Counter {
+    bpf_map* map;
+    uint32_t index;
+    DropReason reason;
+  };
+  bpf_map* stacks = state_->skeleton->maps.stack_counters;
+  const Counter counters[] = {
+      {state_->skeleton->maps.counters, GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed},
+      {stacks, GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
+      {stacks, GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
+      {stacks, GPUSONDE_PYTHON_STACK_LOST, DropReason::kPythonStackLost},
+      {stacks, GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
   model::DropCounts drops;
   std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-  for (const auto& [counter, reason] : kReasons) {
-    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &counter, by_cpu.data()) != 0)
-      continue;
+  for (const auto& [map, index, reason] : counters) {
+    if (bpf_map_lookup_elem(bpf_map__fd(map), &index, by_cpu.data()) != 0) continue;
     uint64_t total = 0;
     for (const uint64_t value : by_cpu) total += value;
-    drops.Add(reason, static_cast<int64_t>(total - state_->counters_seen[counter]));
-    state_->counters_seen[counter] = total;
+    uint64_t& seen = state_->counters_seen[{map, index}];
+    drops.Add(reason, static_cast<int64_t>(total - seen));
+    seen = total;
   }
   return drops;
 }

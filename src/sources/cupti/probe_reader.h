@@ -12,14 +12,19 @@
 #include "model/drops.h"
 #include "sources/cupti/decoder.h"
 
+namespace gpusonde::ebpf {
+class StackTables;
+}
+
 namespace gpusonde::cupti {
 
 // The kernel program at the inject library's USDT probes (sources/ebpf/bpf/gpu_events.bpf.c). Not
 // thread-safe.
 class ProbeReader {
  public:
-  // Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
-  static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second);
+  // Stacks are taken as `tables` say. Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
+  static Result<ProbeReader> Create(const ebpf::StackTables& tables, uint32_t ring_bytes,
+                                    uint32_t bytes_per_second);
 
   static constexpr int32_t kEveryProcess = -1;
   // Attaches to the probes in the library at `path`, for one process or all. The probes' semaphores wake the

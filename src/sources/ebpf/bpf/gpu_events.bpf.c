@@ -13,6 +13,7 @@
 #define BPF_USDT_MAX_SPEC_CNT 16
 #include <bpf/usdt.bpf.h>
 
+#include "stack.h"
 #include "wire/gpu_event.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -51,23 +52,38 @@ struct message {
 struct launch {
   struct gpusonde_gpu_message head;
   __u8 batch[GPUSONDE_GPU_LAUNCH_BYTES];
-  __u64 frames[GPUSONDE_GPU_MAX_FRAMES];
+  struct gpusonde_stack stack;
 };
-union scratch {
-  struct message message;
-  struct launch launch;
+struct scratch {
+  __u64 users; /* a uprobe's program may be preempted, and another thread meet a probe on the same CPU */
+  union {
+    struct message message;
+    struct launch launch;
+  };
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, union scratch);
+  __type(value, struct scratch);
 } scratches SEC(".maps");
 
 static __always_inline void count(__u32 counter) {
   __u64 *value = bpf_map_lookup_elem(&counters, &counter);
   if (value) __sync_fetch_and_add(value, 1); /* a uprobe's program may be preempted by another's */
 }
+
+static __always_inline struct scratch *enter(void) {
+  const __u32 zero = 0;
+  struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+  if (!scratch) return NULL;
+  if (__sync_fetch_and_add(&scratch->users, 1) == 0) return scratch;
+  __sync_fetch_and_add(&scratch->users, -1);
+  count(GPUSONDE_GPU_INTERRUPTED);
+  return NULL;
+}
+
+static __always_inline void leave(struct scratch *scratch) { __sync_fetch_and_add(&scratch->users, -1); }
 
 /* Whether the process has the bytes left. */
 static __always_inline bool admit(__u32 pid, __u64 bytes) {
@@ -92,14 +108,13 @@ static __always_inline void begin(struct gpusonde_gpu_message *head, __u64 pid_t
   head->pid = pid_tid >> 32;
   head->tid = (__u32)pid_tid;
   head->batch_bytes = bytes;
-  head->user_frames = 0;
-  head->stack_taken = 0;
+  head->stack_bytes = 0;
 }
 
-static __always_inline void send(void *message, __u64 size) {
+static __always_inline void send(void *message, __u64 size, bool now) {
   const __u64 waiting = bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA);
   const __u64 ring = bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE);
-  const __u64 wake = waiting > ring / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+  const __u64 wake = now || waiting > ring / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
   if (bpf_ringbuf_output(&messages, message, size, wake)) count(GPUSONDE_GPU_RING_FULL);
 }
 
@@ -110,16 +125,16 @@ int take_batch(struct pt_regs *context) {
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
   if (!admit(pid_tid >> 32, bytes)) return 0;
-  const __u32 zero = 0;
-  union scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+  struct scratch *scratch = enter();
   if (!scratch) return 0;
   struct message *message = &scratch->message;
   if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
     count(GPUSONDE_GPU_UNREADABLE);
-    return 0;
+  } else {
+    begin(&message->head, pid_tid, bytes);
+    send(message, offsetof(struct message, batch) + bytes, false);
   }
-  begin(&message->head, pid_tid, bytes);
-  send(message, offsetof(struct message, batch) + bytes);
+  leave(scratch);
   return 0;
 }
 
@@ -127,27 +142,23 @@ int take_batch(struct pt_regs *context) {
 SEC("usdt")
 int take_launch(struct pt_regs *context) {
   const __u64 pid_tid = bpf_get_current_pid_tgid();
+  const __u32 pid = pid_tid >> 32;
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
-  if (!admit(pid_tid >> 32, bytes)) return 0;
-  const __u32 zero = 0;
-  union scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+  if (!admit(pid, bytes)) return 0;
+  struct scratch *scratch = enter();
   if (!scratch) return 0;
   struct launch *launch = &scratch->launch;
   if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
     count(GPUSONDE_GPU_UNREADABLE);
-    return 0;
+  } else {
+    bool wake = false;
+    begin(&launch->head, pid_tid, bytes);
+    const __u64 stack_bytes = take_stack(context, pid, false, &launch->stack, &wake);
+    launch->head.stack_bytes = stack_bytes;
+    const __u64 size = offsetof(struct launch, stack) + stack_bytes;
+    if (size <= sizeof *launch) send(launch, size, wake);
   }
-  begin(&launch->head, pid_tid, bytes);
-  long frame_bytes = bpf_get_stack(context, launch->frames, sizeof launch->frames, BPF_F_USER_STACK);
-  launch->head.stack_taken = frame_bytes > 0;
-  if (frame_bytes <= 0) {
-    frame_bytes = 0;
-    count(GPUSONDE_GPU_NO_USER_STACK);
-  }
-  if (frame_bytes == sizeof launch->frames) count(GPUSONDE_GPU_STACK_TRUNCATED);
-  launch->head.user_frames = frame_bytes / sizeof(__u64);
-  const __u64 size = offsetof(struct launch, frames) + frame_bytes;
-  if (size <= sizeof *launch) send(launch, size);
+  leave(scratch);
   return 0;
 }
