@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <variant>
 
 #include "agent/process_table.h"
 #include "agent/rows.h"
@@ -14,17 +16,18 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "sources/ebpf/cpu_sampler.h"
+#include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
 
 namespace gpusonde::agent {
 namespace {
 
-// A raw sample waiting for its turn; its frames lie in State::frames.
+// A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
   int64_t time_ns;
   int32_t pid, tid, cpu;
-  size_t first_frame;
-  uint32_t kernel_frames, user_frames;
+  size_t first_word, words;
+  gpusonde_stack_counts counts;
 };
 
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
@@ -38,8 +41,10 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 }  // namespace
 
 struct CpuProfiler::State {
-  State(ebpf::CpuSampler sampler_in, perf::Sideband sideband_in, model::Source source_in, bool every_process)
-      : sampler(std::move(sampler_in)),
+  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, perf::Sideband sideband_in,
+        model::Source source_in, bool every_process)
+      : tables(std::move(tables_in)),
+        sampler(std::move(sampler_in)),
         sideband(std::move(sideband_in)),
         source(std::move(source_in)),
         processes({.host = proc::ReadHost(),
@@ -49,6 +54,7 @@ struct CpuProfiler::State {
                   binaries, rows),
         stacks(LoadKernelSymbols(), binaries, processes, rows) {}
 
+  ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
   perf::Sideband sideband;
   model::Source source;
@@ -58,11 +64,15 @@ struct CpuProfiler::State {
   StackInterner stacks;
   model::DropCounts drops;
 
-  std::vector<uint64_t> frames;
+  std::vector<uint64_t> words;
   std::vector<Pending> samples;
   std::vector<perf::SidebandEvent> events;
 
-  Result<std::vector<model::Batch>> Gather(int64_t until_ns);
+  Status gathered;  // the last time without being asked to
+  Status Gather(int64_t until_ns);
+  std::vector<model::Batch> TakeRows();
+  void Apply(const perf::SidebandEvent& event);
+  void Describe(Process& process);
   void TakeSample(const Pending& sample);
   void Forget(size_t count);
   void WriteDrops();
@@ -83,17 +93,19 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                        .cpus = host.cpus,
                        .sampling_hz = options.frequency_hz,
                        .command = options.command.empty() ? std::nullopt : std::optional(options.command),
-                       .epoch_offset_ns = MeasureEpochOffset()};
+                       .epoch_offset_ns = options.epoch_offset_ns};
   source.started_ns = MonotonicNow() + source.epoch_offset_ns;
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 
   // The side-band first: no mapping may be missed that a sample refers to.
   ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
-  ASSIGN_OR_RETURN(ebpf::CpuSampler sampler,
-                   ebpf::CpuSampler::Create(
-                       {.frequency_hz = options.frequency_hz, .every_process = options.every_process}));
-  auto state = std::make_unique<State>(std::move(sampler), std::move(sideband), std::move(source),
-                                       options.every_process);
+  ASSIGN_OR_RETURN(ebpf::StackTables tables, ebpf::StackTables::Create());
+  ASSIGN_OR_RETURN(
+      ebpf::CpuSampler sampler,
+      ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
+                               tables));
+  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(sideband),
+                                       std::move(source), options.every_process);
   state->rows.sources.Append(state->source);
   return CpuProfiler(std::move(state));
 }
@@ -103,13 +115,18 @@ Status CpuProfiler::Follow(int32_t pid) {
   return state_->sampler.Follow(pid);
 }
 
-Result<std::vector<model::Batch>> CpuProfiler::Poll() { return state_->Gather(MonotonicNow()); }
+Result<std::vector<model::Batch>> CpuProfiler::Poll() {
+  TRY(std::exchange(state_->gathered, {}));
+  TRY(state_->Gather(MonotonicNow()));
+  return state_->TakeRows();
+}
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->sampler.Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
-  return state_->Gather(std::numeric_limits<int64_t>::max());
+  TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
+  return state_->TakeRows();
 }
 
 void CpuProfiler::Rewrite() {
@@ -125,19 +142,23 @@ bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 void CpuProfiler::Wait(int timeout_ms) {
   std::vector<pollfd> fds{{.fd = state_->sampler.wake_fd(), .events = POLLIN, .revents = 0}};
   for (const int fd : state_->sideband.wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-  ::poll(fds.data(), fds.size(), timeout_ms);
+  const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
+  for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
+       left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
+    if (::poll(fds.data(), fds.size(), left_ms) <= 0) return;
+    state_->gathered = state_->Gather(MonotonicNow());
+  }
 }
 
 // Samples and events come through different buffers, one per CPU, and must be brought into one order: a
 // sample means what was mapped when it was taken. Everything stamped before `until_ns` is in its buffer by
 // the time that the buffers are read, samples first; what is later waits for the next round.
-Result<std::vector<model::Batch>> CpuProfiler::State::Gather(int64_t until_ns) {
+Status CpuProfiler::State::Gather(int64_t until_ns) {
   TRY(sampler.Drain([this](const ebpf::RawSample& sample) {
-    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, frames.size(),
-                       static_cast<uint32_t>(sample.kernel_frames.size()),
-                       static_cast<uint32_t>(sample.user_frames.size())});
-    frames.insert(frames.end(), sample.kernel_frames.begin(), sample.kernel_frames.end());
-    frames.insert(frames.end(), sample.user_frames.begin(), sample.user_frames.end());
+    const std::span<const uint64_t> stack = sample.stack.words();
+    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, words.size(), stack.size(),
+                       sample.stack.counts()});
+    words.insert(words.end(), stack.begin(), stack.end());
   }));
   sideband.Drain(events);
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
@@ -147,37 +168,56 @@ Result<std::vector<model::Batch>> CpuProfiler::State::Gather(int64_t until_ns) {
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
     const Pending& sample = samples[next_sample];
     for (; next_event < events.size() && events[next_event].time_ns <= sample.time_ns; ++next_event)
-      processes.Apply(events[next_event]);
+      Apply(events[next_event]);
     TakeSample(sample);
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
-    processes.Apply(events[next_event]);
+    Apply(events[next_event]);
   Forget(next_sample);
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
+  return {};
+}
 
+std::vector<model::Batch> CpuProfiler::State::TakeRows() {
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();
 }
 
-// Removes the first `count` samples; the frames of the others move to the front.
+void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
+  processes.Apply(event);
+  const auto* exit = std::get_if<perf::ExitEvent>(&event.what);
+  if (exit != nullptr && !processes.Runs(exit->pid)) tables.ForgetProcess(exit->pid);
+}
+
+// Tells the kernel what it needs to take the process's stacks, when that may have changed.
+void CpuProfiler::State::Describe(Process& process) {
+  if (process.described_generation == process.mappings.generation() || process.exited_ns.has_value()) return;
+  process.described_generation = process.mappings.generation();
+  processes.RefreshPython(process);
+  gpusonde_process description{};
+  if (process.python != nullptr) description.python = process.python->Describe();
+  if (const Status set = tables.SetProcess(process.info.pid, description); !set.has_value())
+    LogWarn("{}", set.error().message);
+}
+
+// Removes the first `count` samples; the words of the others move to the front.
 void CpuProfiler::State::Forget(size_t count) {
   samples.erase(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(count));
   std::vector<uint64_t> kept;
   for (Pending& sample : samples) {
-    const auto first = frames.begin() + static_cast<ptrdiff_t>(sample.first_frame);
-    sample.first_frame = kept.size();
-    kept.insert(kept.end(), first, first + sample.kernel_frames + sample.user_frames);
+    const auto first = words.begin() + static_cast<ptrdiff_t>(sample.first_word);
+    sample.first_word = kept.size();
+    kept.insert(kept.end(), first, first + static_cast<ptrdiff_t>(sample.words));
   }
-  frames = std::move(kept);
+  words = std::move(kept);
 }
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
-  const std::span all(frames);
-  const Id128 stack =
-      stacks.Intern(process, all.subspan(sample.first_frame, sample.kernel_frames),
-                    all.subspan(sample.first_frame + sample.kernel_frames, sample.user_frames), drops);
+  Describe(process);
+  const ebpf::RawStack raw(sample.counts, std::span(words).subspan(sample.first_word, sample.words));
+  const Id128 stack = stacks.Intern(process, raw, drops);
   rows.samples.Append({.time_ns = sample.time_ns + source.epoch_offset_ns,
                        .process = process.id,
                        .tid = sample.tid,

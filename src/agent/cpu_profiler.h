@@ -9,6 +9,7 @@
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 
 namespace gpusonde::agent {
@@ -21,6 +22,7 @@ class CpuProfiler {
     double frequency_hz = 99;
     bool every_process = false;  // else those given to Follow and their descendants
     std::string command;         // what is recorded, as typed; empty for the whole machine
+    int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
@@ -44,8 +46,8 @@ class CpuProfiler {
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;
 
-  // Waits until `timeout_ms` have passed or a kernel buffer fills up, whichever is first. A signal ends it
-  // too.
+  // Waits until `timeout_ms` have passed, or a signal arrives. Meanwhile it gathers, for the next Poll, when
+  // a kernel buffer fills up or a sample shows what has to be learnt at once.
   void Wait(int timeout_ms);
 
   CpuProfiler(CpuProfiler&&) noexcept;

@@ -21,6 +21,8 @@ enum class DropReason : uint8_t {
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
   kUnreadableBinary,   // binaries that were mapped but could not be read
+  kPythonStackLost,    // Python stacks that could not be read to their end
+  kPythonUnnamed,      // Python frames whose code object could not be read any more
   kSpoolFailed,        // rows that could not be written to the spool
   kGpuRecordsDropped,  // GPU activity records that CUPTI dropped or had no buffer for
   kGpuMessagesLost,    // messages of the inject library that did not arrive
@@ -53,6 +55,10 @@ inline constexpr std::array kDropReasons = {
              "Frames in files whose symbol tables don't name them."},
     DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",
              "Program files that could not be read for symbols."},
+    DropInfo{DropReason::kPythonStackLost, true, "python_stack_lost",
+             "Python stacks that could not be read to the thread's first frame."},
+    DropInfo{DropReason::kPythonUnnamed, false, "python_unnamed",
+             "Python frames whose function was gone, or its memory unreadable, before its name was read."},
     DropInfo{DropReason::kSpoolFailed, true, "spool_failed", "Rows that could not be written to disk."},
     DropInfo{DropReason::kGpuRecordsDropped, true, "gpu_records_dropped",
              "GPU activity records that CUPTI dropped or had no buffer for."},

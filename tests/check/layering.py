@@ -22,7 +22,7 @@ ALLOWED = {
     "sources": {"symbols", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
-    "symbols": {"model"},
+    "symbols": {"model", "wire"},
     "wire": set(),
 }
 

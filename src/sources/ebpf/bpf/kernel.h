@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the
  * running kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source:
- * include/linux/sched.h, include/linux/sched/signal.h. */
+ * include/linux/sched.h, include/linux/sched/signal.h, arch/x86/include/asm/processor.h. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -21,10 +21,15 @@ struct signal_struct {
   atomic_t live; /* threads of the group that have not begun to exit */
 };
 
+struct thread_struct {
+  unsigned long fsbase; /* the thread pointer: pthread_self() */
+};
+
 struct task_struct {
   int pid;
   int tgid;
   struct signal_struct *signal;
+  struct thread_struct thread;
 };
 
 #pragma clang attribute pop
