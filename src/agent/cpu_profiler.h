@@ -31,6 +31,13 @@ class CpuProfiler {
   // Samples this process and every descendant it makes from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
 
+  // What the environment of a program to be followed must say so that its GPU work is heard; empty where that
+  // can't be.
+  std::vector<std::string> environment() const;
+
+  // The process is about to become a program with that environment.
+  Status HearGpuOf(int32_t pid);
+
   // Gathers everything up to now and returns it as batches, names before what refers to them.
   Result<std::vector<model::Batch>> Poll();
 
