@@ -251,27 +251,24 @@ struct gpusonde_gpu_foreign {
 /* --- what the kernel program adds
  * ----------------------------------------------------------------------------- */
 
-#define GPUSONDE_GPU_MAX_FRAMES 127
 /* The most of a batch on the launch channel. */
 #define GPUSONDE_GPU_LAUNCH_BYTES 128
 
-/* A message in the kernel's ring: this, and the batch; on the launch channel the batch is padded to
- * GPUSONDE_GPU_LAUNCH_BYTES and the frames follow. */
+/* A message in the kernel's ring: this, and the batch; with a stack, the batch is padded to
+ * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
   __u32 pid; /* thread group and thread, in the initial pid namespace */
   __u32 tid;
   __u32 batch_bytes;
-  __u16 user_frames; /* leaf first */
-  __u16 stack_taken; /* 0: not tried, or it could not be read */
+  __u32 stack_bytes; /* 0: none was taken */
 };
 
 /* Indices of the kernel program's per-CPU counters. */
 enum gpusonde_gpu_counter {
-  GPUSONDE_GPU_RING_FULL,       /* messages lost: no room */
-  GPUSONDE_GPU_OVER_BUDGET,     /* messages of a process that says too much */
-  GPUSONDE_GPU_UNREADABLE,      /* messages whose memory could not be read, or too long */
-  GPUSONDE_GPU_NO_USER_STACK,   /* the stack could not be read; the message is kept without it */
-  GPUSONDE_GPU_STACK_TRUNCATED, /* a stack deeper than GPUSONDE_GPU_MAX_FRAMES; kept, cut */
+  GPUSONDE_GPU_RING_FULL,   /* messages lost: no room */
+  GPUSONDE_GPU_OVER_BUDGET, /* messages of a process that says too much */
+  GPUSONDE_GPU_UNREADABLE,  /* messages whose memory could not be read, or too long */
+  GPUSONDE_GPU_BUSY,        /* messages lost: too many threads were preempted at a probe of one CPU */
   GPUSONDE_GPU_COUNTERS,
 };

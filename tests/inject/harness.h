@@ -75,7 +75,7 @@ inline void Heard::operator()(const Event& event) {
                      std::string(call->name),
                      event.tid,
                      event.session,
-                     {event.user_frames.begin(), event.user_frames.end()},
+                     {event.stack.user().begin(), event.stack.user().end()},
                      event.stack_taken});
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
@@ -169,9 +169,7 @@ class Client {
   std::string printed_;
 };
 
-inline GpuEvents::Options SocketsOnly() {
-  return {.library_path = GPUSONDE_INJECT_LIBRARY, .kernel_program = false};
-}
+inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
 
 struct Outcome {
   Heard heard;
@@ -183,7 +181,7 @@ struct Outcome {
 // Runs the client with a socket.
 inline Outcome Hear(const std::vector<std::string>& steps) {
   Outcome outcome;
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());

@@ -19,7 +19,12 @@ class Probes : public ::testing::Test {
   void SetUp() override { MakeEvents({.library_path = GPUSONDE_INJECT_LIBRARY}); }
 
   void MakeEvents(const GpuEvents::Options& options) {
-    Result<GpuEvents> events = GpuEvents::Create(options);
+    Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+    if (!tables.has_value()) {
+      ASSERT_EQ(tables.error().code, ErrorCode::kPermissionDenied) << tables.error().message;
+      GTEST_SKIP() << tables.error().message;
+    }
+    Result<GpuEvents> events = GpuEvents::Create(options, &*tables);
     if (!events.has_value()) {
       ASSERT_EQ(events.error().code, ErrorCode::kPermissionDenied) << events.error().message;
       GTEST_SKIP() << events.error().message;

@@ -250,7 +250,7 @@ void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, con
   Event event{.pid = origin.pid,
               .tid = 0,
               .session = header->session,
-              .user_frames = origin.user_frames,
+              .stack = origin.stack,
               .stack_taken = origin.stack_taken,
               .what = {}};
   std::span<const std::byte> rest = batch.subspan(sizeof *header);

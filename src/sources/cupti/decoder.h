@@ -24,7 +24,7 @@ class Decoder {
   struct Origin {
     int32_t pid = 0;
     int32_t tid = 0;  // 0: not known, and the process's own word is taken
-    std::span<const uint64_t> user_frames;
+    ebpf::RawStack stack;
     bool stack_taken = false;
   };
   using Visit = std::function<void(const Event&)>;

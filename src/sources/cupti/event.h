@@ -3,9 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <variant>
+
+#include "sources/ebpf/raw_stack.h"
 
 // What a process with libgpusonde-inject.so in it tells about its GPU work, decoded and checked. Texts and
 // spans are valid during the visit only. Times are ns of CLOCK_MONOTONIC; where CUPTI could not tell them,
@@ -129,9 +130,9 @@ struct Event {
   // program in the initial pid namespace for Call and GraphNode; else as the process itself counts threads.
   int32_t tid = 0;
   uint32_t session = 0;  // of the process, from 1; 0 while asleep
-  // The stack of `tid`, leaf first, for Call and GraphNode. stack_taken is false where there was none to take
-  // (through a socket) or it could not be read.
-  std::span<const uint64_t> user_frames;
+  // The stack of `tid`, for Call and GraphNode. stack_taken is false where there was none to take (through a
+  // socket) or it could not be read.
+  ebpf::RawStack stack;
   bool stack_taken = false;
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
                Foreign>

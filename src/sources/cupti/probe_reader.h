@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "model/drops.h"
 #include "sources/cupti/decoder.h"
+#include "sources/ebpf/stack_tables.h"
 
 namespace gpusonde::cupti {
 
@@ -18,8 +19,9 @@ namespace gpusonde::cupti {
 // thread-safe.
 class ProbeReader {
  public:
-  // Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
-  static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second);
+  // Stacks are taken as `tables` say. Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
+  static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second,
+                                    const ebpf::StackTables& tables);
 
   static constexpr int32_t kEveryProcess = -1;
   // Attaches to the probes in the library at `path`, for one process or all. The probes' semaphores wake the

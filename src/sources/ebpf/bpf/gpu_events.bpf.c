@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "stack.h"
+
 /* libbpf's table of what a probe's arguments mean; ours are all alike. */
 #define BPF_USDT_MAX_SPEC_CNT 16
 #include <bpf/usdt.bpf.h>
@@ -43,7 +45,8 @@ struct {
   __type(value, __u64);
 } counters SEC(".maps");
 
-/* A message under construction is too large for the stack. */
+/* Messages under construction are too large for the stack. A uprobe's program may be preempted, and another
+ * thread run it on the same CPU meanwhile, so each takes a place of its own. */
 struct message {
   struct gpusonde_gpu_message head;
   __u8 batch[GPUSONDE_GPU_BATCH_BYTES];
@@ -51,18 +54,22 @@ struct message {
 struct launch {
   struct gpusonde_gpu_message head;
   __u8 batch[GPUSONDE_GPU_LAUNCH_BYTES];
-  __u64 frames[GPUSONDE_GPU_MAX_FRAMES];
+  struct gpusonde_stack stack;
 };
-union scratch {
-  struct message message;
-  struct launch launch;
+struct place {
+  __u64 taken;
+  union {
+    struct message message;
+    struct launch launch;
+  };
 };
+#define PLACES 4
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
+  __uint(max_entries, PLACES);
   __type(key, __u32);
-  __type(value, union scratch);
-} scratches SEC(".maps");
+  __type(value, struct place);
+} places SEC(".maps");
 
 static __always_inline void count(__u32 counter) {
   __u64 *value = bpf_map_lookup_elem(&counters, &counter);
@@ -87,20 +94,56 @@ static __always_inline bool admit(__u32 pid, __u64 bytes) {
   return false;
 }
 
+static __always_inline struct place *take_place(void) {
+  for (__u32 i = 0; i < PLACES; ++i) {
+    const __u32 index = i;
+    struct place *place = bpf_map_lookup_elem(&places, &index);
+    if (place && __sync_val_compare_and_swap(&place->taken, 0, 1) == 0) return place;
+  }
+  count(GPUSONDE_GPU_BUSY);
+  return NULL;
+}
+
+static __always_inline void leave_place(struct place *place) { __sync_fetch_and_and(&place->taken, 0); }
+
 static __always_inline void begin(struct gpusonde_gpu_message *head, __u64 pid_tid, __u32 bytes) {
   head->time_ns = bpf_ktime_get_ns();
   head->pid = pid_tid >> 32;
   head->tid = (__u32)pid_tid;
   head->batch_bytes = bytes;
-  head->user_frames = 0;
-  head->stack_taken = 0;
+  head->stack_bytes = 0;
 }
 
-static __always_inline void send(void *message, __u64 size) {
+static __always_inline void send(void *message, __u64 size, bool wake) {
   const __u64 waiting = bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA);
   const __u64 ring = bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE);
-  const __u64 wake = waiting > ring / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-  if (bpf_ringbuf_output(&messages, message, size, wake)) count(GPUSONDE_GPU_RING_FULL);
+  wake |= waiting > ring / 4;
+  if (bpf_ringbuf_output(&messages, message, size, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+    count(GPUSONDE_GPU_RING_FULL);
+}
+
+static __always_inline void send_batch(struct message *message, __u64 pid_tid, const void *batch,
+                                       __u64 bytes) {
+  if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
+    count(GPUSONDE_GPU_UNREADABLE);
+    return;
+  }
+  begin(&message->head, pid_tid, bytes);
+  send(message, offsetof(struct message, batch) + bytes, false);
+}
+
+static __always_inline void send_launch(struct pt_regs *context, struct launch *launch, __u64 pid_tid,
+                                        const void *batch, __u64 bytes) {
+  if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
+    count(GPUSONDE_GPU_UNREADABLE);
+    return;
+  }
+  begin(&launch->head, pid_tid, bytes);
+  bool wake = false;
+  const __u64 stack_bytes = take_stack(context, pid_tid >> 32, false, &launch->stack, &wake);
+  launch->head.stack_bytes = stack_bytes;
+  const __u64 size = offsetof(struct launch, stack) + stack_bytes;
+  if (size <= sizeof *launch) send(launch, size, wake);
 }
 
 /* Probes state and records. */
@@ -110,16 +153,10 @@ int take_batch(struct pt_regs *context) {
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
   if (!admit(pid_tid >> 32, bytes)) return 0;
-  const __u32 zero = 0;
-  union scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
-  if (!scratch) return 0;
-  struct message *message = &scratch->message;
-  if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
-    count(GPUSONDE_GPU_UNREADABLE);
-    return 0;
-  }
-  begin(&message->head, pid_tid, bytes);
-  send(message, offsetof(struct message, batch) + bytes);
+  struct place *place = take_place();
+  if (!place) return 0;
+  send_batch(&place->message, pid_tid, batch, bytes);
+  leave_place(place);
   return 0;
 }
 
@@ -130,24 +167,9 @@ int take_launch(struct pt_regs *context) {
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
   if (!admit(pid_tid >> 32, bytes)) return 0;
-  const __u32 zero = 0;
-  union scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
-  if (!scratch) return 0;
-  struct launch *launch = &scratch->launch;
-  if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
-    count(GPUSONDE_GPU_UNREADABLE);
-    return 0;
-  }
-  begin(&launch->head, pid_tid, bytes);
-  long frame_bytes = bpf_get_stack(context, launch->frames, sizeof launch->frames, BPF_F_USER_STACK);
-  launch->head.stack_taken = frame_bytes > 0;
-  if (frame_bytes <= 0) {
-    frame_bytes = 0;
-    count(GPUSONDE_GPU_NO_USER_STACK);
-  }
-  if (frame_bytes == sizeof launch->frames) count(GPUSONDE_GPU_STACK_TRUNCATED);
-  launch->head.user_frames = frame_bytes / sizeof(__u64);
-  const __u64 size = offsetof(struct launch, frames) + frame_bytes;
-  if (size <= sizeof *launch) send(launch, size);
+  struct place *place = take_place();
+  if (!place) return 0;
+  send_launch(context, &place->launch, pid_tid, batch, bytes);
+  leave_place(place);
   return 0;
 }
