@@ -148,10 +148,13 @@ Status CpuProfiler::Follow(int32_t pid) {
   return state_->sampler.Follow(pid);
 }
 
-std::vector<std::string> CpuProfiler::environment() const {
+Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
   const std::optional<std::string> library = FindInjectLibrary();
-  return state_->gpu.has_value() && library.has_value() ? InjectEnvironment(*library)
-                                                        : std::vector<std::string>();
+  if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
+  ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  ear.environment.push_back(std::move(inheritance.environment));
+  return ear;
 }
 
 Status CpuProfiler::HearGpuOf(int32_t pid) {

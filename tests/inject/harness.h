@@ -35,7 +35,7 @@ struct Heard {
     std::string call_name;
     int32_t tid = 0;
     uint32_t session = 0;
-    size_t user_frames = 0;
+    std::vector<uint64_t> stack;
     bool stack_taken = false;
   };
   struct Sum {
@@ -75,8 +75,8 @@ inline void Heard::operator()(const Event& event) {
                      std::string(call->name),
                      event.tid,
                      event.session,
-                     event.stack.has_value() ? event.stack->user().size() : 0,
-                     event.stack.has_value()});
+                     {event.stack.user().begin(), event.stack.user().end()},
+                     event.stack_taken});
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
@@ -169,9 +169,7 @@ class Client {
   std::string printed_;
 };
 
-inline GpuEvents::Options SocketsOnly() {
-  return {.library_path = GPUSONDE_INJECT_LIBRARY};
-}
+inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
 
 struct Outcome {
   Heard heard;
@@ -183,7 +181,7 @@ struct Outcome {
 // Runs the client with a socket.
 inline Outcome Hear(const std::vector<std::string>& steps) {
   Outcome outcome;
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());

@@ -160,7 +160,7 @@ TEST(Inject, WhatCameBeforeAnAbruptExitIsThere) {
 }
 
 TEST(Inject, NobodyListeningMeansNothingOfOursIsKnownToCupti) {
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Heard heard;
   Client client({"start", "launch=1000", "wait=600", "state", "exit=4"}, "");
@@ -169,7 +169,7 @@ TEST(Inject, NobodyListeningMeansNothingOfOursIsKnownToCupti) {
 }
 
 TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   ASSERT_TRUE(inheritance.has_value());
@@ -178,7 +178,7 @@ TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
                 inheritance->environment);
   inheritance->fd.Close();
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(other.has_value());
   events = Fail(ErrorCode::kUnavailable, "gone");
   EXPECT_EQ(client.Finish(*other, heard), 4);
@@ -188,7 +188,7 @@ TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
 TEST(Inject, ASocketNumberThatMeansSomethingElseNowIsNotWrittenTo) {
   int pair[2];
   ASSERT_EQ(::pipe(pair), 0);
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Heard heard;
   Client client({"start", "launch=1000", "state"},
