@@ -49,7 +49,7 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, b
     return std::nullopt;
   }
   Result<cupti::GpuEvents> events =
-      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process, .tables = &tables});
+      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, &tables);
   if (events.has_value()) return std::move(*events);
   LogWarn("GPU work is not seen: {}", events.error().message);
   return std::nullopt;
@@ -281,13 +281,13 @@ Status CpuProfiler::State::DrainGpu() {
   TRY(gpu->Drain([this](const cupti::Event& event) {
     const auto* call = std::get_if<cupti::Call>(&event.what);
     const auto* node = std::get_if<cupti::GraphNode>(&event.what);
-    if (!event.stack.has_value() || (call == nullptr && node == nullptr)) {
+    if (!event.stack_taken || (call == nullptr && node == nullptr)) {
       gpu_rows.Take(event, processes.FindSampled(event.pid, MonotonicNow()).id, std::nullopt);
       return;
     }
-    const std::span<const uint64_t> stack = event.stack->words();
+    const std::span<const uint64_t> stack = event.stack.words();
     samples.push_back({call != nullptr ? call->end_ns : node->created_ns, event.pid, event.tid, 0,
-                       words.size(), stack.size(), event.stack->counts(), calls.size()});
+                       words.size(), stack.size(), event.stack.counts(), calls.size()});
     words.insert(words.end(), stack.begin(), stack.end());
     calls.push_back({event, call != nullptr ? std::string(call->domain) : "",
                      call != nullptr ? std::string(call->name) : ""});
