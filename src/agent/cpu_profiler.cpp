@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <unordered_set>
 #include <variant>
 
 #include "agent/gpu_rows.h"
 #include "agent/inject_library.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
+#include "agent/stack_describer.h"
 #include "agent/stack_interner.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -55,6 +57,17 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, b
   return std::nullopt;
 }
 
+// Stacks that don't reach the thread's start, by reason. Those cut at their limit the kernel's program
+// counts, and an address outside all code the interner.
+void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
+  using enum model::DropReason;
+  if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
+  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
+  if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
+  if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
+  if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
+}
+
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
 std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
   Result<symbols::KernelSymbols> symbols = symbols::KernelSymbols::Load();
@@ -78,6 +91,7 @@ struct CpuProfiler::State {
                    .epoch_offset_ns = source.epoch_offset_ns,
                    .every_process = every_process},
                   binaries, rows),
+        describer(tables, binaries, processes),
         stacks(LoadKernelSymbols(), binaries, processes, rows),
         gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
                  rows, drops) {}
@@ -90,6 +104,7 @@ struct CpuProfiler::State {
   Rows rows;
   symbols::BinaryTable binaries;
   ProcessTable processes;
+  StackDescriber describer;
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
@@ -97,13 +112,13 @@ struct CpuProfiler::State {
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
   std::vector<PendingCall> calls;
+  std::unordered_set<Process*> sampled;  // in this round
   std::vector<perf::SidebandEvent> events;
 
   Status gathered;  // the last time without being asked to
   Status Gather(int64_t until_ns);
   std::vector<model::Batch> TakeRows();
   void Apply(const perf::SidebandEvent& event);
-  void Describe(Process& process);
   void TakeSample(const Pending& sample);
   Status DrainGpu();
   void Forget(size_t count);
@@ -225,6 +240,9 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
   Forget(next_sample);
+  // As they are now, not as they were when sampled: the stacks to come count.
+  for (Process* process : sampled) describer.Describe(*process);
+  sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
   return {};
 }
@@ -237,24 +255,12 @@ std::vector<model::Batch> CpuProfiler::State::TakeRows() {
 
 void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
-  const auto* exit = std::get_if<perf::ExitEvent>(&event.what);
-  if (exit != nullptr && !processes.Runs(exit->pid)) tables.ForgetProcess(exit->pid);
+  describer.Follow(event);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   if (map == nullptr || !gpu.has_value() || !cupti::LooksLikeInjectLibrary(map->path)) return;
   if (!processes.Runs(map->pid)) return;
   if (const Result<bool> heard = gpu->Consider(map->pid, map->path); !heard.has_value())
     LogWarn("GPU work of process {} is not seen: {}", map->pid, heard.error().message);
-}
-
-// Tells the kernel what it needs to take the process's stacks, when that may have changed.
-void CpuProfiler::State::Describe(Process& process) {
-  if (process.described_generation == process.mappings.generation() || process.exited_ns.has_value()) return;
-  process.described_generation = process.mappings.generation();
-  processes.RefreshPython(process);
-  gpusonde_process description{};
-  if (process.python != nullptr) description.python = process.python->Describe();
-  if (const Status set = tables.SetProcess(process.info.pid, description); !set.has_value())
-    LogWarn("{}", set.error().message);
 }
 
 // Removes the first `count` samples; what the others refer to moves to the front.
@@ -298,7 +304,9 @@ Status CpuProfiler::State::DrainGpu() {
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
-  Describe(process);
+  sampled.insert(&process);
+  processes.RefreshPython(process);
+  CountEnds(sample.counts, drops);
   const ebpf::RawStack raw(sample.counts, std::span(words).subspan(sample.first_word, sample.words));
   const Id128 stack = stacks.Intern(process, raw, drops);
   if (sample.call.has_value()) {

@@ -19,10 +19,11 @@ ALLOWED = {
     "inject": {"wire"},
     "model": {"base"},
     "server": {"exporters", "spool", "store"},
-    "sources": {"symbols", "wire"},
+    "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
     "symbols": {"model", "wire"},
+    "unwind": {"symbols", "wire"},  # libelf's handles
     "wire": set(),
 }
 

@@ -2,12 +2,12 @@
 /* Takes the stack of whatever runs when a CPU's clock event fires, for the processes asked about and their
  * descendants, and hands it over through a ring buffer. Wakes user space only when the ring fills up, or when
  * there is something to be learnt before it is gone: it looks by itself a few times a second. */
-#include "kernel.h"
+#include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stack.h"
+#include "sources/ebpf/bpf/stack.h"
 #include "wire/cpu_sample.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
