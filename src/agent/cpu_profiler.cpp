@@ -68,6 +68,24 @@ void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
   if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
 }
 
+// Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
+// somebody looks.
+void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
+  if (counts.kernel_frames != 0) return;
+  size_t hidden = 0;
+  while (hidden + 1 < counts.user_frames) {
+    const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
+    if (mapping == nullptr || mapping->binary == nullptr) break;
+    const std::string& name = mapping->binary->name;
+    if (!cupti::LooksLikeInjectLibrary(name) && !name.starts_with("libcupti.so")) break;
+    ++hidden;
+  }
+  if (hidden == 0) return;
+  counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
+  frames = frames.subspan(hidden);
+  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
+}
+
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
 std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
   Result<symbols::KernelSymbols> symbols = symbols::KernelSymbols::Load();
@@ -307,7 +325,10 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   sampled.insert(&process);
   processes.RefreshPython(process);
   CountEnds(sample.counts, drops);
-  const ebpf::RawStack raw(sample.counts, std::span(words).subspan(sample.first_word, sample.words));
+  gpusonde_stack_counts counts = sample.counts;
+  std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
+  if (sample.call.has_value()) HideObservers(process, counts, frames);
+  const ebpf::RawStack raw(counts, frames);
   const Id128 stack = stacks.Intern(process, raw, drops);
   if (sample.call.has_value()) {
     PendingCall& pending = calls[*sample.call];
