@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <unordered_set>
+#include <variant>
 
 #include "agent/process_table.h"
 #include "agent/rows.h"
@@ -82,6 +83,7 @@ struct CpuProfiler::State {
   std::vector<Pending> samples;
   std::unordered_set<Process*> sampled;  // in this round
   std::vector<perf::SidebandEvent> events;
+  size_t next_event = 0;  // to apply in this round
 
   Status gathered;  // the last time without being asked to
   Status Gather(int64_t until_ns);
@@ -178,7 +180,8 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
 
-  size_t next_event = 0, next_sample = 0;
+  size_t next_sample = 0;
+  next_event = 0;
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
     const Pending& sample = samples[next_sample];
     for (; next_event < events.size() && events[next_event].time_ns <= sample.time_ns; ++next_event)
@@ -188,7 +191,7 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
   Forget(next_sample);
-  // As they are now, not as they were when sampled: the stacks to come count.
+  // Once more, as they are now: what was mapped since is in the stacks to come.
   for (Process* process : sampled) describer.Describe(*process);
   sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
@@ -220,8 +223,15 @@ void CpuProfiler::State::Forget(size_t count) {
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
+  // Before symbols are read, which takes longer: until then its stacks are broken. Not for what a later event of this
+  // round replaces.
+  const bool replaced = std::any_of(events.begin() + static_cast<ptrdiff_t>(next_event), events.end(),
+                                    [&](const perf::SidebandEvent& event) {
+                                      const auto* comm = std::get_if<perf::CommEvent>(&event.what);
+                                      return comm != nullptr && comm->exec && comm->pid == sample.pid;
+                                    });
+  if (!replaced) describer.Describe(process);
   sampled.insert(&process);
-  processes.RefreshPython(process);
   CountEnds(sample.counts, drops);
   const ebpf::RawStack raw(sample.counts, std::span(words).subspan(sample.first_word, sample.words));
   const Id128 stack = stacks.Intern(process, raw, drops);
