@@ -16,6 +16,7 @@ ALLOWED = {
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "inject": {"wire"},
     "model": {"base"},
     "server": {"exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
