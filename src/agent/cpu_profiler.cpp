@@ -27,6 +27,8 @@
 namespace gpusonde::agent {
 namespace {
 
+constexpr int kHurryMs = 10;
+
 // A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
   int64_t time_ns;
@@ -98,8 +100,9 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 
 struct CpuProfiler::State {
   State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, bool every_process)
-      : tables(std::move(tables_in)),
+        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
+      : every_process(every_process_in),
+        tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
         gpu(std::move(gpu_in)),
         sideband(std::move(sideband_in)),
@@ -114,6 +117,9 @@ struct CpuProfiler::State {
         gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
                  rows, drops) {}
 
+  bool every_process;
+  // Programs load most of their code when they start, and their stacks are broken until the kernel knows it.
+  int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
   ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
   std::optional<cupti::GpuEvents> gpu;
@@ -129,9 +135,10 @@ struct CpuProfiler::State {
 
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
-  std::vector<PendingCall> calls;
   std::unordered_set<Process*> sampled;  // in this round
+  std::vector<PendingCall> calls;
   std::vector<perf::SidebandEvent> events;
+  size_t next_event = 0;  // to apply in this round
 
   Status gathered;  // the last time without being asked to
   Status Gather(int64_t until_ns);
@@ -228,7 +235,10 @@ void CpuProfiler::Wait(int timeout_ms) {
   const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
   for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
        left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
-    if (::poll(fds.data(), fds.size(), left_ms) <= 0) return;
+    const bool hurry = !state_->every_process && MonotonicNow() < state_->hurry_until_ns;
+    const int step_ms = hurry ? std::min(left_ms, kHurryMs) : left_ms;
+    const int ready = ::poll(fds.data(), fds.size(), step_ms);
+    if (ready < 0 || (ready == 0 && step_ms == left_ms)) return;
     state_->gathered = state_->Gather(MonotonicNow());
   }
 }
@@ -248,7 +258,8 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
 
-  size_t next_event = 0, next_sample = 0;
+  size_t next_sample = 0;
+  next_event = 0;
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
     const Pending& sample = samples[next_sample];
     for (; next_event < events.size() && events[next_event].time_ns <= sample.time_ns; ++next_event)
@@ -258,7 +269,7 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
   Forget(next_sample);
-  // As they are now, not as they were when sampled: the stacks to come count.
+  // Once more, as they are now: what was mapped since is in the stacks to come.
   for (Process* process : sampled) describer.Describe(*process);
   sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
@@ -275,6 +286,10 @@ void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
   describer.Follow(event);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
+  // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
+  // processes are never sampled.
+  if (map != nullptr && !every_process && processes.Runs(map->pid))
+    sampled.insert(&processes.FindSampled(map->pid, event.time_ns));
   if (map == nullptr || !gpu.has_value() || !cupti::LooksLikeInjectLibrary(map->path)) return;
   if (!processes.Runs(map->pid)) return;
   if (const Result<bool> heard = gpu->Consider(map->pid, map->path); !heard.has_value())
@@ -322,8 +337,15 @@ Status CpuProfiler::State::DrainGpu() {
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
+  // Before symbols are read, which takes longer: until then its stacks are broken. Not for what a later event
+  // of this round replaces.
+  const bool replaced = std::any_of(events.begin() + static_cast<ptrdiff_t>(next_event), events.end(),
+                                    [&](const perf::SidebandEvent& event) {
+                                      const auto* comm = std::get_if<perf::CommEvent>(&event.what);
+                                      return comm != nullptr && comm->exec && comm->pid == sample.pid;
+                                    });
+  if (!replaced) describer.Describe(process);
   sampled.insert(&process);
-  processes.RefreshPython(process);
   CountEnds(sample.counts, drops);
   gpusonde_stack_counts counts = sample.counts;
   std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);

@@ -8,6 +8,7 @@ import unittest
 import program
 
 ROUNDS = 10
+LOADING_S = "2"  # more than it takes to make the unwind tables of an interpreter, in any build
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 
@@ -42,7 +43,7 @@ class Gpu(program.TestCase):
         self.assertGreaterEqual(row["shortest"], 20_000)
 
     def test_kernels_have_the_python_function_that_launched_them(self):
-        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS))
+        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
         rows = self.query("""
             SELECT kernels.name AS kernel, functions.name AS caller, count(*) AS n
             FROM kernels JOIN api_calls USING (process, session, correlation) JOIN stacks USING (stack),
@@ -58,7 +59,7 @@ class Gpu(program.TestCase):
             0, "what is there because we look is not shown")
 
     def test_a_graphs_nodes_have_the_stack_that_captured_them(self):
-        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS))
+        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
         rows = self.query("""
             SELECT DISTINCT functions.name AS caller
             FROM kernels

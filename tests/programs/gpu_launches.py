@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Launches kernels, copies and a graph whose numbers are known: `gpu_launches.py [ROUNDS]`. A round is 100 sgemm from
-forward(), 50 relu from backward(), 20 copies of 4096 bytes and one launch of a graph of three relu captured in
-make_graph()."""
+"""Launches kernels, copies and a graph whose numbers are known: `gpu_launches.py [ROUNDS [SECONDS]]`. It waits for
+SECONDS first, as programs do that load something. A round is 100 sgemm from forward(), 50 relu from backward(), 20
+copies of 4096 bytes and one launch of a graph of three relu captured in make_graph()."""
 
 import ctypes
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "examples/train"))
 import cuda  # noqa: E402
@@ -42,6 +43,7 @@ def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     gpu = cuda.Cuda()
     stream = gpu.stream()
+    time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)
     functions = gpu.functions(PTX, ["sgemm", "relu"])
     memory, pinned = gpu.device_memory(4096), gpu.pinned_memory(4096)
     graph = make_graph(gpu, functions, stream)

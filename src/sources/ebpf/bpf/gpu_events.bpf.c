@@ -58,6 +58,7 @@ struct launch {
 };
 struct place {
   __u64 taken;
+  union stack_walk walk;
   union {
     struct message message;
     struct launch launch;
@@ -132,15 +133,16 @@ static __always_inline void send_batch(struct message *message, __u64 pid_tid, c
   send(message, offsetof(struct message, batch) + bytes, false);
 }
 
-static __always_inline void send_launch(struct pt_regs *context, struct launch *launch, __u64 pid_tid,
-                                        const void *batch, __u64 bytes) {
+static __always_inline void send_launch(struct pt_regs *context, struct launch *launch,
+                                        union stack_walk *walk, __u64 pid_tid, const void *batch,
+                                        __u64 bytes) {
   if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
     count(GPUSONDE_GPU_UNREADABLE);
     return;
   }
   begin(&launch->head, pid_tid, bytes);
   bool wake = false;
-  const __u64 stack_bytes = take_stack(context, pid_tid >> 32, false, &launch->stack, &wake);
+  const __u64 stack_bytes = take_stack(context, pid_tid >> 32, false, walk, &launch->stack, &wake);
   launch->head.stack_bytes = stack_bytes;
   const __u64 size = offsetof(struct launch, stack) + stack_bytes;
   if (size <= sizeof *launch) send(launch, size, wake);
@@ -169,7 +171,7 @@ int take_launch(struct pt_regs *context) {
   if (!admit(pid_tid >> 32, bytes)) return 0;
   struct place *place = take_place();
   if (!place) return 0;
-  send_launch(context, &place->launch, pid_tid, batch, bytes);
+  send_launch(context, &place->launch, &place->walk, pid_tid, batch, bytes);
   leave_place(place);
   return 0;
 }

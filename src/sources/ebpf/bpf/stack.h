@@ -75,21 +75,16 @@ struct {
   __type(value, __u64);
 } stack_counters SEC(".maps");
 
-/* Too large for the stack; never both at once. */
+/* What take_stack works with: too large for the stack, and the caller's own, because not every program runs
+ * to its end before another thread's begins. */
 union stack_walk {
   struct unwind_walk native;
   struct python_walk python;
 };
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, union stack_walk);
-} stack_walks SEC(".maps");
 
 static __always_inline void count_stack(__u32 counter) {
   __u64 *value = bpf_map_lookup_elem(&stack_counters, &counter);
-  if (value) ++*value; /* per CPU, and no program is re-entered on one */
+  if (value) __sync_fetch_and_add(value, 1); /* a uprobe's program may be preempted by another's */
 }
 
 /* Native frames by the kernel's own way, along frame pointers: all there is for a process not described yet.
@@ -139,7 +134,7 @@ static __always_inline void take_native_frames(struct gpusonde_process *process,
 
 /* Fills in `stack`, of thread group `pid`, which must be the current one. Returns the bytes of it that are
  * used. Sets `wake` if user space should look at once, to learn what will soon be gone. */
-static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kernel,
+static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kernel, union stack_walk *walk,
                                         struct gpusonde_stack *stack, bool *wake) {
   const struct gpusonde_stack_counts none = {};
   stack->counts = none;
@@ -148,11 +143,9 @@ static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kern
   if (bytes == room) count_stack(GPUSONDE_STACK_TRUNCATED);
   if (bytes > 0) stack->counts.kernel_frames = ((__u32)bytes / sizeof(__u64)) & 0x7f;
 
-  const __u32 zero = 0;
-  union stack_walk *walk = bpf_map_lookup_elem(&stack_walks, &zero);
   struct gpusonde_process *process = bpf_map_lookup_elem(&processes, &pid);
   const bool kernel_thread = bpf_get_current_task_btf()->mm == NULL;
-  if (kernel_thread || !walk) {
+  if (kernel_thread) {
     /* It has no frames of its own and lacks nothing. */
   } else if (!process) {
     const struct gpusonde_process stranger = {};
