@@ -68,6 +68,14 @@ TEST(SmSchedule, CancellingAProcessLeavesTheOthersWork) {
   EXPECT_EQ(schedule->Place(0, 100, kSms, kSms, 3), 200);
 }
 
+TEST(SmSchedule, CancellingMakesRoom) {
+  const auto schedule = Empty();
+  for (int64_t i = 0; schedule->Place(20 * i, 10, 1, kSms, 1).has_value();) ++i;
+  schedule->Cancel(1);
+  EXPECT_EQ(schedule->NextEnd(), std::nullopt);
+  EXPECT_EQ(schedule->Place(0, 10, kSms, kSms, 2), 0);
+}
+
 TEST(SmSchedule, AFullScheduleSaysSoAndHasRoomAgainLater) {
   const auto schedule = Empty();
   int64_t placed = 0;
