@@ -44,6 +44,7 @@ BENCHMARKS = (
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("store", "Store", "{build}/bin/bench_store"),
+    Benchmark("symbols", "Symbols, beside libdw", "{build}/bin/bench_symbols"),
     Benchmark("web", "UI", "web/package.json", ("bench/web_bench.py",)),
 )
 

@@ -23,8 +23,8 @@ namespace {
 // store. Its rows are of several kinds, told apart by `part`.
 constexpr std::string_view kProfileSql = R"(
   WITH used AS MATERIALIZED (
-    SELECT process, tid, stack, count(*) AS count, sum(weight_ns)::BIGINT AS weight_ns
-    FROM samples WHERE {} GROUP BY ALL
+    SELECT process, tid, stack, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns
+    FROM {} GROUP BY ALL
   ), used_stacks AS MATERIALIZED (
     SELECT stack, any_value(locations) AS locations FROM raw.stacks
     WHERE stack IN (SELECT stack FROM used) GROUP BY stack
@@ -34,13 +34,13 @@ constexpr std::string_view kProfileSql = R"(
   SELECT 0 AS part, process, tid, stack AS id, count, weight_ns FROM used
   UNION ALL BY NAME SELECT 1 AS part, stack AS id, locations AS ids FROM used_stacks
   UNION ALL BY NAME
-    SELECT 2 AS part, location AS id, kind AS text, "binary", address, functions AS ids, lines FROM used_locations
+    SELECT 2 AS part, location AS id, kind AS text, binary_id, address, functions AS ids, lines FROM used_locations
   UNION ALL BY NAME
     SELECT 3 AS part, function AS id, name AS text, system_name AS text2, file AS text3, line FROM raw.functions
     WHERE function IN (SELECT unnest(functions) FROM used_locations)
   UNION ALL BY NAME
-    SELECT 4 AS part, "binary" AS id, name AS text, path AS text2, build_id AS text3 FROM raw.binaries
-    WHERE "binary" IN (SELECT "binary" FROM used_locations)
+    SELECT 4 AS part, binary_id AS id, name AS text, path AS text2, build_id AS text3 FROM raw.binaries
+    WHERE binary_id IN (SELECT binary_id FROM used_locations)
   UNION ALL BY NAME
     SELECT 5 AS part, process, pid AS tid, name AS text FROM processes WHERE process IN (SELECT process FROM used)
   UNION ALL BY NAME
@@ -232,9 +232,9 @@ Result<double> SamplingHz(Store& store) {
 }  // namespace
 
 Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection) {
-  const SelectionSql where = CpuSamplesIn(selection);
+  const SqlPart time = CpuTimeIn(store, selection, Detail::kStacks);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kProfileSql, where.condition), where.parameters));
+                   store.Query(fmt::format(kProfileSql, time.text), time.parameters));
   Assembler assembler;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());

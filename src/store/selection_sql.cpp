@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/selection_sql.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "store/windows.h"
+
 namespace gpusonde::store {
 namespace {
 
@@ -12,9 +21,9 @@ constexpr std::string_view kStacksNamed = R"(
   ), names AS (
     SELECT frames.location, functions.name FROM frames JOIN raw.functions USING (function)
     UNION ALL
-    SELECT location, CASE WHEN binaries."binary" IS NULL THEN '[unknown]'
+    SELECT location, CASE WHEN binaries.binary_id IS NULL THEN '[unknown]'
                           ELSE format('[{}+0x{:x}]', binaries.name, coalesce(address, 0)) END
-    FROM raw.locations LEFT JOIN raw.binaries USING ("binary") WHERE len(functions) = 0
+    FROM raw.locations LEFT JOIN raw.binaries USING (binary_id) WHERE len(functions) = 0
   ), matching AS (
     SELECT DISTINCT location FROM names
     WHERE contains(translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), ?)
@@ -27,25 +36,68 @@ std::string AsciiLower(std::string text) {
   return text;
 }
 
-}  // namespace
-
-SelectionSql CpuSamplesIn(const model::Selection& selection) {
-  SelectionSql sql{"state = 'on_cpu' AND time_ns >= ? AND time_ns < ?", {selection.from_ns, selection.to_ns}};
+// What a selection asks for besides its time.
+SqlPart Filter(const model::Selection& selection) {
+  SqlPart filter{"state = 'on_cpu'", {}};
   if (selection.process.has_value()) {
-    sql.condition += " AND process = ?";
-    sql.parameters.emplace_back(*selection.process);
+    filter.text += " AND process = ?";
+    filter.parameters.emplace_back(*selection.process);
   }
   if (selection.process.has_value() && selection.tid.has_value()) {
-    sql.condition += " AND tid = ?";
-    sql.parameters.emplace_back(int64_t{*selection.tid});
+    filter.text += " AND tid = ?";
+    filter.parameters.emplace_back(int64_t{*selection.tid});
   }
   if (!selection.filter.empty()) {
-    sql.condition += " AND stack IN (";
-    sql.condition += kStacksNamed;
-    sql.condition += ")";
-    sql.parameters.emplace_back(AsciiLower(selection.filter));
+    filter.text += fmt::format(" AND stack IN ({})", kStacksNamed);
+    filter.parameters.emplace_back(AsciiLower(selection.filter));
   }
-  return sql;
+  return filter;
+}
+
+constexpr std::string_view kSampleColumns =
+    "time_ns AS start_ns, 0 AS length_ns, process, tid, stack, state, 1 AS count, weight_ns";
+constexpr std::string_view kWindowColumns =
+    "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
+
+void Append(SqlPart& part, const SqlPart& more) {
+  part.text += more.text;
+  part.parameters.insert(part.parameters.end(), more.parameters.begin(), more.parameters.end());
+}
+
+// Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
+SqlPart RowsOf(const TimePiece& piece) {
+  if (!piece.level.has_value())
+    return {fmt::format("SELECT {} FROM samples WHERE time_ns >= ? AND time_ns < ?", kSampleColumns),
+            {piece.range.from_ns, piece.range.to_ns}};
+  return {fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
+                      "end_ns - start_ns = ?",
+                      kWindowColumns),
+          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+}
+
+SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pieces) {
+  SqlPart rows{"(SELECT * FROM (", {}};
+  std::string_view separator;
+  for (const TimePiece& piece : pieces) {
+    rows.text += std::exchange(separator, " UNION ALL ");
+    Append(rows, RowsOf(piece));
+  }
+  rows.text += ") WHERE ";
+  Append(rows, Filter(selection));
+  rows.text += ")";
+  return rows;
+}
+
+}  // namespace
+
+SqlPart CpuTimeIn(const Store& store, const model::Selection& selection, Detail detail) {
+  const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
+  const auto pieces = PiecesOf({selection.from_ns, selection.to_ns}, store.windows_end_ns(), by_stack);
+  return pieces.empty() ? CpuSamplesIn(selection) : RowsIn(selection, pieces);
+}
+
+SqlPart CpuSamplesIn(const model::Selection& selection) {
+  return RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}});
 }
 
 }  // namespace gpusonde::store

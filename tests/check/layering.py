@@ -16,12 +16,14 @@ ALLOWED = {
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "inject": {"wire"},
     "model": {"base"},
     "server": {"exporters", "spool", "store"},
-    "sources": {"symbols", "wire"},
+    "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
-    "symbols": {"model"},
+    "symbols": {"model", "wire"},
+    "unwind": {"symbols", "wire"},  # libelf's handles
     "wire": set(),
 }
 
