@@ -60,11 +60,9 @@ int Run(std::span<char*> command) {
   return errno == ENOENT ? 127 : 126;
 }
 
-void PrintProcess(const Process& process, bool first) {
-  const Account& account = process.account;
+void PrintAccount(const Account& account) {
   std::printf(
-      R"(%s{"pid":%d,"memory_bytes":%lld,"kernels":%lld,"kernel_ns":%lld,"copies":%lld,"copy_ns":%lld,"copy_bytes":%lld,"memsets":%lld,"memset_ns":%lld})",
-      first ? "" : ",", process.pid, static_cast<long long>(process.memory_bytes),
+      R"("kernels":%lld,"kernel_ns":%lld,"copies":%lld,"copy_ns":%lld,"copy_bytes":%lld,"memsets":%lld,"memset_ns":%lld})",
       static_cast<long long>(account.kernels), static_cast<long long>(account.kernel_ns),
       static_cast<long long>(account.copies), static_cast<long long>(account.copy_ns),
       static_cast<long long>(account.copy_bytes), static_cast<long long>(account.memsets),
@@ -79,15 +77,20 @@ int Status(Machine& machine) {
     ForgetTheDead(*device, now_ns);
     const Sample& sample = device->LastSample(now_ns);
     std::printf(
-        R"(%s{"name":"%s","pci_bus_id":"%s","utilization_percent":%.1f,"temperature_c":%.1f,"power_w":%.1f,"clock_share":%.3f,"used_bytes":%lld,"xids":%u,"processes":[)",
+        R"(%s{"name":"%s","pci_bus_id":"%s","utilization_percent":%.1f,"temperature_c":%.1f,"power_w":%.1f,"clock_share":%.3f,"used_bytes":%lld,"xids":%u,"total":{)",
         i == 0 ? "" : ",", device->model().name, device->model().pci_bus_id,
         100.0 * static_cast<double>(sample.busy_ns) / static_cast<double>(Device::kSamplePeriodNs),
         device->temperature_c(), device->power_w(), device->throttling().clock,
         static_cast<long long>(device->used_bytes()), device->xid_count());
+    PrintAccount(device->total());
+    std::printf(",\"processes\":[");
     bool first = true;
     for (uint32_t slot = 0; slot < Device::kProcesses; ++slot) {
-      if (device->process(slot).pid == 0) continue;
-      PrintProcess(device->process(slot), first);
+      const Process& process = device->process(slot);
+      if (process.pid == 0) continue;
+      std::printf(R"(%s{"pid":%d,"memory_bytes":%lld,)", first ? "" : ",", process.pid,
+                  static_cast<long long>(process.memory_bytes));
+      PrintAccount(process.account);
       first = false;
     }
     std::printf("]}");
