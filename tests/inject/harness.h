@@ -44,6 +44,10 @@ struct Heard {
   };
 
   std::set<int32_t> pids;
+  struct DeviceOf : Device {
+    std::string name;
+  };
+  std::vector<DeviceOf> devices;
   std::vector<SessionBegin> begins;
   std::vector<SessionEnd> ends;
   std::vector<KernelOf> kernels;
@@ -65,6 +69,8 @@ inline void Heard::operator()(const Event& event) {
   pids.insert(event.pid);
   if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
   if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
+  if (const auto* device = std::get_if<Device>(&event.what))
+    devices.push_back({*device, std::string(device->name)});
   if (const auto* kernel = std::get_if<Kernel>(&event.what))
     kernels.push_back({*kernel, std::string(kernel->name), event.session});
   if (const auto* copy = std::get_if<Memcpy>(&event.what)) copies.push_back(*copy);
@@ -97,22 +103,24 @@ inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
   return sum;
 }
 
-// The client, from its start to its end.
+// A program that the library is injected into, from its start to its end: the client unless `program` says
+// otherwise.
 class Client {
  public:
-  // `variable`: "NAME=value" for its environment, or empty. `before_exec` is called while it is not yet
-  // itself.
-  Client(const std::vector<std::string>& steps, std::string variable,
-         const std::function<void(int32_t pid)>& before_exec = {}) {
-    std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
+  // `variables`: "NAME=value" for its environment. `before_exec` is called while it is not yet itself.
+  Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
+         const std::function<void(int32_t pid)>& before_exec = {},
+         const char* program = GPUSONDE_INJECT_CLIENT) {
+    std::vector<std::string> words = {program};
     words.insert(words.end(), steps.begin(), steps.end());
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    std::string library = "CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY;
-    std::vector<char*> environment = {library.data()};
-    if (!variable.empty()) environment.push_back(variable.data());
+    variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
+    std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
+    for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
     int output[2];
     int go[2];
@@ -185,7 +193,7 @@ inline Outcome Hear(const std::vector<std::string>& steps) {
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());
-  Client client(steps, inheritance->environment);
+  Client client(steps, {inheritance->environment});
   inheritance->fd.Close();
   outcome.status = client.Finish(*events, outcome.heard);
   outcome.printed = client.printed();

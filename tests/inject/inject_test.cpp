@@ -163,7 +163,7 @@ TEST(Inject, NobodyListeningMeansNothingOfOursIsKnownToCupti) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Heard heard;
-  Client client({"start", "launch=1000", "wait=600", "state", "exit=4"}, "");
+  Client client({"start", "launch=1000", "wait=600", "state", "exit=4"}, {});
   EXPECT_EQ(client.Finish(*events, heard), 4);
   EXPECT_EQ(client.printed(), "state 0 0 0\n");
 }
@@ -175,7 +175,7 @@ TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
   ASSERT_TRUE(inheritance.has_value());
   Heard heard;
   Client client({"start", "launch=10", "state", "wait=3000", "launch=10", "state", "exit=4"},
-                inheritance->environment);
+                {inheritance->environment});
   inheritance->fd.Close();
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
@@ -192,7 +192,7 @@ TEST(Inject, ASocketNumberThatMeansSomethingElseNowIsNotWrittenTo) {
   ASSERT_TRUE(events.has_value());
   Heard heard;
   Client client({"start", "launch=1000", "state"},
-                "GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1");
+                {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
   ::close(pair[1]);
   EXPECT_EQ(client.Finish(*events, heard), 0);
   EXPECT_EQ(client.printed(), "state 0 0 0\n");

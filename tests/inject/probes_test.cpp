@@ -33,8 +33,8 @@ class Probes : public ::testing::Test {
   }
 
   // Runs it from before its first instruction to its end.
-  int Hear(const std::vector<std::string>& steps, const std::string& variable = "") {
-    Client client(steps, variable, [&](int32_t pid) {
+  int Hear(const std::vector<std::string>& steps, const std::vector<std::string>& variables = {}) {
+    Client client(steps, variables, [&](int32_t pid) {
       const Status attached = events_->AttachBeforeExec(pid);
       EXPECT_TRUE(attached.has_value()) << attached.error().message;
     });
@@ -75,7 +75,7 @@ TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
 TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
   Result<GpuEvents::Inheritance> inheritance = events_->MakeSocket();
   ASSERT_TRUE(inheritance.has_value());
-  EXPECT_EQ(Hear({"start", "launch=200"}, inheritance->environment), 0);
+  EXPECT_EQ(Hear({"start", "launch=200"}, {inheritance->environment}), 0);
   inheritance->fd.Close();
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "first").count, 100U);
   EXPECT_THAT(heard_.kernels, SizeIs(200));
@@ -86,7 +86,7 @@ TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
 
 TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   Client client({"start", "launch=10", "state", "wait=1000", "launch=100", "wait=2500", "state", "exit=5"},
-                "");
+                {});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
@@ -106,8 +106,8 @@ TEST_F(Probes, OfEveryProcessNeedNoPid) {
   const Result<bool> ours = events_->Consider(::getpid(), GPUSONDE_INJECT_LIBRARY);
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
-  Client first({"start", "launch=100"}, "");
-  Client second({"start", "launch=100"}, "");
+  Client first({"start", "launch=100"}, {});
+  Client second({"start", "launch=100"}, {});
   EXPECT_EQ(first.Finish(*events_, heard_), 0);
   EXPECT_EQ(second.Finish(*events_, heard_), 0);
   EXPECT_THAT(heard_.pids, ::testing::UnorderedElementsAre(first.pid(), second.pid()));
@@ -127,7 +127,7 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
 }
 
 TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
-  Client client({"start", "launch=1000", "wait=60000"}, "",
+  Client client({"start", "launch=1000", "wait=60000"}, {},
                 [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
   client.Listen(*events_, heard_, std::chrono::milliseconds(1500));
   ::kill(client.pid(), SIGKILL);
