@@ -9,12 +9,15 @@
 #include <span>
 #include <variant>
 
+#include "agent/gpu_rows.h"
+#include "agent/inject_library.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_interner.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/version.h"
+#include "sources/cupti/gpu_events.h"
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
@@ -28,7 +31,29 @@ struct Pending {
   int32_t pid, tid, cpu;
   size_t first_word, words;
   gpusonde_stack_counts counts;
+  // The call or graph node that the stack is of, by its place in State::calls; none for a clock's sample.
+  std::optional<size_t> call;
 };
+
+// A call or graph node whose stack waits, and the texts that it refers to.
+struct PendingCall {
+  cupti::Event event;
+  std::string domain, name;
+};
+
+// Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
+std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, bool every_process) {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!library.has_value()) {
+    LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
+    return std::nullopt;
+  }
+  Result<cupti::GpuEvents> events =
+      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, &tables);
+  if (events.has_value()) return std::move(*events);
+  LogWarn("GPU work is not seen: {}", events.error().message);
+  return std::nullopt;
+}
 
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
 std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
@@ -41,10 +66,11 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 }  // namespace
 
 struct CpuProfiler::State {
-  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, perf::Sideband sideband_in,
-        model::Source source_in, bool every_process)
+  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
+        perf::Sideband sideband_in, model::Source source_in, bool every_process)
       : tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
+        gpu(std::move(gpu_in)),
         sideband(std::move(sideband_in)),
         source(std::move(source_in)),
         processes({.host = proc::ReadHost(),
@@ -52,10 +78,13 @@ struct CpuProfiler::State {
                    .epoch_offset_ns = source.epoch_offset_ns,
                    .every_process = every_process},
                   binaries, rows),
-        stacks(LoadKernelSymbols(), binaries, processes, rows) {}
+        stacks(LoadKernelSymbols(), binaries, processes, rows),
+        gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
+                 rows, drops) {}
 
   ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
+  std::optional<cupti::GpuEvents> gpu;
   perf::Sideband sideband;
   model::Source source;
   Rows rows;
@@ -63,9 +92,11 @@ struct CpuProfiler::State {
   ProcessTable processes;
   StackInterner stacks;
   model::DropCounts drops;
+  GpuRows gpu_rows;
 
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
+  std::vector<PendingCall> calls;
   std::vector<perf::SidebandEvent> events;
 
   Status gathered;  // the last time without being asked to
@@ -74,6 +105,7 @@ struct CpuProfiler::State {
   void Apply(const perf::SidebandEvent& event);
   void Describe(Process& process);
   void TakeSample(const Pending& sample);
+  Status DrainGpu();
   void Forget(size_t count);
   void WriteDrops();
 };
@@ -104,8 +136,9 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
       ebpf::CpuSampler sampler,
       ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
                                tables));
-  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(sideband),
-                                       std::move(source), options.every_process);
+  std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
+  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
+                                       std::move(sideband), std::move(source), options.every_process);
   state->rows.sources.Append(state->source);
   return CpuProfiler(std::move(state));
 }
@@ -113,6 +146,19 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
 Status CpuProfiler::Follow(int32_t pid) {
   TRY(state_->processes.Follow(pid));
   return state_->sampler.Follow(pid);
+}
+
+Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
+  ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  ear.environment.push_back(std::move(inheritance.environment));
+  return ear;
+}
+
+Status CpuProfiler::HearGpuOf(int32_t pid) {
+  return state_->gpu.has_value() ? state_->gpu->AttachBeforeExec(pid) : Status();
 }
 
 Result<std::vector<model::Batch>> CpuProfiler::Poll() {
@@ -123,9 +169,11 @@ Result<std::vector<model::Batch>> CpuProfiler::Poll() {
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->sampler.Stop();
+  if (state_->gpu.has_value()) state_->gpu->Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
+  state_->gpu_rows.SettleAll();
   return state_->TakeRows();
 }
 
@@ -133,6 +181,7 @@ void CpuProfiler::Rewrite() {
   state_->rows.sources.Append(state_->source);
   state_->processes.Rewrite();
   state_->stacks.Rewrite();
+  state_->gpu_rows.Rewrite();
 }
 
 void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
@@ -141,6 +190,7 @@ bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
 void CpuProfiler::Wait(int timeout_ms) {
   std::vector<pollfd> fds{{.fd = state_->sampler.wake_fd(), .events = POLLIN, .revents = 0}};
+  if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
   for (const int fd : state_->sideband.wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
   for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
@@ -157,9 +207,10 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   TRY(sampler.Drain([this](const ebpf::RawSample& sample) {
     const std::span<const uint64_t> stack = sample.stack.words();
     samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, words.size(), stack.size(),
-                       sample.stack.counts()});
+                       sample.stack.counts(), std::nullopt});
     words.insert(words.end(), stack.begin(), stack.end());
   }));
+  TRY(DrainGpu());
   sideband.Drain(events);
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
@@ -188,6 +239,11 @@ void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
   const auto* exit = std::get_if<perf::ExitEvent>(&event.what);
   if (exit != nullptr && !processes.Runs(exit->pid)) tables.ForgetProcess(exit->pid);
+  const auto* map = std::get_if<perf::MapEvent>(&event.what);
+  if (map == nullptr || !gpu.has_value() || !cupti::LooksLikeInjectLibrary(map->path)) return;
+  if (!processes.Runs(map->pid)) return;
+  if (const Result<bool> heard = gpu->Consider(map->pid, map->path); !heard.has_value())
+    LogWarn("GPU work of process {} is not seen: {}", map->pid, heard.error().message);
 }
 
 // Tells the kernel what it needs to take the process's stacks, when that may have changed.
@@ -201,16 +257,43 @@ void CpuProfiler::State::Describe(Process& process) {
     LogWarn("{}", set.error().message);
 }
 
-// Removes the first `count` samples; the words of the others move to the front.
+// Removes the first `count` samples; what the others refer to moves to the front.
 void CpuProfiler::State::Forget(size_t count) {
   samples.erase(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(count));
   std::vector<uint64_t> kept;
+  std::vector<PendingCall> kept_calls;
   for (Pending& sample : samples) {
     const auto first = words.begin() + static_cast<ptrdiff_t>(sample.first_word);
     sample.first_word = kept.size();
     kept.insert(kept.end(), first, first + static_cast<ptrdiff_t>(sample.words));
+    if (!sample.call.has_value()) continue;
+    kept_calls.push_back(std::move(calls[*sample.call]));
+    sample.call = kept_calls.size() - 1;
   }
   words = std::move(kept);
+  calls = std::move(kept_calls);
+}
+
+// What needs no stack becomes rows at once; calls wait for their turn among the samples, since a stack means
+// what was mapped when it was taken.
+Status CpuProfiler::State::DrainGpu() {
+  if (!gpu.has_value()) return {};
+  TRY(gpu->Drain([this](const cupti::Event& event) {
+    const auto* call = std::get_if<cupti::Call>(&event.what);
+    const auto* node = std::get_if<cupti::GraphNode>(&event.what);
+    if (!event.stack_taken || (call == nullptr && node == nullptr)) {
+      gpu_rows.Take(event, processes.FindSampled(event.pid, MonotonicNow()).id, std::nullopt);
+      return;
+    }
+    const std::span<const uint64_t> stack = event.stack.words();
+    samples.push_back({call != nullptr ? call->end_ns : node->created_ns, event.pid, event.tid, 0,
+                       words.size(), stack.size(), event.stack.counts(), calls.size()});
+    words.insert(words.end(), stack.begin(), stack.end());
+    calls.push_back({event, call != nullptr ? std::string(call->domain) : "",
+                     call != nullptr ? std::string(call->name) : ""});
+  }));
+  drops.Merge(gpu->TakeDrops());
+  return {};
 }
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
@@ -218,6 +301,15 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   Describe(process);
   const ebpf::RawStack raw(sample.counts, std::span(words).subspan(sample.first_word, sample.words));
   const Id128 stack = stacks.Intern(process, raw, drops);
+  if (sample.call.has_value()) {
+    PendingCall& pending = calls[*sample.call];
+    if (auto* call = std::get_if<cupti::Call>(&pending.event.what)) {
+      call->domain = pending.domain;
+      call->name = pending.name;
+    }
+    gpu_rows.Take(pending.event, process.id, stack);
+    return;
+  }
   rows.samples.Append({.time_ns = sample.time_ns + source.epoch_offset_ns,
                        .process = process.id,
                        .tid = sample.tid,

@@ -27,6 +27,8 @@ enum class DropReason : uint8_t {
   kGpuRecordsDropped,  // GPU activity records that CUPTI dropped or had no buffer for
   kGpuMessagesLost,    // messages of the inject library that did not arrive
   kGpuMalformed,       // such messages, or records in them, that did not parse
+  kGpuUntimed,         // GPU activity records without times
+  kGpuRecordsSummed,   // GPU activity records of which only the sum is known
   kGpuNameLost,        // GPU kernels without their name
   kGpuTotalsLost,      // GPU records that no total counts
   kGpuRangesDropped,   // annotated ranges that were not kept
@@ -65,6 +67,9 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kGpuMessagesLost, true, "gpu_messages_lost",
              "Messages about GPU work lost on their way: a buffer was full, or a program sent too many."},
     DropInfo{DropReason::kGpuMalformed, true, "gpu_malformed", "Messages about GPU work that did not parse."},
+    DropInfo{DropReason::kGpuUntimed, true, "gpu_untimed", "GPU activity that CUPTI gave no times for."},
+    DropInfo{DropReason::kGpuRecordsSummed, false, "gpu_records_summed",
+             "GPU activity records that did not arrive one by one; their time is in the totals."},
     DropInfo{DropReason::kGpuNameLost, false, "gpu_name_lost", "GPU kernels whose name is not known."},
     DropInfo{DropReason::kGpuTotalsLost, true, "gpu_totals_lost",
              "GPU activity records that had no room in the exact totals."},
