@@ -21,6 +21,8 @@ constexpr size_t kBuffers = 64;
 // So many waiting buffers call for our thread before its time: CUPTI may hand over many that are nearly
 // empty.
 constexpr size_t kManyWaiting = 8;
+// So many leave no time to wait for whoever reads what we tell.
+constexpr size_t kTooManyWaiting = kBuffers / 2;
 
 struct Buffer {
   uint8_t* bytes;
@@ -66,6 +68,7 @@ Buffer* TakeWaiting() {
   if (buffer != nullptr) {
     g_waiting = buffer->next;
     --g_waiting_count;
+    if (g_waiting_count < kManyWaiting) SetHurry(false);
     if (g_waiting == nullptr) g_last_waiting = &g_waiting;
   }
   return buffer;
@@ -242,6 +245,7 @@ void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes)
     *g_last_waiting = buffer;
     g_last_waiting = &buffer->next;
     call = ++g_waiting_count == kManyWaiting;
+    if (g_waiting_count == kTooManyWaiting) SetHurry(true);
   }
   if (call) CallThread();
 }

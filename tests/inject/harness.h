@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -103,21 +105,40 @@ inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
   return sum;
 }
 
-// A program that the library is injected into, from its start to its end: the client unless `program` says
-// otherwise.
+// The simulated GPU that this test program's clients share with nobody else.
+class Machine {
+ public:
+  static const std::string& Name() {
+    static const Machine machine;
+    return machine.name_;
+  }
+
+ private:
+  Machine() : name_("gpusonde-test-" + std::to_string(::getpid())) {}
+  ~Machine() {
+    std::error_code ignored;
+    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored))
+      if (file.path().filename().string().starts_with(name_ + "."))
+        std::filesystem::remove(file.path(), ignored);
+  }
+  std::string name_;
+};
+
+// The client (client.cpp) with the library injected and a simulated GPU, from its start to its end.
 class Client {
  public:
   // `variables`: "NAME=value" for its environment. `before_exec` is called while it is not yet itself.
   Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
-         const std::function<void(int32_t pid)>& before_exec = {},
-         const char* program = GPUSONDE_INJECT_CLIENT) {
-    std::vector<std::string> words = {program};
+         const std::function<void(int32_t pid)>& before_exec = {}) {
+    std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
     words.insert(words.end(), steps.begin(), steps.end());
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
+    variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
+    variables.push_back("SIMGPU_MACHINE=" + Machine::Name());
     std::vector<char*> environment;
     environment.reserve(variables.size() + 1);
     for (std::string& variable : variables) environment.push_back(variable.data());
@@ -186,14 +207,15 @@ struct Outcome {
   model::DropCounts drops;
 };
 
-// Runs the client with a socket.
-inline Outcome Hear(const std::vector<std::string>& steps) {
+// Runs the client with a socket. `variables`: more for its environment, e.g. simgpu's knobs.
+inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::string> variables = {}) {
   Outcome outcome;
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());
-  Client client(steps, {inheritance->environment});
+  variables.push_back(inheritance->environment);
+  Client client(steps, std::move(variables));
   inheritance->fd.Close();
   outcome.status = client.Finish(*events, outcome.heard);
   outcome.printed = client.printed();

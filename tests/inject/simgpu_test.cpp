@@ -25,31 +25,15 @@ struct Operation {
 
 class SimGpu : public ::testing::Test {
  protected:
-  SimGpu() : machine_("gpusonde-test-" + std::to_string(::getpid())) {}
-
-  ~SimGpu() override {
-    for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
-      if (file.path().filename().string().starts_with(machine_ + ".")) std::filesystem::remove(file.path());
-  }
-
-  // Runs the simulated GPU's client with a socket. `knobs`: SIMGPU_…=value.
+  // Runs the client with a socket. `knobs`: SIMGPU_…=value.
   void RunClient(const std::vector<std::string>& steps, std::vector<std::string> knobs = {}) {
     const std::string log = folder_ / ("log" + std::to_string(runs_++));
-    Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
-    ASSERT_TRUE(events.has_value());
-    Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
-    ASSERT_TRUE(inheritance.has_value());
-    knobs.push_back(inheritance->environment);
-    knobs.push_back("SIMGPU_MACHINE=" + machine_);
     knobs.push_back("SIMGPU_LOG=" + log);
-    knobs.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
-    heard_ = {};
-    Client client(steps, knobs, {}, GPUSONDE_SIM_CLIENT);
-    inheritance->fd.Close();
-    status_ = client.Finish(*events, heard_);
-    printed_ = client.printed();
-    events->Forget(client.pid());
-    drops_ = events->TakeDrops();
+    Outcome outcome = Hear(steps, std::move(knobs));
+    heard_ = std::move(outcome.heard);
+    status_ = outcome.status;
+    printed_ = outcome.printed;
+    drops_ = outcome.drops;
     device_.clear();
     std::ifstream file(log);
     for (std::string line; std::getline(file, line);) {
@@ -116,7 +100,6 @@ class SimGpu : public ::testing::Test {
   }
 
   TempFolder folder_;
-  std::string machine_;
   int runs_ = 0;
   Heard heard_;
   std::vector<Operation> device_;
