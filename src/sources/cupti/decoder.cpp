@@ -370,8 +370,9 @@ void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops
   };
   for (size_t i = 0; i < std::size(kReasons); ++i) {
     const uint64_t before = std::exchange(process.drops[i], drops.counts[i]);
-    if (i == GPUSONDE_GPU_DROP_SEND)
-      continue;  // seen as a gap in the sequence, where the reader was one of two
+    // Seen otherwise: records without a buffer are among those that CUPTI dropped, batches not sent leave a
+    // gap.
+    if (i == GPUSONDE_GPU_DROP_BUFFERS || i == GPUSONDE_GPU_DROP_SEND) continue;
     const uint64_t news = drops.counts[i] - before;
     if (drops.counts[i] > before && news <= uint64_t{1} << 40)
       drops_.Add(kReasons[i], static_cast<int64_t>(news));
