@@ -13,11 +13,13 @@ import tree
 
 ALLOWED = {
     "agent": {"exporters", "sources", "spool"},
+    "analyze": {"importers"},
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "importers": {"store"},
     "model": {"base"},
-    "server": {"exporters", "spool", "store"},
+    "server": {"analyze", "exporters", "spool", "store"},
     "sources": {"symbols", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
@@ -25,7 +27,7 @@ ALLOWED = {
     "wire": set(),
 }
 
-HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "spdlog/")
+HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "simdjson", "spdlog/")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GENERATED = (".pb.h", ".skel.h")
