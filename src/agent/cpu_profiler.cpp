@@ -23,6 +23,7 @@
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
+#include "sources/proc/process.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -146,6 +147,8 @@ struct CpuProfiler::State {
   void Apply(const perf::SidebandEvent& event);
   void TakeSample(const Pending& sample);
   Status DrainGpu();
+  void Hear(int32_t pid, const std::string& path);
+  void HearMapped(int32_t pid);
   void Forget(size_t count);
   void WriteDrops();
 };
@@ -180,11 +183,14 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
   auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
                                        std::move(sideband), std::move(source), options.every_process);
   state->rows.sources.Append(state->source);
+  if (options.every_process)
+    for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
   return CpuProfiler(std::move(state));
 }
 
 Status CpuProfiler::Follow(int32_t pid) {
   TRY(state_->processes.Follow(pid));
+  state_->HearMapped(pid);
   return state_->sampler.Follow(pid);
 }
 
@@ -290,10 +296,22 @@ void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   // processes are never sampled.
   if (map != nullptr && !every_process && processes.Runs(map->pid))
     sampled.insert(&processes.FindSampled(map->pid, event.time_ns));
-  if (map == nullptr || !gpu.has_value() || !cupti::LooksLikeInjectLibrary(map->path)) return;
-  if (!processes.Runs(map->pid)) return;
-  if (const Result<bool> heard = gpu->Consider(map->pid, map->path); !heard.has_value())
-    LogWarn("GPU work of process {} is not seen: {}", map->pid, heard.error().message);
+  if (map != nullptr && processes.Runs(map->pid)) Hear(map->pid, map->path);
+}
+
+// Listens to a process that has mapped this file, if it is our library.
+void CpuProfiler::State::Hear(int32_t pid, const std::string& path) {
+  if (!gpu.has_value() || !cupti::LooksLikeInjectLibrary(path)) return;
+  if (const Result<bool> heard = gpu->Consider(pid, path); !heard.has_value())
+    LogWarn("GPU work of process {} is not seen: {}", pid, heard.error().message);
+}
+
+// The same for what a process mapped before we were there.
+void CpuProfiler::State::HearMapped(int32_t pid) {
+  if (!gpu.has_value()) return;
+  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
+  if (!files.has_value()) return;  // it has ended
+  for (const proc::MappedFile& file : *files) Hear(pid, file.path);
 }
 
 // Removes the first `count` samples; what the others refer to moves to the front.

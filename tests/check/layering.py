@@ -13,12 +13,14 @@ import tree
 
 ALLOWED = {
     "agent": {"exporters", "sources", "spool"},
+    "analyze": {"importers"},
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "importers": {"store"},
     "inject": {"wire"},
     "model": {"base"},
-    "server": {"exporters", "spool", "store"},
+    "server": {"analyze", "exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
@@ -27,7 +29,7 @@ ALLOWED = {
     "wire": set(),
 }
 
-HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "spdlog/")
+HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "simdjson", "spdlog/")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GENERATED = (".pb.h", ".skel.h")

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusonde::server {
+namespace gpusonde {
 
 // Writes JSON (RFC 8259) into a string as it goes: a tree of a million nodes is never held as objects. It
 // sets the commas; that every Begin has its End and every Key its value is the caller's part.
@@ -61,4 +61,4 @@ class JsonWriter {
   bool needs_comma_ = false;
 };
 
-}  // namespace gpusonde::server
+}  // namespace gpusonde

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/json_writer.h"
+#include "base/json_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace gpusonde::server {
+namespace gpusonde {
 namespace {
 
 TEST(JsonWriter, WritesObjectsAndArraysWithTheirCommas) {
@@ -60,4 +60,4 @@ TEST(JsonWriter, AnyBytesGiveJsonThatParses) {
 }
 
 }  // namespace
-}  // namespace gpusonde::server
+}  // namespace gpusonde

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/json_writer.h"
+#include "base/json_writer.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/utf8.h"
 
-namespace gpusonde::server {
+namespace gpusonde {
 namespace {
 
 // Whether a byte stands for itself inside quotes.
@@ -102,4 +102,4 @@ void JsonWriter::Separate() {
   needs_comma_ = true;
 }
 
-}  // namespace gpusonde::server
+}  // namespace gpusonde
