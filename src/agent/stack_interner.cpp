@@ -2,7 +2,7 @@
 #include "agent/stack_interner.h"
 
 #include "agent/interleave.h"
-#include "symbols/demangle.h"
+#include "base/demangle.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -111,7 +111,7 @@ Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system
   const Id128 function = IdHasher("function").Add(scope).Add(system_name).Add(address).Finish();
   if (functions_.insert(function).second)
     rows_.functions.Append({.function = function,
-                            .name = symbols::Demangle(system_name),
+                            .name = Demangle(system_name),
                             .system_name = system_name,
                             .file = std::nullopt,
                             .line = std::nullopt});

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "store/gpu_sql.h"
 #include "store/windows.h"
 
 namespace gpusonde::store {
@@ -29,12 +30,6 @@ constexpr std::string_view kStacksNamed = R"(
     WHERE contains(translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), ?)
   )
   SELECT stack FROM (SELECT stack, unnest(locations) AS location FROM raw.stacks) SEMI JOIN matching USING (location))";
-
-std::string AsciiLower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 // What a selection asks for besides its time.
 SqlPart Filter(const model::Selection& selection) {
@@ -59,16 +54,14 @@ constexpr std::string_view kSampleColumns =
 constexpr std::string_view kWindowColumns =
     "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
 
-void Append(SqlPart& part, const SqlPart& more) {
-  part.text += more.text;
-  part.parameters.insert(part.parameters.end(), more.parameters.begin(), more.parameters.end());
-}
-
 // Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
-SqlPart RowsOf(const TimePiece& piece) {
-  if (!piece.level.has_value())
-    return {fmt::format("SELECT {} FROM samples WHERE time_ns >= ? AND time_ns < ?", kSampleColumns),
-            {piece.range.from_ns, piece.range.to_ns}};
+SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
+  if (!piece.level.has_value()) {
+    SqlPart rows{fmt::format("SELECT {} FROM ", kSampleColumns), {}};
+    const SqlPart samples{"(SELECT * FROM samples WHERE time_ns >= ? AND time_ns < ?)",
+                          {piece.range.from_ns, piece.range.to_ns}};
+    return rows += selection.while_gpu_idle ? WhileGpuIdle(samples, selection) : samples;
+  }
   return {fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
                       "end_ns - start_ns = ?",
                       kWindowColumns),
@@ -80,17 +73,24 @@ SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pie
   std::string_view separator;
   for (const TimePiece& piece : pieces) {
     rows.text += std::exchange(separator, " UNION ALL ");
-    Append(rows, RowsOf(piece));
+    rows += RowsOf(selection, piece);
   }
   rows.text += ") WHERE ";
-  Append(rows, Filter(selection));
+  rows += Filter(selection);
   rows.text += ")";
   return rows;
 }
 
 }  // namespace
 
+std::string AsciiLower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 SqlPart CpuTimeIn(const Store& store, const model::Selection& selection, Detail detail) {
+  if (selection.while_gpu_idle) return CpuSamplesIn(selection);
   const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
   const auto pieces = PiecesOf({selection.from_ns, selection.to_ns}, store.windows_end_ns(), by_stack);
   return pieces.empty() ? CpuSamplesIn(selection) : RowsIn(selection, pieces);

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace gpusonde::symbols {
+namespace gpusonde {
 
 // A mangled C++ name as people write it; any other name as it is.
 std::string Demangle(const std::string& name);
 
-}  // namespace gpusonde::symbols
+}  // namespace gpusonde

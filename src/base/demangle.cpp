@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbols/demangle.h"
+#include "base/demangle.h"
 
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
 
-namespace gpusonde::symbols {
+namespace gpusonde {
 
 std::string Demangle(const std::string& name) {
   // The demangler's recursion and output grow with hostile names; real ones are shorter.
@@ -18,4 +18,4 @@ std::string Demangle(const std::string& name) {
   return status == 0 && text != nullptr ? std::string(text.get()) : name;
 }
 
-}  // namespace gpusonde::symbols
+}  // namespace gpusonde
