@@ -155,7 +155,6 @@ model::DropCounts ProbeReader::TakeDrops() {
   static constexpr std::pair<uint32_t, DropReason> kStackReasons[] = {
       {GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
       {GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
-      {GPUSONDE_PYTHON_STACK_LOST, DropReason::kPythonStackLost},
       {GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
   model::DropCounts drops;
   State::Count(bpf_map__fd(state_->skeleton->maps.counters), kReasons, state_->counters_seen, drops);
