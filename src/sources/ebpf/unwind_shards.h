@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -46,13 +44,20 @@ class UnwindShards {
     Fd map;
     IntervalAllocator words{GPUSONDE_UNWIND_SHARD_WORDS};
   };
+  struct Piece {
+    size_t first_page = 0, pages = 0;  // none: the directory
+    uint32_t words = 0;
+  };
 
-  explicit UnwindShards(Fd outer) : outer_(std::move(outer)), shards_(GPUSONDE_UNWIND_SHARDS) {}
-  Result<uint32_t> Allocate(uint32_t words);
+  explicit UnwindShards(Fd outer) : outer_(std::move(outer)) {}
+  static Result<std::vector<Piece>> Cut(const unwind::Table& table);
+  // False, with nothing allocated, when there is no room for all.
+  bool Allocate(const std::vector<Piece>& pieces, Placed& placed);
+  Status Grow(const std::vector<Piece>& pieces);
   Status Write(uint32_t first_word, std::span<const uint32_t> words);
 
   Fd outer_;
-  std::vector<std::unique_ptr<Shard>> shards_;  // null where there is none
+  std::vector<Shard> shards_;
 };
 
 }  // namespace gpusonde::ebpf

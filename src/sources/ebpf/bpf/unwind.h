@@ -80,15 +80,17 @@ static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int o
   return UNWIND_GOES_ON;
 }
 
+static __always_inline __u64 at_offset(__u64 address, __s32 offset) { return address + (__u64)(__s64)offset; }
+
 static __always_inline bool unwind_saved(__u8 kind, __s32 offset, const struct unwind_walk *walk, __u64 cfa,
                                          __u64 *value) {
   switch (kind) {
     case GPUSONDE_SAVED_AT_CFA:
-      return unwind_read(cfa + (__s64)offset, value);
+      return unwind_read(at_offset(cfa, offset), value);
     case GPUSONDE_SAVED_AT_RSP:
-      return unwind_read(walk->registers[GPUSONDE_DWARF_RSP] + (__s64)offset, value);
+      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RSP], offset), value);
     case GPUSONDE_SAVED_AT_RBP:
-      return unwind_read(walk->registers[GPUSONDE_DWARF_RBP] + (__s64)offset, value);
+      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RBP], offset), value);
     default:
       return true;
   }
@@ -109,10 +111,10 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   const __u32 number = rule->cfa_register & (GPUSONDE_UNWIND_REGISTERS - 1);
   const bool known = walk->first || number == GPUSONDE_DWARF_RSP || number == GPUSONDE_DWARF_RBP;
   if (rule->cfa == GPUSONDE_CFA_UNSUPPORTED || !known) return GPUSONDE_NATIVE_UNSUPPORTED;
-  __u64 cfa = walk->registers[number] + (__s64)rule->cfa_offset;
+  __u64 cfa = at_offset(walk->registers[number], rule->cfa_offset);
   if (rule->cfa == GPUSONDE_CFA_DEREFERENCE) {
     if (!unwind_read(cfa, &cfa)) return GPUSONDE_NATIVE_UNREADABLE;
-    cfa += (__s64)rule->cfa_add;
+    cfa = at_offset(cfa, rule->cfa_add);
   } else if (rule->cfa == GPUSONDE_CFA_PLT && (walk->pc & 15) >= (__u32)rule->cfa_add) {
     cfa += 8;
   }
