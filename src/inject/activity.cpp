@@ -51,10 +51,10 @@ constexpr uint32_t kMaxDevices = 64;
 Mutex g_account;
 const Cupti* g_cupti = nullptr;
 uint32_t g_session = 0;
-Batch g_state(GPUSONDE_GPU_STATE, true);
-Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
-Names g_names;
-Totals g_totals;
+constinit Batch g_state(GPUSONDE_GPU_STATE, true);
+constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
+constinit Names g_names;
+constinit Totals g_totals;
 ContextDevice g_contexts[kContexts];
 uint64_t g_devices_told = 0;  // bit per ordinal
 uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
