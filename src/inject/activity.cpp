@@ -315,8 +315,10 @@ void TellForeign(const char* holder, uint64_t until_ns) {
 
 void ModuleUnloading() {
   if (g_cupti == nullptr) return;
+  SetHurry(true);  // this is the host's thread
   g_cupti->flush_all(0);
   TakeRecords(false);
+  SetHurry(false);
   const Locked locked(g_account);
   g_names.ForgetPointers();
 }
