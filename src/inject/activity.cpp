@@ -51,10 +51,10 @@ constexpr uint32_t kMaxDevices = 64;
 Mutex g_account;
 const Cupti* g_cupti = nullptr;
 uint32_t g_session = 0;
-Batch g_state(GPUSONDE_GPU_STATE, true);
-Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
-Names g_names;
-Totals g_totals;
+constinit Batch g_state(GPUSONDE_GPU_STATE, true);
+constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
+constinit Names g_names;
+constinit Totals g_totals;
 ContextDevice g_contexts[kContexts];
 uint64_t g_devices_told = 0;  // bit per ordinal
 uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
@@ -315,8 +315,10 @@ void TellForeign(const char* holder, uint64_t until_ns) {
 
 void ModuleUnloading() {
   if (g_cupti == nullptr) return;
+  SetHurry(true);  // this is the host's thread
   g_cupti->flush_all(0);
   TakeRecords(false);
+  SetHurry(false);
   const Locked locked(g_account);
   g_names.ForgetPointers();
 }

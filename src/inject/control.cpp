@@ -25,6 +25,8 @@ constexpr uint64_t kOutNs = 60 * kSecondNs;
 // kernel that runs longer looks the same; then we leave for a minute for nothing.
 constexpr uint64_t kSilenceNs = 10 * kSecondNs;
 constexpr uint64_t kSilentCalls = 16;
+// How long our thread waits for a slow reader of the socket before it drops what it has.
+constexpr uint64_t kReaderPatienceNs = kSecondNs;
 // The host's exit waits this long for our thread to be out of the way.
 constexpr uint64_t kExitPatienceNs = 2 * kSecondNs;
 
@@ -219,6 +221,7 @@ void* ThreadBody(void*) {
       WaitWhile(&g_called, called, static_cast<int64_t>(next_tick_ns - now));
     SetPhase(ThreadPhase::kWorking);
     if (Stopping()) break;
+    SetPatience(NowNs() + kReaderPatienceNs);
     if (NowNs() >= next_tick_ns) {
       Tick();
       next_tick_ns = NowNs() + kTickNs;
@@ -245,6 +248,7 @@ void AtExit() {
     if (NowNs() > give_up_ns) return;
     WaitWhile(&g_phase, phase, static_cast<int64_t>(kSecondNs) / 100);
   }
+  SetPatience(NowNs() + kReaderPatienceNs);
   const Locked locked(g_control);
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT);
 }
