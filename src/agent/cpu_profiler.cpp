@@ -101,8 +101,8 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 
 struct CpuProfiler::State {
   State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
-      : every_process(every_process_in),
+        perf::Sideband sideband_in, model::Source source_in, const Options& options)
+      : every_process(options.every_process),
         tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
         gpu(std::move(gpu_in)),
@@ -115,7 +115,10 @@ struct CpuProfiler::State {
                   binaries, rows),
         describer(tables, binaries, processes),
         stacks(LoadKernelSymbols(), binaries, processes, rows),
-        gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
+        gpu_rows({.source = source.source,
+                  .host = source.host,
+                  .epoch_offset_ns = source.epoch_offset_ns,
+                  .devices = options.devices},
                  rows, drops) {}
 
   bool every_process;
@@ -181,7 +184,7 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                                tables));
   std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
   auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
-                                       std::move(sideband), std::move(source), options.every_process);
+                                       std::move(sideband), std::move(source), options);
   state->rows.sources.Append(state->source);
   if (options.every_process)
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
@@ -231,6 +234,8 @@ void CpuProfiler::Rewrite() {
 }
 
 void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
+
+Id128 CpuProfiler::source() const { return state_->source.source; }
 
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 

@@ -179,6 +179,7 @@ Result<Monitor> Monitor::Start(Options options) {
 
 std::vector<Device> Monitor::devices() const { return state_->hub->devices(); }
 News Monitor::Take() { return state_->hub->Take(); }
+void Monitor::RequestStop() { state_->hub->Stop(); }
 void Monitor::Stop() { state_->Stop(); }
 
 }  // namespace gpusonde::nvml

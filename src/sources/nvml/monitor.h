@@ -37,6 +37,8 @@ class Monitor {
   // dropped and counted.
   News Take();
 
+  // Asks for the end without waiting for it.
+  void RequestStop();
   // Stops reading. A call that is stuck in the driver is waited for up to two seconds, then left behind.
   void Stop();
 
