@@ -11,7 +11,6 @@
 #include <variant>
 
 #include "agent/gpu_rows.h"
-#include "agent/inject_library.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_describer.h"
@@ -20,6 +19,7 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "sources/cupti/gpu_events.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
@@ -48,7 +48,7 @@ struct PendingCall {
 
 // Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
 std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, bool every_process) {
-  const std::optional<std::string> library = FindInjectLibrary();
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value()) {
     LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
     return std::nullopt;
@@ -198,10 +198,10 @@ Status CpuProfiler::Follow(int32_t pid) {
 }
 
 Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
-  const std::optional<std::string> library = FindInjectLibrary();
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
   ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
-  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = cupti::InjectEnvironment(*library)};
   ear.environment.push_back(std::move(inheritance.environment));
   return ear;
 }
