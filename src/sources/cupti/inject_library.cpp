@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/inject_library.h"
+#include "sources/cupti/inject_library.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::cupti {
 
 std::optional<std::string> FindInjectLibrary() {
   std::error_code failed;
@@ -32,4 +32,4 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
   return environment;
 }
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::cupti
