@@ -28,6 +28,7 @@ constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 
 constexpr std::string_view kNotSampled = "[stack not sampled]";
 constexpr std::string_view kGraphLaunch = "[graph launch]";
+constexpr std::string_view kThreadNotKnown = "[thread not known]";
 
 // Rows of three kinds, told apart by `part`:
 //   0  all work of a name whose stacks are estimated: `stack` is null
@@ -269,6 +270,7 @@ class Builder {
  private:
   void AddSample(const GroupKey& key, const Sampled& of, model::Profile::Sample sample) {
     sample.thread = assembler_.ThreadIndex(key.process, of.tid);
+    if (of.tid == 0) profile().threads[static_cast<size_t>(sample.thread)].name = kThreadNotKnown;
     const auto device = device_indices_.find(key.device);
     sample.device = device == device_indices_.end() ? -1 : device->second;
     sample.stream = of.stream;
