@@ -41,6 +41,7 @@ class Benchmark:
 
 
 BENCHMARKS = (
+    Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("store", "Store", "{build}/bin/bench_store"),

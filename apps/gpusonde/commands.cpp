@@ -5,6 +5,7 @@
 
 namespace gpusonde::app {
 
+void AddAnalyze(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
@@ -14,8 +15,9 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"doctor", AddDoctor}, Command{"export", AddExport}, Command{"query", AddQuery},
-      Command{"record", AddRecord}, Command{"up", AddUp},         Command{"view", AddView},
+      Command{"analyze", AddAnalyze}, Command{"doctor", AddDoctor}, Command{"export", AddExport},
+      Command{"query", AddQuery},     Command{"record", AddRecord}, Command{"up", AddUp},
+      Command{"view", AddView},
   };
   return kCommands;
 }

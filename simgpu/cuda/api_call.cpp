@@ -93,6 +93,7 @@ constexpr ToolsTable kToolsTable = {
     .size = sizeof(ToolsTable),
     .attach = Attach,
     .detach = Detach,
+    .listening = [] { return TheListener() != nullptr; },
     .any_module = AnyModule,
     .enter = EnterCall,
     .leave = LeaveCall,

@@ -19,6 +19,9 @@ namespace {
 // awake.
 constexpr int64_t kWakeUpNs = 60'000;
 
+// While a device's queue is full, it is looked at this often.
+constexpr int64_t kLongestWaitNs = 100'000'000;
+
 Operation MakeOperation(OperationKind kind, const Stream& stream, const Placed& placed,
                         const GraphPlace& graph) {
   Operation operation{};
@@ -58,7 +61,9 @@ Placed Submit(Stream& stream, int64_t ready_ns, const GraphPlace& graph, Place p
         if (graph.graph_id == 0) Occupy(stream, span->end_ns);
         return {span->start_ns, span->end_ns};
       }
-      room_ns = device->next_end().value_or(now_ns);
+      // Somebody who died may be the one that fills it.
+      ForgetTheDead(*device, now_ns);
+      room_ns = std::min(device->next_end().value_or(now_ns), now_ns + kLongestWaitNs);
     }
     WaitUntil(room_ns);
   }

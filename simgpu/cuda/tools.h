@@ -86,6 +86,7 @@ struct ToolsTable {
   // One listener at a time. False: somebody else is attached. A listener is never freed.
   bool (*attach)(const Listener* listener);
   void (*detach)(const Listener* listener);
+  bool (*listening)();
   // Whether a module is loaded already: instrumenting late is slow.
   bool (*any_module)();
 

@@ -22,8 +22,8 @@ namespace {
 
 char open_error[256] = "";
 
-Machine* Fail(const char* what, const char* path) {
-  std::snprintf(open_error, sizeof open_error, "simgpu: can't %s %s: %s", what, path, std::strerror(errno));
+Machine* Fail(const char* what, const std::string& path) {
+  std::snprintf(open_error, sizeof open_error, "can't %s %s: %s", what, path.c_str(), std::strerror(errno));
   return nullptr;
 }
 
@@ -51,6 +51,17 @@ uint64_t StartTicks(int32_t pid) {
 
 const char* Machine::error() { return open_error; }
 
+std::string Machine::Path() {
+  char own_name[32];
+  std::snprintf(own_name, sizeof own_name, "simgpu-%u", ::getuid());
+  std::string name = TextSetting("SIMGPU_MACHINE", own_name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  char layout[32];
+  // Another layout is another file: no process ever reads what an older one wrote.
+  std::snprintf(layout, sizeof layout, ".%zx", sizeof(Shared));
+  return "/dev/shm/" + name + layout;
+}
+
 Machine* Machine::Get() {
   static Machine* machine = Open();
   return machine;
@@ -72,15 +83,8 @@ void Machine::Create(Shared& shared) {
 
 Machine* Machine::Open() {
   constexpr uint64_t kMagic = 0x31'75'70'67'6d'69'73ULL;  // "simgpu1"
-  char path[256];
-  char own_name[32];
-  std::snprintf(own_name, sizeof own_name, "simgpu-%u", ::getuid());
-  const char* name = TextSetting("SIMGPU_MACHINE", own_name);
-  errno = EINVAL;
-  if (std::strchr(name, '/') != nullptr || std::strlen(name) > 200) return Fail("use SIMGPU_MACHINE", name);
-  // Another layout is another file: no process ever reads what an older one wrote.
-  std::snprintf(path, sizeof path, "/dev/shm/%s.%zx", name, sizeof(Shared));
-  const int fd = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const std::string path = Path();
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return Fail("open", path);
   // The lock orders the first clients; the kernel drops it with them.
   if (::flock(fd, LOCK_EX) != 0 || ::ftruncate(fd, sizeof(Shared)) != 0) {

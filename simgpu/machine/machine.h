@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "simgpu/machine/clock.h"
 #include "simgpu/timeline/device.h"
@@ -22,6 +24,8 @@ class Machine {
   // closed.
   static Machine* Get();
   static const char* error();
+  // The file that it is in.
+  static std::string Path();
 
   uint32_t device_count() const { return shared_->device_count; }
 

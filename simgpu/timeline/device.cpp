@@ -24,6 +24,7 @@ void Device::Create(const DeviceModel& model, int64_t now_ns) {
   to_device_ = {};
   to_host_ = {};
   inside_ = {};
+  total_ = {};
   processes_ = {};
   samples_ = {};
   temperature_c_ = model.power.ambient_c + model.power.c_per_w * model.power.idle_w;
@@ -129,8 +130,10 @@ std::optional<Device::Span> Device::SubmitKernel(uint32_t slot, int64_t now_ns, 
   const std::optional<int64_t> start_ns = schedule_.Place(
       std::max(ready_ns, now_ns + model_.launch_latency_ns), stretched_ns, sms, model_.sms, slot + 1);
   if (!start_ns.has_value()) return std::nullopt;
-  ++processes_[slot].account.kernels;
-  processes_[slot].account.kernel_ns += stretched_ns;
+  for (Account* account : {&processes_[slot].account, &total_}) {
+    ++account->kernels;
+    account->kernel_ns += stretched_ns;
+  }
   return Span{*start_ns, *start_ns + stretched_ns};
 }
 
@@ -154,10 +157,11 @@ Device::Span Device::SubmitCopy(uint32_t slot, int64_t now_ns, int64_t ready_ns,
                                   : LinkBytesPerNs() * (pageable ? kPageableShare : 1);
   const CopyEngine::Span span = engine.Place(std::max(ready_ns, now_ns + model_.launch_latency_ns), bytes,
                                              bytes_per_ns, kCopyOverheadNs);
-  Account& account = processes_[slot].account;
-  ++account.copies;
-  account.copy_bytes += bytes;
-  account.copy_ns += span.end_ns - span.start_ns;
+  for (Account* account : {&processes_[slot].account, &total_}) {
+    ++account->copies;
+    account->copy_bytes += bytes;
+    account->copy_ns += span.end_ns - span.start_ns;
+  }
   return {span.start_ns, span.end_ns};
 }
 
@@ -165,8 +169,10 @@ Device::Span Device::SubmitMemset(uint32_t slot, int64_t now_ns, int64_t ready_n
   Advance(now_ns);
   const CopyEngine::Span span = inside_.Place(std::max(ready_ns, now_ns + model_.launch_latency_ns), bytes,
                                               model_.memory_bytes_per_ns, kCopyOverheadNs);
-  ++processes_[slot].account.memsets;
-  processes_[slot].account.memset_ns += span.end_ns - span.start_ns;
+  for (Account* account : {&processes_[slot].account, &total_}) {
+    ++account->memsets;
+    account->memset_ns += span.end_ns - span.start_ns;
+  }
   return {span.start_ns, span.end_ns};
 }
 

@@ -134,6 +134,8 @@ class Device {
 
   const DeviceModel& model() const { return model_; }
   const Process& process(uint32_t slot) const { return processes_[slot]; }
+  // Of all processes there ever were.
+  const Account& total() const { return total_; }
   const Faults& faults() const { return faults_; }
   Faults& faults() { return faults_; }
   double temperature_c() const { return temperature_c_; }
@@ -157,6 +159,7 @@ class Device {
   CopyEngine to_device_;
   CopyEngine to_host_;
   CopyEngine inside_;
+  Account total_;
   std::array<Process, kProcesses> processes_;
   std::array<Sample, kSamples> samples_;
   double temperature_c_;

@@ -56,10 +56,15 @@ std::optional<int64_t> SmSchedule::Place(int64_t ready_ns, int64_t duration_ns, 
 }
 
 void SmSchedule::Cancel(uint32_t owner) {
+  uint32_t kept = first_;
   for (uint32_t i = first_; i < end(); ++i) {
-    Segment& segment = segments_[i];
+    Segment segment = segments_[i];
     if (segment.owner == owner) segment = {segment.start_ns, 0, 0, 0, 0};
+    // What is empty after something empty is no segment of its own.
+    if (kept > first_ && segment.sms == 0 && segments_[kept - 1].sms == 0) continue;
+    segments_[kept++] = segment;
   }
+  count_ = kept - first_;
 }
 
 std::optional<int64_t> SmSchedule::NextEnd() const {

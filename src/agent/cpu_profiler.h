@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -30,6 +31,18 @@ class CpuProfiler {
 
   // Samples this process and every descendant it makes from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
+
+  // How a program about to be started can tell of its GPU work: all of it, for as long as it runs. It must be
+  // forked while `socket` is open and get `environment` ("NAME=value") on top of its own; both are empty
+  // where GPU work can't be heard.
+  struct GpuEar {
+    Fd socket;
+    std::vector<std::string> environment;
+  };
+  Result<GpuEar> MakeGpuEar();
+
+  // The process, forked but not yet the program, is the one that MakeGpuEar was called for.
+  Status HearGpuOf(int32_t pid);
 
   // Gathers everything up to now and returns it as batches, names before what refers to them.
   Result<std::vector<model::Batch>> Poll();

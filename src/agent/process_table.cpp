@@ -209,6 +209,8 @@ void ProcessTable::RefreshPerfMap(Process& process) {
 }
 
 void ProcessTable::RefreshPython(Process& process) {
+  if (process.python_generation == process.mappings.generation()) return;
+  process.python_generation = process.mappings.generation();
   std::unique_ptr<PythonProcess> found;
   process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) {
     if (mapping.binary == nullptr || found != nullptr) return;

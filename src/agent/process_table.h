@@ -48,6 +48,8 @@ struct Process {
   uint64_t perf_map_version = 0;
 
   std::unique_ptr<PythonProcess> python;  // null where no CPython is mapped
+  // AddressSpace::generation() when it was last looked for.
+  std::optional<uint64_t> python_generation;
   // AddressSpace::generation() when the kernel was last told what it needs to take this process's stacks.
   std::optional<uint64_t> described_generation;
 };
@@ -80,7 +82,7 @@ class ProcessTable {
   // Reads the process's perf map again if it has grown; looks a few times a second at most.
   void RefreshPerfMap(Process& process);
 
-  // Looks for a CPython interpreter among the process's mappings.
+  // Looks for a CPython interpreter among the process's mappings, if they have changed.
   void RefreshPython(Process& process);
 
   // Whether a process with this pid runs, as far as the events told so far.

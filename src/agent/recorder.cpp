@@ -55,8 +55,10 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(profiler.Follow(options.pid));
     for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)profiler.Follow(descendant);
   } else {
-    ASSIGN_OR_RETURN(child, Child::Prepare(options.command));
+    ASSIGN_OR_RETURN(const CpuProfiler::GpuEar ear, profiler.MakeGpuEar());
+    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, ear.environment));
     TRY(profiler.Follow(child->pid()));
+    TRY(profiler.HearGpuOf(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
   return Recorder(std::unique_ptr<State>(new State{

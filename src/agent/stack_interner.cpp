@@ -25,7 +25,8 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
       .Add(process.mappings.generation())
       .Add(process.perf_map_version)
       .Add(stack.kernel().size())
-      .Add(stack.user().size());
+      .Add(stack.user().size())
+      .Add(uint64_t{stack.counts().native_end});
   for (const uint64_t word : stack.words()) key.Add(word);
   const Id128 raw = key.Finish();
 
@@ -59,16 +60,18 @@ std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, co
   // Callers' frames hold the address to return to; the call is the instruction before.
   const std::span<const uint64_t> native = stack.user();
   const auto address_of = [native](size_t i) { return i == 0 ? native[i] : native[i] - 1; };
-  // An address outside all code means that a frame pointer wasn't one: what would follow is no better.
+  // An address outside all code is no frame: what would follow is no better.
   size_t followed = 0;
   while (followed < native.size() && process.mappings.Find(address_of(followed)) != nullptr) ++followed;
-  const bool broken = followed < native.size();
+  const bool outside = followed < native.size();
+  const uint8_t end = stack.counts().native_end;
+  const bool broken = end != GPUSONDE_NATIVE_COMPLETE && end != GPUSONDE_NATIVE_FRAME_POINTERS;
 
   const auto is_evaluator = [&](size_t i) {
     return process.python != nullptr && process.python->IsEvaluator(address_of(i));
   };
   std::vector<Frame> frames;
-  bool unknown = false;
+  bool missing = false;
   for (const MergedFrame& merged : Interleave(followed, is_evaluator, stack.python())) {
     switch (merged.kind) {
       case MergedFrame::Kind::kNative:
@@ -78,12 +81,13 @@ std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, co
         frames.push_back(PythonFrame(process, stack.python()[merged.index]));
         break;
       case MergedFrame::Kind::kMissing:
-        frames.push_back(UnknownFrame());
-        unknown = true;
+        frames.push_back(outside ? UnknownFrame() : MissingFrame());
+        missing = true;
         break;
     }
   }
-  if (broken && !unknown) frames.push_back(UnknownFrame());
+  if (!missing && outside) frames.push_back(UnknownFrame());
+  if (!missing && !outside && broken) frames.push_back(MissingFrame());
   return frames;
 }
 
@@ -228,6 +232,9 @@ StackInterner::Frame StackInterner::PythonFrame(const Process& process, const gp
   rows_.locations.Append(row);
   return frame;
 }
+
+// Shown the same, and counted by the reason for which the stack broke off.
+StackInterner::Frame StackInterner::MissingFrame() { return {.location = UnknownFrame().location}; }
 
 StackInterner::Frame StackInterner::UnknownFrame() {
   Frame frame{.location = IdHasher("unknown").Finish(), .known_mapping = false, .named = false};

@@ -58,6 +58,7 @@ class StackInterner {
   Frame FileFrame(const Process& process, const AddressSpace::Mapping& mapping, uint64_t address);
   Frame JitFrame(const Process& process, uint64_t address);
   Frame PythonFrame(const Process& process, const gpusonde_python_frame& frame);
+  Frame MissingFrame();
   Frame UnknownFrame();
 
   // Remembers a location by its id; true when it is new and its row is still to be written.

@@ -31,7 +31,7 @@ class StackInternerTest : public testing::Test {
                                        .user_frames = static_cast<uint16_t>(user.size()),
                                        .python_frames = 0,
                                        .python_end = GPUSONDE_PYTHON_COMPLETE,
-                                       .unused = 0};
+                                       .native_end = GPUSONDE_NATIVE_COMPLETE};
     return stacks.Intern(process, ebpf::RawStack(counts, words), drops_);
   }
 

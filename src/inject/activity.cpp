@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "inject/control.h"
 #include "inject/devices.h"
 #include "inject/libc.h"
 #include "inject/names.h"
@@ -17,6 +18,11 @@ namespace {
 // records come.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kBuffers = 64;
+// So many waiting buffers call for our thread before its time: CUPTI may hand over many that are nearly
+// empty.
+constexpr size_t kManyWaiting = 8;
+// So many leave no time to wait for whoever reads what we tell.
+constexpr size_t kTooManyWaiting = kBuffers / 2;
 
 struct Buffer {
   uint8_t* bytes;
@@ -31,6 +37,7 @@ size_t g_buffer_count = 0;
 Buffer* g_free = nullptr;
 Buffer* g_waiting = nullptr;
 Buffer** g_last_waiting = &g_waiting;
+size_t g_waiting_count = 0;
 
 // Which device a context is on, as far as records told.
 struct ContextDevice {
@@ -44,10 +51,10 @@ constexpr uint32_t kMaxDevices = 64;
 Mutex g_account;
 const Cupti* g_cupti = nullptr;
 uint32_t g_session = 0;
-Batch g_state(GPUSONDE_GPU_STATE, true);
-Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
-Names g_names;
-Totals g_totals;
+constinit Batch g_state(GPUSONDE_GPU_STATE, true);
+constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
+constinit Names g_names;
+constinit Totals g_totals;
 ContextDevice g_contexts[kContexts];
 uint64_t g_devices_told = 0;  // bit per ordinal
 uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
@@ -60,9 +67,17 @@ Buffer* TakeWaiting() {
   Buffer* buffer = g_waiting;
   if (buffer != nullptr) {
     g_waiting = buffer->next;
+    --g_waiting_count;
+    if (g_waiting_count < kManyWaiting) SetHurry(false);
     if (g_waiting == nullptr) g_last_waiting = &g_waiting;
   }
   return buffer;
+}
+
+Buffer* FindBuffer(const uint8_t* bytes) {
+  for (size_t i = 0; i < g_buffer_count; ++i)
+    if (g_buffers[i].bytes == bytes) return &g_buffers[i];
+  return nullptr;
 }
 
 void GiveBack(Buffer* buffer) {
@@ -219,17 +234,20 @@ void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 }
 
 void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes) {
-  const Locked locked(g_pool);
-  for (size_t i = 0; i < g_buffer_count; ++i) {
-    Buffer& buffer = g_buffers[i];
-    if (buffer.bytes != bytes) continue;
-    buffer.valid_bytes = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
-    buffer.next = nullptr;
-    *g_last_waiting = &buffer;
-    g_last_waiting = &buffer.next;
-    return;
+  bool call = false;
+  {
+    const Locked locked(g_pool);
+    // Another tool's, left behind when we took its place, is not ours to free.
+    Buffer* buffer = FindBuffer(bytes);
+    if (buffer == nullptr) return;
+    buffer->valid_bytes = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
+    buffer->next = nullptr;
+    *g_last_waiting = buffer;
+    g_last_waiting = &buffer->next;
+    call = ++g_waiting_count == kManyWaiting;
+    if (g_waiting_count == kTooManyWaiting) SetHurry(true);
   }
-  // Another tool's, left behind when we took its place; it is not ours to free.
+  if (call) CallThread();
 }
 
 void BeginAccount(const Cupti& cupti, uint32_t session) {
@@ -297,8 +315,10 @@ void TellForeign(const char* holder, uint64_t until_ns) {
 
 void ModuleUnloading() {
   if (g_cupti == nullptr) return;
+  SetHurry(true);  // this is the host's thread
   g_cupti->flush_all(0);
   TakeRecords(false);
+  SetHurry(false);
   const Locked locked(g_account);
   g_names.ForgetPointers();
 }

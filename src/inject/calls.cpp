@@ -21,10 +21,9 @@ struct ThreadState {
   Coin calls;
   Coin nodes;
   uint32_t tid;
-  bool in_runtime_call;
-  uint32_t runtime_correlation;  // of that call
+  uint32_t runtime_correlation;  // of the thread's last runtime call
 };
-thread_local ThreadState t_state;
+constinit thread_local ThreadState t_state{};
 
 uint32_t g_session = 0;
 uint32_t g_second = 1;
@@ -32,7 +31,7 @@ uint64_t g_calls = 0;
 uint64_t g_cost_ns = 0;
 uint32_t g_cupti_gone = 0;
 uint32_t g_rival_seen = 0;
-SharedBatch g_host_batch;
+constinit SharedBatch g_host_batch;
 
 // Before a thread's first call, and seldom enough to be out of the way.
 __attribute__((noinline, cold)) void Seed(ThreadState& thread, uint32_t second) {
@@ -56,8 +55,10 @@ void DeliverSingle(uint32_t session, uint16_t type, const Record& record) {
   Deliver(GPUSONDE_GPU_LAUNCH, session, &single, sizeof single, false);
 }
 
-__attribute__((noinline)) void TellCall(const ThreadState& thread, uint32_t domain, uint32_t callback_id,
-                                        const gpusonde_cupti_callback_data& call, uint64_t start_ns) {
+__attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
+                                        const gpusonde_cupti_callback_data& call) {
+  const ThreadState& thread = t_state;
+  const uint64_t start_ns = *call.correlation_data;
   const uint64_t now = NowNs();
   // The library may have woken between the call's entry and its exit; then the word is not ours.
   constexpr uint64_t kLongestCallNs = uint64_t{3600} * 1'000'000'000;
@@ -83,25 +84,24 @@ __attribute__((noinline)) void TellCall(const ThreadState& thread, uint32_t doma
 
 // The coin is flipped on entry, so that a chosen call's start is known; the work is done on exit, when the
 // device has its own to do. A driver call made by the runtime on behalf of a call that we see has its
-// correlation id.
+// correlation id; no other call has it before the ids wrap.
 void OnCall(uint32_t domain, uint32_t callback_id, const gpusonde_cupti_callback_data& call) {
-  ThreadState& thread = t_state;
-  const bool runtime = domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME;
-  if (call.site == GPUSONDE_CUPTI_API_ENTER) {
-    *call.correlation_data = 0;
-    if (runtime) {
-      thread.in_runtime_call = true;
-      thread.runtime_correlation = call.correlation_id;
-    } else if (thread.in_runtime_call && call.correlation_id == thread.runtime_correlation) {
-      return;
-    }
-    const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
-    if (!thread.calls.seeded()) Seed(thread, second);
-    if (thread.calls.Flip(second)) *call.correlation_data = NowNs();
+  if (call.site != GPUSONDE_CUPTI_API_ENTER) {
+    if (*call.correlation_data != 0) [[unlikely]]
+      TellCall(domain, callback_id, call);
     return;
   }
-  if (runtime) thread.in_runtime_call = false;
-  if (*call.correlation_data != 0) TellCall(thread, domain, callback_id, call, *call.correlation_data);
+  ThreadState& thread = t_state;
+  *call.correlation_data = 0;
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME)
+    thread.runtime_correlation = call.correlation_id;
+  else if (thread.runtime_correlation == call.correlation_id)
+    return;
+  const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
+  if (!thread.calls.seeded()) [[unlikely]]
+    Seed(thread, second);
+  if (thread.calls.Flip(second)) [[unlikely]]
+    *call.correlation_data = NowNs();
 }
 
 void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool cloned) {
@@ -151,24 +151,25 @@ void OnState(uint32_t callback_id, const gpusonde_cupti_state_data& state) {
     __atomic_store_n(&g_rival_seen, 1, __ATOMIC_RELAXED);
 }
 
+// Not inlined, like all that is seldom: the registers that it saves are not the launch path's to save.
+__attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RESOURCE)
+    OnResource(*static_cast<const Cupti*>(user), callback_id,
+               *static_cast<const gpusonde_cupti_resource_data*>(data));
+  else if (domain == GPUSONDE_CUPTI_DOMAIN_STATE)
+    OnState(callback_id, *static_cast<const gpusonde_cupti_state_data*>(data));
+}
+
 }  // namespace
 
 SharedBatch& HostBatch() { return g_host_batch; }
 
 void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
   if (CallSession() == 0) return;
-  switch (domain) {
-    case GPUSONDE_CUPTI_DOMAIN_RUNTIME:
-    case GPUSONDE_CUPTI_DOMAIN_DRIVER:
-      return OnCall(domain, callback_id, *static_cast<const gpusonde_cupti_callback_data*>(data));
-    case GPUSONDE_CUPTI_DOMAIN_RESOURCE:
-      return OnResource(*static_cast<const Cupti*>(user), callback_id,
-                        *static_cast<const gpusonde_cupti_resource_data*>(data));
-    case GPUSONDE_CUPTI_DOMAIN_STATE:
-      return OnState(callback_id, *static_cast<const gpusonde_cupti_state_data*>(data));
-    default:
-      return;
-  }
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME || domain == GPUSONDE_CUPTI_DOMAIN_DRIVER) [[likely]]
+    OnCall(domain, callback_id, *static_cast<const gpusonde_cupti_callback_data*>(data));
+  else
+    OnOther(user, domain, callback_id, data);
 }
 
 void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {

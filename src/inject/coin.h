@@ -18,12 +18,10 @@ class Coin {
 
   // Whether this call is chosen. `second` is any count of seconds that goes up by one each.
   bool Flip(uint32_t second) {
-    if (second != second_) Begin(second);
-    if (++seen_ > limit_) {
-      limit_ *= 2;
-      probability_ /= 2;
-    }
-    return static_cast<uint32_t>(Next() >> 33) < probability_;
+    if (second != second_ || seen_ == limit_) [[unlikely]]
+      Adapt(second);
+    ++seen_;
+    return Next() < probability_;
   }
 
   uint32_t probability() const { return probability_; }
@@ -37,9 +35,14 @@ class Coin {
   }
 
  private:
-  void Begin(uint32_t second) {
-    Fix(seen_ / (second - second_));
-    second_ = second;
+  __attribute__((noinline)) void Adapt(uint32_t second) {
+    if (second != second_) {
+      Fix(seen_ / (second - second_));
+      second_ = second;
+    } else {
+      limit_ *= 2;
+      probability_ /= 2;
+    }
   }
 
   void Fix(uint32_t expected) {
@@ -50,12 +53,11 @@ class Coin {
     limit_ = 2 * (expected > per_second_ ? expected : per_second_);
   }
 
-  // xorshift64*, Vigna 2016 ("An experimental exploration of Marsaglia's xorshift generators, scrambled").
-  uint64_t Next() {
-    random_ ^= random_ >> 12;
-    random_ ^= random_ << 25;
-    random_ ^= random_ >> 27;
-    return random_ * 0x2545f4914f6cdd1d;
+  // The upper 31 bits of Knuth's linear congruential generator (MMIX, The Art of Computer Programming
+  // 2, 3.3.4).
+  uint32_t Next() {
+    random_ = random_ * 6364136223846793005 + 1442695040888963407;
+    return static_cast<uint32_t>(random_ >> 33);
   }
 
   uint64_t random_ = 0;

@@ -18,13 +18,15 @@ namespace {
 
 constexpr uint64_t kSecondNs = uint64_t{1'000'000'000};
 // How often the thread looks: asleep whether somebody listens, awake for records. DESIGN section 7.
-constexpr int64_t kTickNs = 250'000'000;
+constexpr uint64_t kTickNs = 250'000'000;
 // How long to stay out when somebody else holds CUPTI.
 constexpr uint64_t kOutNs = 60 * kSecondNs;
 // Calls were chosen for so long and nothing came: another has put its own buffer callbacks in our place. A
 // kernel that runs longer looks the same; then we leave for a minute for nothing.
 constexpr uint64_t kSilenceNs = 10 * kSecondNs;
 constexpr uint64_t kSilentCalls = 16;
+// How long our thread waits for a slow reader of the socket before it drops what it has.
+constexpr uint64_t kReaderPatienceNs = kSecondNs;
 // The host's exit waits this long for our thread to be out of the way.
 constexpr uint64_t kExitPatienceNs = 2 * kSecondNs;
 
@@ -37,6 +39,7 @@ enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kDone };
 Mutex g_control;  // everything below but the words that are read and written atomically
 uint32_t g_started = 0;
 uint32_t g_stop = 0;    // atomic: the process ends
+uint32_t g_called = 0;  // atomic: how often the thread was called
 uint32_t g_forked = 0;  // atomic: this is a forked child
 uint32_t g_phase = 0;   // atomic: ThreadPhase
 
@@ -45,6 +48,7 @@ gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
 uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
 uint64_t g_out_until_ns = 0;
+uint32_t g_exit_registrations = 0;
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_cost_before_ns = 0;
@@ -87,6 +91,17 @@ void FallAsleep(uint32_t reason) {
   EndAccount(reason);
 }
 
+void AtExit();
+
+// CUPTI's own objects are destroyed at exit, the youngest first: some are made when a function is first
+// called. So the handler is registered again once CUPTI is awake, and once more when it has delivered. It may
+// run several times.
+void RegisterAtExit(uint32_t registrations) {
+  if (g_exit_registrations >= registrations) return;
+  g_exit_registrations = registrations;
+  atexit(AtExit);
+}
+
 void WakeUp() {
   g_cupti = FindCupti();
   if (g_cupti == nullptr) {
@@ -125,6 +140,7 @@ void WakeUp() {
   g_second_ends_ns = now + kSecondNs;
   g_heard_from_cupti_ns = now;
   g_cost_before_ns = CostNs();
+  RegisterAtExit(1);
 }
 
 bool RecordsStopped(uint64_t now) {
@@ -162,6 +178,7 @@ void Listen() {
   g_cupti->flush_all(0);
   HostBatch().Flush();
   TakeRecords(true);
+  RegisterAtExit(2);
   const uint64_t now = NowNs();
   if (now >= g_second_ends_ns) {
     g_second_ends_ns = now + kSecondNs;
@@ -195,23 +212,33 @@ void SetPhase(ThreadPhase phase) {
 bool Stopping() { return __atomic_load_n(&g_stop, __ATOMIC_SEQ_CST) != 0; }
 
 void* ThreadBody(void*) {
+  uint64_t next_tick_ns = NowNs() + kTickNs;
   while (!Stopping()) {
     SetPhase(ThreadPhase::kWaiting);
-    WaitWhile(&g_stop, 0, kTickNs);
+    const uint32_t called = __atomic_load_n(&g_called, __ATOMIC_SEQ_CST);
+    const uint64_t now = NowNs();
+    if (!Stopping() && now < next_tick_ns)
+      WaitWhile(&g_called, called, static_cast<int64_t>(next_tick_ns - now));
     SetPhase(ThreadPhase::kWorking);
-    if (!Stopping()) Tick();
+    if (Stopping()) break;
+    SetPatience(NowNs() + kReaderPatienceNs);
+    if (NowNs() >= next_tick_ns) {
+      Tick();
+      next_tick_ns = NowNs() + kTickNs;
+    } else {
+      TakeRecords(true);
+    }
   }
   SetPhase(ThreadPhase::kDone);
   Wake(&g_phase);
   return nullptr;
 }
 
-// Runs before CUDA's own exit handlers, which were registered earlier. If our thread is stuck in CUPTI, the
-// last records are given up rather than the host held.
+// If our thread is stuck in CUPTI, the last records are given up rather than the host held.
 void AtExit() {
   if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
   __atomic_store_n(&g_stop, 1, __ATOMIC_SEQ_CST);
-  Wake(&g_stop);
+  CallThread();
   const uint64_t give_up_ns = NowNs() + kExitPatienceNs;
   for (;;) {
     const uint32_t phase = __atomic_load_n(&g_phase, __ATOMIC_SEQ_CST);
@@ -221,6 +248,7 @@ void AtExit() {
     if (NowNs() > give_up_ns) return;
     WaitWhile(&g_phase, phase, static_cast<int64_t>(kSecondNs) / 100);
   }
+  SetPatience(NowNs() + kReaderPatienceNs);
   const Locked locked(g_control);
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT);
 }
@@ -231,6 +259,11 @@ void InForkedChild() {
 }
 
 }  // namespace
+
+void CallThread() {
+  __atomic_fetch_add(&g_called, 1, __ATOMIC_SEQ_CST);
+  Wake(&g_called);
+}
 
 void Start() {
   const Locked locked(g_control);
@@ -243,7 +276,6 @@ void Start() {
     SetPhase(ThreadPhase::kNone);
     return;
   }
-  atexit(AtExit);
   if (Heard()) WakeUp();
 }
 

@@ -11,4 +11,7 @@ namespace gpusonde::inject {
 // is known to CUPTI. A forked child has no such thread and never speaks: CUDA doesn't survive a fork either.
 void Start();
 
+// Wakes the library's thread before its time: buffers wait. From any thread; one system call.
+void CallThread();
+
 }  // namespace gpusonde::inject

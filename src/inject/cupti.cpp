@@ -56,13 +56,13 @@ void* OpenFor(int major, const Loaded& loaded) {
   if (loaded.runtime_folder[0] != '\0' && loaded.runtime_major == major)
     for (const char* below : kBesideRuntime)
       if (void* library = Try(loaded.runtime_folder, below, major)) return library;
+  char soname[32];
+  snprintf(soname, sizeof soname, "libcupti.so.%d", major);
+  if (void* library = OpenLibrary(soname, false)) return library;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* folder = getenv(variable); folder != nullptr && folder[0] == '/')
       for (const char* below : kInToolkit)
         if (void* library = Try(folder, below, major)) return library;
-  char soname[32];
-  snprintf(soname, sizeof soname, "libcupti.so.%d", major);
-  if (void* library = OpenLibrary(soname, false)) return library;
   char toolkit[32];
   snprintf(toolkit, sizeof toolkit, "/usr/local/cuda-%d", major);
   for (const char* folder : {static_cast<const char*>(toolkit), "/usr/local/cuda"})

@@ -37,7 +37,7 @@ struct ThreadRanges {
   uint32_t depth;
   uint32_t tid;
 };
-thread_local ThreadRanges t_ranges;
+constinit thread_local ThreadRanges t_ranges{};
 
 Mutex g_lock;
 uint8_t* g_texts = nullptr;

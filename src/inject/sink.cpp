@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/libc.h"
 #include "inject/probes.h"
 
 namespace gpusonde::inject {
@@ -17,6 +18,8 @@ namespace {
 int g_socket = -1;
 uint64_t g_socket_inode = 0;
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
+uint32_t g_hurry = 0;
+uint64_t g_patience_ends_ns = 0;
 uint64_t g_drops[GPUSONDE_GPU_DROP_REASONS];
 
 // The system call itself: glibc 2.33 gave fstat a new symbol.
@@ -29,8 +32,13 @@ void CloseSocket() {
   __atomic_store_n(&g_socket, -1, __ATOMIC_RELAXED);
 }  // the number may be another's by now
 
+bool MayWait() {
+  return __atomic_load_n(&g_hurry, __ATOMIC_RELAXED) == 0 &&
+         NowNs() < __atomic_load_n(&g_patience_ends_ns, __ATOMIC_RELAXED);
+}
+
 void Send(const void* batch, size_t bytes, bool patient) {
-  constexpr int kWaitMs = 1000;
+  constexpr int kSliceMs = 20;
   for (;;) {
     const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);
     if (fd < 0) return;
@@ -38,8 +46,9 @@ void Send(const void* batch, size_t bytes, bool patient) {
     if (send(fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // nobody reads any more
+    if (!patient || !MayWait()) return CountDrop(GPUSONDE_GPU_DROP_SEND);
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
-    if (!patient || poll(&room, 1, kWaitMs) <= 0) return CountDrop(GPUSONDE_GPU_DROP_SEND);
+    poll(&room, 1, kSliceMs);
   }
 }
 
@@ -88,6 +97,10 @@ void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool
   if (ProbeHeard(channel)) FireProbe(channel, batch, bytes);
   if (SocketOpen()) Send(batch, bytes, patient);
 }
+
+void SetPatience(uint64_t until_ns) { __atomic_store_n(&g_patience_ends_ns, until_ns, __ATOMIC_RELAXED); }
+
+void SetHurry(bool hurry) { __atomic_store_n(&g_hurry, hurry ? 1 : 0, __ATOMIC_RELAXED); }
 
 void CountDrop(uint32_t reason, uint64_t count) {
   __atomic_fetch_add(&g_drops[reason], count, __ATOMIC_RELAXED);

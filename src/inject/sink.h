@@ -26,6 +26,12 @@ bool SocketOpen();
 // own only.
 void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool patient);
 
+// Until then (NowNs()) Deliver may wait for a slow reader, all its batches together; set by our own thread
+// before each round of work.
+void SetPatience(uint64_t until_ns);
+// While this is set nobody waits for a slow reader: counting goes before telling.
+void SetHurry(bool hurry);
+
 // Counts what was lost, by gpusonde_gpu_drop. Thread-safe.
 void CountDrop(uint32_t reason, uint64_t count = 1);
 void CopyDrops(uint64_t (&counts)[GPUSONDE_GPU_DROP_REASONS]);

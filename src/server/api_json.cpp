@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.h"
 #include "base/time.h"
 #include "base/version.h"
-#include "server/json_writer.h"
 
 namespace gpusonde::server {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http_message.h"
 
+#include "base/json_writer.h"
 #include "server/gzip.h"
-#include "server/json_writer.h"
 
 namespace gpusonde::server {
 namespace {

@@ -44,6 +44,9 @@ class BinaryTable {
   // The function at `file_offset`; nothing when no symbol covers it or the file could not be read.
   std::optional<Symbol> Find(const Binary* binary, uint64_t file_offset);
 
+  // The file behind the binary, opened through process `pid`, then by its path here, its build id checked.
+  static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
+
   // The CPython interpreter inside the file, or null; looked for once per file, through process `pid`.
   const PythonInterpreter* FindPython(const Binary* binary, int32_t pid);
 
@@ -66,8 +69,6 @@ class BinaryTable {
     size_t operator()(const FileKey& key) const { return key.inode * 31 + key.device; }
   };
 
-  // The file behind the binary, opened through process `pid`, its build id checked.
-  static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
   const Binary* Add(const Id128& id, std::string build_id, const std::string& path);
   void KeepWithinBudget(const Entry* keep);
 

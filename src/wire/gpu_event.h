@@ -248,19 +248,20 @@ struct gpusonde_gpu_foreign {
   char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
 };
 
-/* What the kernel program adds. */
+/* --- what the kernel program adds
+ * ----------------------------------------------------------------------------- */
 
 /* The most of a batch on the launch channel. */
 #define GPUSONDE_GPU_LAUNCH_BYTES 128
 
-/* A message in the kernel's ring: this, and the batch; on the launch channel the batch is padded to
- * GPUSONDE_GPU_LAUNCH_BYTES and a gpusonde_stack (wire/stack.h) follows. */
+/* A message in the kernel's ring: this, and the batch; with a stack, the batch is padded to
+ * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
   __u32 pid; /* thread group and thread, in the initial pid namespace */
   __u32 tid;
   __u32 batch_bytes;
-  __u32 stack_bytes; /* 0: not tried */
+  __u32 stack_bytes; /* 0: none was taken */
 };
 
 /* Indices of the kernel program's per-CPU counters. */
@@ -268,6 +269,6 @@ enum gpusonde_gpu_counter {
   GPUSONDE_GPU_RING_FULL,   /* messages lost: no room */
   GPUSONDE_GPU_OVER_BUDGET, /* messages of a process that says too much */
   GPUSONDE_GPU_UNREADABLE,  /* messages whose memory could not be read, or too long */
-  GPUSONDE_GPU_INTERRUPTED, /* messages lost because another thread of the same CPU was at a probe */
+  GPUSONDE_GPU_BUSY,        /* messages lost: too many threads were preempted at a probe of one CPU */
   GPUSONDE_GPU_COUNTERS,
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "wire/python.h"
+#include "wire/unwind.h"
 
 #ifdef __cplusplus
 #include <linux/types.h>
@@ -27,7 +28,7 @@ struct gpusonde_stack_counts {
   __u16 user_frames;   /* addresses, after them, leaf first */
   __u16 python_frames; /* struct gpusonde_python_frame, after those, leaf first */
   __u8 python_end;     /* enum gpusonde_python_end */
-  __u8 unused;
+  __u8 native_end;     /* enum gpusonde_native_end, of the user frames */
 };
 
 /* Ends, on the wire, after the last word used. */
@@ -38,14 +39,16 @@ struct gpusonde_stack {
 
 /* What kernel programs need to know of a process to take its stacks; by pid in their map `processes`. */
 struct gpusonde_process {
+  struct gpusonde_unwind_process unwind;
   struct gpusonde_python python;
+  __u32 asked; /* set by a program that woke user space because this is out of date */
+  __u32 unused;
 };
 
 /* Indices of the per-CPU counters that every program which takes stacks keeps in its map `stack_counters`. */
 enum gpusonde_stack_counter {
-  GPUSONDE_NO_USER_STACK,     /* the user stack could not be read; the sample is kept without it */
-  GPUSONDE_STACK_TRUNCATED,   /* frames of a kind deeper than GPUSONDE_MAX_FRAMES; kept, cut */
-  GPUSONDE_PYTHON_STACK_LOST, /* Python frames that could not be read to the thread's first one */
-  GPUSONDE_PROCESSES_FULL,    /* samples of processes that no more could be learnt of: too many at once */
+  GPUSONDE_NO_USER_STACK,   /* the user stack could not be read; the sample is kept without it */
+  GPUSONDE_STACK_TRUNCATED, /* frames of a kind deeper than GPUSONDE_MAX_FRAMES; kept, cut */
+  GPUSONDE_PROCESSES_FULL,  /* samples of processes that no more could be learnt of: too many at once */
   GPUSONDE_STACK_COUNTERS,
 };

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -35,7 +37,7 @@ struct Heard {
     std::string call_name;
     int32_t tid = 0;
     uint32_t session = 0;
-    size_t user_frames = 0;
+    std::vector<uint64_t> stack;
     bool stack_taken = false;
   };
   struct Sum {
@@ -44,6 +46,10 @@ struct Heard {
   };
 
   std::set<int32_t> pids;
+  struct DeviceOf : Device {
+    std::string name;
+  };
+  std::vector<DeviceOf> devices;
   std::vector<SessionBegin> begins;
   std::vector<SessionEnd> ends;
   std::vector<KernelOf> kernels;
@@ -65,6 +71,8 @@ inline void Heard::operator()(const Event& event) {
   pids.insert(event.pid);
   if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
   if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
+  if (const auto* device = std::get_if<Device>(&event.what))
+    devices.push_back({*device, std::string(device->name)});
   if (const auto* kernel = std::get_if<Kernel>(&event.what))
     kernels.push_back({*kernel, std::string(kernel->name), event.session});
   if (const auto* copy = std::get_if<Memcpy>(&event.what)) copies.push_back(*copy);
@@ -75,8 +83,8 @@ inline void Heard::operator()(const Event& event) {
                      std::string(call->name),
                      event.tid,
                      event.session,
-                     event.stack.has_value() ? event.stack->user().size() : 0,
-                     event.stack.has_value()});
+                     {event.stack.user().begin(), event.stack.user().end()},
+                     event.stack_taken});
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
@@ -97,12 +105,30 @@ inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
   return sum;
 }
 
-// The client, from its start to its end.
+// The simulated GPU that this test program's clients share with nobody else.
+class Machine {
+ public:
+  static const std::string& Name() {
+    static const Machine machine;
+    return machine.name_;
+  }
+
+ private:
+  Machine() : name_("gpusonde-test-" + std::to_string(::getpid())) {}
+  ~Machine() {
+    std::error_code ignored;
+    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored))
+      if (file.path().filename().string().starts_with(name_ + "."))
+        std::filesystem::remove(file.path(), ignored);
+  }
+  std::string name_;
+};
+
+// The client (client.cpp) with the library injected and a simulated GPU, from its start to its end.
 class Client {
  public:
-  // `variable`: "NAME=value" for its environment, or empty. `before_exec` is called while it is not yet
-  // itself.
-  Client(const std::vector<std::string>& steps, std::string variable,
+  // `variables`: "NAME=value" for its environment. `before_exec` is called while it is not yet itself.
+  Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
          const std::function<void(int32_t pid)>& before_exec = {}) {
     std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
     words.insert(words.end(), steps.begin(), steps.end());
@@ -110,9 +136,12 @@ class Client {
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    std::string library = "CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY;
-    std::vector<char*> environment = {library.data()};
-    if (!variable.empty()) environment.push_back(variable.data());
+    variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
+    variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
+    variables.push_back("SIMGPU_MACHINE=" + Machine::Name());
+    std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
+    for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
     int output[2];
     int go[2];
@@ -169,9 +198,7 @@ class Client {
   std::string printed_;
 };
 
-inline GpuEvents::Options SocketsOnly() {
-  return {.library_path = GPUSONDE_INJECT_LIBRARY};
-}
+inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
 
 struct Outcome {
   Heard heard;
@@ -180,14 +207,15 @@ struct Outcome {
   model::DropCounts drops;
 };
 
-// Runs the client with a socket.
-inline Outcome Hear(const std::vector<std::string>& steps) {
+// Runs the client with a socket. `variables`: more for its environment, e.g. simgpu's knobs.
+inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::string> variables = {}) {
   Outcome outcome;
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly());
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());
-  Client client(steps, inheritance->environment);
+  variables.push_back(inheritance->environment);
+  Client client(steps, std::move(variables));
   inheritance->fd.Close();
   outcome.status = client.Finish(*events, outcome.heard);
   outcome.printed = client.printed();

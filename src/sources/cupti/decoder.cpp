@@ -247,7 +247,12 @@ void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, con
     process->name_bytes = 0;
   }
 
-  Event event{.pid = origin.pid, .tid = 0, .session = header->session, .stack = origin.stack, .what = {}};
+  Event event{.pid = origin.pid,
+              .tid = 0,
+              .session = header->session,
+              .stack = origin.stack,
+              .stack_taken = origin.stack_taken,
+              .what = {}};
   std::span<const std::byte> rest = batch.subspan(sizeof *header);
   while (!rest.empty()) {
     const std::optional<gpusonde_gpu_record> record = As<gpusonde_gpu_record>(rest);
@@ -318,7 +323,7 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     case GPUSONDE_GPU_GRAPH_NODE:
       return take(static_cast<gpusonde_gpu_graph_node*>(nullptr), [&](const auto& wire, GraphNode&) {
         // Without a stack it was told in passing, maybe by another thread's hand.
-        if (!event.stack.has_value()) event.tid = 0;
+        if (!event.stack_taken) event.tid = 0;
         set_tid(wire.tid);
       });
     case GPUSONDE_GPU_RANGE: {
@@ -365,8 +370,9 @@ void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops
   };
   for (size_t i = 0; i < std::size(kReasons); ++i) {
     const uint64_t before = std::exchange(process.drops[i], drops.counts[i]);
-    if (i == GPUSONDE_GPU_DROP_SEND)
-      continue;  // seen as a gap in the sequence, where the reader was one of two
+    // Seen otherwise: records without a buffer are among those that CUPTI dropped, batches not sent leave a
+    // gap.
+    if (i == GPUSONDE_GPU_DROP_BUFFERS || i == GPUSONDE_GPU_DROP_SEND) continue;
     const uint64_t news = drops.counts[i] - before;
     if (drops.counts[i] > before && news <= uint64_t{1} << 40)
       drops_.Add(kReasons[i], static_cast<int64_t>(news));

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -25,7 +24,8 @@ class Decoder {
   struct Origin {
     int32_t pid = 0;
     int32_t tid = 0;  // 0: not known, and the process's own word is taken
-    std::optional<ebpf::RawStack> stack;
+    ebpf::RawStack stack;
+    bool stack_taken = false;
   };
   using Visit = std::function<void(const Event&)>;
 

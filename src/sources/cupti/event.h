@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -131,8 +130,10 @@ struct Event {
   // program in the initial pid namespace for Call and GraphNode; else as the process itself counts threads.
   int32_t tid = 0;
   uint32_t session = 0;  // of the process, from 1; 0 while asleep
-  // The stack of `tid`, for Call and GraphNode; nothing where there was none to take (through a socket).
-  std::optional<ebpf::RawStack> stack;
+  // The stack of `tid`, for Call and GraphNode. stack_taken is false where there was none to take (through a
+  // socket) or it could not be read.
+  ebpf::RawStack stack;
+  bool stack_taken = false;
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
                Foreign>
       what;

@@ -79,15 +79,15 @@ GpuEvents::GpuEvents(GpuEvents&&) noexcept = default;
 GpuEvents& GpuEvents::operator=(GpuEvents&&) noexcept = default;
 GpuEvents::~GpuEvents() = default;
 
-Result<GpuEvents> GpuEvents::Create(const Options& options) {
+Result<GpuEvents> GpuEvents::Create(const Options& options, const ebpf::StackTables* tables) {
   auto state = std::make_unique<State>();
   state->options = options;
   ASSIGN_OR_RETURN(state->content, ReadFile(options.library_path));
   state->epoll = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return Fail(ErrnoError(errno, "epoll_create1"));
-  if (options.tables != nullptr) {
+  if (tables != nullptr) {
     ASSIGN_OR_RETURN(state->probes,
-                     ProbeReader::Create(*options.tables, options.ring_bytes, options.bytes_per_second));
+                     ProbeReader::Create(options.ring_bytes, options.bytes_per_second, *tables));
     TRY(state->Watch(state->probes->fd()));
   }
   return GpuEvents(std::move(state));

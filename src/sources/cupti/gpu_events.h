@@ -10,10 +10,7 @@
 #include "base/result.h"
 #include "model/drops.h"
 #include "sources/cupti/event.h"
-
-namespace gpusonde::ebpf {
-class StackTables;
-}
+#include "sources/ebpf/stack_tables.h"
 
 namespace gpusonde::cupti {
 
@@ -30,17 +27,15 @@ class GpuEvents {
     std::string library_path;
     // Every process that has the library mapped; else those given to Consider, and their descendants.
     bool every_process = false;
-    // How the kernel program takes stacks. Without them it isn't loaded, and only sockets are read. Looked at
-    // by Create only.
-    const ebpf::StackTables* tables = nullptr;
     uint32_t ring_bytes = uint32_t{8} << 20;
     // What one process may say through the probes in a second; more is dropped and counted.
     uint32_t bytes_per_second = uint32_t{16} << 20;
   };
 
-  // Errors: kNotFound when there is no library at `library_path`; with the kernel program also
-  // kPermissionDenied (who may) and kUnsupported (no BTF, no BPF).
-  static Result<GpuEvents> Create(const Options& options);
+  // With `tables`, loads the kernel program, and stacks are taken as they say; without, only sockets are
+  // read. `tables` are used here only. Errors: kNotFound when there is no library at `library_path`; with the
+  // kernel program also kPermissionDenied (who may) and kUnsupported (no BTF, no BPF).
+  static Result<GpuEvents> Create(const Options& options, const ebpf::StackTables* tables);
 
   // Makes the socket for a program about to be started. Give `environment` ("NAME=value", for the child only)
   // to it and let it inherit `fd` (close-on-exec is off); close ours after the start.

@@ -8,18 +8,14 @@
 
 #include <bit>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "gpu_events.skel.h"
-#include "sources/ebpf/stack_tables.h"
-#include "sources/refusal.h"
+#include "sources/ebpf/explain.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
@@ -49,9 +45,13 @@ struct ProbeReader::State {
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
-  std::map<std::pair<bpf_map*, uint32_t>, uint64_t> counters_seen;
+  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_GPU_COUNTERS);
+
+  std::vector<uint64_t> stack_counters_seen = std::vector<uint64_t>(GPUSONDE_STACK_COUNTERS);
 
   static int OnMessage(void* context, void* data, size_t size);
+  static void Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
+                    std::vector<uint64_t>& seen, model::DropCounts& drops);
 };
 
 // Lengths are our own kernel program's; checked all the same, it costs nothing.
@@ -63,15 +63,17 @@ int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
   const std::span<const std::byte> rest(static_cast<const std::byte*>(data) + sizeof message,
                                         size - sizeof message);
   if (message.batch_bytes > rest.size()) return 0;
-  Decoder::Origin origin{.pid = static_cast<int32_t>(message.pid),
-                         .tid = static_cast<int32_t>(message.tid),
-                         .stack = std::nullopt};
-  if (message.stack_bytes != 0) {
-    constexpr size_t kStackAt = GPUSONDE_GPU_LAUNCH_BYTES;
-    if (message.batch_bytes > kStackAt || rest.size() < kStackAt + offsetof(gpusonde_stack, words)) return 0;
+  Decoder::Origin origin{.pid = static_cast<int32_t>(message.pid), .tid = static_cast<int32_t>(message.tid)};
+  if (message.stack_bytes >= offsetof(gpusonde_stack, words)) {
+    if (message.batch_bytes > GPUSONDE_GPU_LAUNCH_BYTES ||
+        rest.size() < GPUSONDE_GPU_LAUNCH_BYTES + size_t{message.stack_bytes})
+      return 0;
     // The ring's records lie on 8 bytes.
-    origin.stack = ebpf::RawStack::FromWire(*reinterpret_cast<const gpusonde_stack*>(rest.data() + kStackAt),
-                                            rest.size() - kStackAt);
+    const auto* stack = reinterpret_cast<const gpusonde_stack*>(rest.data() + GPUSONDE_GPU_LAUNCH_BYTES);
+    if (const std::optional<ebpf::RawStack> taken = ebpf::RawStack::FromWire(*stack, message.stack_bytes)) {
+      origin.stack = *taken;
+      origin.stack_taken = !taken->user().empty();
+    }
   }
   (*state.visit)(origin, rest.first(message.batch_bytes));
   return 0;
@@ -82,20 +84,20 @@ ProbeReader::ProbeReader(ProbeReader&&) noexcept = default;
 ProbeReader& ProbeReader::operator=(ProbeReader&&) noexcept = default;
 ProbeReader::~ProbeReader() = default;
 
-Result<ProbeReader> ProbeReader::Create(const ebpf::StackTables& tables, uint32_t ring_bytes,
-                                        uint32_t bytes_per_second) {
+Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_second,
+                                        const ebpf::StackTables& tables) {
   libbpf_set_print(LogLibbpf);
   auto state = std::make_unique<State>();
   state->skeleton.reset(gpu_events_bpf__open());
-  if (state->skeleton == nullptr) return Fail(sources::KernelError(errno, "open the GPU events program"));
+  if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the GPU events program"));
   state->skeleton->rodata->bytes_per_second = bytes_per_second;
   bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)
-    return Fail(sources::KernelError(-error, "load the GPU events program into the kernel"));
+    return Fail(ebpf::Explain(-error, "load the GPU events program into the kernel"));
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.messages), State::OnMessage, state.get(), nullptr));
-  if (state->ring == nullptr) return Fail(sources::KernelError(errno, "map the ring of GPU events"));
+  if (state->ring == nullptr) return Fail(ebpf::Explain(errno, "map the ring of GPU events"));
   return ProbeReader(std::move(state));
 }
 
@@ -114,7 +116,7 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, bool launches_o
     bpf_link* link =
         bpf_program__attach_usdt(probe.program, pid, path.c_str(), "gpusonde", probe.name, nullptr);
     if (link == nullptr)
-      return Fail(sources::KernelError(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
+      return Fail(ebpf::Explain(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
     links.emplace_back(link);
   }
   std::vector<Link>& kept = state_->links[pid];
@@ -133,31 +135,31 @@ void ProbeReader::Drain(
   state_->visit = nullptr;
 }
 
-model::DropCounts ProbeReader::TakeDrops() {
-  // What the ring had no room for shows as a gap in the process's numbers (Decoder), and so is not counted
-  // twice.
-  struct Counter {
-    bpf_map* map;
-    uint32_t index;
-    DropReason reason;
-  };
-  bpf_map* stacks = state_->skeleton->maps.stack_counters;
-  const Counter counters[] = {
-      {state_->skeleton->maps.counters, GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed},
-      {stacks, GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
-      {stacks, GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
-      {stacks, GPUSONDE_PYTHON_STACK_LOST, DropReason::kPythonStackLost},
-      {stacks, GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
-  model::DropCounts drops;
+void ProbeReader::State::Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
+                               std::vector<uint64_t>& seen, model::DropCounts& drops) {
   std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-  for (const auto& [map, index, reason] : counters) {
-    if (bpf_map_lookup_elem(bpf_map__fd(map), &index, by_cpu.data()) != 0) continue;
+  for (const auto& [counter, reason] : reasons) {
+    if (bpf_map_lookup_elem(map_fd, &counter, by_cpu.data()) != 0) continue;
     uint64_t total = 0;
     for (const uint64_t value : by_cpu) total += value;
-    uint64_t& seen = state_->counters_seen[{map, index}];
-    drops.Add(reason, static_cast<int64_t>(total - seen));
-    seen = total;
+    drops.Add(reason, static_cast<int64_t>(total - seen[counter]));
+    seen[counter] = total;
   }
+}
+
+model::DropCounts ProbeReader::TakeDrops() {
+  // A message that the kernel program could not hand over shows as a gap in its process's numbers (Decoder),
+  // and so is not counted here again.
+  static constexpr std::pair<uint32_t, DropReason> kReasons[] = {
+      {GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed}};
+  static constexpr std::pair<uint32_t, DropReason> kStackReasons[] = {
+      {GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
+      {GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
+      {GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
+  model::DropCounts drops;
+  State::Count(bpf_map__fd(state_->skeleton->maps.counters), kReasons, state_->counters_seen, drops);
+  State::Count(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, state_->stack_counters_seen,
+               drops);
   return drops;
 }
 

@@ -11,10 +11,7 @@
 #include "base/result.h"
 #include "model/drops.h"
 #include "sources/cupti/decoder.h"
-
-namespace gpusonde::ebpf {
-class StackTables;
-}
+#include "sources/ebpf/stack_tables.h"
 
 namespace gpusonde::cupti {
 
@@ -23,8 +20,8 @@ namespace gpusonde::cupti {
 class ProbeReader {
  public:
   // Stacks are taken as `tables` say. Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
-  static Result<ProbeReader> Create(const ebpf::StackTables& tables, uint32_t ring_bytes,
-                                    uint32_t bytes_per_second);
+  static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second,
+                                    const ebpf::StackTables& tables);
 
   static constexpr int32_t kEveryProcess = -1;
   // Attaches to the probes in the library at `path`, for one process or all. The probes' semaphores wake the

@@ -173,8 +173,7 @@ model::DropCounts CpuSampler::TakeDrops() {
   static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {DropReason::kRingFull,
                                                                  DropReason::kTooManyProcesses};
   static constexpr DropReason kStackReasons[GPUSONDE_STACK_COUNTERS] = {
-      DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kPythonStackLost,
-      DropReason::kTooManyProcesses};
+      DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kTooManyProcesses};
   model::DropCounts drops;
   state_->counters.Take(bpf_map__fd(state_->skeleton->maps.counters), kReasons, drops);
   state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, drops);

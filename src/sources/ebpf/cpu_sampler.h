@@ -23,8 +23,8 @@ struct RawSample {
 };
 
 // Samples the stacks of running threads with a kernel program on every CPU's clock event
-// (bpf/cpu_sampler.bpf.c). Native stacks are followed by frame pointers, with the CPython frames of processes
-// that `tables` describes beside them. Not thread-safe.
+// (bpf/cpu_sampler.bpf.c). Native stacks are unwound by the tables of files in `tables`, with the CPython
+// frames of processes that it describes beside them. Not thread-safe.
 class CpuSampler {
  public:
   struct Options {

@@ -2,12 +2,12 @@
 /* Takes the stack of whatever runs when a CPU's clock event fires, for the processes asked about and their
  * descendants, and hands it over through a ring buffer. Wakes user space only when the ring fills up, or when
  * there is something to be learnt before it is gone: it looks by itself a few times a second. */
-#include "kernel.h"
+#include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stack.h"
+#include "sources/ebpf/bpf/stack.h"
 #include "wire/cpu_sample.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -37,11 +37,15 @@ struct {
 } counters SEC(".maps");
 
 /* A sample under construction is too large for the stack. */
+struct work {
+  struct gpusonde_cpu_sample sample;
+  union stack_walk walk;
+};
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct gpusonde_cpu_sample);
+  __type(value, struct work);
 } scratch SEC(".maps");
 
 static __always_inline void count(__u32 counter) {
@@ -60,8 +64,9 @@ int take_sample(void *context) {
   if (pid == 0 || !wanted(pid)) return 0; /* 0: the idle task */
 
   const __u32 zero = 0;
-  struct gpusonde_cpu_sample *sample = bpf_map_lookup_elem(&scratch, &zero);
-  if (!sample) return 0;
+  struct work *work = bpf_map_lookup_elem(&scratch, &zero);
+  if (!work) return 0;
+  struct gpusonde_cpu_sample *sample = &work->sample;
   sample->time_ns = bpf_ktime_get_ns();
   sample->pid = pid;
   sample->tid = (__u32)pid_tid;
@@ -69,7 +74,7 @@ int take_sample(void *context) {
   sample->unused = 0;
 
   bool wake = false;
-  const __u64 stack_bytes = take_stack(context, pid, true, &sample->stack, &wake);
+  const __u64 stack_bytes = take_stack(context, pid, true, &work->walk, &sample->stack, &wake);
   const __u64 size = offsetof(struct gpusonde_cpu_sample, stack) + stack_bytes;
   const __u64 waiting = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
   const __u64 ring = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE);

@@ -25,9 +25,18 @@ struct thread_struct {
   unsigned long fsbase; /* the thread pointer: pthread_self() */
 };
 
+struct mm_struct;
+
+/* The registers with which a thread came into the kernel (arch/x86/include/asm/ptrace.h); what follows ___ is
+ * not part of the kernel's name, and tells it from user space's own pt_regs. */
+struct pt_regs___kernel {
+  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+};
+
 struct task_struct {
   int pid;
   int tgid;
+  struct mm_struct *mm; /* NULL: a thread of the kernel's own */
   struct signal_struct *signal;
   struct thread_struct thread;
 };

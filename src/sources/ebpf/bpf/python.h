@@ -3,7 +3,7 @@
  * of it is the process's own memory, so it is read with bounds and believed in nothing. */
 #pragma once
 
-#include "kernel.h"
+#include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
 
@@ -131,7 +131,8 @@ __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stac
 
 /* Appends the current thread's Python frames to the stack, whose other frames are all there. */
 static __always_inline void take_python_frames(const struct gpusonde_process *process, __u32 pid,
-                                               struct python_walk *walk, struct gpusonde_stack *stack) {
+                                               struct python_walk *walk, struct gpusonde_stack *stack,
+                                               bool *wake) {
   walk->met_new_code = false;
   const __u64 thread = python_thread(&process->python);
   if (!thread) return;
@@ -145,4 +146,5 @@ static __always_inline void take_python_frames(const struct gpusonde_process *pr
     end = python_step(walk, stack, process);
   stack->counts.python_frames = walk->taken;
   stack->counts.python_end = end == PYTHON_GOES_ON ? GPUSONDE_PYTHON_TRUNCATED : end;
+  if (walk->met_new_code) *wake = true;
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/report.h"
+#include "base/result.h"
+
+namespace gpusonde::analyze {
+
+struct Options {
+  int threads = 0;       // 0: one per core that this process may use
+  bool partial = false;  // of damaged traces, take what is there
+};
+
+// Reads the traces and analyses them. The same traces in the same order give the same report, whatever the
+// number of threads. Errors: those of importers::OpenTrace and of reading; the first trace that fails, in the
+// order given, is the one that is named.
+Result<Report> Analyze(const std::vector<std::string>& paths, const Options& options);
+
+}  // namespace gpusonde::analyze

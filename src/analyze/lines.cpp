@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/lines.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace gpusonde::analyze {
+namespace {
+
+int64_t Total(const std::map<TransferKey, Transfers>& transfers, int64_t (*of)(const Transfers&)) {
+  Int128 total = 0;
+  for (const auto& [key, transfer] : transfers) total += of(transfer);
+  return static_cast<int64_t>(std::min<Int128>(total, std::numeric_limits<int64_t>::max()));
+}
+
+int64_t CountOf(const Transfers& transfers) { return transfers.durations.moments.count(); }
+int64_t NanosOf(const Transfers& transfers) { return transfers.durations.moments.total(); }
+int64_t BytesOf(const Transfers& transfers) { return transfers.bytes; }
+
+model::Moments AllOf(std::span<const Durations> durations) {
+  model::Moments all;
+  for (const Durations& one : durations) all.Merge(one.moments);
+  return all;
+}
+
+// Tukey's far-out fence, and clearly slower than the middle: short kernels have quartiles a few ns apart.
+int64_t CountOutliers(const model::Sketch& sketch) {
+  const int64_t first = sketch.Quantile(1, 4);
+  const int64_t third = sketch.Quantile(3, 4);
+  const int64_t median = sketch.Quantile(1, 2);
+  const auto fence =
+      std::max<Int128>(Int128{third} + 3 * (Int128{third} - first), Int128{median} + median / 2);
+  constexpr Int128 kHighest = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(sketch.CountAbove(static_cast<int64_t>(std::min(fence, kHighest))));
+}
+
+}  // namespace
+
+TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state) {
+  const TraceTotals& totals = state.totals();
+  TraceLine line{.path = path, .format = importers::Name(info.format)};
+  const model::Moments kernels = AllOf(state.kernels());
+  line.kernels = kernels.count();
+  line.kernel_ns = kernels.total();
+  line.memcpys = Total(state.copies(), CountOf);
+  line.memcpy_bytes = Total(state.copies(), BytesOf);
+  line.memcpy_ns = Total(state.copies(), NanosOf);
+  line.memsets = Total(state.sets(), CountOf);
+  line.api_calls = AllOf(state.calls()).count();
+  line.ranges = totals.ranges;
+  line.dropped = totals.Dropped();
+  line.events = line.kernels + line.memcpys + line.memsets + line.api_calls + line.ranges + totals.others +
+                line.dropped;
+  line.duration_ns = totals.first_ns <= totals.last_ns ? totals.last_ns - totals.first_ns : 0;
+  return line;
+}
+
+void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,
+              std::vector<Note>& notes) {
+  if (info.truncated) notes.push_back({trace, "truncated", 1});
+  if (state.totals().skipped_shards > 0)
+    notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
+  for (size_t i = 0; i < importers::kDroppedNames.size(); ++i)
+    if (const int64_t count = state.totals().dropped[i]; count > 0)
+      notes.push_back({trace, importers::kDroppedNames[i], count});
+}
+
+DurationLine MakeDurationLine(std::string name, const Durations& durations) {
+  const model::Moments& moments = durations.moments;
+  const auto quantile = [&](uint32_t percent) {
+    return std::clamp(durations.sketch.Quantile(percent, 100), moments.min(), moments.max());
+  };
+  return {.name = std::move(name),
+          .count = moments.count(),
+          .total_ns = moments.total(),
+          .min_ns = moments.min(),
+          .max_ns = moments.max(),
+          .mean_ns = moments.Mean(),
+          .stddev_ns = moments.StandardDeviation(),
+          .p50_ns = quantile(50),
+          .p90_ns = quantile(90),
+          .p99_ns = quantile(99),
+          .outliers = CountOutliers(durations.sketch)};
+}
+
+std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<const Durations> durations) {
+  std::vector<DurationLine> lines;
+  for (uint32_t id = 0; id < durations.size(); ++id)
+    if (durations[id].moments.count() > 0)
+      lines.push_back(MakeDurationLine(std::string(names[id]), durations[id]));
+  std::ranges::sort(lines, [](const DurationLine& a, const DurationLine& b) {
+    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
+  });
+  return lines;
+}
+
+std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers) {
+  std::vector<TransferLine> lines;
+  for (const auto& [key, transfer] : transfers)
+    lines.push_back({.kind = importers::Name(key.copy),
+                     .source = importers::Name(key.source),
+                     .target = importers::Name(key.target),
+                     .bytes = transfer.bytes,
+                     .durations = MakeDurationLine({}, transfer.durations)});
+  std::ranges::stable_sort(lines, std::greater<>(),
+                           [](const TransferLine& line) { return line.durations.total_ns; });
+  return lines;
+}
+
+}  // namespace gpusonde::analyze

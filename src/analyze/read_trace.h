@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "analyze/trace_state.h"
+#include "base/result.h"
+#include "importers/trace.h"
+
+namespace gpusonde::analyze {
+
+// Which shards of a trace to read: those whose index is `part` modulo `parts`.
+struct Share {
+  uint64_t part = 0;
+  uint64_t parts = 1;
+};
+
+struct ReadOptions {
+  int threads = 1;
+  bool partial = false;  // shards that can't be read are counted and passed over
+  Share share;
+};
+
+// Reads a trace by several threads at once: under a lock each takes the next shard, and then parses it beside
+// the others. Errors: those of the trace; of several, that of the earliest shard.
+Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options);
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "importers/event.h"
+
+// Events as the analyses that need an order read them: small, and sorted on disk where memory doesn't hold
+// them.
+namespace gpusonde::analyze {
+
+struct GpuRecord {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t correlation = 0;
+  uint32_t stream = 0;
+  uint32_t name = 0;  // of kernels, in the state's NameTable
+  uint32_t shape = 0;
+  uint32_t bytes = 0;  // at most 2^32 − 1
+  uint16_t rank = 0;   // in the state's RankTable
+  importers::GpuWork work = importers::GpuWork::kKernel;
+  bool has_correlation = false;
+};
+static_assert(sizeof(GpuRecord) == 40);
+
+struct CallRecord {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t correlation = 0;
+  uint16_t process = 0;  // in the state's RankTable
+};
+static_assert(sizeof(CallRecord) == 24);
+
+// By what doesn't depend on who saw the event first: names, ranks and processes have other numbers in every
+// thread. Records that are equal in all of it are interchangeable for every analysis.
+struct ByCorrelation {
+  static auto Key(const GpuRecord& r) {
+    return std::tuple(!r.has_correlation, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
+                      r.bytes);
+  }
+  static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns); }
+  template <class Record>
+  bool operator()(const Record& a, const Record& b) const {
+    return Key(a) < Key(b);
+  }
+};
+
+// A GPU event with the call that launched it.
+struct LaunchedRecord {
+  GpuRecord gpu;
+  bool has_call = false;
+  int64_t call_start_ns = 0;
+  int64_t call_end_ns = 0;
+};
+
+struct ByStart {
+  static auto Key(const LaunchedRecord& r) {
+    return std::tuple(r.gpu.start_ns, r.gpu.end_ns, r.gpu.stream, r.gpu.correlation, r.gpu.work, r.gpu.shape,
+                      r.gpu.bytes, r.call_start_ns, r.call_end_ns);
+  }
+  bool operator()(const LaunchedRecord& a, const LaunchedRecord& b) const { return Key(a) < Key(b); }
+};
+
+// A launch joins a queue at its call's start and leaves it at its start on the GPU.
+struct QueueStep {
+  int64_t time_ns = 0;
+  uint16_t rank = 0;
+  int16_t change = 0;  // +1 or −1; at the same moment +1 comes first
+};
+
+struct ByTime {
+  bool operator()(const QueueStep& a, const QueueStep& b) const {
+    return std::tuple(a.time_ns, -a.change) < std::tuple(b.time_ns, -b.change);
+  }
+};
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "analyze/temporary_file.h"
+#include "base/result.h"
+
+// Sorting more than memory holds: records are gathered in runs, each sorted, which lie on disk as soon as
+// there is a second one, and are merged when they are read.
+namespace gpusonde::analyze {
+
+// Sorted records, in memory or in a part of a file. `Change` is applied to each as it is read; it must not
+// change its order.
+template <class Record, class Change>
+struct Run {
+  std::vector<Record> memory;
+  std::shared_ptr<TemporaryFile> file;  // null: in memory
+  uint64_t offset = 0;
+  uint64_t count = 0;
+  std::shared_ptr<const Change> change;  // null: none
+};
+
+struct NoChange {
+  template <class Record>
+  void operator()(Record&) const {}
+};
+
+// Gathers records; not thread-safe.
+template <class Record, class Less, class Change = NoChange>
+class SortedRuns {
+  static_assert(std::is_trivially_copyable_v<Record>);
+
+ public:
+  // Runs of about 8 MiB: 1,000 of them are 8 GiB of records, and merging those takes 64 MiB of buffers.
+  static constexpr size_t kRunRecords = (size_t{8} << 20) / sizeof(Record);
+
+  void Add(const Record& record) {
+    if (buffer_.size() == kRunRecords) Spill();
+    buffer_.push_back(record);
+  }
+
+  // Takes the runs of another, whose records are changed so when they are read.
+  void Take(SortedRuns&& other, std::shared_ptr<const Change> change) {
+    other.Close();
+    if (!other.status_.has_value()) status_ = other.status_;
+    for (Run<Record, Change>& run : other.runs_) {
+      if (run.file == nullptr) {
+        if (change != nullptr)
+          for (Record& record : run.memory) (*change)(record);
+      } else {
+        run.change = change;
+      }
+      runs_.push_back(std::move(run));
+    }
+    other.runs_.clear();
+  }
+
+  // Sorts what is left. Errors: those of writing any run.
+  Status Finish() {
+    Close();
+    return status_;
+  }
+
+  std::span<const Run<Record, Change>> runs() const { return runs_; }
+  uint64_t count() const {
+    uint64_t all = buffer_.size();
+    for (const auto& run : runs_) all += run.count;
+    return all;
+  }
+
+ private:
+  void Sort() {
+    if (!std::ranges::is_sorted(buffer_, Less())) std::ranges::sort(buffer_, Less());
+  }
+
+  void Spill() {
+    Sort();
+    if (status_.has_value()) status_ = Write();
+    buffer_.clear();
+  }
+
+  Status Write() {
+    if (file_ == nullptr) {
+      ASSIGN_OR_RETURN(TemporaryFile file, TemporaryFile::Create());
+      file_ = std::make_shared<TemporaryFile>(std::move(file));
+    }
+    ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(buffer_))));
+    runs_.push_back(
+        {.memory = {}, .file = file_, .offset = offset, .count = buffer_.size(), .change = nullptr});
+    return {};
+  }
+
+  void Close() {
+    if (buffer_.empty()) return;
+    if (file_ != nullptr) return Spill();
+    Sort();
+    const uint64_t count = buffer_.size();
+    runs_.push_back({.memory = std::exchange(buffer_, {}),
+                     .file = nullptr,
+                     .offset = 0,
+                     .count = count,
+                     .change = nullptr});
+  }
+
+  std::vector<Record> buffer_;
+  std::vector<Run<Record, Change>> runs_;
+  std::shared_ptr<TemporaryFile> file_;
+  Status status_;
+};
+
+// Reads the records of all runs in order. The runs must outlive it.
+template <class Record, class Less, class Change = NoChange>
+class Merged {
+ public:
+  explicit Merged(std::span<const Run<Record, Change>> runs) {
+    for (const Run<Record, Change>& run : runs) cursors_.push_back({.run = &run});
+    for (uint32_t i = 0; i < cursors_.size(); ++i)
+      if (Advance(cursors_[i])) heap_.push_back(i);
+    for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown(i);
+  }
+
+  // The next record, or null at the end and after a failure. It is valid until the next call.
+  const Record* Next() {
+    if (begun_ && !heap_.empty()) {
+      // The run that had the first record mostly has the next one too.
+      if (!Advance(cursors_[heap_.front()])) {
+        heap_.front() = heap_.back();
+        heap_.pop_back();
+      }
+      SiftDown(0);
+    }
+    begun_ = true;
+    return heap_.empty() || !status_.has_value() ? nullptr : &cursors_[heap_.front()].record;
+  }
+
+  // Why Next ended early, if it did.
+  const Status& status() const { return status_; }
+
+ private:
+  static constexpr size_t kBufferRecords = (size_t{64} << 10) / sizeof(Record);
+
+  struct Cursor {
+    const Run<Record, Change>* run = nullptr;
+    uint64_t taken = 0;
+    std::vector<Record> buffer = {};
+    size_t at = 0;
+    Record record{};
+  };
+
+  bool Before(size_t a, size_t b) const {
+    return Less()(cursors_[heap_[a]].record, cursors_[heap_[b]].record);
+  }
+
+  void SiftDown(size_t at) {
+    while (2 * at + 1 < heap_.size()) {
+      size_t child = 2 * at + 1;
+      if (child + 1 < heap_.size() && Before(child + 1, child)) ++child;
+      if (!Before(child, at)) return;
+      std::swap(heap_[at], heap_[child]);
+      at = child;
+    }
+  }
+
+  bool Advance(Cursor& cursor) {
+    const Run<Record, Change>& run = *cursor.run;
+    if (cursor.taken == run.count) return false;
+    if (run.file == nullptr) {
+      cursor.record = run.memory[cursor.taken++];
+      return true;
+    }
+    if (cursor.at == cursor.buffer.size()) {
+      cursor.buffer.resize(std::min<uint64_t>(kBufferRecords, run.count - cursor.taken));
+      cursor.at = 0;
+      Status done = run.file->Read(run.offset + cursor.taken * sizeof(Record),
+                                   std::as_writable_bytes(std::span(cursor.buffer)));
+      if (!done.has_value()) {
+        status_ = std::move(done);
+        return false;
+      }
+    }
+    cursor.record = cursor.buffer[cursor.at++];
+    ++cursor.taken;
+    if (run.change != nullptr) (*run.change)(cursor.record);
+    return true;
+  }
+
+  std::vector<Cursor> cursors_;
+  std::vector<uint32_t> heap_;  // of cursors_, the one with the first record at its top
+  bool begun_ = false;
+  Status status_;
+};
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/temporary_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+namespace gpusonde::analyze {
+namespace {
+
+std::string Folder() {
+  const char* const chosen = std::getenv("TMPDIR");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "/var/tmp";
+}
+
+Error Explain(int error_number, std::string_view what) {
+  return ErrnoError(error_number,
+                    std::string(what) + " in " + Folder() + " ($TMPDIR chooses another folder)");
+}
+
+}  // namespace
+
+Result<TemporaryFile> TemporaryFile::Create() {
+  const std::string folder = Folder();
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return TemporaryFile(Fd(fd));
+  // Some file systems have no O_TMPFILE.
+  std::string path = folder + "/gpusonde-XXXXXX";
+  Fd named(::mkostemp(path.data(), O_CLOEXEC));
+  if (!named.valid()) return Fail(Explain(errno, "temporary file"));
+  ::unlink(path.c_str());
+  return TemporaryFile(std::move(named));
+}
+
+Result<uint64_t> TemporaryFile::Append(std::span<const std::byte> bytes) {
+  const uint64_t begin = size_;
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(Explain(errno, "write a temporary file"));
+    size_ += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return begin;
+}
+
+Status TemporaryFile::Read(uint64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t count = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(Explain(errno, "read a temporary file"));
+    if (count == 0) return Fail(ErrorCode::kIo, "a temporary file of gpusonde's was cut off");
+    offset += static_cast<uint64_t>(count);
+    into = into.subspan(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+}  // namespace gpusonde::analyze

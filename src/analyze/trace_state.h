@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "analyze/name_table.h"
+#include "importers/event.h"
+#include "model/moments.h"
+#include "model/sketch.h"
+
+namespace gpusonde::analyze {
+
+// How long things of one kind took, in ns.
+struct Durations {
+  model::Moments moments;
+  model::Sketch sketch;
+
+  void Add(int64_t duration_ns) {
+    moments.Add(duration_ns);
+    sketch.Add(duration_ns);
+  }
+  void Merge(const Durations& other) {
+    moments.Merge(other.moments);
+    sketch.Merge(other.sketch);
+  }
+};
+
+// Copies or sets of one kind.
+struct Transfers {
+  Durations durations;
+  int64_t bytes = 0;  // stays at the largest number
+
+  void Add(int64_t duration_ns, int64_t more_bytes) {
+    durations.Add(duration_ns);
+    AddBytes(more_bytes);
+  }
+  void Merge(const Transfers& other) {
+    durations.Merge(other.durations);
+    AddBytes(other.bytes);
+  }
+
+ private:
+  void AddBytes(int64_t more) {
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = std::numeric_limits<int64_t>::max();
+  }
+};
+
+struct TransferKey {
+  importers::CopyKind copy = importers::CopyKind::kUnknown;  // unknown for sets
+  importers::MemoryKind source = importers::MemoryKind::kUnknown;
+  importers::MemoryKind target = importers::MemoryKind::kUnknown;
+
+  auto operator<=>(const TransferKey&) const = default;
+};
+
+// What a trace's totals are made of.
+struct TraceTotals {
+  int64_t others = 0;  // events that are counted only
+  int64_t ranges = 0;
+  int64_t skipped_shards = 0;  // parts that could not be read and were passed over
+  std::array<int64_t, importers::kDroppedNames.size()> dropped{};
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+
+  void Cover(int64_t start_ns, int64_t end_ns) {
+    first_ns = std::min(first_ns, start_ns);
+    last_ns = std::max(last_ns, end_ns);
+  }
+  void Merge(const TraceTotals& other);
+  int64_t Dropped() const;
+};
+
+// Of the events of one trace that one thread saw, everything that doesn't depend on their order. All of it is
+// whole numbers, so merging gives the same whichever thread saw what.
+class TraceState final : public importers::EventSink {
+ public:
+  TraceState() = default;
+  TraceState(TraceState&&) = default;
+  TraceState& operator=(TraceState&&) = default;
+
+  uint32_t Name(std::string_view name) override { return names_.Add(name); }
+  void Gpu(std::span<const importers::GpuEvent> events) override;
+  void Api(std::span<const importers::ApiCall> calls) override;
+  void Ranges(std::span<const importers::Range> ranges) override;
+  void Other(int64_t count) override { totals_.others += count; }
+  void Drop(importers::Dropped reason, int64_t count) override {
+    totals_.dropped[static_cast<size_t>(reason)] += count;
+  }
+  // A part of the trace could not be read.
+  void SkipShard() { ++totals_.skipped_shards; }
+
+  // Adds what another thread saw.
+  void Merge(const TraceState& other);
+
+  const NameTable& names() const { return names_; }
+  const TraceTotals& totals() const { return totals_; }
+  // By a name's number; those that no kernel or call has are empty or missing at the end.
+  std::span<const Durations> kernels() const { return kernels_; }
+  std::span<const Durations> calls() const { return calls_; }
+  const std::map<TransferKey, Transfers>& copies() const { return copies_; }
+  const std::map<TransferKey, Transfers>& sets() const { return sets_; }
+
+ private:
+  NameTable names_;
+  TraceTotals totals_;
+  std::vector<Durations> kernels_;
+  std::vector<Durations> calls_;
+  std::map<TransferKey, Transfers> copies_;
+  std::map<TransferKey, Transfers> sets_;
+};
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+// What importers hand over: the events of a trace as they lie in the file, in whatever order, with the file's
+// own clock in ns.
+namespace gpusonde::importers {
+
+enum class GpuWork : uint8_t { kKernel, kMemcpy, kMemset };
+
+enum class CopyKind : uint8_t {
+  kUnknown,
+  kHostToDevice,
+  kDeviceToHost,
+  kDeviceToDevice,
+  kPeerToPeer,
+  kHostToHost
+};
+enum class MemoryKind : uint8_t { kUnknown, kPageable, kPinned, kDevice, kManaged };
+
+// As in the tables: htod, dtoh, dtod, ptop, htoh, unknown; pageable, pinned, device, managed, unknown.
+std::string_view Name(CopyKind kind);
+std::string_view Name(MemoryKind kind);
+
+// The correlation of an event that has none.
+inline constexpr int64_t kNoCorrelation = -1;
+
+// A kernel, copy or set on a device.
+struct GpuEvent {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;   // not before start_ns
+  int64_t process = 0;  // who launched it, unique within the trace; 0 where the format doesn't say
+  int64_t correlation = kNoCorrelation;  // joins its launch, within the process; else 0 to 2^32 − 1
+  int64_t bytes = 0;                     // of copies and sets
+  int32_t device = 0;
+  uint32_t stream = 0;
+  uint32_t name = 0;   // of kernels: an id that EventSink::Name gave
+  uint32_t shape = 0;  // of kernels: a hash of grid and block
+  GpuWork work = GpuWork::kKernel;
+  CopyKind copy = CopyKind::kUnknown;
+  MemoryKind source = MemoryKind::kUnknown;
+  MemoryKind target = MemoryKind::kUnknown;
+};
+
+// A call of the CUDA or HIP runtime or driver.
+struct ApiCall {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t process = 0;
+  int64_t correlation = kNoCorrelation;
+  uint32_t name = 0;
+};
+
+// An annotated range of a thread (NVTX, user annotations).
+struct Range {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Why an event of a trace is not in the results.
+enum class Dropped : uint8_t {
+  kBadTime,           // no start or end, or one that is no number or beyond 2^62 ns
+  kNegativeDuration,  // ends before it starts
+  kWrongType,         // a column or value of a type that it never has
+  kMalformed,         // a row or event that doesn't parse
+};
+inline constexpr std::array kDroppedNames = {std::string_view("bad_time"),
+                                             std::string_view("negative_duration"),
+                                             std::string_view("wrong_type"), std::string_view("malformed")};
+
+// Times beyond are refused, so that differences and sums of a few never overflow.
+inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
+
+// Takes the events of one thread's shards. Importers hand over spans of up to a few thousand events, which
+// are valid during the call only.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // The id of a name, any bytes; the same for the same bytes.
+  virtual uint32_t Name(std::string_view name) = 0;
+  virtual void Gpu(std::span<const GpuEvent> events) = 0;
+  virtual void Api(std::span<const ApiCall> calls) = 0;
+  virtual void Ranges(std::span<const Range> ranges) = 0;
+  // Events that are read and counted, but not analysed: operators, flows, metadata.
+  virtual void Other(int64_t count) = 0;
+  virtual void Drop(Dropped reason, int64_t count) = 0;
+};
+
+// Whether start and end make an event; else counts it as dropped.
+inline bool CheckTimes(int64_t start_ns, int64_t end_ns, EventSink& sink) {
+  if (start_ns < -kMaxTimeNs || start_ns > kMaxTimeNs || end_ns < -kMaxTimeNs || end_ns > kMaxTimeNs) {
+    sink.Drop(Dropped::kBadTime, 1);
+    return false;
+  }
+  if (end_ns < start_ns) {
+    sink.Drop(Dropped::kNegativeDuration, 1);
+    return false;
+  }
+  return true;
+}
+
+// Grid and block as one number: equal for equal launches, different for nearly all others.
+uint32_t ShapeOf(const std::array<int64_t, 6>& grid_and_block);
+
+}  // namespace gpusonde::importers

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/kineto/decimal.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/int128.h"
+#include "importers/event.h"
+
+namespace gpusonde::importers::kineto {
+namespace {
+
+constexpr int kNanosDigits = 3;  // a µs is 10^3 ns
+// More digits than these can't change the result: 2^61 has 19.
+constexpr int kMaxDigits = 36;
+constexpr int kMaxExponent = 40;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() &&
+         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t'))
+    text.remove_suffix(1);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  return text;
+}
+
+// ±digits · 10^exponent
+struct Scientific {
+  bool negative = false;
+  Uint128 digits = 0;
+  int exponent = 0;
+};
+
+std::optional<Scientific> Scan(std::string_view text) {
+  Scientific number;
+  number.negative = !text.empty() && text.front() == '-';
+  if (number.negative) text.remove_prefix(1);
+  if (text.empty() || !IsDigit(text.front())) return std::nullopt;
+  bool point = false;
+  int kept = 0;
+  size_t i = 0;
+  for (; i < text.size() && (IsDigit(text[i]) || (text[i] == '.' && !point)); ++i) {
+    if (text[i] == '.') {
+      point = true;
+      continue;
+    }
+    if (kept < kMaxDigits) {
+      number.digits = number.digits * 10 + static_cast<unsigned>(text[i] - '0');
+      if (number.digits != 0) ++kept;
+      if (point) --number.exponent;
+    } else if (!point) {
+      ++number.exponent;
+    }
+    if (number.exponent > kMaxExponent) return std::nullopt;
+  }
+  if (!IsDigit(text[i - 1])) return std::nullopt;  // "1."
+  if (i == text.size()) return number;
+  if (text[i] != 'e' && text[i] != 'E') return std::nullopt;
+  if (++i < text.size() && text[i] == '+') ++i;
+  int exponent = 0;
+  const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  number.exponent += std::clamp(exponent, -10'000, 10'000);
+  return number;
+}
+
+std::optional<int64_t> Scale(const Scientific& number, int by) {
+  int exponent = number.exponent + by;
+  Uint128 value = number.digits;
+  constexpr Uint128 kLimit = static_cast<Uint128>(kMaxTimeNs);
+  for (; exponent > 0 && value != 0; --exponent) {
+    value *= 10;
+    if (value > kLimit) return std::nullopt;
+  }
+  Uint128 last = 0;
+  for (; exponent < 0 && (value != 0 || last != 0); ++exponent) {
+    last = value % 10;
+    value /= 10;
+  }
+  if (last >= 5) ++value;
+  if (value > kLimit) return std::nullopt;
+  const auto result = static_cast<int64_t>(value);
+  return number.negative ? -result : result;
+}
+
+}  // namespace
+
+std::optional<int64_t> ParseMicroseconds(std::string_view text) {
+  // Nearly always: up to 15 digits, or with three behind the point 18.
+  uint64_t value = 0;
+  size_t i = 0;
+  const size_t limit = std::min<size_t>(text.size(), 15);
+  while (i < limit && IsDigit(text[i])) value = value * 10 + static_cast<unsigned>(text[i++] - '0');
+  if (i > 0 && i < text.size() && !IsDigit(text[i]) && text[0] != '-') {
+    int behind = 0;
+    size_t j = i;
+    uint64_t scaled = value;
+    if (text[j] == '.') {
+      ++j;
+      while (j < text.size() && behind < kNanosDigits && IsDigit(text[j])) {
+        scaled = scaled * 10 + static_cast<unsigned>(text[j++] - '0');
+        ++behind;
+      }
+    }
+    const bool ends = j == text.size() || text[j] == ' ' || text[j] == '\n' || text[j] == '\r';
+    if (ends && (behind > 0 || j == i)) {
+      constexpr uint64_t kScale[] = {1000, 100, 10, 1};
+      return static_cast<int64_t>(scaled * kScale[behind]);
+    }
+  }
+  const std::optional<Scientific> number = Scan(Trim(text));
+  return number.has_value() ? Scale(*number, kNanosDigits) : std::nullopt;
+}
+
+std::optional<int64_t> ParseWhole(std::string_view text) {
+  text = Trim(text);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace gpusonde::importers::kineto

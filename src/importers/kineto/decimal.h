@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpusonde::importers::kineto {
+
+// The whole number of ns in a JSON number of µs: "1712195495519689.123" is 1712195495519689123, exactly,
+// where a double would be off by 128. Digits beyond ns round to the nearest, halves away from zero; exponents
+// count. Blanks behind the number are ignored, and so are quotes around it. Nothing for anything else, and
+// beyond ±2^61 ns.
+std::optional<int64_t> ParseMicroseconds(std::string_view text);
+
+// A JSON number that is whole and fits; nothing for any other text.
+std::optional<int64_t> ParseWhole(std::string_view text);
+
+}  // namespace gpusonde::importers::kineto

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/kineto/event_parser.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/utf8.h"
+#include "importers/kineto/decimal.h"
+#include "importers/kineto/names.h"
+
+namespace gpusonde::importers::kineto {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+// Elements of "grid" and "block".
+using Extents = std::array<int64_t, 3>;
+
+// The members of an event that are read, as they lie in the text.
+struct Event {
+  std::string_view phase, category, name, start, duration, device, stream;
+  std::string_view correlation, bytes, copy;
+  bool has_phase_x = false;
+  Category kind = Category::kOther;
+  Extents grid{}, block{};
+};
+
+std::string_view Token(ondemand::value value) { return value.raw_json_token(); }
+
+Extents ReadExtents(ondemand::value value) {
+  Extents extents{};
+  ondemand::array array;
+  if (value.get_array().get(array) != simdjson::SUCCESS) return extents;
+  size_t i = 0;
+  for (auto element : array) {
+    ondemand::value number;
+    if (element.get(number) != simdjson::SUCCESS) return extents;
+    if (i < extents.size()) extents[i++] = ParseWhole(Token(number)).value_or(0);
+  }
+  return extents;
+}
+
+simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
+  ondemand::object arguments;
+  if (value.get_object().get(arguments) != simdjson::SUCCESS)
+    return simdjson::SUCCESS;  // no object: nothing to read
+  for (auto member : arguments) {
+    ondemand::field field;
+    if (const auto error = std::move(member).get(field); error != simdjson::SUCCESS) return error;
+    const char* const key = field.key().raw();
+    switch (key[0]) {
+      case 'b':
+        if (KeyIs(key, "block"))
+          event.block = ReadExtents(field.value());
+        else if (KeyIs(key, "bytes"))
+          event.bytes = Token(field.value());
+        break;
+      case 'c':
+        if (KeyIs(key, "correlation")) event.correlation = Token(field.value());
+        break;
+      case 'd':
+        if (KeyIs(key, "device")) event.device = Token(field.value());
+        break;
+      case 'g':
+        if (KeyIs(key, "grid")) event.grid = ReadExtents(field.value());
+        break;
+      case 's':
+        if (KeyIs(key, "stream")) event.stream = Token(field.value());
+        break;
+      default:
+        break;
+    }
+  }
+  return simdjson::SUCCESS;
+}
+
+simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
+  std::string_view pid, tid;
+  bool category_known = false;
+  for (auto member : object) {
+    ondemand::field field;
+    if (const auto error = std::move(member).get(field); error != simdjson::SUCCESS) return error;
+    const char* const key = field.key().raw();
+    if (KeyIs(key, "ph")) {
+      event.phase = Unquote(Token(field.value()));
+    } else if (KeyIs(key, "cat")) {
+      event.category = Unquote(Token(field.value()));
+      event.kind = CategoryOf(event.category);
+      category_known = true;
+    } else if (KeyIs(key, "name")) {
+      event.name = Unquote(Token(field.value()));
+    } else if (KeyIs(key, "ts")) {
+      event.start = Token(field.value());
+    } else if (KeyIs(key, "dur")) {
+      event.duration = Token(field.value());
+    } else if (KeyIs(key, "pid")) {
+      pid = Token(field.value());
+    } else if (KeyIs(key, "tid")) {
+      tid = Token(field.value());
+    } else if (KeyIs(key, "args")) {
+      // Operators have the longest arguments, and none that are wanted.
+      if (category_known && !HasArguments(event.kind)) continue;
+      if (const auto error = ReadArguments(field.value(), event); error != simdjson::SUCCESS) return error;
+    }
+  }
+  if (event.device.empty()) event.device = pid;
+  if (event.stream.empty()) event.stream = tid;
+  return simdjson::SUCCESS;
+}
+
+}  // namespace
+
+struct EventParser::State {
+  explicit State(EventSink& to) : sink(to) {}
+
+  void Add(const Event& event);
+  void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
+  void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
+  Status Run(simdjson::padded_string_view text, std::string_view original);
+  void Flush();
+  uint32_t NameOf(std::string_view quoted_text);
+
+  EventSink& sink;
+  ondemand::parser parser;
+  std::string padded;
+  std::string unescaped;
+  std::vector<GpuEvent> gpu;
+  std::vector<ApiCall> calls;
+  std::vector<Range> ranges;
+  int64_t others = 0;
+};
+
+EventParser::EventParser(EventSink& sink) : state_(std::make_unique<State>(sink)) {}
+EventParser::~EventParser() = default;
+
+uint32_t EventParser::State::NameOf(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) return sink.Name(text);
+  unescaped.clear();
+  Unescape(text, unescaped);
+  return sink.Name(unescaped);
+}
+
+void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t end_ns) {
+  GpuEvent gpu_event{.start_ns = start_ns, .end_ns = end_ns};
+  gpu_event.correlation = CorrelationOf(event.correlation);
+  const std::optional<int64_t> device = ParseWhole(event.device);
+  const std::optional<int64_t> stream = ParseWhole(event.stream);
+  if (device.value_or(0) < 0 || device.value_or(0) > std::numeric_limits<int32_t>::max()) {
+    sink.Drop(Dropped::kWrongType, 1);
+    return;
+  }
+  gpu_event.device = static_cast<int32_t>(device.value_or(0));
+  gpu_event.stream = static_cast<uint32_t>(stream.value_or(0));
+  gpu_event.bytes = std::max<int64_t>(0, ParseWhole(event.bytes).value_or(0));
+  if (event.kind == Category::kKernel) {
+    gpu_event.name = NameOf(event.name);
+    gpu_event.shape = ShapeOf(
+        {event.grid[0], event.grid[1], event.grid[2], event.block[0], event.block[1], event.block[2]});
+  } else {
+    gpu_event.work = event.kind == Category::kMemcpy ? GpuWork::kMemcpy : GpuWork::kMemset;
+    DescribeMemory(event.name, gpu_event);
+  }
+  gpu.push_back(gpu_event);
+}
+
+void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t end_ns) {
+  calls.push_back({.start_ns = start_ns,
+                   .end_ns = end_ns,
+                   .process = 0,
+                   .correlation = CorrelationOf(event.correlation),
+                   .name = NameOf(event.name)});
+}
+
+void EventParser::State::Add(const Event& event) {
+  if (event.phase != "X" || event.kind == Category::kOther) {
+    ++others;
+    return;
+  }
+  const std::optional<int64_t> start_ns = ParseMicroseconds(event.start);
+  const std::optional<int64_t> duration_ns = ParseMicroseconds(event.duration);
+  if (!start_ns.has_value() || !duration_ns.has_value()) return sink.Drop(Dropped::kBadTime, 1);
+  const int64_t end_ns = *start_ns + *duration_ns;
+  if (!CheckTimes(*start_ns, end_ns, sink)) return;
+  switch (event.kind) {
+    case Category::kKernel:
+    case Category::kMemcpy:
+    case Category::kMemset:
+      return AddGpu(event, *start_ns, end_ns);
+    case Category::kApi:
+      return AddCall(event, *start_ns, end_ns);
+    case Category::kAnnotation:
+      ranges.push_back({*start_ns, end_ns});
+      return;
+    case Category::kOther:
+      return;
+  }
+}
+
+void EventParser::State::Flush() {
+  if (!gpu.empty()) sink.Gpu(gpu);
+  if (!calls.empty()) sink.Api(calls);
+  if (!ranges.empty()) sink.Ranges(ranges);
+  if (others != 0) sink.Other(others);
+  gpu.clear();
+  calls.clear();
+  ranges.clear();
+  others = 0;
+}
+
+Status EventParser::State::Run(simdjson::padded_string_view text, std::string_view original) {
+  const auto corrupt = [&](simdjson::error_code error, size_t at) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("byte {} of the events: {}", at, simdjson::error_message(error)));
+  };
+  ondemand::document document;
+  if (const auto error = parser.iterate(text).get(document); error == simdjson::UTF8_ERROR) {
+    // Names may be any bytes; those that are no character show as U+FFFD.
+    std::string valid = ToUtf8(original);
+    if (valid == original) return corrupt(error, 0);
+    const size_t size = valid.size();
+    valid.append(simdjson::SIMDJSON_PADDING, '\0');
+    return Run(simdjson::padded_string_view(valid.data(), size, valid.size()),
+               std::string_view(valid).substr(0, size));
+  } else if (error != simdjson::SUCCESS) {
+    return corrupt(error, 0);
+  }
+  ondemand::array events;
+  if (const auto error = document.get_array().get(events); error != simdjson::SUCCESS)
+    return corrupt(error, 0);
+  for (auto element : events) {
+    ondemand::value value;
+    if (const auto error = std::move(element).get(value); error != simdjson::SUCCESS)
+      return corrupt(error, 0);
+    ondemand::object object;
+    if (value.get_object().get(object) != simdjson::SUCCESS) {
+      sink.Drop(Dropped::kMalformed, 1);
+      continue;
+    }
+    Event event;
+    if (const auto error = ReadEvent(object, event); error != simdjson::SUCCESS) {
+      const char* where = nullptr;
+      const bool known = document.current_location().get(where) == simdjson::SUCCESS;
+      return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
+    }
+    Add(event);
+  }
+  Flush();
+  return {};
+}
+
+Status EventParser::Parse(std::string_view events) {
+  State& state = *state_;
+  state.padded.assign(events);
+  state.padded.append(simdjson::SIMDJSON_PADDING, '\0');
+  return state.Run(simdjson::padded_string_view(state.padded.data(), events.size(), state.padded.size()),
+                   events);
+}
+
+Metadata ParseMetadata(std::string_view object) {
+  Metadata metadata;
+  simdjson::dom::parser parser;
+  simdjson::dom::object root;
+  if (parser.parse(object.data(), object.size(), true).get(root) != simdjson::SUCCESS) return metadata;
+  metadata.valid = true;
+  int64_t number = 0;
+  if (root["baseTimeNanoseconds"].get(number) == simdjson::SUCCESS) metadata.base_time_ns = number;
+  if (root["distributedInfo"]["rank"].get(number) == simdjson::SUCCESS) metadata.rank = number;
+  return metadata;
+}
+
+}  // namespace gpusonde::importers::kineto

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "importers/event.h"
+
+namespace gpusonde::importers::kineto {
+
+// Parses arrays of trace events, for one thread.
+class EventParser {
+ public:
+  explicit EventParser(EventSink& sink);
+  EventParser(const EventParser&) = delete;
+  EventParser& operator=(const EventParser&) = delete;
+  ~EventParser();
+
+  // `events` is a JSON array. Every element goes to the sink: as an event, as Other, or dropped and counted.
+  // Errors: kCorrupt for what is no JSON, with the byte of `events`.
+  Status Parse(std::string_view events);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// What a trace says around its events.
+struct Metadata {
+  bool valid = false;  // it is a JSON object
+  std::optional<int64_t> base_time_ns;
+  std::optional<int64_t> rank;  // distributedInfo.rank
+};
+Metadata ParseMetadata(std::string_view object);
+
+}  // namespace gpusonde::importers::kineto

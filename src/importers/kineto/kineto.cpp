@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/kineto/kineto.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "importers/kineto/event_parser.h"
+#include "importers/kineto/splitter.h"
+
+namespace gpusonde::importers::kineto {
+namespace {
+
+class Reader final : public ShardReader {
+ public:
+  Reader(std::string path, EventSink& sink) : path_(std::move(path)), parser_(sink) {}
+
+  Status Read(const Shard& shard) override {
+    Status done = parser_.Parse(shard.text);
+    if (done.has_value()) return done;
+    return Fail(std::move(done).error().With(fmt::format("{}: events from byte {}", path_, shard.first)));
+  }
+
+ private:
+  std::string path_;
+  EventParser parser_;
+};
+
+class KinetoTrace final : public Trace {
+ public:
+  KinetoTrace(std::unique_ptr<ByteSource> source, const OpenOptions& options)
+      : source_(std::move(source)), options_(options), splitter_(*source_) {}
+
+  const TraceInfo& info() const override { return info_; }
+
+  Result<bool> Next(Shard& shard) override {
+    shard.first = splitter_.offset();
+    auto more = splitter_.Next(shard.text);
+    if (!more.has_value() && options_.partial && more.error().code == ErrorCode::kCorrupt && shards_ > 0) {
+      info_.truncated = true;
+      return false;
+    }
+    if (!more.has_value()) return more;
+    if (!*more) {
+      TRY(Finish());
+      return false;
+    }
+    shard.index = shards_++;
+    return true;
+  }
+
+  Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
+    return std::make_unique<Reader>(source_->path(), sink);
+  }
+
+ private:
+  Status Finish() {
+    const Metadata metadata = ParseMetadata(splitter_.metadata());
+    const bool is_array = splitter_.metadata().starts_with("[]");
+    info_.truncated = splitter_.truncated() || source_->truncated() || !(metadata.valid || is_array);
+    info_.epoch_offset_ns = metadata.base_time_ns.value_or(0);
+    info_.rank = metadata.rank;
+    if (!info_.truncated || options_.partial) return {};
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: cut off: the last whole event ends at byte {}{}; --partial analyses what is there",
+                    source_->path(), splitter_.offset(),
+                    source_->truncated() ? " of the uncompressed trace" : ""));
+  }
+
+  std::unique_ptr<ByteSource> source_;
+  OpenOptions options_;
+  EventSplitter splitter_;
+  TraceInfo info_{.format = TraceFormat::kKinetoJson};
+  uint64_t shards_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Trace>> OpenKineto(std::unique_ptr<ByteSource> source, const OpenOptions& options) {
+  return std::make_unique<KinetoTrace>(std::move(source), options);
+}
+
+}  // namespace gpusonde::importers::kineto

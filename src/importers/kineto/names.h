@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "importers/event.h"
+
+// The words of Kineto's traces, in the spellings of all its versions.
+namespace gpusonde::importers::kineto {
+
+enum class Category : uint8_t { kOther, kKernel, kMemcpy, kMemset, kApi, kAnnotation };
+
+// The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …
+Category CategoryOf(std::string_view category);
+
+// Whether anything in the "args" of such events is read.
+inline bool HasArguments(Category category) {
+  return category != Category::kOther && category != Category::kAnnotation;
+}
+
+// What a copy or set is, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
+void DescribeMemory(std::string_view name, GpuEvent& event);
+
+// The JSON number of a correlation; kNoCorrelation for anything else.
+int64_t CorrelationOf(std::string_view number);
+
+// Whether a key, whose text begins at `key` and ends with a quote, is this one. Reads no byte behind the
+// quote.
+template <size_t kSize>
+bool KeyIs(const char* key, const char (&name)[kSize]) {
+  return std::strncmp(key, name, kSize - 1) == 0 && key[kSize - 1] == '"';
+}
+
+// The text between the quotes of a JSON string, escapes as they are; "" for anything else.
+std::string_view Unquote(std::string_view token);
+
+// Appends the text with its escapes replaced (RFC 8259, section 7); one that is none stays as it is, and half
+// of a surrogate pair becomes U+FFFD.
+void Unescape(std::string_view text, std::string& out);
+
+}  // namespace gpusonde::importers::kineto

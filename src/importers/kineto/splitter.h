@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "importers/stream/byte_source.h"
+
+namespace gpusonde::importers::kineto {
+
+// Cuts a trace into arrays of whole events of about kChunkBytes, without parsing them: what lies between the
+// events is found from quotes, backslashes and brackets, 64 bytes at a time. So files of any size are read,
+// and threads parse while one reads. Chunks are the same whoever reads them.
+//
+// The trace is an object with "traceEvents" in it, or that array alone.
+class EventSplitter {
+ public:
+  static constexpr size_t kChunkBytes = size_t{1} << 20;
+
+  explicit EventSplitter(ByteSource& source) : source_(source) {}
+
+  // Puts the next events into `chunk`, as a JSON array; false when there are none left. Errors: kUnsupported
+  // for JSON without traceEvents, kCorrupt for an event of more than 256 MiB and for what isn't JSON, with
+  // offsets; those of the source.
+  Result<bool> Next(std::string& chunk);
+
+  // What the trace says around its events, as a JSON object with an empty traceEvents; complete when Next has
+  // returned false.
+  const std::string& metadata() const { return metadata_; }
+  // Whether the array of events, or what is behind it, ends in the middle. Complete as above.
+  bool truncated() const { return truncated_; }
+  // Bytes of JSON up to where the last whole event ends.
+  uint64_t offset() const { return consumed_; }
+
+ private:
+  Result<bool> ReadMore();
+  Result<bool> FindEvents();
+  Status ReadRest(size_t from);
+  // Where the comma behind an event that ends at `end` is; 0 if it isn't in buffer_.
+  size_t CommaBehind(size_t end) const;
+  void Scan(bool at_end);
+  void ScanBlock(const char* block, size_t at, size_t size);
+
+  ByteSource& source_;
+  std::string buffer_;  // '[' and what was read but not handed out
+  std::string metadata_;
+  size_t scanned_ = 0;    // of buffer_
+  size_t last_end_ = 0;   // where in buffer_ the last whole event ends
+  size_t array_end_ = 0;  // where in buffer_ the array's ']' is; 0: not seen
+  int64_t depth_ = 0;     // of brackets inside the array
+  bool in_string_ = false;
+  bool escaped_ = false;  // the next byte follows a backslash
+  bool begun_ = false;
+  bool source_ended_ = false;
+  bool finished_ = false;
+  bool object_ = false;  // the array is inside an object
+  bool truncated_ = false;
+  uint64_t consumed_ = 0;
+};
+
+}  // namespace gpusonde::importers::kineto

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <span>
+
+#include "importers/kineto/kineto.h"
+#include "importers/nsys/nsys.h"
+#include "importers/sqlite/table.h"
+#include "importers/trace.h"
+
+namespace gpusonde::importers {
+namespace {
+
+constexpr size_t kPeekBytes = 4096;
+constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+constexpr std::string_view kTraces =
+    "Nsight Systems SQLite exports and Kineto JSON (plain, gzip, zstd) are read";
+
+Status CheckRegularFile(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return Fail(ErrnoError(errno, path));
+  if (S_ISDIR(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, path + ": a folder; name the traces in it");
+  if (info.st_size == 0 && S_ISREG(info.st_mode)) return Fail(ErrorCode::kCorrupt, path + ": empty");
+  return {};
+}
+
+Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path) {
+  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path));
+  ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
+  if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path);
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: an SQLite database, but no trace that is known; {}", path, kTraces));
+}
+
+}  // namespace
+
+std::string_view Name(TraceFormat format) {
+  constexpr std::string_view kNames[] = {"nsys-sqlite", "nvprof-sqlite", "kineto-json", "ncu-csv", "sonde"};
+  return kNames[static_cast<size_t>(format)];
+}
+
+Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOptions& options) {
+  TRY(CheckRegularFile(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, ByteSource::Open(path));
+  std::array<char, kPeekBytes> peek{};
+  ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
+  const std::string_view head(peek.data(), count);
+  if (head.starts_with(kSqliteMagic)) return OpenSqlite(path);
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) {
+    ASSIGN_OR_RETURN(source, ByteSource::Open(path));  // from its beginning
+    return kineto::OpenKineto(std::move(source), options);
+  }
+  return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a trace that is known; {}", path, kTraces));
+}
+
+}  // namespace gpusonde::importers

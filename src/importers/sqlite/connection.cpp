@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/sqlite/connection.h"
+
+#include <fmt/format.h>
+
+namespace gpusonde::importers::sqlite {
+namespace {
+
+Error SqliteError(sqlite3* database, int status, std::string_view where) {
+  const std::string_view message = database != nullptr ? sqlite3_errmsg(database) : sqlite3_errstr(status);
+  switch (status & 0xFF) {
+    case SQLITE_CANTOPEN:
+      return {ErrorCode::kNotFound, fmt::format("{}: {}", where, message)};
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return {ErrorCode::kUnavailable, fmt::format("{}: {}; another program is writing it", where, message)};
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_READONLY:
+      return {ErrorCode::kPermissionDenied, fmt::format("{}: {}", where, message)};
+    case SQLITE_IOERR:
+    case SQLITE_NOMEM:
+      return {ErrorCode::kIo, fmt::format("{}: {}", where, message)};
+    default:
+      return {ErrorCode::kCorrupt, fmt::format("{}: {}", where, message)};
+  }
+}
+
+// file:PATH with what URIs reserve as %XX.
+std::string UriOf(const std::string& path, bool immutable) {
+  std::string uri = "file:";
+  for (const char c : path)
+    if (c == '?' || c == '#' || c == '%')
+      uri += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      uri += c;
+  return uri + (immutable ? "?immutable=1" : "?mode=ro");
+}
+
+}  // namespace
+
+Result<bool> Statement::Step() {
+  const int status = sqlite3_step(statement_);
+  if (status == SQLITE_ROW) return true;
+  if (status == SQLITE_DONE) return false;
+  return Fail(SqliteError(sqlite3_db_handle(statement_), status, "reading a row"));
+}
+
+std::string Statement::Text(int column) const {
+  const auto* const bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return bytes == nullptr ? ""
+                          : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+}
+
+Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, bool immutable) {
+  std::unique_ptr<Connection> connection(new Connection);
+  connection->path_ = path;
+  const int status = sqlite3_open_v2(UriOf(path, immutable).c_str(), &connection->database_,
+                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (status != SQLITE_OK) return Fail(SqliteError(connection->database_, status, path));
+  // A schema from a stranger: no functions from it, and pages are checked as they are read.
+  sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_exec(connection->database_, "PRAGMA cell_size_check = ON", nullptr, nullptr, nullptr);
+  return connection;
+}
+
+Result<Statement> Connection::Prepare(const std::string& sql) const {
+  sqlite3_stmt* statement = nullptr;
+  const int status =
+      sqlite3_prepare_v2(database_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  if (status != SQLITE_OK) return Fail(SqliteError(database_, status, path_));
+  return Statement(statement);
+}
+
+std::string Quote(std::string_view identifier) {
+  std::string quoted = "\"";
+  for (const char c : identifier) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace gpusonde::importers::sqlite

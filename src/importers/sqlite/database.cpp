@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include "importers/sqlite/connection.h"
+#include "importers/sqlite/format.h"
+#include "importers/sqlite/table.h"
+
+namespace gpusonde::importers::sqlite {
+namespace {
+
+constexpr int64_t kRowsPerPart = 16'384;
+constexpr uint64_t kMaxParts = 1 << 20;
+
+std::string Upper(std::string text) {
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 0x20);
+  return text;
+}
+
+// Section 3.1 of https://www.sqlite.org/datatype3.html.
+bool HasRealAffinity(const std::string& type) {
+  const auto contains = [upper = Upper(type)](std::string_view part) {
+    return upper.find(part) != std::string::npos;
+  };
+  if (contains("INT") || contains("CHAR") || contains("CLOB") || contains("TEXT") || contains("BLOB"))
+    return false;
+  return contains("REAL") || contains("FLOA") || contains("DOUB");
+}
+
+bool HasContent(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
+}
+
+}  // namespace
+
+Database::~Database() = default;
+
+Result<std::unique_ptr<Database>> Database::Open(const std::string& path, Access access) {
+  std::unique_ptr<Database> database(new Database);
+  database->path_ = path;
+  ASSIGN_OR_RETURN(database->fd_, gpusonde::Open(path, O_RDONLY));
+  // Either may hold changes that the file lacks.
+  database->immutable_ = !HasContent(path + "-wal") && !HasContent(path + "-journal");
+  ASSIGN_OR_RETURN(database->connection_, Connection::Open(path, database->immutable_));
+  TRY(database->ReadHeader());
+  database->direct_ = database->direct_ && database->immutable_ && access == Access::kFastest;
+  return database;
+}
+
+Status Database::ReadHeader() {
+  std::array<uint8_t, kFileHeaderSize> header{};
+  const ssize_t count = ::pread(fd_.get(), header.data(), header.size(), 0);
+  if (count < 0) return Fail(ErrnoError(errno, "read " + path_));
+  struct stat info{};
+  if (::fstat(fd_.get(), &info) != 0) return Fail(ErrnoError(errno, "stat " + path_));
+  if (static_cast<size_t>(count) < header.size())
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: an SQLite database of {} bytes; its header alone has {}", path_,
+                            info.st_size, kFileHeaderSize));
+  page_size_ = Big16(&header[kPageSizeOffset]);
+  if (page_size_ == 1) page_size_ = kMaxPageSize;
+  if (page_size_ < kMinPageSize || (page_size_ & (page_size_ - 1)) != 0)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: page size {} at byte {}", path_, page_size_, kPageSizeOffset));
+  usable_size_ = page_size_ - header[kReservedOffset];
+  page_count_ = static_cast<uint64_t>(info.st_size) / page_size_;
+  const uint32_t said = Big32(&header[kPageCountOffset]);
+  const bool valid = Big32(&header[kChangeCounterOffset]) == Big32(&header[kVersionValidForOffset]);
+  if (valid && said > page_count_)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are", path_, said,
+                            page_size_, page_count_));
+  direct_ = usable_size_ >= kMinUsableSize && Big32(&header[kTextEncodingOffset]) == 1;
+  return {};
+}
+
+Status Database::ReadPages(uint32_t first, std::span<uint8_t> into) const {
+  if (first == 0 || first - 1 + into.size() / page_size_ > page_count_)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: a reference to page {} of {}", path_, first, page_count_));
+  off_t offset = static_cast<off_t>(first - 1) * page_size_;
+  while (!into.empty()) {
+    const ssize_t count = ::pread(fd_.get(), into.data(), into.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(ErrnoError(errno, "read " + path_));
+    if (count == 0)
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}: ends at byte {} while being read", path_, offset));
+    into = into.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> Database::TableNames() const {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      connection_->Prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND "
+                           "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"));
+  std::vector<std::string> names;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, statement.Step());
+    if (!more) return names;
+    names.push_back(statement.Text(0));
+  }
+}
+
+Result<std::optional<Table>> Database::FindTable(std::string_view name) const {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      connection_->Prepare("SELECT name, rootpage, sql FROM sqlite_schema WHERE type = 'table' AND "
+                           "rootpage > 0 AND name = ?1 COLLATE NOCASE"));
+  sqlite3_bind_text(statement.get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_STATIC);
+  ASSIGN_OR_RETURN(const bool found, statement.Step());
+  if (!found) return std::optional<Table>();
+  Table table;
+  table.database_ = this;
+  table.name_ = statement.Text(0);
+  const int64_t root = sqlite3_column_int64(statement.get(), 1);
+  table.direct_ = direct_ && root <= std::numeric_limits<uint32_t>::max();
+  table.root_ = table.direct_ ? static_cast<uint32_t>(root) : 0;
+  // Of INTEGER PRIMARY KEY DESC alone it is not the rowid's other name
+  // (https://www.sqlite.org/lang_createtable.html).
+  if (Upper(statement.Text(2)).find("DESC") != std::string::npos) table.direct_ = false;
+  TRY(ReadColumns(table));
+  if (table.direct_) TRY(FindLeaves(table));
+  if (!table.direct_) TRY(FindParts(table));
+  return table;
+}
+
+Status Database::ReadColumns(Table& table) const {
+  ASSIGN_OR_RETURN(Statement statement,
+                   connection_->Prepare(
+                       "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?1)"));
+  sqlite3_bind_text(statement.get(), 1, table.name_.data(), static_cast<int>(table.name_.size()),
+                    SQLITE_STATIC);
+  int keys = 0;
+  size_t key = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, statement.Step());
+    if (!more) break;
+    Column column;
+    column.name = statement.Text(0);
+    const std::string type = statement.Text(1);
+    column.is_real = HasRealAffinity(type);
+    if (sqlite3_column_int(statement.get(), 3) != 0) {
+      ++keys;
+      key = table.columns_.size();
+      column.is_rowid = Upper(type) == "INTEGER";
+    }
+    // Defaults appear in rows that are older than their column; generated columns are in no row.
+    if (sqlite3_column_int(statement.get(), 2) != 0 || sqlite3_column_int(statement.get(), 4) != 0)
+      table.direct_ = false;
+    table.columns_.push_back(std::move(column));
+  }
+  for (size_t i = 0; i < table.columns_.size(); ++i)
+    if (keys != 1 || i != key) table.columns_[i].is_rowid = false;
+  return {};
+}
+
+// Walks the interior pages; of a file of 100 M rows these are a few thousand.
+Status Database::FindLeaves(Table& table) const {
+  struct Todo {
+    uint32_t page;
+    int64_t last_rowid;
+    int depth;
+  };
+  std::vector<Todo> todo = {{table.root_, std::numeric_limits<int64_t>::max(), 0}};
+  std::vector<uint8_t> page(page_size_);
+  int leaf_depth = -1;  // all leaves of a b-tree are equally deep
+  uint64_t seen = 0;
+  const auto corrupt = [&](uint32_t number, std::string_view what) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: table {}: page {}: {}", path_, table.name_, number, what));
+  };
+  while (!todo.empty()) {
+    const Todo here = todo.back();
+    todo.pop_back();
+    if (++seen > page_count_) return corrupt(here.page, "reached twice");
+    if (here.depth == leaf_depth) {
+      table.leaves_.push_back({here.page, here.last_rowid});
+      continue;
+    }
+    if (here.depth > kMaxDepth) return corrupt(here.page, "too deep");
+    TRY(ReadPages(here.page, page));
+    const size_t start = here.page == 1 ? kFileHeaderSize : 0;
+    const uint8_t type = page[start];
+    if (type == kLeafTablePage) {
+      if (leaf_depth >= 0) return corrupt(here.page, "leaves of different depths");
+      leaf_depth = here.depth;
+      table.leaves_.push_back({here.page, here.last_rowid});
+      continue;
+    }
+    if (here.depth == 0 && (type == kLeafIndexPage || type == kInteriorIndexPage)) {  // WITHOUT ROWID
+      table.direct_ = false;
+      return {};
+    }
+    if (type != kInteriorTablePage)
+      return corrupt(here.page, fmt::format("type {} where a table's page belongs", type));
+    const size_t cells = Big16(&page[start + kCellCountOffset]);
+    if (start + kInteriorHeaderSize + 2 * cells > usable_size_)
+      return corrupt(here.page, "more cells than fit");
+    const size_t first_child = todo.size();
+    for (size_t i = 0; i < cells; ++i) {
+      const size_t cell = Big16(&page[start + kInteriorHeaderSize + 2 * i]);
+      if (cell + 4 >= usable_size_) return corrupt(here.page, fmt::format("cell {} outside the page", i));
+      const uint8_t* p = &page[cell + 4];
+      uint64_t rowid = 0;
+      if (!ReadVarint(p, page.data() + usable_size_, rowid))
+        return corrupt(here.page, fmt::format("cell {} ends outside the page", i));
+      todo.push_back({Big32(&page[cell]), static_cast<int64_t>(rowid), here.depth + 1});
+    }
+    todo.push_back({Big32(&page[start + kRightmostChildOffset]), here.last_rowid, here.depth + 1});
+    std::reverse(todo.begin() + static_cast<std::ptrdiff_t>(first_child), todo.end());
+  }
+  return {};
+}
+
+Status Database::FindParts(Table& table) const {
+  const auto probe = connection_->Prepare("SELECT min(_rowid_), max(_rowid_) FROM " + Quote(table.name_));
+  table.has_rowids_ = probe.has_value() && !table.Find("_rowid_").has_value();
+  if (!table.has_rowids_) return {};
+  ASSIGN_OR_RETURN(Statement statement,
+                   connection_->Prepare("SELECT min(_rowid_), max(_rowid_) FROM " + Quote(table.name_)));
+  ASSIGN_OR_RETURN(const bool found, statement.Step());
+  if (!found || sqlite3_column_type(statement.get(), 0) == SQLITE_NULL) return {};
+  const int64_t first = sqlite3_column_int64(statement.get(), 0);
+  table.last_rowid_ = sqlite3_column_int64(statement.get(), 1);
+  const uint64_t span = static_cast<uint64_t>(table.last_rowid_) - static_cast<uint64_t>(first);
+  const uint64_t step = std::max<uint64_t>(kRowsPerPart, span / kMaxParts + 1);
+  for (uint64_t at = 0;; at += step) {
+    table.part_rowids_.push_back(static_cast<int64_t>(static_cast<uint64_t>(first) + at));
+    if (span - at < step) return {};
+  }
+}
+
+std::optional<size_t> Table::Find(std::string_view column) const {
+  const std::string wanted = Upper(std::string(column));
+  for (size_t i = 0; i < columns_.size(); ++i)
+    if (Upper(columns_[i].name) == wanted) return i;
+  return std::nullopt;
+}
+
+}  // namespace gpusonde::importers::sqlite

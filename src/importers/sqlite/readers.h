@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "importers/sqlite/connection.h"
+#include "importers/sqlite/table.h"
+
+// The two ways of reading a table; callers see TableReader only.
+namespace gpusonde::importers::sqlite {
+
+// Leaf pages of a part, about a MiB, are read at once and decoded in place.
+class PageReader final : public TableReader {
+ public:
+  PageReader(const Table& table, std::span<const size_t> columns);
+  Status Seek(size_t part) override;
+  Result<bool> Next(Row& row) override;
+  Result<bool> Find(int64_t rowid, Row& row) override;
+
+  static size_t LeavesPerPart(const Table& table);
+
+ private:
+  Status Load(size_t first_leaf, size_t count);
+  Status EnterPage(size_t index);
+  // The cell at `cell_` of the current page. Errors: kCorrupt.
+  Status DecodeCell(Row& row);
+  Status DecodeRecord(const uint8_t* p, const uint8_t* end, int64_t rowid);
+  Status FollowOverflow(const uint8_t* local, size_t local_size, uint64_t payload_size);
+  Error Corrupt(std::string_view what) const;
+
+  const Table& table_;
+  const Database& database_;
+  std::vector<int16_t> slots_;  // of each column up to the last one asked for: its place in cells_, or −1
+  std::vector<Cell> cells_;
+  std::vector<uint8_t> pages_;     // of the current part
+  std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
+  std::vector<uint8_t> one_page_;
+  size_t first_leaf_ = 0;
+  size_t leaf_count_ = 0;
+  size_t leaf_ = 0;  // index within the part
+  const uint8_t* page_ = nullptr;
+  size_t header_ = 0;  // where the page's b-tree header begins: 100 on page 1
+  size_t cell_count_ = 0;
+  size_t cell_ = 0;
+};
+
+// SELECT through libsqlite3, on a connection of its own.
+class StatementReader final : public TableReader {
+ public:
+  static Result<std::unique_ptr<TableReader>> Create(const Table& table, std::span<const size_t> columns);
+  Status Seek(size_t part) override;
+  Result<bool> Next(Row& row) override;
+  Result<bool> Find(int64_t rowid, Row& row) override;
+
+ private:
+  StatementReader(const Table& table, std::unique_ptr<Connection> connection, Statement statement,
+                  size_t columns)
+      : table_(table),
+        connection_(std::move(connection)),
+        statement_(std::move(statement)),
+        cells_(columns) {}
+  void Bind(int64_t first, int64_t last);
+
+  const Table& table_;
+  std::unique_ptr<Connection> connection_;
+  Statement statement_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace gpusonde::importers::sqlite

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+// Reading SQLite tables fast: rows are decoded where they lie, because libsqlite3 takes 480-580 ns to hand
+// over 16 columns of a row, of which nearly all is its virtual machine. The file format is documented and
+// stable (https://www.sqlite.org/fileformat2.html, called "format" below).
+//
+// What is unusual goes through libsqlite3 instead: a journal or log beside the file, UTF-16, a table without
+// rowids, generated columns, defaults of added columns. Both ways give the same rows (see the tests).
+namespace gpusonde::importers::sqlite {
+
+enum class CellType : uint8_t { kNull, kInteger, kReal, kText, kBlob };
+
+struct Cell {
+  CellType type = CellType::kNull;
+  int64_t integer = 0;
+  double real = 0;
+  std::string_view bytes;  // of texts and blobs; valid until the next row
+
+  bool is_integer() const { return type == CellType::kInteger; }
+};
+
+// A row's cells are in the order in which its columns were asked for.
+struct Row {
+  int64_t rowid = 0;
+  std::span<const Cell> cells;
+};
+
+struct Column {
+  std::string name;
+  bool is_rowid = false;  // INTEGER PRIMARY KEY: another name of the rowid, stored as NULL
+  bool is_real = false;   // whole numbers in it are stored as integers and read as reals
+};
+
+// Rows of one table, as libsqlite3's `select … from table` gives them, in parts.
+class TableReader {
+ public:
+  virtual ~TableReader() = default;
+  // Begins a part; `part` < Table::parts().
+  virtual Status Seek(size_t part) = 0;
+  // False at the part's end. Errors: kCorrupt with page and byte; kIo.
+  virtual Result<bool> Next(Row& row) = 0;
+  // The row with this rowid, false if there is none. Ends any part begun.
+  virtual Result<bool> Find(int64_t rowid, Row& row) = 0;
+};
+
+class Connection;
+class Database;
+
+// One table of an open database. Thread-safe; must not outlive it.
+class Table {
+ public:
+  const std::string& name() const { return name_; }
+  std::span<const Column> columns() const { return columns_; }
+  // The index of a column; nothing if the table hasn't got it. Case-insensitive, as SQL is.
+  std::optional<size_t> Find(std::string_view column) const;
+  // Parts of about a MiB, or of 16,384 rows where libsqlite3 reads them.
+  size_t parts() const;
+  // Whether pages are decoded directly.
+  bool is_direct() const { return direct_; }
+  // A reader for one thread; `columns` are indices into columns(), at most kMaxColumns.
+  Result<std::unique_ptr<TableReader>> Read(std::span<const size_t> columns) const;
+
+  static constexpr size_t kMaxColumns = 32;
+
+ private:
+  friend class Database;
+  friend class PageReader;
+  friend class StatementReader;
+
+  // A leaf page and the largest rowid on it and before it.
+  struct Leaf {
+    uint32_t page = 0;
+    int64_t last_rowid = 0;
+  };
+
+  const Database* database_ = nullptr;
+  std::string name_;
+  uint32_t root_ = 0;
+  bool direct_ = false;
+  std::vector<Column> columns_;
+  std::vector<Leaf> leaves_;  // in order of rowids, when direct
+  bool has_rowids_ = true;
+  std::vector<int64_t> part_rowids_;  // the first rowid of each part, when not; none: one part with all
+  int64_t last_rowid_ = 0;
+};
+
+enum class Access : uint8_t {
+  kFastest,     // decode pages where that is possible
+  kLibraryOnly  // libsqlite3 throughout: the oracle of the tests, and for comparison
+};
+
+// A database file, open for reading.
+class Database {
+ public:
+  // Errors: kNotFound, kPermissionDenied, kCorrupt (libsqlite3's own message), kIo.
+  // A journal or log beside the file is honoured, by libsqlite3.
+  static Result<std::unique_ptr<Database>> Open(const std::string& path, Access access = Access::kFastest);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+
+  // Tables by name, without views, virtual tables and SQLite's own.
+  Result<std::vector<std::string>> TableNames() const;
+  // The table of that name with its parts; nothing if there is none. Errors: kCorrupt.
+  Result<std::optional<Table>> FindTable(std::string_view name) const;
+
+ private:
+  friend class Table;
+  friend class PageReader;
+  friend class StatementReader;
+  Database() = default;
+  Status ReadHeader();
+  Status ReadColumns(Table& table) const;
+  Status FindLeaves(Table& table) const;
+  Status FindParts(Table& table) const;
+  // Consecutive pages, as many as `into` holds. Errors: kCorrupt for pages that aren't there; kIo.
+  Status ReadPages(uint32_t first, std::span<uint8_t> into) const;
+
+  std::string path_;
+  bool direct_ = false;
+  bool immutable_ = false;  // nothing beside the file can change what it says
+  uint32_t page_size_ = 0;
+  uint32_t usable_size_ = 0;  // page size less the reserved bytes at the end of each page
+  uint64_t page_count_ = 0;
+  Fd fd_;
+  std::unique_ptr<Connection> connection_;  // for what there is in the file, not for rows
+};
+
+}  // namespace gpusonde::importers::sqlite
