@@ -112,7 +112,8 @@ Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> se
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
-      store.Query("SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
+      store.Query(
+          "SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
   std::vector<GpuDevice> devices;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
@@ -149,12 +150,14 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
   if (range.to_ns <= range.from_ns) return std::vector<DeviceStrip>();
   const auto count = static_cast<size_t>(buckets);
   const double bucket_ns =
-      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) / buckets;
+      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      buckets;
 
   SqlPart pieces = Pieces(selection, range);
   // A file may say that it begins long before 1970.
-  const double skipped = static_cast<double>(static_cast<uint64_t>(range.from_ns) -
-                                             static_cast<uint64_t>(whole.from_ns)) / bucket_ns;
+  const double skipped =
+      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      bucket_ns;
   pieces += {"", {range.from_ns, bucket_ns, skipped, range.from_ns, bucket_ns, skipped}};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
                    store.Query(fmt::format(kBucketsSql, pieces.text, kPiecesEnd), pieces.parameters));

@@ -45,8 +45,8 @@ struct StreamUse {
 struct DeviceUse {
   GpuDevice device;
   int64_t kernels = 0;
-  int64_t busy_ns = 0;      // with any work at all
-  int64_t observed_ns = 0;  // of the selection's time, how much is known of; at least busy_ns
+  int64_t busy_ns = 0;             // with any work at all
+  int64_t observed_ns = 0;         // of the selection's time, how much is known of; at least busy_ns
   std::vector<StreamUse> streams;  // falling by busy_ns, ties by stream
 };
 // What each device did in the selection's time and process; in the order of ReadDevices.

@@ -37,8 +37,8 @@ SqlPart UnionOf(std::initializer_list<std::pair<std::string_view, std::string_vi
   SqlPart all{"(", {}};
   std::string_view separator;
   for (const auto& [columns, table] : selects) {
-    all.text += fmt::format("{}SELECT {} FROM {} WHERE ", std::exchange(separator, " UNION ALL "), columns,
-                            table);
+    all.text +=
+        fmt::format("{}SELECT {} FROM {} WHERE ", std::exchange(separator, " UNION ALL "), columns, table);
     all += condition;
   }
   all.text += ")";
@@ -83,8 +83,7 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
                     {reach.from_ns, reach.to_ns}};
   if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
   constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
-  SqlPart sessions{
-      "(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ", {}};
+  SqlPart sessions{"(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ", {}};
   sessions += UnionOf({{kColumns, "kernels"},
                        {kColumns, "memcpys"},
                        {kColumns, "memsets"},

@@ -15,8 +15,8 @@ namespace gpusonde::store {
 
 // Which work belongs to a time.
 enum class WorkIn {
-  kStartsIn,   // what starts in it: each row belongs to one of several times side by side
-  kRunsIn,     // what runs in it, if only for a part
+  kStartsIn,  // what starts in it: each row belongs to one of several times side by side
+  kRunsIn,    // what runs in it, if only for a part
 };
 
 // Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
@@ -24,8 +24,8 @@ enum class WorkIn {
 // process, device and stream; its time is `range`.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which);
 
-// Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything would
-// grow with the store.
+// Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything
+// would grow with the store.
 TimeRange SessionReach(const TimeRange& range);
 
 // Sessions as what follows FROM: rows of process, session, start_ns and end_ns, from the first to the last

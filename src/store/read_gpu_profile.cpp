@@ -32,7 +32,8 @@ constexpr std::string_view kThreadNotKnown = "[thread not known]";
 
 // Rows of three kinds, told apart by `part`:
 //   0  all work of a name whose stacks are estimated: `stack` is null
-//   1  its sampled launches, by stack, thread and stream: `weight` is the sum of 1/p over launches, `time` and
+//   1  its sampled launches, by stack, thread and stream: `weight` is the sum of 1/p over launches, `time`
+//   and
 //      `variance` are those of model::LaunchSums. A launch is sampled whole, so all that it started is one d.
 //   2  work of graph nodes whose capture was seen: exact
 //
@@ -145,9 +146,10 @@ TimeRange CallsOf(const TimeRange& range) {
 
 // Sums of records that were lost, as what follows FROM.
 SqlPart LostWork(const model::Selection& selection, const TimeRange& range) {
-  SqlPart lost{"(SELECT process, device, name, count, duration_ns FROM kernel_windows "
-               "WHERE stack IS NULL AND start_ns >= ? AND start_ns < ?",
-               {range.from_ns, range.to_ns}};
+  SqlPart lost{
+      "(SELECT process, device, name, count, duration_ns FROM kernel_windows "
+      "WHERE stack IS NULL AND start_ns >= ? AND start_ns < ?",
+      {range.from_ns, range.to_ns}};
   if (selection.process.has_value()) lost += {" AND process = ?", {*selection.process}};
   if (selection.device.has_value()) lost += {" AND device = ?", {*selection.device}};
   if (selection.device.has_value() && selection.stream.has_value()) lost.text += " AND false";
@@ -210,11 +212,12 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
 SqlPart UsedNames(const model::Selection& selection) {
   const TimeRange range = Positive(selection);
   const TimeRange calls = CallsOf(range);
-  SqlPart used{"(SELECT process, tid, stack, 0 AS count, 0 AS weight_ns FROM api_calls "
-               "WHERE stack IS NOT NULL AND start_ns >= ? AND start_ns < ? "
-               "UNION ALL SELECT process, 0, stack, 0, 0 FROM raw.graph_nodes WHERE stack IS NOT NULL "
-               "UNION ALL SELECT DISTINCT process, 0, NULL::UUID, 0, 0 FROM ",
-               {calls.from_ns, calls.to_ns}};
+  SqlPart used{
+      "(SELECT process, tid, stack, 0 AS count, 0 AS weight_ns FROM api_calls "
+      "WHERE stack IS NOT NULL AND start_ns >= ? AND start_ns < ? "
+      "UNION ALL SELECT process, 0, stack, 0, 0 FROM raw.graph_nodes WHERE stack IS NOT NULL "
+      "UNION ALL SELECT DISTINCT process, 0, NULL::UUID, 0, 0 FROM ",
+      {calls.from_ns, calls.to_ns}};
   used += GpuWork(selection, range, WorkIn::kStartsIn);
   used.text += ")";
   return used;
@@ -235,14 +238,16 @@ class Builder {
 
   void Add(const GroupKey& key, const Group& group) {
     for (const Sampled& captured : group.captured)
-      AddSample(key, captured, {.stack = StackOf(key.name, captured.stack, ""),
-                                .count = captured.count,
-                                .weight_ns = captured.duration_ns});
+      AddSample(key, captured,
+                {.stack = StackOf(key.name, captured.stack, ""),
+                 .count = captured.count,
+                 .weight_ns = captured.duration_ns});
     if (group.count == 0) return;
     if (group.sampled.empty()) {
-      AddSample(key, {.stream = group.stream}, {.stack = StackOf(key.name, std::nullopt, kNotSampled),
-                                                .count = group.count,
-                                                .weight_ns = group.duration_ns});
+      AddSample(key, {.stream = group.stream},
+                {.stack = StackOf(key.name, std::nullopt, kNotSampled),
+                 .count = group.count,
+                 .weight_ns = group.duration_ns});
       return;
     }
     std::vector<double> times, weights;
@@ -282,10 +287,11 @@ class Builder {
   int32_t Leaf(const std::string& name) {
     const auto [entry, is_new] = leaves_.try_emplace(name, static_cast<int32_t>(profile().locations.size()));
     if (is_new) {
-      profile().locations.push_back({.kind = model::FrameKind::kGpu,
-                                     .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
-      profile().functions.push_back(
-          {.name = name.empty() ? "[kernel without a name]" : Demangle(name), .system_name = name, .file = ""});
+      profile().locations.push_back(
+          {.kind = model::FrameKind::kGpu, .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
+      profile().functions.push_back({.name = name.empty() ? "[kernel without a name]" : Demangle(name),
+                                     .system_name = name,
+                                     .file = ""});
     }
     return entry->second;
   }
@@ -315,8 +321,7 @@ class Builder {
 
 bool Shows(const model::Profile& profile, const std::vector<int32_t>& stack, const std::string& lower_text) {
   return std::ranges::any_of(stack, [&](int32_t location) {
-    const size_t lines =
-        location < 0 ? 0 : profile.locations[static_cast<size_t>(location)].lines.size();
+    const size_t lines = location < 0 ? 0 : profile.locations[static_cast<size_t>(location)].lines.size();
     for (size_t line = 0; line < std::max<size_t>(lines, 1); ++line)
       if (AsciiLower(model::FrameName(profile, location, line)).find(lower_text) != std::string::npos)
         return true;
