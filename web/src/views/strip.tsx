@@ -5,6 +5,7 @@ import type { Strip, Strips } from "../api/types";
 import { formatClock, formatRange, threeDigits } from "../format";
 import { meanOver, nudge, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
+import { Simulated } from "./simulated";
 
 interface Props {
   strips: Strips;
@@ -13,12 +14,16 @@ interface Props {
   brush: Range | null;
   onBrush: (brush: Range | null) => void;
   isDark: boolean;
+  // Low and without its own time axis, for one of many.
+  low: boolean;
 }
 
 const HEIGHT = 68;
+// Of many strips, all but the last, which has the time axis.
+const LOW_HEIGHT = 38;
 
 // One metric over time, and the brush that selects a stretch of it.
-export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: Props) {
+export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -27,14 +32,14 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
   latest.current = { onBrush, brush };
 
   useEffect(() => {
-    const u = makePlot(host.current!, strip, {
+    const u = makePlot(host.current!, strip, low, {
       onSelect: (range) => latest.current.onBrush(range),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: setCursor,
     });
     plot.current = u;
     const resizes = new ResizeObserver(() => {
-      u.setSize({ width: host.current!.clientWidth, height: HEIGHT });
+      u.setSize({ width: host.current!.clientWidth, height: heightOf(low) });
       showBrush(u, latest.current.brush);
     });
     resizes.observe(host.current!);
@@ -42,14 +47,14 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
       resizes.disconnect();
       u.destroy();
     };
-  }, [isDark, strip.id, strip.max]);
+  }, [isDark, strip.id, strip.max, low]);
 
   useEffect(() => {
     const u = plot.current!;
     u.setData(seriesOf(strips, strip) as uPlot.AlignedData, false);
     u.setScale("x", { min: window.from / 1e6, max: window.to / 1e6 });
     showBrush(u, brush);
-  }, [isDark, strips, strip, window.from, window.to, brush?.from, brush?.to]);
+  }, [isDark, low, strips, strip, window.from, window.to, brush?.from, brush?.to]);
 
   const shown = brush ?? window;
   const mean = meanOver(strips, strip, shown);
@@ -57,7 +62,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
   const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
   return (
     <section
-      class="strip"
+      class={`strip ${low ? "low" : ""}`}
       tabIndex={0}
       aria-label={`${strip.label} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
       onKeyDown={(event) => {
@@ -68,7 +73,9 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
       }}
     >
       <div class="strip-figures">
-        <h2>{strip.label}</h2>
+        <h2 title={[strip.name, strip.uuid].filter(Boolean).join("\n")}>
+          {strip.label} {strip.simulated && <Simulated />}
+        </h2>
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
         </div>
@@ -90,7 +97,11 @@ interface PlotEvents {
   onCursor(bucket: number | null): void;
 }
 
-function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
+function heightOf(low: boolean): number {
+  return low ? LOW_HEIGHT : HEIGHT;
+}
+
+function makePlot(host: HTMLElement, strip: Strip, low: boolean, events: PlotEvents): uPlot {
   const style = getComputedStyle(host);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   const axis: uPlot.Axis = {
@@ -102,12 +113,14 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
   const u = new uPlot(
     {
       width: host.clientWidth,
-      height: HEIGHT,
-      padding: [9, 12, 0, 0],
+      height: heightOf(low),
+      padding: [low ? 5 : 9, 12, low ? 5 : 0, 0],
       legend: { show: false },
       cursor: {
         y: false,
         points: { show: false },
+        // One moment on all strips: only the pointer's place is shared, the brush comes with the address.
+        sync: { key: "moment", filters: { pub: (type: string) => type === "mousemove" || type === "mouseleave" } },
         drag: { x: true, y: false, setScale: false },
         bind: {
           dblclick: () => () => {
@@ -127,7 +140,7 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
         y: { range: (_, __, max) => [0, Math.max(strip.max ?? Number.MIN_VALUE, max ?? 0)] },
       },
       axes: [
-        { ...axis, size: 18, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
+        { ...axis, show: !low, size: 18, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
         { ...axis, size: 30, gap: 4, space: 20, values: (_, splits) => splits.map((s) => String(s)) },
       ],
       series: [

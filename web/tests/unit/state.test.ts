@@ -17,8 +17,12 @@ describe("the view in the address", () => {
     const view: View = {
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
+      type: "gpu",
+      idle: false,
       process: PROCESS,
       tid: 12,
+      device: PROCESS,
+      stream: 7,
       filter: "a & b=c",
       orientation: "flame",
       colour: "kind",
