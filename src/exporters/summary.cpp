@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kLines = 10;
 constexpr size_t kHottest = 4;
+constexpr size_t kHottestKernels = 3;
 constexpr size_t kBusiest = 4;
 constexpr size_t kMaxNameBytes = 60;
 
@@ -50,24 +51,43 @@ double Percent(int64_t part, int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
 }
 
-// What a person can do something about: the innermost frame whose source line is known, "train.py:41
-// load_batch", and what it called; without one, the leaf alone.
-std::pair<std::string, std::string> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
+// A frame of a stack whose source line is known.
+struct Place {
+  std::string name;    // "train.py:41 load_batch"
+  std::string called;  // the frame above it; empty when it is the leaf
+};
+
+// Code that came with Python or was installed into it: seldom what a person can change.
+bool IsLibrary(const std::string& file) {
+  return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
+         file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
+}
+
+// What a person can do something about: the innermost Python function of the program itself, else of any,
+// else the innermost frame whose line is known.
+std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
+  std::optional<Place> best;
+  int best_rank = 0;
   std::string called;
   for (const int32_t at : stack) {
-    const size_t lines = at < 0 ? 0 : profile.locations[static_cast<size_t>(at)].lines.size();
+    const auto* location = at < 0 ? nullptr : &profile.locations[static_cast<size_t>(at)];
+    const size_t lines = location == nullptr ? 0 : location->lines.size();
     for (size_t i = 0; i < std::max<size_t>(lines, 1); ++i) {
-      const std::string name = model::FrameName(profile, at, i);
-      const auto* line = i < lines ? &profile.locations[static_cast<size_t>(at)].lines[i] : nullptr;
-      if (line != nullptr && line->function >= 0 && line->line > 0) {
-        const std::string& file = profile.functions[static_cast<size_t>(line->function)].file;
-        if (!file.empty())
-          return {fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line->line, name), called};
+      std::string name = model::FrameName(profile, at, i);
+      const auto line = i < lines ? location->lines[i] : model::Profile::Line{};
+      if (line.function >= 0 && line.line > 0) {
+        const std::string& file = profile.functions[static_cast<size_t>(line.function)].file;
+        const bool python = location->kind == model::FrameKind::kPython;
+        const int rank = file.empty() ? 0 : !python ? 1 : IsLibrary(file) ? 2 : 3;
+        if (rank > best_rank) {
+          best_rank = rank;
+          best = {fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line.line, name), called};
+        }
       }
-      called = name;
+      called = std::move(name);
     }
   }
-  return {stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""};
+  return best;
 }
 
 std::string WhileIdle(const model::Profile& profile) {
@@ -76,10 +96,12 @@ std::string WhileIdle(const model::Profile& profile) {
   std::map<std::string, Weights> called;
   for (const model::Profile::Sample& sample : profile.samples) {
     if (sample.stack < 0) continue;
-    const auto [place, callee] = PlaceOf(profile, profile.stacks[static_cast<size_t>(sample.stack)]);
+    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
+    const Place place = PlaceOf(profile, stack).value_or(
+        Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
     total_ns += sample.weight_ns;
-    by_place[place] += sample.weight_ns;
-    called[place][{callee, ""}] += sample.weight_ns;
+    by_place[place.name] += sample.weight_ns;
+    called[place.name][{place.called, ""}] += sample.weight_ns;
   }
   if (by_place.empty()) return "while idle  no CPU time was sampled\n";
   const auto top = std::ranges::max_element(by_place, {}, &std::pair<const std::string, int64_t>::second);
@@ -89,32 +111,41 @@ std::string WhileIdle(const model::Profile& profile) {
                      static_cast<double>(total_ns) / 1e9);
 }
 
-std::string HottestKernels(const model::Profile& profile) {
+// The hottest kernels, a line each, with the place that launched most of each one's time.
+std::string HottestKernels(const model::Profile& profile, size_t count) {
   int64_t total_ns = 0;
   Weights by_kernel;
+  std::map<std::string, Weights> callers;
   for (const model::Profile::Sample& sample : profile.samples) {
+    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
+    const std::string kernel = model::FrameName(profile, stack.front());
+    const std::optional<Place> place = PlaceOf(profile, stack);
     total_ns += sample.weight_ns;
-    by_kernel[{model::FrameName(profile, profile.stacks[static_cast<size_t>(sample.stack)].front()), ""}] +=
-        sample.weight_ns;
+    by_kernel[{kernel, ""}] += sample.weight_ns;
+    callers[kernel][{place.has_value() ? place->name : "", ""}] += sample.weight_ns;
   }
-  std::vector<std::string> kernels;
-  for (const Share& share : Largest(by_kernel, 3))
-    kernels.push_back(fmt::format("{:.1f} % {}", Percent(share.weight_ns, total_ns), Printable(share.name)));
-  return fmt::format("gpu time  {}\n", fmt::join(kernels, ", "));
+  std::string lines;
+  for (const Share& share : Largest(by_kernel, count)) {
+    const std::string caller = Largest(callers[share.name], 1).front().name;
+    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
+                         caller.empty() ? "" : " ← " + Printable(caller));
+  }
+  return lines;
 }
 
-// Three lines.
-std::string GpuLines(const GpuFacts& gpu) {
+// How busy the devices were, one line.
+std::string Busy(const GpuFacts& gpu) {
   std::vector<std::string> names;
   for (const model::Profile::Device& device : gpu.devices) {
-    std::string name = Printable(device.name) + (device.simulated ? " (simulated)" : "");
+    std::string name = Printable(device.name);
+    // Such a device says so in its name; should one not, it is said for it.
+    if (device.simulated && name.find("imulated") == std::string::npos) name += " (simulated)";
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
   return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}; kernels {}\n",
                      Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9,
                      gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "",
-                     fmt::join(names, ", "), gpu.kernels) +
-         WhileIdle(gpu.cpu_while_idle) + HottestKernels(gpu.time);
+                     fmt::join(names, ", "), gpu.kernels);
 }
 
 // A frame's function and file. One address after the other of a file without symbols says nothing, the file
@@ -147,7 +178,12 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
 
   std::string text = fmt::format("recorded  {} for {:.1f} s at {:g} Hz: {}, {}\n", Printable(facts.command),
                                  seconds, facts.sampling_hz, facts.path, HumanBytes(facts.bytes));
-  if (facts.gpu.has_value()) text += GpuLines(*facts.gpu);
+  // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
+  const bool gpu = facts.gpu.has_value();
+  const size_t others = (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u);
+  if (gpu)
+    text += Busy(*facts.gpu) + WhileIdle(facts.gpu->cpu_while_idle) +
+            HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
   if (samples == 0) {
     text += "cpu       no samples: the program ended, or slept, before the first one was due\n";
   } else {
@@ -159,9 +195,8 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     for (const Share& share : Largest(by_thread, kBusiest))
       threads.push_back(
           fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where, Percent(share.weight_ns, total_ns)));
-    text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
-    const size_t others = 5 + (facts.gpu.has_value() ? 3u : 0u) + (facts.poorer.empty() ? 0u : 1u);
-    for (const Share& share : Largest(by_function, std::min(kHottest, kLines - others)))
+    if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
+    for (const Share& share : Largest(by_function, gpu ? 1 : std::min(kHottest, kLines - others)))
       text += fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
                           share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
   }

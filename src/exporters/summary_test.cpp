@@ -79,9 +79,15 @@ GpuFacts Gpu() {
   gpu.busy_ns = 540'000'000;
   gpu.observed_ns = 1'000'000'000;
   gpu.kernels = 1234;
-  gpu.time.functions = {{.name = "gemm"}, {.name = "relu"}};
-  gpu.time.locations = {{.lines = {{0, 0}}}, {.lines = {{1, 0}}}};
-  gpu.time.stacks = {{0}, {1}};
+  gpu.time.functions = {{.name = "gemm"},
+                        {.name = "relu"},
+                        {.name = "forward", .file = "/app/model.py", .line = 70},
+                        {.name = "linear", .file = "/usr/lib/python3/dist-packages/torch/nn.py", .line = 1}};
+  gpu.time.locations = {{.lines = {{0, 0}}},
+                        {.lines = {{1, 0}}},
+                        {.kind = model::FrameKind::kPython, .lines = {{2, 77}}},
+                        {.kind = model::FrameKind::kPython, .lines = {{3, 2}}}};
+  gpu.time.stacks = {{0, 3, 2}, {1}};  // a library's function lies between the kernel and the program's
   gpu.time.samples = {{.stack = 0, .weight_ns = 750}, {.stack = 1, .weight_ns = 250}};
   gpu.cpu_while_idle = TwoFunctions();
   gpu.cpu_while_idle.functions.push_back({.name = "load_batch", .file = "/app/train.py", .line = 30});
@@ -97,7 +103,7 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
   const std::string text = Summarise(TwoFunctions(), facts);
   EXPECT_THAT(text, HasSubstr("gpu       busy 54.0 % of 1.0 s on 2 devices: NVIDIA H100 (simulated); kernels 1234\n"));
   EXPECT_THAT(text, HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
-  EXPECT_THAT(text, HasSubstr("gpu time  75.0 % gemm, 25.0 % relu\n"));
+  EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
   facts.gpu->cpu_while_idle.samples.clear();
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
 }

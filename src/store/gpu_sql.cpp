@@ -83,14 +83,21 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
                     {reach.from_ns, reach.to_ns}};
   if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
   constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
-  SqlPart sessions{"(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ", {}};
+  // A row without an end adds its start, and the work the rest.
+  SqlPart sessions{
+      "(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ("
+      "SELECT process, session, start_ns, coalesce(end_ns, start_ns) AS end_ns FROM gpu_sessions "
+      "WHERE start_ns > 0 AND start_ns < ? AND (end_ns IS NULL OR (end_ns > ? AND end_ns >= start_ns))",
+      {range.to_ns, range.from_ns}};
+  if (selection.process.has_value()) sessions += {" AND process = ?", {*selection.process}};
+  sessions.text += " UNION ALL SELECT * FROM ";
   sessions += UnionOf({{kColumns, "kernels"},
                        {kColumns, "memcpys"},
                        {kColumns, "memsets"},
                        {kColumns, "syncs"},
                        {kColumns, "api_calls"}},
                       condition);
-  sessions.text += " GROUP BY process, session)";
+  sessions.text += ") GROUP BY process, session)";
   return sessions;
 }
 

@@ -28,11 +28,9 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
 // would grow with the store.
 TimeRange SessionReach(const TimeRange& range);
 
-// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, from the first to the last
-// that is known of a session's work, waits and calls. Of the selection's process only. The rows don't tell
-// when the library fell asleep or woke, so this much is known to have been observed and no more.
-//
-// A session is found by what it has in SessionReach(range).
+// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, of the selection's process only.
+// A session lasts as long as table gpu_sessions says. One whose end was not told, or that has no row there, is
+// known from the first to the last of its work, waits and calls in SessionReach(range), and no more.
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
 
 // The rows of `samples` (what follows FROM; it has time_ns) at moments at which the GPU was idle, as what

@@ -27,6 +27,7 @@ namespace {
 constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 
 constexpr std::string_view kNotSampled = "[stack not sampled]";
+constexpr std::string_view kCapturedInGraph = "[captured in graph]";
 constexpr std::string_view kGraphLaunch = "[graph launch]";
 constexpr std::string_view kThreadNotKnown = "[thread not known]";
 
@@ -239,7 +240,7 @@ class Builder {
   void Add(const GroupKey& key, const Group& group) {
     for (const Sampled& captured : group.captured)
       AddSample(key, captured,
-                {.stack = StackOf(key.name, captured.stack, ""),
+                {.stack = StackOf(key.name, captured.stack, kCapturedInGraph),
                  .count = captured.count,
                  .weight_ns = captured.duration_ns});
     if (group.count == 0) return;
@@ -288,7 +289,8 @@ class Builder {
     const auto [entry, is_new] = leaves_.try_emplace(name, static_cast<int32_t>(profile().locations.size()));
     if (is_new) {
       profile().locations.push_back(
-          {.kind = model::FrameKind::kGpu, .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
+          {.kind = name == kNotSampled ? model::FrameKind::kUnknown : model::FrameKind::kGpu,
+           .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
       profile().functions.push_back({.name = name.empty() ? "[kernel without a name]" : Demangle(name),
                                      .system_name = name,
                                      .file = ""});

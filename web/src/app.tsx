@@ -18,7 +18,7 @@ import { TimeType } from "./views/time-type";
 
 const POLL_MS = 2000;
 const STRIP_BUCKETS = 600;
-// With more of them than this all but the last are low.
+// With more of them than this they are low.
 const MOST_HIGH_STRIPS = 3;
 
 const same = <T,>(json: T): T => json;
@@ -118,7 +118,8 @@ export function App() {
               brush={view.brush}
               onBrush={(brush) => nav.step({ brush })}
               isDark={theme.isDark}
-              low={shown.length > MOST_HIGH_STRIPS && i < shown.length - 1}
+              low={shown.length > MOST_HIGH_STRIPS}
+              axis={i === shown.length - 1}
             />
           ))}
       </div>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
+import { internalFunctions } from "./internals";
 import { binaryOf, type FunctionTable, type Tree } from "./model";
 import { GREY, hueSlots, KIND_SLOTS } from "./palette";
 
@@ -83,10 +84,12 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   return { groups: sorted, ofFunction };
 }
 
-// 1 for each function whose frames the legend hides; null when it hides none.
-export function hiddenFunctions({ groups, ofFunction }: Groups, view: View): Uint8Array | null {
+// 1 for each function whose frames the view folds into their callers; null when it folds none.
+export function hiddenFunctions({ groups, ofFunction }: Groups, functions: FunctionTable, view: View): Uint8Array | null {
   const hidden = groups.map(({ name }) => (view.only === null ? view.hide.includes(name) : name !== view.only));
-  return hidden.includes(true) ? Uint8Array.from(ofFunction, (group) => Number(hidden[group])) : null;
+  const internal = view.fold ? internalFunctions(functions) : null;
+  if (!internal && !hidden.includes(true)) return null;
+  return Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
 }
 
 function groupName(functions: FunctionTable, f: number, by: View["colour"]): string {

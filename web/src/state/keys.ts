@@ -32,6 +32,8 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
           return () => nav.adjust({ orientation: view.orientation === "flame" ? "icicle" : "flame" });
         case "c":
           return () => nav.step({ colour: view.colour === "binary" ? "kind" : "binary", hide: [], only: null });
+        case "f":
+          return () => nav.step({ fold: !view.fold });
         case "g":
           return () => nav.step({ type: view.type === "cpu" ? "gpu" : "cpu", ...OTHER_PROFILE });
         case "w":

@@ -19,6 +19,8 @@ export interface View {
   filter: string;
   orientation: "icicle" | "flame";
   colour: "binary" | "kind";
+  // Whether frames of the interpreter and of CUDA's libraries are folded into their callers.
+  fold: boolean;
   // Names in the legend whose frames are folded into their callers, or the one that alone is kept.
   hide: string[];
   only: string | null;
@@ -50,6 +52,7 @@ export const DEFAULT_VIEW: View = {
   filter: "",
   orientation: "icicle",
   colour: "binary",
+  fold: false,
   hide: [],
   only: null,
   zoom: null,
@@ -83,6 +86,7 @@ export function parseView(query: string): View {
     filter: params.get("filter") ?? "",
     orientation: params.get("graph") === "flame" ? "flame" : "icicle",
     colour: params.get("colour") === "kind" ? "kind" : "binary",
+    fold: params.get("fold") === "internals",
     hide: params.getAll("hide"),
     only: params.get("only"),
     zoom: params.get("zoom"),
@@ -110,6 +114,7 @@ export function formatView(view: View): string {
   if (view.filter) params.set("filter", view.filter);
   if (view.orientation !== "icicle") params.set("graph", view.orientation);
   if (view.colour !== "binary") params.set("colour", view.colour);
+  if (view.fold) params.set("fold", "internals");
   for (const name of view.hide) params.append("hide", name);
   if (view.only !== null) params.set("only", view.only);
   if (view.zoom) params.set("zoom", view.zoom);

@@ -45,7 +45,7 @@ export function Legend({ groups: { groups }, total, theme, view, nav }: Props) {
               onClick={() => toggle(group.name)}
             >
               <span class="swatch" style={{ background: theme.fills[group.slot] }} />
-              <span class="legend-name">{group.label}</span> <span class="figure">{formatShare(group.self, total)}</span>
+              <span class="legend-name">{group.label}</span> <span class="figure">{group.self > 0 && formatShare(group.self, total)}</span>
             </button>
             {groups.length > 1 && (
               <button

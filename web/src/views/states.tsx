@@ -161,9 +161,10 @@ export function Incomplete({
   total: number;
   unit: string;
 }) {
-  const lines = overview.notices.map((notice) => ({ text: notice, detail: "" }));
+  const lines: Line[] = overview.notices.map((notice) => ({ text: notice, detail: "" }));
+  const poorer: Line[] = [];
   for (const { count, lost, meaning, reason } of overview.drops) {
-    lines.push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
+    (lost ? lines : poorer).push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
   }
   if (omitted.nodes > 0) {
     const share = `${formatValue(omitted.total, unit)}, ${formatShare(omitted.total, total)}`;
@@ -172,9 +173,29 @@ export function Incomplete({
       detail: "",
     });
   }
-  if (lines.length === 0) return null;
   return (
-    <ul class="incomplete" aria-label="What is missing">
+    <>
+      {lines.length > 0 && <Lines lines={lines} label="What is missing" />}
+      {poorer.length > 0 && (
+        <details class="poorer">
+          <summary>
+            Some frames tell less than they could ({poorer.length} {poorer.length === 1 ? "reason" : "reasons"})
+          </summary>
+          <Lines lines={poorer} label="What tells less than it could" />
+        </details>
+      )}
+    </>
+  );
+}
+
+interface Line {
+  text: string;
+  detail: string;
+}
+
+function Lines({ lines, label }: { lines: Line[]; label: string }) {
+  return (
+    <ul class="incomplete" aria-label={label}>
       {lines.map(({ text, detail }) => (
         <li key={text} title={detail}>
           {text}

@@ -37,6 +37,15 @@ export function Toolbar({ view, nav, match, shown, zoomedName, search }: Props) 
         ]}
         onChoose={(colour) => nav.step({ colour, hide: [], only: null })}
       />
+      <button
+        type="button"
+        class="plain toggle"
+        aria-pressed={view.fold}
+        title="Fold the frames of the interpreter and of CUDA’s libraries into their callers (F)"
+        onClick={() => nav.step({ fold: !view.fold })}
+      >
+        fold internals
+      </button>
       <input
         ref={search}
         class="search"
