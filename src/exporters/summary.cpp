@@ -54,13 +54,19 @@ double Percent(int64_t part, int64_t whole) {
 // A frame of a stack whose source line is known.
 struct Place {
   std::string name;    // "train.py:41 load_batch"
-  std::string called;  // the frame above it; empty when it is the leaf
+  std::string called;  // the nearest frame above it that is not the interpreter's; empty when there is none
 };
 
 // Code that came with Python or was installed into it: seldom what a person can change.
 bool IsLibrary(const std::string& file) {
   return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
          file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
+}
+
+bool IsInterpreter(const model::Profile& profile, const model::Profile::Location* location) {
+  if (location == nullptr || location->binary < 0) return false;
+  const std::string& name = profile.binaries[static_cast<size_t>(location->binary)].name;
+  return name.starts_with("python3") || name.starts_with("libpython3");
 }
 
 // What a person can do something about: the innermost Python function of the program itself, else of any,
@@ -84,7 +90,7 @@ std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<in
           best = {fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line.line, name), called};
         }
       }
-      called = std::move(name);
+      if (!IsInterpreter(profile, location)) called = std::move(name);
     }
   }
   return best;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
 #include <ranges>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/saturated.h"
 #include "server/call_trie.h"
 #include "server/frame_functions.h"
 #include "server/total_variances.h"
@@ -18,11 +18,6 @@ namespace gpusonde::server {
 namespace {
 
 using model::Profile;
-
-int64_t AddSaturated(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
 
 size_t Index(int32_t i) { return static_cast<size_t>(i); }
 

@@ -444,6 +444,9 @@ TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
   EXPECT_GT(strip->values[1].value_or(0), 0);
   EXPECT_EQ(strip->values[2].value_or(-1), 0);
   EXPECT_THAT(*ReadProcesses(*store_, {.while_gpu_idle = true}), SizeIs(2));
+  CpuSample(5 * kSecond, {5, 3});
+  CpuSample(6 * kSecond, {5, 3});
+  EXPECT_EQ(IdleSamples({.process = {{5, 3}}}), 1) << "a process without GPU work: the devices of the others";
 }
 
 TEST(GpuQueryOfAnEmptyStore, AnswersWithNothing) {

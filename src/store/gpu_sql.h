@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "base/result.h"
 #include "model/selection.h"
 #include "store/selection_sql.h"
+#include "store/store.h"
 #include "store/time_range.h"
 
 // Parts of statements about what GPUs did: kernels, copies and sets together are "work".
@@ -23,6 +26,11 @@ enum class WorkIn {
 // (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
 // process, device and stream; its time is `range`.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which);
+
+// Slices of time, side by side, that cover the range, each with about so many rows of the selection's work: as
+// many as a question can be asked of in the memory that a store has.
+Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows);
 
 // Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything
 // would grow with the store.
