@@ -71,7 +71,7 @@ void ReadShards(const importers::Trace& trace, bool partial, Work& work, TraceSt
 Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options) {
   Work work(trace, options.share);
   std::vector<std::unique_ptr<TraceState>> states;
-  for (int i = 0; i < options.threads; ++i) states.push_back(std::make_unique<TraceState>());
+  for (int i = 0; i < options.threads; ++i) states.push_back(std::make_unique<TraceState>(options.keep_records));
   {
     std::vector<std::jthread> threads;
     for (size_t i = 1; i < states.size(); ++i)
@@ -79,7 +79,8 @@ Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options
     ReadShards(trace, options.partial, work, *states[0]);
   }
   TRY(std::move(work).status());
-  for (size_t i = 1; i < states.size(); ++i) states[0]->Merge(*states[i]);
+  for (size_t i = 1; i < states.size(); ++i) states[0]->Merge(std::move(*states[i]));
+  TRY(states[0]->Finish());
   return std::move(*states[0]);
 }
 

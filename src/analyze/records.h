@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include "importers/event.h"
 
@@ -31,6 +32,27 @@ struct CallRecord {
   uint16_t process = 0;  // in the state's RankTable
 };
 static_assert(sizeof(CallRecord) == 24);
+
+// The numbers that another table gives to names, ranks and processes.
+struct Renumbering {
+  std::vector<uint32_t> names;
+  std::vector<uint16_t> ranks;
+  std::vector<uint16_t> processes;
+
+  void operator()(GpuRecord& record) const {
+    if (record.work == importers::GpuWork::kKernel) record.name = names[record.name];
+    record.rank = ranks[record.rank];
+  }
+  void operator()(CallRecord& record) const { record.process = processes[record.process]; }
+  // This one, followed by another.
+  Renumbering Then(const Renumbering& next) const {
+    Renumbering both = *this;
+    for (uint32_t& name : both.names) name = next.names[name];
+    for (uint16_t& rank : both.ranks) rank = next.ranks[rank];
+    for (uint16_t& process : both.processes) process = next.processes[process];
+    return both;
+  }
+};
 
 // By what doesn't depend on who saw the event first: names, ranks and processes have other numbers in every
 // thread. Records that are equal in all of it are interchangeable for every analysis.

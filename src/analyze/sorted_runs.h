@@ -32,6 +32,7 @@ struct Run {
 struct NoChange {
   template <class Record>
   void operator()(Record&) const {}
+  NoChange Then(const NoChange&) const { return {}; }
 };
 
 // Gathers records; not thread-safe.
@@ -56,8 +57,8 @@ class SortedRuns {
       if (run.file == nullptr) {
         if (change != nullptr)
           for (Record& record : run.memory) (*change)(record);
-      } else {
-        run.change = change;
+      } else if (change != nullptr) {
+        run.change = run.change == nullptr ? change : std::make_shared<const Change>(run.change->Then(*change));
       }
       runs_.push_back(std::move(run));
     }

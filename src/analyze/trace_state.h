@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "analyze/name_table.h"
+#include "analyze/rank_table.h"
+#include "analyze/records.h"
+#include "analyze/sorted_runs.h"
 #include "importers/event.h"
 #include "model/moments.h"
 #include "model/sketch.h"
@@ -68,6 +71,8 @@ struct TraceTotals {
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
+  int64_t first_gpu_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_gpu_ns = std::numeric_limits<int64_t>::min();
 
   void Cover(int64_t start_ns, int64_t end_ns) {
     first_ns = std::min(first_ns, start_ns);
@@ -77,11 +82,16 @@ struct TraceTotals {
   int64_t Dropped() const;
 };
 
-// Of the events of one trace that one thread saw, everything that doesn't depend on their order. All of it is
-// whole numbers, so merging gives the same whichever thread saw what.
+using GpuRuns = SortedRuns<GpuRecord, ByCorrelation, Renumbering>;
+using CallRuns = SortedRuns<CallRecord, ByCorrelation, Renumbering>;
+
+// Of the events of one trace that one thread saw, everything that doesn't depend on their order, and records of
+// them for what does (timeline/). All sums are whole numbers and records are sorted, so merging gives the same
+// whichever thread saw what.
 class TraceState final : public importers::EventSink {
  public:
-  TraceState() = default;
+  // Without records there is no timeline, only counts and durations.
+  explicit TraceState(bool keep_records = true) : keep_records_(keep_records) {}
   TraceState(TraceState&&) = default;
   TraceState& operator=(TraceState&&) = default;
 
@@ -97,7 +107,12 @@ class TraceState final : public importers::EventSink {
   void SkipShard() { ++totals_.skipped_shards; }
 
   // Adds what another thread saw.
-  void Merge(const TraceState& other);
+  void Merge(TraceState&& other);
+  // Adds all but the records, which stay with their trace; returns the numbers that its names have here.
+  std::vector<uint32_t> MergeSums(const TraceState& other);
+  // Sorts what is left of the records. Errors: those of temporary files, whenever they occurred; kUnsupported
+  // for more ranks than records can tell apart.
+  Status Finish();
 
   const NameTable& names() const { return names_; }
   const TraceTotals& totals() const { return totals_; }
@@ -106,14 +121,25 @@ class TraceState final : public importers::EventSink {
   std::span<const Durations> calls() const { return calls_; }
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
+  const RankTable& ranks() const { return ranks_; }
+  const GpuRuns& gpu_runs() const { return gpu_runs_; }
+  const CallRuns& call_runs() const { return call_runs_; }
 
  private:
+  void Summarize(const importers::GpuEvent& event);
+  void RefuseRanks();
+
   NameTable names_;
   TraceTotals totals_;
   std::vector<Durations> kernels_;
   std::vector<Durations> calls_;
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
+  bool keep_records_;
+  RankTable ranks_;
+  GpuRuns gpu_runs_;
+  CallRuns call_runs_;
+  Status status_;
 };
 
 }  // namespace gpusonde::analyze

@@ -63,7 +63,7 @@ struct Range {
 
 // Why an event of a trace is not in the results.
 enum class Dropped : uint8_t {
-  kBadTime,           // no start or end, or one that is no number or beyond 2^62 ns
+  kBadTime,           // no start or end, or one that is no number or beyond 2^61 ns
   kNegativeDuration,  // ends before it starts
   kWrongType,         // a column or value of a type that it never has
   kMalformed,         // a row or event that doesn't parse
