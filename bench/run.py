@@ -41,9 +41,11 @@ class Benchmark:
 
 
 BENCHMARKS = (
+    Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("store", "Store", "{build}/bin/bench_store"),
+    Benchmark("symbols", "Symbols, beside libdw", "{build}/bin/bench_symbols"),
     Benchmark("web", "UI", "web/package.json", ("bench/web_bench.py",)),
 )
 

@@ -3,8 +3,8 @@
 add_library(gpusonde_warnings INTERFACE)
 add_library(gpusonde::warnings ALIAS gpusonde_warnings)
 target_compile_options(gpusonde_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
-  -Wnull-dereference -Wno-missing-field-initializers)
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnull-dereference -Wno-missing-field-initializers
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual>)
 option(GPUSONDE_WERROR "Treat warnings as errors" ON)
 if(GPUSONDE_WERROR)
   target_compile_options(gpusonde_warnings INTERFACE -Werror)

@@ -1,24 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small network on compressed records and says where the time of its steps goes."""
+"""Trains on compressed records, with a GPU that does the work of a real training, and says where the time goes."""
 
 import argparse
 import math
+import pathlib
 import signal
 import sys
 import time
 
+from cuda import CudaError
 from data import CLASSES, FEATURES, Loader, make_dataset
+from device import Device
 from model import Model
+from nvtx import annotate
+from replay import Stream, StreamError
 
-BATCHES = 8
-HIDDEN = 32
-RATE = 0.2
+STREAMS = pathlib.Path(__file__).resolve().parent.parent.parent / "data/kernel-streams"
+BATCHES = 4
+LEARNT = 32  # records of a batch that the model learns from: more would keep the CPU from feeding the GPU
+RATE = 0.5
 REPORT_EVERY_S = 1.0
 
 
 class Times:
-    """What steps cost: the seconds that passed until their data was there, and those of computing."""
+    """What steps cost: the seconds that passed until their data was there, and those of the step itself."""
 
     def __init__(self):
         self.steps = 0
@@ -38,10 +44,32 @@ class Times:
         return f"{total_ms:.1f} ms a step: {data_ms:.1f} ms for its data, {compute_ms:.1f} ms computing"
 
 
-def train_step(model, inputs, labels):
-    model.forward(inputs)
-    loss = model.loss(labels)
-    model.optimizer_step(model.backward(labels), RATE)
+def forward(device, model, inputs):
+    device.upload(inputs)
+    device.run("load")
+    device.run("forward")
+    device.run("work")  # of a kernel stream whose phases are not known
+    model.forward(inputs[:LEARNT])
+
+
+def backward(device, model, labels):
+    device.run("backward")
+    return model.backward(labels[:LEARNT])
+
+
+def optimizer_step(device, model, gradient):
+    device.run("zero_grad")
+    device.run_as_graph("optimizer")
+    model.optimizer_step(gradient, RATE)
+
+
+def train_step(device, model, inputs, labels):
+    with annotate("step"):
+        device.begin_step()
+        forward(device, model, inputs)
+        loss = model.loss(labels[:LEARNT])
+        optimizer_step(device, model, backward(device, model, labels))
+        device.synchronize()
     return loss
 
 
@@ -57,7 +85,7 @@ class CtrlC:
         self.pressed = True
 
 
-def train(loader, model, steps, seconds, times, ctrl_c):
+def train(loader, device, model, steps, seconds, times, ctrl_c):
     """Until `steps` steps or `seconds` are over or Ctrl-C, whichever is first; `times` is kept up to date."""
     started = reported = time.perf_counter()
     recent = Times()
@@ -65,7 +93,7 @@ def train(loader, model, steps, seconds, times, ctrl_c):
         before = time.perf_counter()
         inputs, labels = next(loader)
         loaded = time.perf_counter()
-        loss = train_step(model, inputs, labels)
+        loss = train_step(device, model, inputs, labels)
         done = time.perf_counter()
         for sums in (times, recent):
             sums.add(loaded - before, done - loaded, loss)
@@ -77,6 +105,8 @@ def train(loader, model, steps, seconds, times, ctrl_c):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=1, help="processes that load data; 0: the training loop does")
+    parser.add_argument("--stream", type=pathlib.Path, default=STREAMS / "dlrm-train-a100.stream",
+                        help="what the GPU does in a step (default: data/kernel-streams/dlrm-train-a100.stream)")
     parser.add_argument("--steps", type=int, help="stop after this many steps")
     parser.add_argument("--seconds", type=float, help="stop after this time (default: 10 s, unless --steps is given)")
     arguments = parser.parse_args()
@@ -87,11 +117,17 @@ def main():
     if seconds is None:
         seconds = 10 if arguments.steps is None else math.inf
 
+    try:
+        device = Device(Stream(arguments.stream))
+    except (CudaError, StreamError, OSError) as error:
+        sys.exit(f"train: {error}")
+    print(f"on {device.name}", flush=True)
+
     times = Times()
     ctrl_c = CtrlC()
     loader = Loader(make_dataset(BATCHES), arguments.workers)
     try:
-        train(loader, Model(FEATURES, HIDDEN, CLASSES), steps, seconds, times, ctrl_c)
+        train(loader, device, Model(FEATURES, CLASSES), steps, seconds, times, ctrl_c)
     finally:
         loader.close()
     print(f"{times.steps} steps, {arguments.workers} workers; loss {times.loss:.6f}; {times}", flush=True)

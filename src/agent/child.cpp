@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 namespace gpusonde::agent {
@@ -24,7 +26,8 @@ Result<Pipe> MakePipe() {
 }
 
 // Between fork and exec: only what signal-safety(7) allows.
-[[noreturn]] void BecomeProgram(char* const* arguments, int start_fd, int failure_fd) {
+[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int start_fd,
+                                int failure_fd) {
   char go = 0;
   if (::read(start_fd, &go, 1) != 1) ::_exit(Child::kNotExecutable);
   ::signal(SIGPIPE, SIG_DFL);
@@ -33,7 +36,7 @@ Result<Pipe> MakePipe() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execvp(arguments[0], arguments);
+  ::execvpe(arguments[0], arguments, environment);
   const int error_number = errno;
   (void)!::write(failure_fd, &error_number, sizeof error_number);
   ::_exit(error_number == ENOENT ? Child::kNotFound : Child::kNotExecutable);
@@ -41,19 +44,30 @@ Result<Pipe> MakePipe() {
 
 }  // namespace
 
-Result<Child> Child::Prepare(std::vector<std::string> command) {
+Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector<std::string>& environment) {
   if (command.empty()) return Fail(ErrorCode::kInvalidArgument, "no program was given");
   ASSIGN_OR_RETURN(Pipe start, MakePipe());
   ASSIGN_OR_RETURN(Pipe failure, MakePipe());
   std::vector<char*> arguments;
   for (std::string& argument : command) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
+  std::vector<std::string> added = environment;
+  std::vector<char*> variables;
+  const auto replaced = [&](std::string_view variable) {
+    return std::ranges::any_of(added, [&](const std::string& other) {
+      return variable.starts_with(std::string_view(other).substr(0, other.find('=') + 1));
+    });
+  };
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!replaced(*variable)) variables.push_back(*variable);
+  for (std::string& variable : added) variables.push_back(variable.data());
+  variables.push_back(nullptr);
 
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(ErrnoError(errno, "fork"));
   if (pid == 0) {
     start.write_end.Close();
-    BecomeProgram(arguments.data(), start.read_end.get(), failure.write_end.get());
+    BecomeProgram(arguments.data(), variables.data(), start.read_end.get(), failure.write_end.get());
   }
   Child child(pid, std::move(start.write_end), std::move(failure.read_end));
   child.program_ = command.front();

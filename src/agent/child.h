@@ -22,7 +22,9 @@ class Child {
 
   // Forks a process that waits for Start. It has our terminal, files, environment and default signal
   // handling.
-  static Result<Child> Prepare(std::vector<std::string> command);
+  // `environment` ("NAME=value") replaces or joins ours.
+  static Result<Child> Prepare(std::vector<std::string> command,
+                               const std::vector<std::string>& environment = {});
 
   pid_t pid() const { return pid_; }
 

@@ -6,26 +6,88 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <unordered_set>
+#include <variant>
 
+#include "agent/gpu_rows.h"
+#include "agent/inject_library.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
+#include "agent/stack_describer.h"
 #include "agent/stack_interner.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/version.h"
+#include "sources/cupti/gpu_events.h"
 #include "sources/ebpf/cpu_sampler.h"
+#include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
+#include "sources/proc/process.h"
 
 namespace gpusonde::agent {
 namespace {
 
-// A raw sample waiting for its turn; its frames lie in State::frames.
+constexpr int kHurryMs = 10;
+
+// A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
   int64_t time_ns;
   int32_t pid, tid, cpu;
-  size_t first_frame;
-  uint32_t kernel_frames, user_frames;
+  size_t first_word, words;
+  gpusonde_stack_counts counts;
+  // The call or graph node that the stack is of, by its place in State::calls; none for a clock's sample.
+  std::optional<size_t> call;
 };
+
+// A call or graph node whose stack waits, and the texts that it refers to.
+struct PendingCall {
+  cupti::Event event;
+  std::string domain, name;
+};
+
+// Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
+std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, bool every_process) {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!library.has_value()) {
+    LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
+    return std::nullopt;
+  }
+  Result<cupti::GpuEvents> events =
+      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, &tables);
+  if (events.has_value()) return std::move(*events);
+  LogWarn("GPU work is not seen: {}", events.error().message);
+  return std::nullopt;
+}
+
+// Stacks that don't reach the thread's start, by reason. Those cut at their limit the kernel's program
+// counts, and an address outside all code the interner.
+void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
+  using enum model::DropReason;
+  if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
+  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
+  if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
+  if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
+  if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
+}
+
+// Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
+// somebody looks.
+void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
+  if (counts.kernel_frames != 0) return;
+  size_t hidden = 0;
+  while (hidden + 1 < counts.user_frames) {
+    const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
+    if (mapping == nullptr || mapping->binary == nullptr) break;
+    const std::string& name = mapping->binary->name;
+    if (!cupti::LooksLikeInjectLibrary(name) && !name.starts_with("libcupti.so")) break;
+    ++hidden;
+  }
+  if (hidden == 0) return;
+  counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
+  frames = frames.subspan(hidden);
+  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
+}
 
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
 std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
@@ -38,8 +100,12 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 }  // namespace
 
 struct CpuProfiler::State {
-  State(ebpf::CpuSampler sampler_in, perf::Sideband sideband_in, model::Source source_in, bool every_process)
-      : sampler(std::move(sampler_in)),
+  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
+        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
+      : every_process(every_process_in),
+        tables(std::move(tables_in)),
+        sampler(std::move(sampler_in)),
+        gpu(std::move(gpu_in)),
         sideband(std::move(sideband_in)),
         source(std::move(source_in)),
         processes({.host = proc::ReadHost(),
@@ -47,23 +113,42 @@ struct CpuProfiler::State {
                    .epoch_offset_ns = source.epoch_offset_ns,
                    .every_process = every_process},
                   binaries, rows),
-        stacks(LoadKernelSymbols(), binaries, processes, rows) {}
+        describer(tables, binaries, processes),
+        stacks(LoadKernelSymbols(), binaries, processes, rows),
+        gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
+                 rows, drops) {}
 
+  bool every_process;
+  // Programs load most of their code when they start, and their stacks are broken until the kernel knows it.
+  int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
+  ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
+  std::optional<cupti::GpuEvents> gpu;
   perf::Sideband sideband;
   model::Source source;
   Rows rows;
   symbols::BinaryTable binaries;
   ProcessTable processes;
+  StackDescriber describer;
   StackInterner stacks;
   model::DropCounts drops;
+  GpuRows gpu_rows;
 
-  std::vector<uint64_t> frames;
+  std::vector<uint64_t> words;
   std::vector<Pending> samples;
+  std::unordered_set<Process*> sampled;  // in this round
+  std::vector<PendingCall> calls;
   std::vector<perf::SidebandEvent> events;
+  size_t next_event = 0;  // to apply in this round
 
-  Result<std::vector<model::Batch>> Gather(int64_t until_ns);
+  Status gathered;  // the last time without being asked to
+  Status Gather(int64_t until_ns);
+  std::vector<model::Batch> TakeRows();
+  void Apply(const perf::SidebandEvent& event);
   void TakeSample(const Pending& sample);
+  Status DrainGpu();
+  void Hear(int32_t pid, const std::string& path);
+  void HearMapped(int32_t pid);
   void Forget(size_t count);
   void WriteDrops();
 };
@@ -83,39 +168,66 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                        .cpus = host.cpus,
                        .sampling_hz = options.frequency_hz,
                        .command = options.command.empty() ? std::nullopt : std::optional(options.command),
-                       .epoch_offset_ns = MeasureEpochOffset()};
+                       .epoch_offset_ns = options.epoch_offset_ns};
   source.started_ns = MonotonicNow() + source.epoch_offset_ns;
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 
   // The side-band first: no mapping may be missed that a sample refers to.
   ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
-  ASSIGN_OR_RETURN(ebpf::CpuSampler sampler,
-                   ebpf::CpuSampler::Create(
-                       {.frequency_hz = options.frequency_hz, .every_process = options.every_process}));
-  auto state = std::make_unique<State>(std::move(sampler), std::move(sideband), std::move(source),
-                                       options.every_process);
+  ASSIGN_OR_RETURN(ebpf::StackTables tables, ebpf::StackTables::Create());
+  ASSIGN_OR_RETURN(
+      ebpf::CpuSampler sampler,
+      ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
+                               tables));
+  std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
+  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
+                                       std::move(sideband), std::move(source), options.every_process);
   state->rows.sources.Append(state->source);
+  if (options.every_process)
+    for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
   return CpuProfiler(std::move(state));
 }
 
 Status CpuProfiler::Follow(int32_t pid) {
   TRY(state_->processes.Follow(pid));
+  state_->HearMapped(pid);
   return state_->sampler.Follow(pid);
 }
 
-Result<std::vector<model::Batch>> CpuProfiler::Poll() { return state_->Gather(MonotonicNow()); }
+Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
+  ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  ear.environment.push_back(std::move(inheritance.environment));
+  return ear;
+}
+
+Status CpuProfiler::HearGpuOf(int32_t pid) {
+  return state_->gpu.has_value() ? state_->gpu->AttachBeforeExec(pid) : Status();
+}
+
+Result<std::vector<model::Batch>> CpuProfiler::Poll() {
+  TRY(std::exchange(state_->gathered, {}));
+  TRY(state_->Gather(MonotonicNow()));
+  return state_->TakeRows();
+}
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->sampler.Stop();
+  if (state_->gpu.has_value()) state_->gpu->Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
-  return state_->Gather(std::numeric_limits<int64_t>::max());
+  TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
+  state_->gpu_rows.SettleAll();
+  return state_->TakeRows();
 }
 
 void CpuProfiler::Rewrite() {
   state_->rows.sources.Append(state_->source);
   state_->processes.Rewrite();
   state_->stacks.Rewrite();
+  state_->gpu_rows.Rewrite();
 }
 
 void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
@@ -124,60 +236,149 @@ bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
 void CpuProfiler::Wait(int timeout_ms) {
   std::vector<pollfd> fds{{.fd = state_->sampler.wake_fd(), .events = POLLIN, .revents = 0}};
+  if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
   for (const int fd : state_->sideband.wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-  ::poll(fds.data(), fds.size(), timeout_ms);
+  const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
+  for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
+       left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
+    const bool hurry = !state_->every_process && MonotonicNow() < state_->hurry_until_ns;
+    const int step_ms = hurry ? std::min(left_ms, kHurryMs) : left_ms;
+    const int ready = ::poll(fds.data(), fds.size(), step_ms);
+    if (ready < 0 || (ready == 0 && step_ms == left_ms)) return;
+    state_->gathered = state_->Gather(MonotonicNow());
+  }
 }
 
 // Samples and events come through different buffers, one per CPU, and must be brought into one order: a
 // sample means what was mapped when it was taken. Everything stamped before `until_ns` is in its buffer by
 // the time that the buffers are read, samples first; what is later waits for the next round.
-Result<std::vector<model::Batch>> CpuProfiler::State::Gather(int64_t until_ns) {
+Status CpuProfiler::State::Gather(int64_t until_ns) {
   TRY(sampler.Drain([this](const ebpf::RawSample& sample) {
-    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, frames.size(),
-                       static_cast<uint32_t>(sample.kernel_frames.size()),
-                       static_cast<uint32_t>(sample.user_frames.size())});
-    frames.insert(frames.end(), sample.kernel_frames.begin(), sample.kernel_frames.end());
-    frames.insert(frames.end(), sample.user_frames.begin(), sample.user_frames.end());
+    const std::span<const uint64_t> stack = sample.stack.words();
+    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, words.size(), stack.size(),
+                       sample.stack.counts(), std::nullopt});
+    words.insert(words.end(), stack.begin(), stack.end());
   }));
+  TRY(DrainGpu());
   sideband.Drain(events);
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
 
-  size_t next_event = 0, next_sample = 0;
+  size_t next_sample = 0;
+  next_event = 0;
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
     const Pending& sample = samples[next_sample];
     for (; next_event < events.size() && events[next_event].time_ns <= sample.time_ns; ++next_event)
-      processes.Apply(events[next_event]);
+      Apply(events[next_event]);
     TakeSample(sample);
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
-    processes.Apply(events[next_event]);
+    Apply(events[next_event]);
   Forget(next_sample);
+  // Once more, as they are now: what was mapped since is in the stacks to come.
+  for (Process* process : sampled) describer.Describe(*process);
+  sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
+  return {};
+}
 
+std::vector<model::Batch> CpuProfiler::State::TakeRows() {
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();
 }
 
-// Removes the first `count` samples; the frames of the others move to the front.
+void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
+  processes.Apply(event);
+  describer.Follow(event);
+  const auto* map = std::get_if<perf::MapEvent>(&event.what);
+  // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
+  // processes are never sampled.
+  if (map != nullptr && !every_process && processes.Runs(map->pid))
+    sampled.insert(&processes.FindSampled(map->pid, event.time_ns));
+  if (map != nullptr && processes.Runs(map->pid)) Hear(map->pid, map->path);
+}
+
+// Listens to a process that has mapped this file, if it is our library.
+void CpuProfiler::State::Hear(int32_t pid, const std::string& path) {
+  if (!gpu.has_value() || !cupti::LooksLikeInjectLibrary(path)) return;
+  if (const Result<bool> heard = gpu->Consider(pid, path); !heard.has_value())
+    LogWarn("GPU work of process {} is not seen: {}", pid, heard.error().message);
+}
+
+// The same for what a process mapped before we were there.
+void CpuProfiler::State::HearMapped(int32_t pid) {
+  if (!gpu.has_value()) return;
+  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
+  if (!files.has_value()) return;  // it has ended
+  for (const proc::MappedFile& file : *files) Hear(pid, file.path);
+}
+
+// Removes the first `count` samples; what the others refer to moves to the front.
 void CpuProfiler::State::Forget(size_t count) {
   samples.erase(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(count));
   std::vector<uint64_t> kept;
+  std::vector<PendingCall> kept_calls;
   for (Pending& sample : samples) {
-    const auto first = frames.begin() + static_cast<ptrdiff_t>(sample.first_frame);
-    sample.first_frame = kept.size();
-    kept.insert(kept.end(), first, first + sample.kernel_frames + sample.user_frames);
+    const auto first = words.begin() + static_cast<ptrdiff_t>(sample.first_word);
+    sample.first_word = kept.size();
+    kept.insert(kept.end(), first, first + static_cast<ptrdiff_t>(sample.words));
+    if (!sample.call.has_value()) continue;
+    kept_calls.push_back(std::move(calls[*sample.call]));
+    sample.call = kept_calls.size() - 1;
   }
-  frames = std::move(kept);
+  words = std::move(kept);
+  calls = std::move(kept_calls);
+}
+
+// What needs no stack becomes rows at once; calls wait for their turn among the samples, since a stack means
+// what was mapped when it was taken.
+Status CpuProfiler::State::DrainGpu() {
+  if (!gpu.has_value()) return {};
+  TRY(gpu->Drain([this](const cupti::Event& event) {
+    const auto* call = std::get_if<cupti::Call>(&event.what);
+    const auto* node = std::get_if<cupti::GraphNode>(&event.what);
+    if (!event.stack_taken || (call == nullptr && node == nullptr)) {
+      gpu_rows.Take(event, processes.FindSampled(event.pid, MonotonicNow()).id, std::nullopt);
+      return;
+    }
+    const std::span<const uint64_t> stack = event.stack.words();
+    samples.push_back({call != nullptr ? call->end_ns : node->created_ns, event.pid, event.tid, 0,
+                       words.size(), stack.size(), event.stack.counts(), calls.size()});
+    words.insert(words.end(), stack.begin(), stack.end());
+    calls.push_back({event, call != nullptr ? std::string(call->domain) : "",
+                     call != nullptr ? std::string(call->name) : ""});
+  }));
+  drops.Merge(gpu->TakeDrops());
+  return {};
 }
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
-  const std::span all(frames);
-  const Id128 stack =
-      stacks.Intern(process, all.subspan(sample.first_frame, sample.kernel_frames),
-                    all.subspan(sample.first_frame + sample.kernel_frames, sample.user_frames), drops);
+  // Before symbols are read, which takes longer: until then its stacks are broken. Not for what a later event
+  // of this round replaces.
+  const bool replaced = std::any_of(events.begin() + static_cast<ptrdiff_t>(next_event), events.end(),
+                                    [&](const perf::SidebandEvent& event) {
+                                      const auto* comm = std::get_if<perf::CommEvent>(&event.what);
+                                      return comm != nullptr && comm->exec && comm->pid == sample.pid;
+                                    });
+  if (!replaced) describer.Describe(process);
+  sampled.insert(&process);
+  CountEnds(sample.counts, drops);
+  gpusonde_stack_counts counts = sample.counts;
+  std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
+  if (sample.call.has_value()) HideObservers(process, counts, frames);
+  const ebpf::RawStack raw(counts, frames);
+  const Id128 stack = stacks.Intern(process, raw, drops);
+  if (sample.call.has_value()) {
+    PendingCall& pending = calls[*sample.call];
+    if (auto* call = std::get_if<cupti::Call>(&pending.event.what)) {
+      call->domain = pending.domain;
+      call->name = pending.name;
+    }
+    gpu_rows.Take(pending.event, process.id, stack);
+    return;
+  }
   rows.samples.Append({.time_ns = sample.time_ns + source.epoch_offset_ns,
                        .process = process.id,
                        .tid = sample.tid,

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 
 namespace gpusonde::agent {
@@ -21,6 +23,7 @@ class CpuProfiler {
     double frequency_hz = 99;
     bool every_process = false;  // else those given to Follow and their descendants
     std::string command;         // what is recorded, as typed; empty for the whole machine
+    int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
@@ -28,6 +31,18 @@ class CpuProfiler {
 
   // Samples this process and every descendant it makes from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
+
+  // How a program about to be started can tell of its GPU work: all of it, for as long as it runs. It must be
+  // forked while `socket` is open and get `environment` ("NAME=value") on top of its own; both are empty
+  // where GPU work can't be heard.
+  struct GpuEar {
+    Fd socket;
+    std::vector<std::string> environment;
+  };
+  Result<GpuEar> MakeGpuEar();
+
+  // The process, forked but not yet the program, is the one that MakeGpuEar was called for.
+  Status HearGpuOf(int32_t pid);
 
   // Gathers everything up to now and returns it as batches, names before what refers to them.
   Result<std::vector<model::Batch>> Poll();
@@ -44,8 +59,8 @@ class CpuProfiler {
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;
 
-  // Waits until `timeout_ms` have passed or a kernel buffer fills up, whichever is first. A signal ends it
-  // too.
+  // Waits until `timeout_ms` have passed, or a signal arrives. Meanwhile it gathers, for the next Poll, when
+  // a kernel buffer fills up or a sample shows what has to be learnt at once.
   void Wait(int timeout_ms);
 
   CpuProfiler(CpuProfiler&&) noexcept;

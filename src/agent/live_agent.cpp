@@ -15,15 +15,16 @@ namespace {
 
 constexpr int kRoundMs = 1000;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
-// A wall clock that was set, not slewed: times from here on belong to a new source with its own offset.
-constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
 // Small, so that what the sink has taken is soon deleted.
 constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
 constexpr size_t kFramesPerCommit = 64;
 
-Result<CpuProfiler> StartProfiler(double frequency_hz) {
-  return CpuProfiler::Create({.frequency_hz = frequency_hz, .every_process = true, .command = ""});
+Result<CpuProfiler> StartProfiler(double frequency_hz, int64_t epoch_offset_ns) {
+  return CpuProfiler::Create({.frequency_hz = frequency_hz,
+                              .every_process = true,
+                              .command = "",
+                              .epoch_offset_ns = epoch_offset_ns});
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ struct LiveAgent::State {
   Sink& sink;
   spool::Writer spool;
   CpuProfiler profiler;
-  int64_t epoch_offset_ns = MeasureEpochOffset();
+  int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   int64_t committed = 0;  // through this frame
   // Spooled in this round, without gaps from `fresh_first` on.
@@ -58,8 +59,10 @@ LiveAgent::~LiveAgent() = default;
 Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(spool::Writer spool,
                    spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
-  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz));
-  std::unique_ptr<State> state(new State{options, sink, std::move(spool), std::move(profiler)});
+  const int64_t epoch_offset_ns = options.measure_epoch_offset();
+  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz, epoch_offset_ns));
+  std::unique_ptr<State> state(
+      new State{options, sink, std::move(spool), std::move(profiler), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
   TRY(state->HandOver());
   return LiveAgent(std::move(state));
@@ -82,15 +85,16 @@ Status LiveAgent::Finish() {
   return state.HandOver();
 }
 
-// A new day's data repeats every name, so that the file of each day can be read by itself.
+// Times from a step of the clock on belong to a new source with its own offset. A new day's data repeats
+// every name, so that the file of each day can be read by itself.
 Status LiveAgent::State::FollowClock() {
-  const int64_t offset = MeasureEpochOffset();
+  const int64_t offset = options.measure_epoch_offset();
   if (std::abs(offset - epoch_offset_ns) > kClockStepNs) {
     LogWarn("the wall clock stepped by {} ms; a new source begins",
             (offset - epoch_offset_ns) / kNanosPerMilli);
     ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
     Spool(last);
-    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz));
+    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz, offset));
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;

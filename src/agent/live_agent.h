@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 
 namespace gpusonde::agent {
@@ -37,6 +39,8 @@ class LiveAgent {
     // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
     // worth.
     int64_t max_waiting_frames = 100'000;
+    // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
+    std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
 
   // Starts sampling, after handing over what an earlier run left in the spool.

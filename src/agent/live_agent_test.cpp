@@ -6,7 +6,10 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 
+#include "agent/rows_testing.h"
+#include "base/time.h"
 #include "spool/spool.h"
 
 namespace gpusonde::agent {
@@ -22,12 +25,19 @@ class TestSink : public Sink {
     EXPECT_EQ(first_sequence, through + 1) << "no frame is missing, none comes twice";
     through += static_cast<int64_t>(frames.size());
     for (const model::Batch& batch : frames) rows[batch.table] += batch.rows;
+    const std::vector<model::Batch> batches(frames.begin(), frames.end());
+    for (const int64_t offset_ns : FixedColumn<int64_t>(batches, "sources", "epoch_offset_ns"))
+      source_offsets.insert(offset_ns);
+    for (const int64_t time_ns : FixedColumn<int64_t>(batches, "samples", "time_ns"))
+      newest_sample_ns = time_ns;
     return {};
   }
 
   bool refuse = false;
   int64_t through = 0;
   std::map<std::string, size_t> rows;
+  std::set<int64_t> source_offsets;
+  int64_t newest_sample_ns = 0;  // of the latest commit
 };
 
 class LiveAgentTest : public testing::Test {
@@ -81,6 +91,30 @@ TEST_F(LiveAgentTest, WhatAnEarlierRunLeftIsHandedOverFirst) {
   sink_.refuse = false;
   LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
   EXPECT_GT(sink_.rows["samples"], 0u);
+}
+
+TEST_F(LiveAgentTest, AClockThatStepsBeginsANewSourceAndLosesNothing) {
+  LiveAgent::Options options = Options();
+  const int64_t offset_ns = MeasureEpochOffset();
+  int64_t step_ns = 0;
+  options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  const int64_t before_ns = sink_.newest_sample_ns;
+  const size_t samples_before = sink_.rows["samples"];
+  EXPECT_GT(samples_before, 0u);
+
+  step_ns = -3'600 * kNanosPerSecond;
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  ASSERT_TRUE(agent.Finish().has_value());
+  EXPECT_EQ(sink_.rows["sources"], 4u) << "each at its start and with its end";
+  EXPECT_EQ(sink_.source_offsets, (std::set<int64_t>{offset_ns, offset_ns + step_ns}));
+  EXPECT_GT(sink_.rows["samples"], samples_before);
+  EXPECT_LT(sink_.newest_sample_ns, before_ns + step_ns + 60 * kNanosPerSecond) << "times follow the clock";
 }
 
 TEST_F(LiveAgentTest, ASecondAgentOnTheSameSpoolIsRefused) {

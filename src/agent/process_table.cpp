@@ -141,6 +141,7 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
   thread.changed = true;
   if (event.exec) {
     process->mappings.Clear();
+    process->python.reset();
     if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
       process->info.command = now->command;
       process->info.executable = now->executable;
@@ -205,6 +206,22 @@ void ProcessTable::RefreshPerfMap(Process& process) {
     ++process.perf_map_version;
     return;
   }
+}
+
+void ProcessTable::RefreshPython(Process& process) {
+  if (process.python_generation == process.mappings.generation()) return;
+  process.python_generation = process.mappings.generation();
+  std::unique_ptr<PythonProcess> found;
+  process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) {
+    if (mapping.binary == nullptr || found != nullptr) return;
+    const auto* interpreter = binaries_.FindPython(mapping.binary, process.info.pid);
+    if (interpreter == nullptr) return;
+    const uint64_t bias = mapping.start - mapping.file_offset - interpreter->address_minus_offset;
+    found = std::make_unique<PythonProcess>(process.info.pid, *interpreter, bias);
+  });
+  // What is known of its code objects is kept while the interpreter is the same.
+  const bool same = found != nullptr && process.python != nullptr && *found == *process.python;
+  if (!same) process.python = std::move(found);
 }
 
 void ProcessTable::WriteChanges() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/address_space.h"
+#include "agent/python_process.h"
 #include "agent/rows.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
@@ -45,6 +46,12 @@ struct Process {
   int64_t perf_map_read_ns = 0;  // CLOCK_MONOTONIC
   uint64_t perf_map_bytes = 0;
   uint64_t perf_map_version = 0;
+
+  std::unique_ptr<PythonProcess> python;  // null where no CPython is mapped
+  // AddressSpace::generation() when it was last looked for.
+  std::optional<uint64_t> python_generation;
+  // AddressSpace::generation() when the kernel was last told what it needs to take this process's stacks.
+  std::optional<uint64_t> described_generation;
 };
 
 // The processes of this machine that are of interest, kept true by side-band events and /proc, and written as
@@ -74,6 +81,12 @@ class ProcessTable {
 
   // Reads the process's perf map again if it has grown; looks a few times a second at most.
   void RefreshPerfMap(Process& process);
+
+  // Looks for a CPython interpreter among the process's mappings, if they have changed.
+  void RefreshPython(Process& process);
+
+  // Whether a process with this pid runs, as far as the events told so far.
+  bool Runs(int32_t pid) const { return by_pid_.contains(pid); }
 
   // Writes the rows of what changed, and forgets processes that have ended.
   void WriteChanges();

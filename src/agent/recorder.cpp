@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "agent/child.h"
 #include "agent/cpu_profiler.h"
 #include "base/time.h"
@@ -23,6 +25,7 @@ constexpr int kRoundMs = 250;
 
 struct Recorder::State {
   Options options;
+  int64_t epoch_offset_ns;
   CpuProfiler profiler;
   spool::Writer spool;
   std::optional<Child> child;
@@ -43,19 +46,23 @@ Result<Recorder> Recorder::Create(Options options) {
   if (options.command.empty())
     if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
       command = info->command;
-  ASSIGN_OR_RETURN(CpuProfiler profiler,
-                   CpuProfiler::Create({.frequency_hz = options.frequency_hz, .command = command}));
+  const int64_t epoch_offset_ns = options.measure_epoch_offset();
+  ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
+                                                              .command = command,
+                                                              .epoch_offset_ns = epoch_offset_ns}));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));
     for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)profiler.Follow(descendant);
   } else {
-    ASSIGN_OR_RETURN(child, Child::Prepare(options.command));
+    ASSIGN_OR_RETURN(const CpuProfiler::GpuEar ear, profiler.MakeGpuEar());
+    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, ear.environment));
     TRY(profiler.Follow(child->pid()));
+    TRY(profiler.HearGpuOf(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
-  return Recorder(std::unique_ptr<State>(
-      new State{std::move(options), std::move(profiler), std::move(spool), std::move(child), {}}));
+  return Recorder(std::unique_ptr<State>(new State{
+      std::move(options), epoch_offset_ns, std::move(profiler), std::move(spool), std::move(child), {}}));
 }
 
 Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
@@ -78,6 +85,8 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
   ASSIGN_OR_RETURN(const std::vector<model::Batch> last, state.profiler.Finish());
   state.Write(last);
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
+  const int64_t step_ns = state.options.measure_epoch_offset() - state.epoch_offset_ns;
+  if (std::abs(step_ns) > kClockStepNs) state.outcome.clock_step_ns = step_ns;
   return state.outcome;
 }
 

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 
 namespace gpusonde::agent {
 
@@ -27,6 +29,8 @@ class Recorder {
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
     std::optional<double> duration_s;  // stop gathering after this; the program goes on
+    // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
+    std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
 
   struct Outcome {
@@ -34,6 +38,8 @@ class Recorder {
     std::optional<int> exit_status;
     int64_t failed_rows = 0;  // rows that could not be written to the spool
     std::string first_failure;
+    // How far the wall clock was set meanwhile, if it was; the recording's times follow it as it was before.
+    int64_t clock_step_ns = 0;
   };
 
   // Gets everything ready: the kernel's side, the spool, the program stopped before its first instruction.

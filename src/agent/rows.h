@@ -4,15 +4,25 @@
 #include <vector>
 
 #include "model/batch.h"
+#include "model/tables/api_calls.h"
 #include "model/tables/binaries.h"
+#include "model/tables/devices.h"
 #include "model/tables/drops.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/graph_nodes.h"
+#include "model/tables/kernel_windows.h"
+#include "model/tables/kernels.h"
 #include "model/tables/locations.h"
 #include "model/tables/mappings.h"
+#include "model/tables/memcpys.h"
+#include "model/tables/memsets.h"
 #include "model/tables/processes.h"
+#include "model/tables/ranges.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
+#include "model/tables/syncs.h"
 #include "model/tables/threads.h"
 
 namespace gpusonde::agent {
@@ -28,6 +38,16 @@ struct Rows {
   model::BatchBuilder<decltype(model::kLocations)> locations{model::kLocations};
   model::BatchBuilder<decltype(model::kStacks)> stacks{model::kStacks};
   model::BatchBuilder<decltype(model::kSamples)> samples{model::kSamples};
+  model::BatchBuilder<decltype(model::kDevices)> devices{model::kDevices};
+  model::BatchBuilder<decltype(model::kGpuSessions)> gpu_sessions{model::kGpuSessions};
+  model::BatchBuilder<decltype(model::kApiCalls)> api_calls{model::kApiCalls};
+  model::BatchBuilder<decltype(model::kGraphNodes)> graph_nodes{model::kGraphNodes};
+  model::BatchBuilder<decltype(model::kKernels)> kernels{model::kKernels};
+  model::BatchBuilder<decltype(model::kMemcpys)> memcpys{model::kMemcpys};
+  model::BatchBuilder<decltype(model::kMemsets)> memsets{model::kMemsets};
+  model::BatchBuilder<decltype(model::kSyncs)> syncs{model::kSyncs};
+  model::BatchBuilder<decltype(model::kRanges)> ranges{model::kRanges};
+  model::BatchBuilder<decltype(model::kKernelWindows)> kernel_windows{model::kKernelWindows};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
   // Every table that has rows, names before what refers to them; leaves all empty.

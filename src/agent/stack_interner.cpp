@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stack_interner.h"
 
-#include <vector>
-
-#include "symbols/demangle.h"
+#include "agent/interleave.h"
+#include "base/demangle.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -18,17 +17,17 @@ StackInterner::StackInterner(std::optional<symbols::KernelSymbols> kernel, symbo
                              ProcessTable& processes, Rows& rows)
     : kernel_(std::move(kernel)), binaries_(binaries), processes_(processes), rows_(rows) {}
 
-Id128 StackInterner::Intern(Process& process, std::span<const uint64_t> kernel_frames,
-                            std::span<const uint64_t> user_frames, model::DropCounts& drops) {
+Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
   processes_.RefreshPerfMap(process);
   // What the raw frames mean changes with the mappings and the perf map, so both are part of the key.
   IdHasher key("raw");
   key.Add(process.id)
       .Add(process.mappings.generation())
       .Add(process.perf_map_version)
-      .Add(kernel_frames.size());
-  for (const auto frames : {kernel_frames, user_frames})
-    for (const uint64_t address : frames) key.Add(address);
+      .Add(stack.kernel().size())
+      .Add(stack.user().size())
+      .Add(uint64_t{stack.counts().native_end});
+  for (const uint64_t word : stack.words()) key.Add(word);
   const Id128 raw = key.Finish();
 
   auto cached = by_raw_frames_.find(raw);
@@ -39,13 +38,11 @@ Id128 StackInterner::Intern(Process& process, std::span<const uint64_t> kernel_f
     const auto add = [&](const Frame& frame) {
       locations.push_back(frame.location);
       made.unknown_mappings += frame.known_mapping ? 0 : 1;
-      made.without_symbol += frame.known_mapping && !frame.named ? 1 : 0;
+      made.without_symbol += frame.known_mapping && !frame.named && !frame.python ? 1 : 0;
+      made.without_python_name += !frame.named && frame.python ? 1 : 0;
     };
-    for (const uint64_t address : kernel_frames) add(KernelFrame(address));
-    for (size_t i = 0; i < user_frames.size() && made.unknown_mappings == 0; ++i)
-      // Callers' frames hold the address to return to; the call is the instruction before. An address outside
-      // all code means that a frame pointer wasn't one: what would follow is no better.
-      add(UserFrame(process, i == 0 ? user_frames[i] : user_frames[i] - 1));
+    for (const uint64_t address : stack.kernel()) add(KernelFrame(address));
+    for (const Frame& frame : UserFrames(process, stack)) add(frame);
     if (locations.empty()) add(UnknownFrame());
     made.stack = HashIds("stack", locations);
     if (stacks_.insert(made.stack).second)
@@ -54,8 +51,44 @@ Id128 StackInterner::Intern(Process& process, std::span<const uint64_t> kernel_f
   }
   drops.Add(model::DropReason::kUnknownMapping, cached->second.unknown_mappings);
   drops.Add(model::DropReason::kNoSymbol, cached->second.without_symbol);
+  drops.Add(model::DropReason::kPythonUnnamed, cached->second.without_python_name);
   drops.Merge(unreadable_.Take());
   return cached->second.stack;
+}
+
+std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, const ebpf::RawStack& stack) {
+  // Callers' frames hold the address to return to; the call is the instruction before.
+  const std::span<const uint64_t> native = stack.user();
+  const auto address_of = [native](size_t i) { return i == 0 ? native[i] : native[i] - 1; };
+  // An address outside all code is no frame: what would follow is no better.
+  size_t followed = 0;
+  while (followed < native.size() && process.mappings.Find(address_of(followed)) != nullptr) ++followed;
+  const bool outside = followed < native.size();
+  const uint8_t end = stack.counts().native_end;
+  const bool broken = end != GPUSONDE_NATIVE_COMPLETE && end != GPUSONDE_NATIVE_FRAME_POINTERS;
+
+  const auto is_evaluator = [&](size_t i) {
+    return process.python != nullptr && process.python->IsEvaluator(address_of(i));
+  };
+  std::vector<Frame> frames;
+  bool missing = false;
+  for (const MergedFrame& merged : Interleave(followed, is_evaluator, stack.python())) {
+    switch (merged.kind) {
+      case MergedFrame::Kind::kNative:
+        frames.push_back(UserFrame(process, address_of(merged.index)));
+        break;
+      case MergedFrame::Kind::kPython:
+        frames.push_back(PythonFrame(process, stack.python()[merged.index]));
+        break;
+      case MergedFrame::Kind::kMissing:
+        frames.push_back(outside ? UnknownFrame() : MissingFrame());
+        missing = true;
+        break;
+    }
+  }
+  if (!missing && outside) frames.push_back(UnknownFrame());
+  if (!missing && !outside && broken) frames.push_back(MissingFrame());
+  return frames;
 }
 
 void StackInterner::Rewrite() {
@@ -78,10 +111,23 @@ Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system
   const Id128 function = IdHasher("function").Add(scope).Add(system_name).Add(address).Finish();
   if (functions_.insert(function).second)
     rows_.functions.Append({.function = function,
-                            .name = symbols::Demangle(system_name),
+                            .name = Demangle(system_name),
                             .system_name = system_name,
                             .file = std::nullopt,
                             .line = std::nullopt});
+  return function;
+}
+
+Id128 StackInterner::WritePythonFunction(const symbols::PythonCode& code) {
+  const Id128 scope = IdHasher("python_file").Add(code.file).Finish();
+  const Id128 function =
+      IdHasher("function").Add(scope).Add(code.name).Add(static_cast<uint64_t>(code.first_line)).Finish();
+  if (functions_.insert(function).second)
+    rows_.functions.Append({.function = function,
+                            .name = code.name,
+                            .system_name = code.name,
+                            .file = code.file,
+                            .line = code.first_line});
   return function;
 }
 
@@ -160,6 +206,35 @@ StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t ad
                             .lines = {0}});
   return frame;
 }
+
+StackInterner::Frame StackInterner::PythonFrame(const Process& process, const gpusonde_python_frame& raw) {
+  const uint32_t instruction = raw.instruction & GPUSONDE_PYTHON_INSTRUCTION;
+  const symbols::PythonCode* code = process.python == nullptr ? nullptr : process.python->Find(raw);
+  IdHasher hasher("python");
+  if (code != nullptr)
+    hasher.Add(code->file)
+        .Add(code->name)
+        .Add(static_cast<uint64_t>(code->first_line))
+        .Add(uint64_t{instruction});
+  Frame frame{.location = hasher.Finish(), .named = code != nullptr, .python = true};
+  if (!IsNew(frame.location, frame.named)) return frame;
+
+  model::Location row{.location = frame.location,
+                      .kind = model::FrameKind::kPython,
+                      .binary = std::nullopt,
+                      .address = std::nullopt,
+                      .functions = {},
+                      .lines = {}};
+  if (code != nullptr) {
+    row.functions = {WritePythonFunction(*code)};
+    row.lines = {code->LineOf(instruction)};
+  }
+  rows_.locations.Append(row);
+  return frame;
+}
+
+// Shown the same, and counted by the reason for which the stack broke off.
+StackInterner::Frame StackInterner::MissingFrame() { return {.location = UnknownFrame().location}; }
 
 StackInterner::Frame StackInterner::UnknownFrame() {
   Frame frame{.location = IdHasher("unknown").Finish(), .known_mapping = false, .named = false};

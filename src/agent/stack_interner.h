@@ -3,23 +3,25 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "base/id128.h"
 #include "model/drops.h"
+#include "sources/ebpf/raw_stack.h"
 #include "symbols/binary_table.h"
 #include "symbols/kernel_symbols.h"
 
 namespace gpusonde::agent {
 
 // Turns raw stacks into stack ids, and writes each stack, location and function once, with its names. A
-// stack's id depends on its raw frames only (build id and offset), so the same code has the same id on every
-// machine and naming it better later changes nothing. Not thread-safe.
+// stack's id depends on its raw frames only (build id and offset; a Python function's file, name, first line
+// and instruction), so the same code has the same id on every machine and naming it better later changes
+// nothing. Not thread-safe.
 class StackInterner {
  public:
   // `kernel` may be nothing (addresses hidden): kernel frames are then shown by address.
@@ -27,10 +29,10 @@ class StackInterner {
   StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
                 ProcessTable& processes, Rows& rows);
 
-  // The id of the stack; frames leaf first. A sample without frames gets the stack of one unknown location.
-  // Frames that can't be named are counted in `drops`.
-  Id128 Intern(Process& process, std::span<const uint64_t> kernel_frames,
-               std::span<const uint64_t> user_frames, model::DropCounts& drops);
+  // The id of the stack: kernel frames on top of user frames, Python frames in the places of the
+  // interpreter's own. A sample without frames gets the stack of one unknown location. Frames that can't be
+  // named are counted in `drops`.
+  Id128 Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops);
 
   // Writes everything again from now on, as into a new store.
   void Rewrite();
@@ -40,23 +42,29 @@ class StackInterner {
     Id128 stack;
     int32_t unknown_mappings = 0;  // frames of that stack
     int32_t without_symbol = 0;
+    int32_t without_python_name = 0;
   };
   // One frame made ready: its id, and whether a name was found.
   struct Frame {
     Id128 location;
     bool known_mapping = true;
     bool named = true;
+    bool python = false;
   };
 
+  std::vector<Frame> UserFrames(Process& process, const ebpf::RawStack& stack);
   Frame KernelFrame(uint64_t address);
   Frame UserFrame(Process& process, uint64_t address);
   Frame FileFrame(const Process& process, const AddressSpace::Mapping& mapping, uint64_t address);
   Frame JitFrame(const Process& process, uint64_t address);
+  Frame PythonFrame(const Process& process, const gpusonde_python_frame& frame);
+  Frame MissingFrame();
   Frame UnknownFrame();
 
   // Remembers a location by its id; true when it is new and its row is still to be written.
   bool IsNew(const Id128& location, bool named);
   Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address);
+  Id128 WritePythonFunction(const symbols::PythonCode& code);
 
   std::optional<symbols::KernelSymbols> kernel_;
   symbols::BinaryTable& binaries_;

@@ -20,8 +20,19 @@ class StackInternerTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(processes_.Follow(::getpid()).has_value()); }
   Process& Self() { return processes_.FindSampled(::getpid(), MonotonicNow()); }
-  Id128 Intern(std::vector<uint64_t> kernel, std::vector<uint64_t> user) {
-    return stacks_.Intern(Self(), kernel, user, drops_);
+  Id128 Intern(const std::vector<uint64_t>& kernel, const std::vector<uint64_t>& user) {
+    return Intern(stacks_, Self(), kernel, user);
+  }
+  Id128 Intern(StackInterner& stacks, Process& process, const std::vector<uint64_t>& kernel,
+               const std::vector<uint64_t>& user) {
+    std::vector<uint64_t> words = kernel;
+    words.insert(words.end(), user.begin(), user.end());
+    const gpusonde_stack_counts counts{.kernel_frames = static_cast<uint16_t>(kernel.size()),
+                                       .user_frames = static_cast<uint16_t>(user.size()),
+                                       .python_frames = 0,
+                                       .python_end = GPUSONDE_PYTHON_COMPLETE,
+                                       .native_end = GPUSONDE_NATIVE_COMPLETE};
+    return stacks.Intern(process, ebpf::RawStack(counts, words), drops_);
   }
 
   symbols::BinaryTable binaries_;
@@ -99,8 +110,7 @@ TEST_F(StackInternerTest, TheSameCodeHasTheSameIdInAnotherProcessTable) {
   ProcessTable processes({.host = {}, .source = {3, 4}, .epoch_offset_ns = 5}, binaries, rows);
   ASSERT_TRUE(processes.Follow(::getpid()).has_value());
   StackInterner stacks(std::nullopt, binaries, processes, rows);
-  EXPECT_EQ(stacks.Intern(processes.FindSampled(::getpid(), 0), {}, std::vector<uint64_t>{getenv_}, drops_),
-            here);
+  EXPECT_EQ(Intern(stacks, processes.FindSampled(::getpid(), 0), {}, {getenv_}), here);
 }
 
 TEST_F(StackInternerTest, RewriteRepeatsEveryName) {

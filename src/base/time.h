@@ -23,6 +23,9 @@ int64_t MonotonicNow();
 // recording, so that a step of the wall clock doesn't tear it: time inside a recording is monotonic.
 int64_t MeasureEpochOffset();
 
+// A wall clock that moved against the monotonic one by more than this was set, not slewed.
+constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
+
 // "2026-11-21T01:32:05.123Z" for people; UTC, milliseconds.
 std::string FormatUtc(int64_t epoch_ns);
 

@@ -4,14 +4,19 @@
 #include "doctor/advice.h"
 #include "doctor/probes.h"
 #include "sources/ebpf/cpu_sampler.h"
+#include "sources/ebpf/stack_tables.h"
 
 namespace gpusonde::doctor {
 
 // The whole of it: the sampling program that `record` uses, attached to the clocks of all CPUs.
 Finding ProbeCpuSampling(const Settings&) {
   // Too slow to take a sample while it is tried, and the smallest ring there is.
-  const auto sampler =
-      ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096});
+  const auto start = []() -> Status {
+    ASSIGN_OR_RETURN(const ebpf::StackTables tables, ebpf::StackTables::Create());
+    TRY(ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096}, tables));
+    return {};
+  };
+  const Status sampler = start();
   if (!sampler.has_value()) {
     const bool refused = sampler.error().code == ErrorCode::kPermissionDenied;
     // The rest of the message is advice, which is better given here.

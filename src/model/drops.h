@@ -18,10 +18,24 @@ enum class DropReason : uint8_t {
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
   kTooManyProcesses,   // processes that could not be followed
+  kUnwindNotReady,     // stacks followed by frame pointers for want of tables
+  kUnwindNoRule,       // stacks that ended in code no unwind table covers
+  kUnwindUnsupported,  // stacks that ended at a rule that isn't understood
+  kUnwindUnreadable,   // stacks that ended at memory that could not be read
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
   kUnreadableBinary,   // binaries that were mapped but could not be read
+  kPythonStackLost,    // Python stacks that could not be read to their end
+  kPythonUnnamed,      // Python frames whose code object could not be read any more
   kSpoolFailed,        // rows that could not be written to the spool
+  kGpuRecordsDropped,  // GPU activity records that CUPTI dropped or had no buffer for
+  kGpuMessagesLost,    // messages of the inject library that did not arrive
+  kGpuMalformed,       // such messages, or records in them, that did not parse
+  kGpuUntimed,         // GPU activity records without times
+  kGpuRecordsSummed,   // GPU activity records of which only the sum is known
+  kGpuNameLost,        // GPU kernels without their name
+  kGpuTotalsLost,      // GPU records that no total counts
+  kGpuRangesDropped,   // annotated ranges that were not kept
 };
 
 struct DropInfo {
@@ -41,13 +55,38 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kStackTruncated, true, "stack_truncated", "Stacks cut at 127 frames."},
     DropInfo{DropReason::kTooManyProcesses, true, "too_many_processes",
              "Processes that were not sampled because too many were running at once."},
+    DropInfo{DropReason::kUnwindNotReady, false, "unwind_not_ready",
+             "Stacks followed by frame pointers because the program's unwind tables were not loaded yet."},
+    DropInfo{DropReason::kUnwindNoRule, false, "unwind_no_rule",
+             "Stacks that break off in code without unwind tables and frame pointers."},
+    DropInfo{DropReason::kUnwindUnsupported, false, "unwind_unsupported",
+             "Stacks that break off at an unwind rule of a rare kind."},
+    DropInfo{DropReason::kUnwindUnreadable, false, "unwind_unreadable",
+             "Stacks that break off at memory that could not be read."},
     DropInfo{DropReason::kUnknownMapping, false, "unknown_mapping",
              "Frames at addresses that belong to no known file."},
     DropInfo{DropReason::kNoSymbol, false, "no_symbol",
              "Frames in files whose symbol tables don't name them."},
     DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",
              "Program files that could not be read for symbols."},
+    DropInfo{DropReason::kPythonStackLost, true, "python_stack_lost",
+             "Python stacks that could not be read to the thread's first frame."},
+    DropInfo{DropReason::kPythonUnnamed, false, "python_unnamed",
+             "Python frames whose function was gone, or its memory unreadable, before its name was read."},
     DropInfo{DropReason::kSpoolFailed, true, "spool_failed", "Rows that could not be written to disk."},
+    DropInfo{DropReason::kGpuRecordsDropped, true, "gpu_records_dropped",
+             "GPU activity records that CUPTI dropped or had no buffer for."},
+    DropInfo{DropReason::kGpuMessagesLost, true, "gpu_messages_lost",
+             "Messages about GPU work lost on their way: a buffer was full, or a program sent too many."},
+    DropInfo{DropReason::kGpuMalformed, true, "gpu_malformed", "Messages about GPU work that did not parse."},
+    DropInfo{DropReason::kGpuUntimed, true, "gpu_untimed", "GPU activity that CUPTI gave no times for."},
+    DropInfo{DropReason::kGpuRecordsSummed, false, "gpu_records_summed",
+             "GPU activity records that did not arrive one by one; their time is in the totals."},
+    DropInfo{DropReason::kGpuNameLost, false, "gpu_name_lost", "GPU kernels whose name is not known."},
+    DropInfo{DropReason::kGpuTotalsLost, true, "gpu_totals_lost",
+             "GPU activity records that had no room in the exact totals."},
+    DropInfo{DropReason::kGpuRangesDropped, true, "gpu_ranges_dropped",
+             "Annotated ranges that were nested too deep or too many at once."},
 };
 
 template <>

@@ -11,6 +11,7 @@
 #include "model/tables/drops.h"
 #include "model/tables/evidence.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
 #include "model/tables/histograms.h"
 #include "model/tables/incidents.h"
@@ -37,14 +38,14 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),       kBatches.info(),   kBinaries.info(),
-      kDevices.info(),       kDrops.info(),          kEvidence.info(),  kFunctions.info(),
-      kGraphNodes.info(),    kHistograms.info(),     kIncidents.info(), kKernelMetrics.info(),
-      kKernelWindows.info(), kKernels.info(),        kLocations.info(), kMappings.info(),
-      kMemcpys.info(),       kMemsets.info(),        kMeta.info(),      kMetrics.info(),
-      kProcesses.info(),     kProfileWindows.info(), kRanges.info(),    kSamples.info(),
-      kSources.info(),       kStacks.info(),         kSteps.info(),     kSyncs.info(),
-      kThreads.info(),
+      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),        kBinaries.info(),
+      kDevices.info(),       kDrops.info(),         kEvidence.info(),       kFunctions.info(),
+      kGpuSessions.info(),   kGraphNodes.info(),    kHistograms.info(),     kIncidents.info(),
+      kKernelMetrics.info(), kKernelWindows.info(), kKernels.info(),        kLocations.info(),
+      kMappings.info(),      kMemcpys.info(),       kMemsets.info(),        kMeta.info(),
+      kMetrics.info(),       kProcesses.info(),     kProfileWindows.info(), kRanges.info(),
+      kSamples.info(),       kSources.info(),       kStacks.info(),         kSteps.info(),
+      kSyncs.info(),         kThreads.info(),
   };
   return kTables;
 }

@@ -20,6 +20,14 @@ struct Selection {
   std::optional<int32_t> tid;
   // Only stacks with a frame whose name contains this, ASCII case-insensitive; empty: all.
   std::string filter;
+  // Only GPU work on this device; with `while_gpu_idle`, the device that has to be idle.
+  std::optional<Id128> device;
+  // Only GPU work on this stream. Only with `device`.
+  std::optional<int64_t> stream;
+  // Only CPU time in which the device had nothing to do: no kernel, copy or set of anybody was running on any
+  // of the devices that the process used, or without `process`, that anybody used. Time that nobody observed
+  // the devices in is left out.
+  bool while_gpu_idle = false;
 };
 
 }  // namespace gpusonde::model

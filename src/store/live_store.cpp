@@ -19,11 +19,14 @@
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
+#include "store/windows.h"
 
 namespace gpusonde::store {
 namespace {
 
 constexpr std::string_view kSuffix = ".sonde";
+// Rows come once a second; windows wait a little longer for what is slow.
+constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
 
 std::string FormatDay(Day day) {
   const std::chrono::year_month_day date(day);
@@ -85,6 +88,7 @@ Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder) {
   TRY(store->OpenDays());
   TRY(store->RefreshViews());
   TRY(store->LoadCommitted());
+  TRY(store->LoadWindows());
   return store;
 }
 
@@ -158,9 +162,8 @@ Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span
   TRY(BeginDay(day));
   const model::Batch commits = CommitRows(spool, first_sequence, frames);
   ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
-  TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), frames));
   TRY(duckdb::AppendNew(*writer_, CatalogOf(day), model::kBatches.info(), {&commits, 1}));
-  TRY(transaction.Commit());
+  TRY(AppendWithWindows(day, frames, std::move(transaction)));
   committed_[spool] = first_sequence + std::ssize(frames) - 1;
   return {};
 }
@@ -176,8 +179,72 @@ Status LiveStore::Append(std::span<const model::Batch> batches) {
   const Day day = DayOf(EpochNow());
   TRY(BeginDay(day));
   ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
+  return AppendWithWindows(day, batches, std::move(transaction));
+}
+
+// Samples mostly come in the order of their times and are summed once their windows are over. Where they come
+// late (a spool that waited, a clock that stepped back) their windows are made anew with them.
+Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batches,
+                                    duckdb::Transaction transaction) {
   TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), batches));
+  const std::optional<TimeRange> times = SampleTimes(batches);
+  if (times.has_value() && times->from_ns < windows_end_ns_)
+    TRY(SumWindows(*writer_, CatalogOf(day), {times->from_ns, std::min(times->to_ns + 1, windows_end_ns_)},
+                   windows_end_ns_));
+  TRY(transaction.Commit());
+  if (!times.has_value()) return {};
+  const auto [newest, is_first] = newest_ns_.try_emplace(day, times->to_ns);
+  newest->second = std::max(newest->second, times->to_ns);
+  // The rows are committed whatever becomes of the sums, which the next append tries again.
+  if (const Status closed = CloseWindows(); !closed.has_value())
+    LogWarn("windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
+  return {};
+}
+
+Status LiveStore::SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns) {
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
+  TRY(SumWindows(*writer_, CatalogOf(day), range, end_ns));
   return transaction.Commit();
+}
+
+// Sums the windows that have been over for a while.
+Status LiveStore::CloseWindows() {
+  int64_t newest_ns = 0;
+  for (const auto& [day, day_newest_ns] : newest_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
+  const int64_t end_ns = WindowStart(kFiveMinutes, newest_ns - kLatenessNs);
+  if (end_ns <= windows_end_ns_) return {};
+  // Samples of the day that was under way may lie in windows that are over now.
+  const int64_t open_since_ns = WindowStart(kDay, windows_end_ns_);
+  for (const auto& [day, day_newest_ns] : newest_ns_)
+    if (day_newest_ns >= open_since_ns) TRY(SumWindowsOf(day, {windows_end_ns_, end_ns}, end_ns));
+  windows_end_ns_ = end_ns;
+  return {};
+}
+
+// A store that was closed between the files of several days, or written before there were windows, is brought
+// to one end.
+Status LiveStore::LoadWindows() {
+  std::map<Day, int64_t> ends;
+  for (const Day day : days_) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        writer_->Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
+                                 "(SELECT max(time_ns) FROM {0}.samples)",
+                                 duckdb::QuoteName(CatalogOf(day)) + ".main")));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    ends[day] = any ? rows->Int64(0) : 0;
+    if (any && !rows->IsNull(1)) newest_ns_[day] = rows->Int64(1);
+    windows_end_ns_ = std::max(windows_end_ns_, ends[day]);
+  }
+  for (const auto& [day, end_ns] : ends)
+    if (end_ns < windows_end_ns_ && newest_ns_.contains(day) && newest_ns_[day] >= WindowStart(kDay, end_ns))
+      TRY(SumWindowsOf(day, {end_ns, windows_end_ns_}, windows_end_ns_));
+  return CloseWindows();
+}
+
+int64_t LiveStore::windows_end_ns() const {
+  const std::scoped_lock lock(mutex_);
+  return windows_end_ns_;
 }
 
 Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
@@ -217,6 +284,7 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
 
 Status LiveStore::DeleteDay(Day day) {
   std::erase(days_, day);
+  newest_ns_.erase(day);
   TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
   TRY(writer_->Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
   for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})

@@ -15,12 +15,14 @@
 #include "base/result.h"
 #include "model/batch.h"
 #include "store/store.h"
+#include "store/time_range.h"
 
 namespace gpusonde::store {
 
 namespace duckdb {
 class Connection;
 class Instance;
+class Transaction;
 }  // namespace duckdb
 
 // A day of UTC.
@@ -65,6 +67,7 @@ class LiveStore : public Store {
   Status Append(std::span<const model::Batch> batches) override;
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
+  int64_t windows_end_ns() const override;
 
   ~LiveStore() override;
 
@@ -77,6 +80,10 @@ class LiveStore : public Store {
   Status BeginDay(Day day);
   Status RefreshViews();
   Status LoadCommitted();
+  Status LoadWindows();
+  Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
+  Status CloseWindows();
+  Status SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns);
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
 
@@ -89,6 +96,8 @@ class LiveStore : public Store {
   std::unique_ptr<duckdb::Connection> writer_;
   std::vector<Day> days_;               // attached; rising
   std::map<Id128, int64_t> committed_;  // by spool
+  int64_t windows_end_ns_ = 0;          // all windows that end until then are in their day's file
+  std::map<Day, int64_t> newest_ns_;    // of the samples of each day's file
 };
 
 }  // namespace gpusonde::store

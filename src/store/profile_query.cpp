@@ -11,6 +11,7 @@
 #include "model/drops.h"
 #include "store/selection_sql.h"
 #include "store/time_range.h"
+#include "store/windows.h"
 
 namespace gpusonde::store {
 namespace {
@@ -48,19 +49,18 @@ std::optional<T> Optional(const Rows& rows, size_t column, T value) {
 }  // namespace
 
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
-  const SelectionSql where = CpuSamplesIn(selection);
+  const SqlPart time = CpuTimeIn(store, selection, Detail::kThreads);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
       store.Query(
           fmt::format(
-              "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM samples "
-              "WHERE {} GROUP BY ALL) "
+              "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
               "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
               "processes.started_ns, processes.exited_ns FROM used LEFT JOIN processes USING (process) "
               "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid "
               "ORDER BY cpu_ns DESC, used.tid",
-              where.condition),
-          where.parameters));
+              time.text),
+          time.parameters));
   std::vector<ProcessUse> uses;
   std::unordered_map<Id128, size_t> indices;
   while (true) {
@@ -103,20 +103,37 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   model::Selection bounded = selection;
   bounded.from_ns = range.from_ns;
   bounded.to_ns = range.to_ns;
-  const SelectionSql where = CpuSamplesIn(bounded);
+  // Windows are spread over two buckets at most; in shorter buckets they would blur.
+  const SqlPart time = bucket_ns < static_cast<double>(kFiveMinutes.length_ns) || !selection.filter.empty()
+                           ? CpuSamplesIn(bounded)
+                           : CpuTimeIn(store, bounded, Detail::kThreads);
+  // By bucket where a row lies in one, else by window.
   std::vector<Parameter> parameters = {range.from_ns, bucket_ns};
-  parameters.insert(parameters.end(), where.parameters.begin(), where.parameters.end());
+  parameters.insert(parameters.end(), time.parameters.begin(), time.parameters.end());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT floor((time_ns - ?) / ?)::BIGINT AS bucket, sum(weight_ns)::BIGINT "
-                              "FROM samples WHERE {} GROUP BY bucket",
-                              where.condition),
+      store.Query(fmt::format("SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
+                              "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
+                              "sum(weight_ns)::BIGINT FROM {} GROUP BY bucket, window_ns",
+                              time.text),
                   parameters));
+  const auto add = [&](double bucket, double cpu_ns) {
+    std::optional<double>& value = strip.values[std::min(static_cast<size_t>(bucket), count - 1)];
+    value = value.value_or(0) + cpu_ns / bucket_ns;
+  };
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return strip;
-    const auto bucket = std::min(static_cast<size_t>(rows->Int64(0)), count - 1);
-    strip.values[bucket] = strip.values[bucket].value_or(0) + static_cast<double>(rows->Int64(1)) / bucket_ns;
+    const auto cpu_ns = static_cast<double>(rows->Int64(3));
+    if (!rows->IsNull(0)) {
+      add(rows->Float64(0), cpu_ns);
+      continue;
+    }
+    const double start = static_cast<double>(rows->Int64(1) - range.from_ns) / bucket_ns;
+    const double next = std::floor(start) + 1;
+    const double share = std::min(1.0, (next - start) / (static_cast<double>(rows->Int64(2)) / bucket_ns));
+    add(start, share * cpu_ns);
+    if (share < 1) add(next, (1 - share) * cpu_ns);
   }
 }
 

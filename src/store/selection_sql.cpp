@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/selection_sql.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "store/gpu_sql.h"
+#include "store/windows.h"
+
 namespace gpusonde::store {
 namespace {
 
@@ -12,14 +22,66 @@ constexpr std::string_view kStacksNamed = R"(
   ), names AS (
     SELECT frames.location, functions.name FROM frames JOIN raw.functions USING (function)
     UNION ALL
-    SELECT location, CASE WHEN binaries."binary" IS NULL THEN '[unknown]'
+    SELECT location, CASE WHEN binaries.binary_id IS NULL THEN '[unknown]'
                           ELSE format('[{}+0x{:x}]', binaries.name, coalesce(address, 0)) END
-    FROM raw.locations LEFT JOIN raw.binaries USING ("binary") WHERE len(functions) = 0
+    FROM raw.locations LEFT JOIN raw.binaries USING (binary_id) WHERE len(functions) = 0
   ), matching AS (
     SELECT DISTINCT location FROM names
     WHERE contains(translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), ?)
   )
   SELECT stack FROM (SELECT stack, unnest(locations) AS location FROM raw.stacks) SEMI JOIN matching USING (location))";
+
+// What a selection asks for besides its time.
+SqlPart Filter(const model::Selection& selection) {
+  SqlPart filter{"state = 'on_cpu'", {}};
+  if (selection.process.has_value()) {
+    filter.text += " AND process = ?";
+    filter.parameters.emplace_back(*selection.process);
+  }
+  if (selection.process.has_value() && selection.tid.has_value()) {
+    filter.text += " AND tid = ?";
+    filter.parameters.emplace_back(int64_t{*selection.tid});
+  }
+  if (!selection.filter.empty()) {
+    filter.text += fmt::format(" AND stack IN ({})", kStacksNamed);
+    filter.parameters.emplace_back(AsciiLower(selection.filter));
+  }
+  return filter;
+}
+
+constexpr std::string_view kSampleColumns =
+    "time_ns AS start_ns, 0 AS length_ns, process, tid, stack, state, 1 AS count, weight_ns";
+constexpr std::string_view kWindowColumns =
+    "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
+
+// Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
+SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
+  if (!piece.level.has_value()) {
+    SqlPart rows{fmt::format("SELECT {} FROM ", kSampleColumns), {}};
+    const SqlPart samples{"(SELECT * FROM samples WHERE time_ns >= ? AND time_ns < ?)",
+                          {piece.range.from_ns, piece.range.to_ns}};
+    return rows += selection.while_gpu_idle ? WhileGpuIdle(samples, selection) : samples;
+  }
+  return {fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
+                      "end_ns - start_ns = ?",
+                      kWindowColumns),
+          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+}
+
+SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pieces) {
+  SqlPart rows{"(SELECT * FROM (", {}};
+  std::string_view separator;
+  for (const TimePiece& piece : pieces) {
+    rows.text += std::exchange(separator, " UNION ALL ");
+    rows += RowsOf(selection, piece);
+  }
+  rows.text += ") WHERE ";
+  rows += Filter(selection);
+  rows.text += ")";
+  return rows;
+}
+
+}  // namespace
 
 std::string AsciiLower(std::string text) {
   for (char& c : text)
@@ -27,25 +89,15 @@ std::string AsciiLower(std::string text) {
   return text;
 }
 
-}  // namespace
+SqlPart CpuTimeIn(const Store& store, const model::Selection& selection, Detail detail) {
+  if (selection.while_gpu_idle) return CpuSamplesIn(selection);
+  const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
+  const auto pieces = PiecesOf({selection.from_ns, selection.to_ns}, store.windows_end_ns(), by_stack);
+  return pieces.empty() ? CpuSamplesIn(selection) : RowsIn(selection, pieces);
+}
 
-SelectionSql CpuSamplesIn(const model::Selection& selection) {
-  SelectionSql sql{"state = 'on_cpu' AND time_ns >= ? AND time_ns < ?", {selection.from_ns, selection.to_ns}};
-  if (selection.process.has_value()) {
-    sql.condition += " AND process = ?";
-    sql.parameters.emplace_back(*selection.process);
-  }
-  if (selection.process.has_value() && selection.tid.has_value()) {
-    sql.condition += " AND tid = ?";
-    sql.parameters.emplace_back(int64_t{*selection.tid});
-  }
-  if (!selection.filter.empty()) {
-    sql.condition += " AND stack IN (";
-    sql.condition += kStacksNamed;
-    sql.condition += ")";
-    sql.parameters.emplace_back(AsciiLower(selection.filter));
-  }
-  return sql;
+SqlPart CpuSamplesIn(const model::Selection& selection) {
+  return RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}});
 }
 
 }  // namespace gpusonde::store

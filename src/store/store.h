@@ -18,7 +18,7 @@ namespace gpusonde::store {
 // A value bound to `?` in a query; a query is never put together from text that came from outside.
 using Parameter = std::variant<int64_t, double, std::string, Id128>;
 
-// Rows of a query's answer, fetched in chunks so that a large answer never lies in memory whole.
+// Rows of a query's answer.
 // Not thread-safe; must not outlive its Store.
 class Rows {
  public:
@@ -63,6 +63,10 @@ class Store {
   // Runs one SQL statement. Errors: kInvalidArgument with the database's message for SQL that doesn't hold.
   virtual Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                               std::span<const Parameter> parameters = {}) = 0;
+
+  // The end of the time, from the epoch on, whose samples are also there as sums in profile_windows; 0 when
+  // this store keeps none.
+  virtual int64_t windows_end_ns() const { return 0; }
 };
 
 }  // namespace gpusonde::store

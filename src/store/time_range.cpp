@@ -8,27 +8,44 @@
 namespace gpusonde::store {
 namespace {
 
-constexpr const char* kObservedSql = R"(
-  WITH runs AS (
-    SELECT started_ns, ended_ns,
-           lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns
-    FROM sources
-  )
-  SELECT started_ns,
-         CASE WHEN ended_ns IS NOT NULL THEN ended_ns ELSE greatest(started_ns,
-           (SELECT max(time_ns) FROM samples WHERE time_ns >= started_ns AND time_ns < next_ns),
-           (SELECT max(committed_ns) FROM batches WHERE committed_ns >= started_ns AND committed_ns < next_ns)) END
-  FROM runs ORDER BY started_ns)";
+constexpr const char* kRunsSql = R"(
+  SELECT started_ns, ended_ns,
+         lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns
+  FROM sources ORDER BY started_ns)";
+
+// The last sign of life in the range: a sample, or a commit of a spool; the range's begin when there is none.
+Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query("SELECT greatest(?, (SELECT max(time_ns) FROM samples WHERE time_ns >= ? AND time_ns < ?), "
+                  "(SELECT max(committed_ns) FROM batches WHERE committed_ns >= ? AND committed_ns < ?))",
+                  {{range.from_ns, range.from_ns, range.to_ns, range.from_ns, range.to_ns}}));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any ? rows->Int64(0) : range.from_ns;
+}
+
+// The same, soonest where it is late: few samples are newer than the windows.
+Result<int64_t> LastSeenFromTheEnd(Store& store, const TimeRange& range) {
+  if (const int64_t newest = store.windows_end_ns(); newest > range.from_ns && newest < range.to_ns) {
+    ASSIGN_OR_RETURN(const int64_t last_ns, LastSeen(store, {newest, range.to_ns}));
+    if (last_ns > newest) return last_ns;
+  }
+  return LastSeen(store, range);
+}
 
 }  // namespace
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kObservedSql));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
   std::vector<TimeRange> observed;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return observed;
-    observed.push_back({rows->Int64(0), rows->Int64(1)});
+    TimeRange run{rows->Int64(0), rows->Int64(1)};
+    if (rows->IsNull(1)) {
+      ASSIGN_OR_RETURN(run.to_ns, LastSeenFromTheEnd(store, {run.from_ns, rows->Int64(2)}));
+    }
+    observed.push_back(run);
   }
 }
 

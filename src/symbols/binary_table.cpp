@@ -98,27 +98,51 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
   entry.used = ++clock_;
   if (entry.file != nullptr || entry.failed_pid == pid) return {};
 
-  Error first_error;
-  for (const std::string& root : {fmt::format("/proc/{}/root", pid), std::string()}) {
-    Result<Fd> fd = binary->path == kVdso ? OpenVdso() : OpenRegular(root + binary->path);
-    Result<ElfFile> file = fd.has_value() ? ElfFile::Load(std::move(*fd), binary->path)
-                                          : Result<ElfFile>(std::unexpected(std::move(fd).error()));
-    if (file.has_value() && file->build_id() == binary->build_id) {
-      symbols_loaded_ += file->symbol_count();
-      entry.file = std::make_unique<ElfFile>(std::move(*file));
-      KeepWithinBudget(&entry);
-      return {};
-    }
-    if (!first_error.message.empty()) continue;
-    first_error = file.has_value()
-                      ? Error{ErrorCode::kNotFound, binary->path + " was replaced by another file"}
-                      : std::move(file).error();
+  Result<Fd> fd = OpenFile(*binary, pid);
+  Result<ElfFile> file = fd.has_value() ? ElfFile::Load(std::move(*fd), binary->path)
+                                        : Result<ElfFile>(std::unexpected(std::move(fd).error()));
+  if (file.has_value()) {
+    symbols_loaded_ += file->symbol_count();
+    entry.file = std::make_unique<ElfFile>(std::move(*file));
+    KeepWithinBudget(&entry);
+    return {};
   }
   const bool told_before = entry.failed_pid != 0;
   entry.failed_pid = pid;
   if (told_before) return {};
-  LogInfo("no symbols for {}: {}", binary->path, first_error.message);
+  LogInfo("no symbols for {}: {}", binary->path, file.error().message);
+  return Fail(std::move(file).error());
+}
+
+// Its own root first; a process that has ended has none, and then the path may still mean the same file here.
+Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
+  Error first_error;
+  for (const std::string& root : {fmt::format("/proc/{}/root", pid), std::string()}) {
+    Result<Fd> fd = binary.path == kVdso ? OpenVdso() : OpenRegular(root + binary.path);
+    Result<std::string> build_id =
+        fd.has_value() ? ReadBuildId(fd->get()) : Result<std::string>(std::unexpected(fd.error()));
+    if (build_id.has_value() && *build_id == binary.build_id) return fd;
+    if (!first_error.message.empty()) continue;
+    first_error = build_id.has_value()
+                      ? Error{ErrorCode::kNotFound, binary.path + " was replaced by another file"}
+                      : std::move(build_id).error().With(binary.path);
+  }
   return Fail(std::move(first_error));
+}
+
+const PythonInterpreter* BinaryTable::FindPython(const Binary* binary, int32_t pid) {
+  Entry& entry = *by_binary_.at(binary);
+  if (!entry.searched_for_python && binary->path != kVdso) {
+    const Result<Fd> fd = OpenFile(*binary, pid);
+    if (!fd.has_value()) return nullptr;  // another process may see it
+    entry.searched_for_python = true;
+    Result<std::optional<PythonInterpreter>> found = FindPythonInterpreter(fd->get(), binary->path);
+    if (found.has_value())
+      entry.python = std::move(*found);
+    else
+      LogWarn("{}", found.error().message);
+  }
+  return entry.python.has_value() ? &*entry.python : nullptr;
 }
 
 std::optional<Symbol> BinaryTable::Find(const Binary* binary, uint64_t file_offset) {

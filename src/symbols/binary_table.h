@@ -12,6 +12,7 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "symbols/elf_file.h"
+#include "symbols/python_interpreter.h"
 
 namespace gpusonde::symbols {
 
@@ -43,6 +44,12 @@ class BinaryTable {
   // The function at `file_offset`; nothing when no symbol covers it or the file could not be read.
   std::optional<Symbol> Find(const Binary* binary, uint64_t file_offset);
 
+  // The file behind the binary, opened through process `pid`, then by its path here, its build id checked.
+  static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
+
+  // The CPython interpreter inside the file, or null; looked for once per file, through process `pid`.
+  const PythonInterpreter* FindPython(const Binary* binary, int32_t pid);
+
   size_t size() const { return by_id_.size(); }
 
  private:
@@ -51,6 +58,8 @@ class BinaryTable {
     std::unique_ptr<ElfFile> file;
     int32_t failed_pid = 0;  // last process through which loading failed
     uint64_t used = 0;       // value of clock_ at the last use
+    bool searched_for_python = false;
+    std::optional<PythonInterpreter> python;
   };
   struct FileKey {
     uint64_t device, inode, size, changed_ns;

@@ -2,14 +2,13 @@
 #include "symbols/elf_file.h"
 
 #include <fmt/format.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
+
+#include "symbols/elf_handle.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -20,19 +19,6 @@ constexpr size_t kMaxBuildIdBytes = 64;
 // How many symbols before the nearest are looked at for one that is long enough to cover the address: nested
 // symbols (assembly labels inside functions) are rare and shallow.
 constexpr size_t kMaxNesting = 16;
-
-struct EndElf {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
-using ElfHandle = std::unique_ptr<Elf, EndElf>;
-
-Result<ElfHandle> Begin(int fd, const std::string& name) {
-  static const bool initialised = elf_version(EV_CURRENT) != EV_NONE;
-  ElfHandle elf(initialised ? elf_begin(fd, ELF_C_READ, nullptr) : nullptr);
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF || gelf_getclass(elf.get()) != ELFCLASS64)
-    return Fail(ErrorCode::kCorrupt, fmt::format("{} is not a 64-bit ELF file", name));
-  return elf;
-}
 
 // Looks through one note segment or section. Format: elf(5), "Notes".
 std::string FindBuildId(Elf_Data* data) {
@@ -85,12 +71,12 @@ bool NamesCode(const GElf_Sym& symbol) {
 }  // namespace
 
 Result<std::string> ReadBuildId(int fd) {
-  ASSIGN_OR_RETURN(ElfHandle elf, Begin(fd, "file"));
+  ASSIGN_OR_RETURN(ElfHandle elf, BeginElf(fd, "file"));
   return BuildIdOf(elf.get());
 }
 
 Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name) {
-  ASSIGN_OR_RETURN(ElfHandle elf, Begin(fd.get(), name));
+  ASSIGN_OR_RETURN(ElfHandle elf, BeginElf(fd.get(), name));
   ElfFile file;
   file.build_id_ = BuildIdOf(elf.get());
   TRY(file.ReadSegments(elf.get()));

@@ -47,6 +47,11 @@ class Layering(unittest.TestCase):
         files = {path: text for path, text in tree_with({}).items() if not path.startswith("src/wire/")}
         self.assertIn("there is no src/wire any more", layering.check(files)[0])
 
+    def test_the_simulated_gpu_knows_nothing_of_ours_but_the_wire(self):
+        self.assertEqual(self.found({"simgpu/cuda/a.cpp": '#include "simgpu/b.h"\n#include "wire/plain.h"\n'}), [])
+        self.assertIn("simgpu/cuda/a.cpp:1: simgpu may include",
+                      self.found({"simgpu/cuda/a.cpp": '#include "base/plain.h"\n'})[0])
+
     def test_apps_and_tests_include_what_they_like(self):
         self.assertEqual(self.found({"apps/gpusonde/a.cpp": '#include "server/plain.h"\n',
                                      "tests/a.cpp": '#include "agent/plain.h"\n'}), [])

@@ -136,6 +136,12 @@ int Record(const RecordOptions& options) {
   if (outcome->failed_rows > 0)
     fmt::print(stderr, "gpusonde record: {} rows could not be written: {}\n", outcome->failed_rows,
                outcome->first_failure);
+  if (outcome->clock_step_ns != 0)
+    fmt::print(
+        stderr,
+        "gpusonde record: the wall clock was set by {:+.3f} s meanwhile; the recording's times follow it as "
+        "it was before\n",
+        static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
   const Status finished = FinishRecording(options);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) Complain(finished.error());

@@ -27,7 +27,7 @@ inline constexpr Table kLocations(
     Field("location", &Location::location, "",
           "hash of the raw frame: build id and offset; file, qualified name, first line and instruction"),
     Field("kind", &Location::kind, "", "native, kernel, jit, python, gpu or unknown"),
-    Field("binary", &Location::binary, "", "the file it is in; null where there is none"),
+    Field("binary_id", &Location::binary, "", "the file it is in; null where there is none"),
     Field("address", &Location::address, "bytes",
           "offset in the file (native), in the kernel image (kernel), or the address itself (jit)"),
     Field("functions", &Location::functions, "",

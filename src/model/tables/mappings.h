@@ -27,6 +27,6 @@ inline constexpr Table kMappings(
           "first address (two's complement of the unsigned address)"),
     Field("end_address", &Mapping::end_address, "", "first address after it"),
     Field("file_offset", &Mapping::file_offset, "bytes", "offset in the file of start_address"),
-    Field("binary", &Mapping::binary, "", "what is mapped; null for anonymous memory"));
+    Field("binary_id", &Mapping::binary, "", "what is mapped; null for anonymous memory"));
 
 }  // namespace gpusonde::model

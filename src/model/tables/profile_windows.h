@@ -16,7 +16,7 @@ struct ProfileWindow {
   int64_t end_ns = 0;
   Id128 process;
   int32_t tid = 0;
-  Id128 stack;
+  std::optional<Id128> stack;
   ThreadState state{};
   std::optional<bool> device_idle;
   int64_t count = 0;
@@ -29,7 +29,7 @@ inline constexpr Table kProfileWindows("profile_windows", kFacts, "CPU samples s
                                        Field("process", &ProfileWindow::process, "", "whose"),
                                        Field("tid", &ProfileWindow::tid, "",
                                              "thread id in the host namespace"),
-                                       Field("stack", &ProfileWindow::stack, "", "what it was doing"),
+                                       Field("stack", &ProfileWindow::stack, "", "what it was doing; null: all stacks together"),
                                        Field("state", &ProfileWindow::state, "", "on_cpu, or why it was not"),
                                        Field("device_idle", &ProfileWindow::device_idle, "",
                                              "whether the process's device had no work; null when not known"),

@@ -6,19 +6,21 @@
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "cpu_sampler.skel.h"
-#include "sources/refusal.h"
+#include "sources/ebpf/explain.h"
+#include "sources/ebpf/stack_tables.h"
 #include "wire/cpu_sample.h"
 
 namespace gpusonde::ebpf {
@@ -32,18 +34,6 @@ int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
   std::vsnprintf(line, sizeof line, format, arguments);
   LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
   return 0;
-}
-
-// What a failure to load or attach most likely means to the person at the keyboard.
-Error Explain(int error_number, std::string_view what) {
-  Error error = sources::KernelError(error_number, what);
-  if (error.code != ErrorCode::kPermissionDenied && ::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-    return {ErrorCode::kUnsupported,
-            fmt::format(
-                "{}: this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
-                "built with CONFIG_DEBUG_INFO_BTF",
-                what)};
-  return error;
 }
 
 Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
@@ -61,6 +51,26 @@ Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
   return Fd(static_cast<int>(fd));
 }
 
+// A program's per-CPU counters, which only grow, as what was added since the last look.
+class Counters {
+ public:
+  explicit Counters(size_t count) : seen_(count) {}
+
+  void Take(int map_fd, std::span<const model::DropReason> reasons, model::DropCounts& drops) {
+    std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
+    for (uint32_t counter = 0; counter < seen_.size(); ++counter) {
+      if (bpf_map_lookup_elem(map_fd, &counter, by_cpu.data()) != 0) continue;
+      uint64_t total = 0;
+      for (const uint64_t value : by_cpu) total += value;
+      drops.Add(reasons[counter], static_cast<int64_t>(total - seen_[counter]));
+      seen_[counter] = total;
+    }
+  }
+
+ private:
+  std::vector<uint64_t> seen_;
+};
+
 struct Destroy {
   void operator()(cpu_sampler_bpf* skeleton) const { cpu_sampler_bpf__destroy(skeleton); }
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
@@ -75,7 +85,7 @@ struct CpuSampler::State {
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::vector<std::unique_ptr<bpf_link, Destroy>> clocks;  // a link owns its perf event
   const std::function<void(const RawSample&)>* visit = nullptr;
-  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_CPU_COUNTERS);
+  Counters counters = Counters(GPUSONDE_CPU_COUNTERS), stack_counters = Counters(GPUSONDE_STACK_COUNTERS);
 
   static int OnRecord(void* context, void* data, size_t size);
 };
@@ -83,18 +93,15 @@ struct CpuSampler::State {
 int CpuSampler::State::OnRecord(void* context, void* data, size_t size) {
   State& state = *static_cast<State*>(context);
   const auto* sample = static_cast<const gpusonde_cpu_sample*>(data);
-  constexpr size_t kHeader = offsetof(gpusonde_cpu_sample, frames);
-  if (size < kHeader ||
-      size < kHeader + sizeof(uint64_t) * (size_t{sample->kernel_frames} + sample->user_frames))
-    return 0;  // cannot happen with our own program
-  // __u64 and uint64_t are different types of the same representation.
-  const auto* frames = reinterpret_cast<const uint64_t*>(sample->frames);
+  constexpr size_t kHeader = offsetof(gpusonde_cpu_sample, stack);
+  if (size < kHeader + offsetof(gpusonde_stack, words)) return 0;  // cannot happen with our own program
+  const std::optional<RawStack> stack = RawStack::FromWire(sample->stack, size - kHeader);
+  if (!stack.has_value()) return 0;  // nor can this
   (*state.visit)({.time_ns = static_cast<int64_t>(sample->time_ns),
                   .pid = static_cast<int32_t>(sample->pid),
                   .tid = static_cast<int32_t>(sample->tid),
                   .cpu = static_cast<int32_t>(sample->cpu),
-                  .kernel_frames = {frames, sample->kernel_frames},
-                  .user_frames = {frames + sample->kernel_frames, sample->user_frames}});
+                  .stack = *stack});
   return 0;
 }
 
@@ -103,7 +110,7 @@ CpuSampler::CpuSampler(CpuSampler&&) noexcept = default;
 CpuSampler& CpuSampler::operator=(CpuSampler&&) noexcept = default;
 CpuSampler::~CpuSampler() = default;
 
-Result<CpuSampler> CpuSampler::Create(const Options& options) {
+Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables& tables) {
   if (!(options.frequency_hz > 0 && options.frequency_hz <= kMaxFrequencyHz))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("sampling frequency {} Hz: must be above 0 and at most {}", options.frequency_hz,
@@ -116,14 +123,11 @@ Result<CpuSampler> CpuSampler::Create(const Options& options) {
   if (state->skeleton == nullptr) return Fail(Explain(errno, "open the sampling program"));
   state->skeleton->rodata->every_process = options.every_process;
   bpf_map__set_max_entries(state->skeleton->maps.samples, std::bit_ceil(options.ring_bytes));
-  if (options.every_process) {
-    bpf_program__set_autoload(state->skeleton->progs.follow_fork, false);
-    bpf_program__set_autoload(state->skeleton->progs.forget_exit, false);
-  }
+  TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = cpu_sampler_bpf__load(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "load the sampling program into the kernel"));
   if (const int error = cpu_sampler_bpf__attach(state->skeleton.get()); error != 0)
-    return Fail(Explain(-error, "attach to process forks and exits"));
+    return Fail(Explain(-error, "attach to the forks, execs and exits of processes"));
 
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.samples), State::OnRecord, state.get(), nullptr));
@@ -166,20 +170,13 @@ int64_t CpuSampler::period_ns() const { return state_->period_ns; }
 
 model::DropCounts CpuSampler::TakeDrops() {
   using model::DropReason;
-  static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {
-      DropReason::kRingFull, DropReason::kNoUserStack, DropReason::kStackTruncated,
-      DropReason::kTooManyProcesses};
+  static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {DropReason::kRingFull,
+                                                                 DropReason::kTooManyProcesses};
+  static constexpr DropReason kStackReasons[GPUSONDE_STACK_COUNTERS] = {
+      DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kTooManyProcesses};
   model::DropCounts drops;
-  const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
-  std::vector<uint64_t> by_cpu(cpus);
-  for (uint32_t counter = 0; counter < GPUSONDE_CPU_COUNTERS; ++counter) {
-    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &counter, by_cpu.data()) != 0)
-      continue;
-    uint64_t total = 0;
-    for (const uint64_t value : by_cpu) total += value;
-    drops.Add(kReasons[counter], static_cast<int64_t>(total - state_->counters_seen[counter]));
-    state_->counters_seen[counter] = total;
-  }
+  state_->counters.Take(bpf_map__fd(state_->skeleton->maps.counters), kReasons, drops);
+  state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, drops);
   return drops;
 }
 

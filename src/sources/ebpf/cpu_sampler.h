@@ -4,25 +4,27 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "base/result.h"
 #include "model/drops.h"
+#include "sources/ebpf/raw_stack.h"
 
 namespace gpusonde::ebpf {
 
-// One stack of one running thread, as the kernel saw it. The spans are valid during the callback only.
+class StackTables;
+
+// One stack of one running thread. The stack is valid during the callback only.
 struct RawSample {
   int64_t time_ns = 0;  // CLOCK_MONOTONIC
   int32_t pid = 0;      // in the initial pid namespace
   int32_t tid = 0;
   int32_t cpu = 0;
-  std::span<const uint64_t> kernel_frames;  // leaf first; empty when it ran in user mode
-  std::span<const uint64_t> user_frames;    // leaf first
+  RawStack stack;
 };
 
 // Samples the stacks of running threads with a kernel program on every CPU's clock event
-// (bpf/cpu_sampler.bpf.c). Stacks are followed by frame pointers. Not thread-safe.
+// (bpf/cpu_sampler.bpf.c). Native stacks are unwound by the tables of files in `tables`, with the CPython
+// frames of processes that it describes beside them. Not thread-safe.
 class CpuSampler {
  public:
   struct Options {
@@ -33,10 +35,10 @@ class CpuSampler {
     uint32_t ring_bytes = uint32_t{8} << 20;
   };
 
-  // Loads the kernel program and starts the clocks on all online CPUs.
+  // Loads the kernel program and starts the clocks on all online CPUs. Stacks are taken as `tables` say.
   // Errors: kPermissionDenied (who may: root, or CAP_BPF and CAP_PERFMON), kUnsupported (no BTF, no BPF),
   // kInvalidArgument for a frequency out of range. Each says what to do.
-  static Result<CpuSampler> Create(const Options& options);
+  static Result<CpuSampler> Create(const Options& options, const StackTables& tables);
 
   // Samples this process and every descendant it makes from now on.
   Status Follow(int32_t pid);
@@ -44,7 +46,8 @@ class CpuSampler {
   // Hands over everything that waits. Samples of one CPU come in order; those of several are interleaved.
   Status Drain(const std::function<void(const RawSample&)>& visit);
 
-  // Readable (epoll) when the ring fills up faster than expected.
+  // Readable (epoll) when the ring fills up faster than expected, or when a sample shows something that has
+  // to be learnt before it is gone: a process or Python code not seen before.
   int wake_fd() const;
 
   // Time that one sample stands for.

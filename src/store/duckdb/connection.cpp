@@ -129,11 +129,9 @@ Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std
                 fmt::format("the query has {} parameters, {} were given", wanted, parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) TRY(Bind(library, statement.get(), i + 1, parameters[i]));
 
-  Handle<duckdb_pending_result> pending(library.destroy_pending);
+  // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
   Handle<duckdb_result> result(library.destroy_result);
-  if (library.pending_prepared_streaming(statement.get(), pending.out()) != DuckDBSuccess)
-    return Fail(ErrorOf(library.pending_error(pending.get())));
-  if (library.execute_pending(pending.get(), result.out()) != DuckDBSuccess)
+  if (library.execute_prepared(statement.get(), result.out()) != DuckDBSuccess)
     return Fail(ErrorOf(library.result_error(result.out())));
   return MakeRows(std::move(connection), std::move(result));
 }

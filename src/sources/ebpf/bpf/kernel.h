@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the
  * running kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source:
- * include/linux/sched.h, include/linux/sched/signal.h. */
+ * include/linux/sched.h, include/linux/sched/signal.h, arch/x86/include/asm/processor.h. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -21,10 +21,24 @@ struct signal_struct {
   atomic_t live; /* threads of the group that have not begun to exit */
 };
 
+struct thread_struct {
+  unsigned long fsbase; /* the thread pointer: pthread_self() */
+};
+
+struct mm_struct;
+
+/* The registers with which a thread came into the kernel (arch/x86/include/asm/ptrace.h); what follows ___ is
+ * not part of the kernel's name, and tells it from user space's own pt_regs. */
+struct pt_regs___kernel {
+  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+};
+
 struct task_struct {
   int pid;
   int tgid;
+  struct mm_struct *mm; /* NULL: a thread of the kernel's own */
   struct signal_struct *signal;
+  struct thread_struct thread;
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simgpu/cuda/api_call.h"
+
+#include <cstring>
+
+#include "simgpu/machine/settings.h"
+#include "wire/nvidia/cupti.h"
+
+namespace simgpu::cuda {
+namespace {
+
+std::atomic<const Listener*> the_listener = nullptr;
+
+// Ids are 32 bits wide and wrap; 0 means none. A test that wants to see that doesn't wait for four billion
+// calls.
+std::atomic<uint32_t>& CorrelationCounter() {
+  static std::atomic<uint32_t> counter =
+      static_cast<uint32_t>(IntegerSetting("SIMGPU_CORRELATION_START", 0, 0, UINT32_MAX));
+  return counter;
+}
+
+uint32_t NextCorrelationId() {
+  for (;;) {
+    const uint32_t id = CorrelationCounter().fetch_add(1, std::memory_order_relaxed) + 1;
+    if (id != 0) return id;
+  }
+}
+
+// How deep this thread is in calls that are told of, and the id that the outermost gave them all.
+thread_local uint32_t call_depth = 0;
+thread_local uint32_t call_id = 0;
+
+void EnterCall(ApiEvent* event) {
+  if (call_depth++ == 0) call_id = NextCorrelationId();
+  event->correlation_id = call_id;
+  event->site = GPUSONDE_CUPTI_API_ENTER;
+  event->enter_ns = NowNs();
+  Context* context = CurrentContext();
+  event->context = context;
+  event->context_id = context == nullptr ? 0 : context->id;
+  const Listener* listener = TheListener();
+  if (listener != nullptr) listener->api(*event);
+}
+
+void LeaveCall(ApiEvent* event, int32_t result) {
+  event->site = GPUSONDE_CUPTI_API_EXIT;
+  event->result = &result;
+  Context* context = CurrentContext();
+  event->context = context;
+  event->context_id = context == nullptr ? 0 : context->id;
+  const Listener* listener = TheListener();
+  if (listener != nullptr) listener->api(*event);
+  --call_depth;
+}
+
+bool Attach(const Listener* listener) {
+  const Listener* none = nullptr;
+  return the_listener.compare_exchange_strong(none, listener) || none == listener;
+}
+
+void Detach(const Listener* listener) { the_listener.compare_exchange_strong(listener, nullptr); }
+
+bool AnyModule() {
+  Driver& driver = TheDriver();
+  const std::lock_guard lock(driver.mutex);
+  return driver.modules > 0;
+}
+
+template <class T, class Id>
+bool IdOf(void* handle, Id* id) {
+  const T* object = As<T>(handle);
+  if (object == nullptr) return false;
+  *id = object->id;
+  return true;
+}
+
+bool DeviceOf(void* handle, uint32_t* device) {
+  const Context* context = As<Context>(handle);
+  if (context == nullptr) return false;
+  *device = context->device;
+  return true;
+}
+
+bool StreamId(void* context, void* handle, uint32_t* id) {
+  if (handle != nullptr) return IdOf<Stream>(handle, id);
+  const Context* in = As<Context>(context);
+  if (in == nullptr) return false;
+  *id = in->legacy.id;
+  return true;
+}
+
+constexpr ToolsTable kToolsTable = {
+    .size = sizeof(ToolsTable),
+    .attach = Attach,
+    .detach = Detach,
+    .listening = [] { return TheListener() != nullptr; },
+    .any_module = AnyModule,
+    .enter = EnterCall,
+    .leave = LeaveCall,
+    .context_id = IdOf<Context, uint32_t>,
+    .device_of = DeviceOf,
+    .stream_id = StreamId,
+    .graph_id = IdOf<Graph, uint32_t>,
+    .graph_exec_id = IdOf<GraphExec, uint32_t>,
+    .node_id = IdOf<Node, uint64_t>,
+};
+
+}  // namespace
+
+const Listener* TheListener() { return the_listener.load(std::memory_order_acquire); }
+
+uint32_t CorrelationId() { return call_depth > 0 ? call_id : 0; }
+
+void TellResource(const ResourceEvent& event) {
+  const Listener* listener = TheListener();
+  if (listener != nullptr) listener->resource(event);
+}
+
+void ApiCall::Enter(uint32_t callback_id, const char* function, const void* params, const char* symbol) {
+  entered_ = true;
+  correlation_data_ = 0;
+  event_ = {};
+  event_.domain = GPUSONDE_CUPTI_DOMAIN_DRIVER;
+  event_.callback_id = callback_id;
+  event_.function = function;
+  event_.params = params;
+  event_.symbol = symbol;
+  event_.correlation_data = &correlation_data_;
+  EnterCall(&event_);
+}
+
+void ApiCall::Leave(Result result) { LeaveCall(&event_, result); }
+
+}  // namespace simgpu::cuda
+
+SIMGPU_EXPORT simgpu::cuda::Result cuGetExportTable(const void** table, const void* id) {
+  using namespace simgpu;
+  if (table == nullptr || id == nullptr) return GPUSONDE_CU_ERROR_INVALID_VALUE;
+  if (std::memcmp(id, kToolsTableId, sizeof kToolsTableId) != 0) return GPUSONDE_CU_ERROR_NOT_FOUND;
+  *table = &cuda::kToolsTable;
+  return GPUSONDE_CU_SUCCESS;
+}

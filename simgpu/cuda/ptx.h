@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace simgpu::cuda {
+
+// How long a kernel runs at full clock: what its PTX says, else what the SIMGPU_KERNEL_NS knob does.
+struct KernelTiming {
+  std::optional<int64_t> constant_ns;
+  // The kernel's own parameter (64 bits, 0 for the first) holds the duration in ns.
+  std::optional<uint32_t> from_parameter;
+};
+
+// The kernels that a module's PTX text defines, by (mangled) name: its `.entry` directives. A comment before
+// an entry says how long it runs,
+//
+//   // simgpu: duration_ns=5000
+//   // simgpu: duration_ns=param0
+//
+// and is nothing to NVIDIA's compiler, so that one text serves both.
+std::map<std::string, KernelTiming, std::less<>> KernelsOfPtx(std::string_view text);
+
+}  // namespace simgpu::cuda

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace simgpu {
+
+// How our own libraries speak to each other. libcuda.so.1 is the only one with state: libcudart and libcupti
+// ask it for this table through cuGetExportTable, as NVIDIA's own libraries do for theirs.
+inline constexpr unsigned char kToolsTableId[16] = {'s', 'i', 'm', 'g', 'p', 'u', '-', 't',
+                                                    'o', 'o', 'l', 's', '-', 'v', '1', '\0'};
+
+// One call into the driver or runtime API, at its entry and again at its exit.
+struct ApiEvent {
+  uint32_t domain;  // CUpti_CallbackDomain
+  uint32_t site;    // CUpti_ApiCallbackSite
+  uint32_t callback_id;
+  const char* function;
+  const void* params;
+  int32_t* result;     // at the exit
+  const char* symbol;  // launches
+  void* context;
+  uint32_t context_id;
+  uint64_t* correlation_data;
+  uint32_t correlation_id;
+  int64_t enter_ns;  // CLOCK_MONOTONIC
+};
+
+enum class OperationKind : uint8_t { kKernel, kMemcpy, kMemset, kSync, kGraph };
+
+// What a call put on a device (or waited for). Times are CLOCK_MONOTONIC and may lie ahead.
+struct Operation {
+  OperationKind kind;
+  uint8_t copy_kind;  // CUpti_ActivityMemcpyKind
+  uint8_t source_kind;
+  uint8_t target_kind;
+  bool async;
+  uint32_t sync_kind;  // CUpti_ActivitySynchronizationType
+  uint32_t event_id;
+  uint32_t correlation_id;
+  uint32_t device;
+  uint32_t context_id;
+  uint32_t stream_id;
+  int64_t submitted_ns;
+  int64_t start_ns;
+  int64_t end_ns;
+  int64_t bytes;
+  uint32_t value;     // memsets
+  uint32_t graph_id;  // 0 outside graphs
+  uint64_t graph_node_id;
+  const char* name;  // kernels: mangled; gone when its module is
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes;
+};
+
+// Something happened to an object; the members that make no sense for `id` are null.
+struct ResourceEvent {
+  uint32_t id;  // CUpti_CallbackIdResource
+  void* context;
+  void* stream;
+  void* graph;
+  void* original_graph;
+  void* node;
+  void* original_node;
+  uint32_t node_type;
+  void* dependency;
+  void* graph_exec;
+  uint32_t module_id;
+  const void* image;
+  size_t image_bytes;
+};
+
+// What a listener (libcupti) wants called. All of it on the thread that makes the CUDA call.
+struct Listener {
+  void (*api)(ApiEvent& event);
+  void (*operation)(const Operation& operation);
+  void (*resource)(const ResourceEvent& event);
+  void (*synchronized)(void* context, void* stream);  // stream null: the context
+  bool (*graph_trace)();                              // whether a graph is to be one operation
+};
+
+struct ToolsTable {
+  size_t size;
+  // One listener at a time. False: somebody else is attached. A listener is never freed.
+  bool (*attach)(const Listener* listener);
+  void (*detach)(const Listener* listener);
+  bool (*listening)();
+  // Whether a module is loaded already: instrumenting late is slow.
+  bool (*any_module)();
+
+  // A call of the runtime: what it calls in the driver carries its correlation id. Leave for every enter.
+  void (*enter)(ApiEvent* event);
+  void (*leave)(ApiEvent* event, int32_t result);
+
+  // Ids; false for what is no such object.
+  bool (*context_id)(void* context, uint32_t* id);
+  bool (*device_of)(void* context, uint32_t* device);
+  bool (*stream_id)(void* context, void* stream, uint32_t* id);
+  bool (*graph_id)(void* graph, uint32_t* id);
+  bool (*graph_exec_id)(void* exec, uint32_t* id);
+  bool (*node_id)(void* node, uint64_t* id);
+};
+
+using GetExportTable = int32_t(const void** table, const void* id);
+
+}  // namespace simgpu

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/gpu_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <variant>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "base/utf8.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using cupti::Total;
+
+std::string_view NameOf(cupti::EndReason reason) {
+  switch (reason) {
+    case cupti::EndReason::kUnheard:
+      return "unheard";
+    case cupti::EndReason::kGovernor:
+      return "governor";
+    case cupti::EndReason::kForeign:
+      return "foreign";
+    case cupti::EndReason::kExit:
+      return "exit";
+    case cupti::EndReason::kCupti:
+      return "cupti";
+    case cupti::EndReason::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+// As the driver prints it: GPU-8-4-4-4-12.
+std::string FormatUuid(const std::array<uint8_t, 16>& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < uuid.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  return text;
+}
+
+bool SaysSimulated(std::string_view name) {
+  constexpr std::string_view kWord = "simulated";
+  return !std::ranges::search(name, kWord, [](unsigned char a, char b) {
+            return std::tolower(a) == b;
+          }).empty();
+}
+
+int64_t StreamOf(uint32_t stream) { return stream == cupti::kNoStream ? -1 : int64_t{stream}; }
+
+template <class T>
+std::optional<int64_t> NodeOf(const T& activity) {
+  return activity.graph_node == 0 ? std::nullopt : std::optional(static_cast<int64_t>(activity.graph_node));
+}
+
+// How a leaf that isn't a kernel is called; a kernel by its own name.
+std::string LeafName(Total::Of of, std::string_view name) {
+  switch (of) {
+    case Total::Of::kKernel:
+      return std::string(name);
+    case Total::Of::kMemcpy:
+      return fmt::format("[memcpy {}]", name);
+    case Total::Of::kMemset:
+      return "[memset]";
+    case Total::Of::kSync:
+      break;
+  }
+  return fmt::format("[sync {}]", name);
+}
+
+}  // namespace
+
+GpuRows::GpuRows(Options options, Rows& rows, model::DropCounts& drops)
+    : options_(std::move(options)), rows_(rows), drops_(drops) {}
+
+void GpuRows::Take(const cupti::Event& event, const Id128& process, std::optional<Id128> stack) {
+  Session& session = SessionOf(process, event.session);
+  session_number_ = static_cast<int32_t>(event.session);
+  std::visit(
+      [&](const auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, cupti::Call>)
+          WriteCall(event, what, session, stack);
+        else if constexpr (std::is_same_v<What, cupti::GraphNode>)
+          WriteNode(what, session, stack);
+        else if constexpr (std::is_same_v<What, cupti::Range>)
+          WriteRange(event, what, session);
+        else
+          Write(what, session);
+      },
+      event.what);
+}
+
+void GpuRows::Settle(const Id128& process) {
+  const auto found = sessions_.find(process);
+  if (found == sessions_.end()) return;
+  WriteMissing(found->second);
+  sessions_.erase(found);
+}
+
+void GpuRows::SettleAll() {
+  for (auto& [process, session] : sessions_) WriteMissing(session);
+  sessions_.clear();
+}
+
+void GpuRows::Rewrite() {
+  for (const auto& [id, device] : devices_) rows_.devices.Append(device);
+  for (const auto& [process, session] : sessions_)
+    if (session.row.start_ns != 0) rows_.gpu_sessions.Append(session.row);
+}
+
+GpuRows::Session& GpuRows::SessionOf(const Id128& process, uint32_t number) {
+  const auto [found, is_new] = sessions_.try_emplace(process);
+  Session& session = found->second;
+  const auto wanted = static_cast<int32_t>(number);
+  // Records of the session before may still come: rows like any other, though its totals are settled.
+  if (is_new || wanted > session.row.session) {
+    if (!is_new) WriteMissing(session);
+    session = {};
+    session.row.process = process;
+    session.row.session = wanted;
+  }
+  return session;
+}
+
+Id128 GpuRows::DeviceOf(const Session& session, uint32_t ordinal) const {
+  const auto known = session.devices.find(ordinal);
+  return known == session.devices.end() ? Id128{} : known->second;
+}
+
+bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of of, std::string_view name) {
+  if (activity.start_ns == 0 || activity.end_ns < activity.start_ns) {
+    drops_.Add(model::DropReason::kGpuUntimed);
+    return false;
+  }
+  if (session_number_ != session.row.session) return true;
+  Sum& sum = session.seen[{of, activity.device, std::string(name)}];
+  ++sum.count;
+  sum.total_ns += activity.end_ns - activity.start_ns;
+  session.last_ns = std::max(session.last_ns, Epoch(activity.end_ns));
+  return true;
+}
+
+void GpuRows::WriteMissing(Session& session) {
+  for (const auto& [key, told] : session.told) {
+    const auto& [of, device, name] = key;
+    const Sum seen = session.seen[key];
+    if (told.count <= seen.count) continue;
+    drops_.Add(model::DropReason::kGpuRecordsSummed, told.count - seen.count);
+    if (of == Total::Of::kSync) continue;  // waiting is not work
+    rows_.kernel_windows.Append({.start_ns = session.row.start_ns,
+                                 .end_ns = std::max(session.last_ns, session.row.end_ns.value_or(0)),
+                                 .process = session.row.process,
+                                 .device = DeviceOf(session, device),
+                                 .name = LeafName(of, name),
+                                 .stack = std::nullopt,
+                                 .count = told.count - seen.count,
+                                 .duration_ns = std::max<int64_t>(told.total_ns - seen.total_ns, 0),
+                                 .sketch = {}});
+  }
+}
+
+void GpuRows::Write(const cupti::SessionBegin& begin, Session& session) {
+  session.row.start_ns = Epoch(begin.begin_ns);
+  session.row.cupti_version = static_cast<int32_t>(begin.cupti_version);
+  rows_.gpu_sessions.Append(session.row);
+}
+
+void GpuRows::Write(const cupti::SessionEnd& end, Session& session) {
+  session.row.end_ns = Epoch(end.end_ns);
+  session.row.end_reason = std::string(NameOf(end.reason));
+  rows_.gpu_sessions.Append(session.row);
+}
+
+void GpuRows::Write(const cupti::Device& device, Session& session) {
+  const bool known = std::ranges::any_of(device.uuid, [](uint8_t byte) { return byte != 0; });
+  const std::string uuid = known ? FormatUuid(device.uuid) : "";
+  IdHasher hasher("device");
+  if (known)
+    hasher.Add(uuid);
+  else
+    hasher.Add(options_.host).Add(uint64_t{device.ordinal});
+  model::Device row{
+      .device = hasher.Finish(),
+      .source = options_.source,
+      .ordinal = static_cast<int32_t>(device.ordinal),
+      .uuid = uuid,
+      .name = ToUtf8(device.name),
+      .simulated = SaysSimulated(device.name),
+      .sm_count = device.sm_count > 0 ? std::optional(device.sm_count) : std::nullopt,
+      .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
+      .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(ToUtf8(device.pci_bus))};
+  session.devices[device.ordinal] = row.device;
+  if (devices_.emplace(row.device, row).second) rows_.devices.Append(row);
+}
+
+void GpuRows::Write(const cupti::Kernel& kernel, Session& session) {
+  if (!Timed(session, kernel, Total::Of::kKernel, kernel.name)) return;
+  rows_.kernels.Append({.process = session.row.process,
+                        .device = DeviceOf(session, kernel.device),
+                        .session = session_number_,
+                        .correlation = kernel.correlation,
+                        .context = kernel.context,
+                        .stream = StreamOf(kernel.stream),
+                        .start_ns = Epoch(kernel.start_ns),
+                        .end_ns = Epoch(kernel.end_ns),
+                        .name = ToUtf8(kernel.name),
+                        .grid_x = static_cast<int32_t>(kernel.grid_x),
+                        .grid_y = static_cast<int32_t>(kernel.grid_y),
+                        .grid_z = static_cast<int32_t>(kernel.grid_z),
+                        .block_x = kernel.block_x,
+                        .block_y = kernel.block_y,
+                        .block_z = kernel.block_z,
+                        .registers = kernel.registers,
+                        .static_shared_bytes = kernel.static_shared_bytes,
+                        .dynamic_shared_bytes = kernel.dynamic_shared_bytes,
+                        .graph_node = NodeOf(kernel)});
+}
+
+void GpuRows::Write(const cupti::Memcpy& copy, Session& session) {
+  if (!Timed(session, copy, Total::Of::kMemcpy, copy.kind)) return;
+  rows_.memcpys.Append({.process = session.row.process,
+                        .device = DeviceOf(session, copy.device),
+                        .session = session_number_,
+                        .correlation = copy.correlation,
+                        .context = copy.context,
+                        .stream = StreamOf(copy.stream),
+                        .start_ns = Epoch(copy.start_ns),
+                        .end_ns = Epoch(copy.end_ns),
+                        .bytes = static_cast<int64_t>(copy.bytes),
+                        .kind = std::string(copy.kind),
+                        .source_memory = std::string(copy.source_memory),
+                        .target_memory = std::string(copy.target_memory),
+                        .asynchronous = copy.asynchronous,
+                        .graph_node = NodeOf(copy)});
+}
+
+void GpuRows::Write(const cupti::Memset& set, Session& session) {
+  if (!Timed(session, set, Total::Of::kMemset, "")) return;
+  rows_.memsets.Append({.process = session.row.process,
+                        .device = DeviceOf(session, set.device),
+                        .session = session_number_,
+                        .correlation = set.correlation,
+                        .context = set.context,
+                        .stream = StreamOf(set.stream),
+                        .start_ns = Epoch(set.start_ns),
+                        .end_ns = Epoch(set.end_ns),
+                        .bytes = static_cast<int64_t>(set.bytes),
+                        .graph_node = NodeOf(set)});
+}
+
+void GpuRows::Write(const cupti::Sync& sync, Session& session) {
+  if (!Timed(session, sync, Total::Of::kSync, sync.kind)) return;
+  rows_.syncs.Append({.process = session.row.process,
+                      .device = DeviceOf(session, sync.device),
+                      .session = session_number_,
+                      .correlation = sync.correlation,
+                      .context = sync.context,
+                      .stream = StreamOf(sync.stream),
+                      .start_ns = Epoch(sync.start_ns),
+                      .end_ns = Epoch(sync.end_ns),
+                      .kind = std::string(sync.kind)});
+}
+
+// Numbers from a stranger's process: what doesn't fit isn't a number of records or nanoseconds.
+void GpuRows::Write(const cupti::Total& total, Session& session) {
+  constexpr auto kMost = static_cast<uint64_t>(INT64_MAX);
+  if (total.count > kMost || total.untimed > total.count || total.total_ns > kMost) {
+    drops_.Add(model::DropReason::kGpuMalformed);
+    return;
+  }
+  if (session_number_ != session.row.session) return;
+  session.told[{total.of, total.device, std::string(total.name)}] = {
+      static_cast<int64_t>(total.count - total.untimed), static_cast<int64_t>(total.total_ns)};
+}
+
+void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
+  LogWarn("{} holds CUPTI in a profiled process; its GPU work is not seen for {} s",
+          foreign.holder.empty() ? "another tool" : ToUtf8(foreign.holder),
+          std::max<int64_t>(foreign.until_ns - MonotonicNow(), 0) / kNanosPerSecond);
+}
+
+void GpuRows::WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,
+                        std::optional<Id128> stack) {
+  rows_.api_calls.Append({.process = session.row.process,
+                          .tid = event.tid,
+                          .session = session_number_,
+                          .correlation = call.correlation,
+                          .start_ns = Epoch(call.start_ns),
+                          .end_ns = Epoch(call.end_ns),
+                          .domain = std::string(call.domain),
+                          .name = std::string(call.name),
+                          .result = call.result,
+                          .stack = stack,
+                          .probability = call.probability});
+}
+
+void GpuRows::WriteNode(const cupti::GraphNode& node, Session& session, std::optional<Id128> stack) {
+  rows_.graph_nodes.Append({.process = session.row.process,
+                            .session = session_number_,
+                            .graph = node.graph,
+                            .node = static_cast<int64_t>(node.node),
+                            .original_node = node.original_node == 0
+                                                 ? std::nullopt
+                                                 : std::optional(static_cast<int64_t>(node.original_node)),
+                            .created_ns = Epoch(node.created_ns),
+                            .stack = stack});
+}
+
+void GpuRows::WriteRange(const cupti::Event& event, const cupti::Range& range, Session& session) {
+  rows_.ranges.Append({.process = session.row.process,
+                       .tid = event.tid,
+                       .start_ns = Epoch(range.start_ns),
+                       .end_ns = range.end_ns == 0 ? std::nullopt : std::optional(Epoch(range.end_ns)),
+                       .kind = std::string(range.kind),
+                       .domain = ToUtf8(range.domain),
+                       .name = ToUtf8(range.text)});
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "agent/process_table.h"
+#include "agent/rows.h"
+#include "base/id128.h"
+#include "model/drops.h"
+#include "sources/cupti/event.h"
+
+namespace gpusonde::agent {
+
+// From what processes tell of their GPU work to rows. Single records may get lost on their way, the totals of
+// a session don't: what they hold and no record showed becomes rows of kernel_windows without a stack. Not
+// thread-safe.
+class GpuRows {
+ public:
+  struct Options {
+    Id128 source;
+    std::string host;
+    int64_t epoch_offset_ns = 0;
+  };
+  // `rows` and `drops` must outlive it.
+  GpuRows(Options options, Rows& rows, model::DropCounts& drops);
+
+  // `stack` is the one of a call or graph node, where it was taken.
+  void Take(const cupti::Event& event, const Id128& process, std::optional<Id128> stack);
+
+  // The process has ended, or nothing more will be heard of it.
+  void Settle(const Id128& process);
+  void SettleAll();
+
+  // Writes devices and sessions again from now on, as into a new store.
+  void Rewrite();
+
+ private:
+  // What totals are kept of, within a session: kind of work, device, kernel's name or kind of copy.
+  using TotalKey = std::tuple<cupti::Total::Of, uint32_t, std::string>;
+  struct Sum {
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  struct Session {
+    model::GpuSession row;
+    std::map<uint32_t, Id128> devices;  // by ordinal
+    std::map<TotalKey, Sum> told;       // the library's totals, without what had no times
+    std::map<TotalKey, Sum> seen;       // records that became rows
+    int64_t last_ns = 0;                // epoch; the end of the last activity
+  };
+
+  Session& SessionOf(const Id128& process, uint32_t session);
+  Id128 DeviceOf(const Session& session, uint32_t ordinal) const;
+  // Whether CUPTI gave it times; keeps count of it if so, and counts it as lost if not.
+  bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
+  void WriteMissing(Session& session);
+  int64_t Epoch(int64_t monotonic_ns) const { return monotonic_ns + options_.epoch_offset_ns; }
+
+  void Write(const cupti::SessionBegin& begin, Session& session);
+  void Write(const cupti::SessionEnd& end, Session& session);
+  void Write(const cupti::Device& device, Session& session);
+  void Write(const cupti::Kernel& kernel, Session& session);
+  void Write(const cupti::Memcpy& copy, Session& session);
+  void Write(const cupti::Memset& set, Session& session);
+  void Write(const cupti::Sync& sync, Session& session);
+  void Write(const cupti::Total& total, Session& session);
+  void Write(const cupti::Foreign& foreign, Session& session);
+  void WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,
+                 std::optional<Id128> stack);
+  void WriteNode(const cupti::GraphNode& node, Session& session, std::optional<Id128> stack);
+  void WriteRange(const cupti::Event& event, const cupti::Range& range, Session& session);
+
+  Options options_;
+  Rows& rows_;
+  model::DropCounts& drops_;
+  int32_t session_number_ = 0;                   // of the event that is being written
+  std::unordered_map<Id128, Session> sessions_;  // the present one, by process
+  std::unordered_map<Id128, model::Device> devices_;
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/gpu_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/rows_testing.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr Id128 kProcess{7, 7};
+constexpr int64_t kOffset = 1'000'000;
+
+class GpuRowsTest : public testing::Test {
+ protected:
+  template <class What>
+  void Take(const What& what, uint32_t session = 1, std::optional<Id128> stack = std::nullopt) {
+    cupti::Event event{.pid = 42, .tid = 43, .session = session};
+    event.what = what;
+    gpu_.Take(event, kProcess, stack);
+  }
+  static cupti::Kernel Kernel(std::string_view name, int64_t start_ns, int64_t end_ns) {
+    cupti::Kernel kernel;
+    kernel.name = name;
+    kernel.correlation = 5;
+    kernel.start_ns = start_ns;
+    kernel.end_ns = end_ns;
+    return kernel;
+  }
+  static cupti::Device H100() {
+    cupti::Device device;
+    device.uuid[0] = 0xab;
+    device.uuid[15] = 0x01;
+    device.name = "NVIDIA H100";
+    device.sm_count = 132;
+    return device;
+  }
+  static cupti::Total KernelTotal(std::string_view name, uint64_t count, uint64_t total_ns,
+                                  uint64_t untimed = 0) {
+    return {.of = cupti::Total::Of::kKernel,
+            .name = name,
+            .count = count,
+            .untimed = untimed,
+            .total_ns = total_ns};
+  }
+
+  Rows rows_;
+  model::DropCounts drops_;
+  GpuRows gpu_{{.source = {1, 1}, .host = "here", .epoch_offset_ns = kOffset}, rows_, drops_};
+};
+
+TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
+  Take(H100());
+  Take(Kernel("gemm", 100, 250));
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "devices", "uuid"),
+              ElementsAre("GPU-ab000000-0000-0000-0000-000000000001"));
+  EXPECT_THAT(TextColumn(batches, "kernels", "name"), ElementsAre("gemm"));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "start_ns"), ElementsAre(100 + kOffset));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "end_ns"), ElementsAre(250 + kOffset));
+  EXPECT_EQ(FixedColumn<Id128>(batches, "kernels", "device"),
+            FixedColumn<Id128>(batches, "devices", "device"));
+}
+
+TEST_F(GpuRowsTest, ADeviceIsWrittenOnceAndAgainForANewStore) {
+  Take(H100());
+  Take(H100(), 2);
+  EXPECT_EQ(TextColumn(rows_.Take(), "devices", "name").size(), 1u);
+  gpu_.Rewrite();
+  EXPECT_THAT(TextColumn(rows_.Take(), "devices", "name"), ElementsAre("NVIDIA H100"));
+}
+
+TEST_F(GpuRowsTest, OnlyADeviceThatSaysSoIsSimulated) {
+  Take(H100());
+  cupti::Device other = H100();
+  other.uuid[3] = 9;
+  other.name = "Simulated H100 80GB HBM3";
+  Take(other);
+  EXPECT_THAT(FixedColumn<uint8_t>(rows_.Take(), "devices", "simulated"), ElementsAre(0, 1));
+}
+
+TEST_F(GpuRowsTest, WhatTheTotalsHoldAndNoRecordShowedIsKeptAsASum) {
+  Take(cupti::SessionBegin{.begin_ns = 50});
+  Take(Kernel("gemm", 100, 150));
+  Take(Kernel("gemm", 200, 250));
+  Take(KernelTotal("gemm", 2, 100));
+  Take(KernelTotal("gemm", 5, 400));  // replaces the one before
+  Take(KernelTotal("relu", 3, 30, 1));
+  EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr) << "they may still come";
+  gpu_.Settle(kProcess);
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "kernel_windows", "name"), ElementsAre("gemm", "relu"));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(3, 2));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "duration_ns"), ElementsAre(300, 30));
+  EXPECT_THAT(FindColumn(batches, "kernel_windows", "stack")->valid, ElementsAre(0, 0));
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsSummed), 5);
+}
+
+TEST_F(GpuRowsTest, NothingIsSummedWhenEveryRecordCame) {
+  Take(Kernel("gemm", 100, 150));
+  Take(KernelTotal("gemm", 1, 50));
+  gpu_.SettleAll();
+  EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr);
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsSummed), 0);
+}
+
+TEST_F(GpuRowsTest, ANewSessionSettlesTheOneBefore) {
+  Take(KernelTotal("gemm", 4, 40), 1);
+  Take(cupti::SessionBegin{.begin_ns = 500}, 2);
+  EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "kernel_windows", "count"), ElementsAre(4));
+  Take(Kernel("gemm", 100, 110),
+       1);  // of the first, late: a row of that session, and no part of the second's sums
+  Take(KernelTotal("gemm", 1, 10), 2);
+  gpu_.SettleAll();
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(FixedColumn<int32_t>(batches, "kernels", "session"), ElementsAre(1));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(1));
+}
+
+TEST_F(GpuRowsTest, WorkWithoutTimesIsCountedNotInvented) {
+  Take(Kernel("gemm", 0, 0));
+  Take(Kernel("gemm", 200, 100));
+  EXPECT_EQ(FindColumn(rows_.Take(), "kernels", "name"), nullptr);
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuUntimed), 2);
+}
+
+TEST_F(GpuRowsTest, TotalsThatCannotBeAreMalformed) {
+  Take(KernelTotal("gemm", UINT64_MAX, 1));
+  Take(KernelTotal("gemm", 1, UINT64_MAX));
+  Take(KernelTotal("gemm", 1, 1, 2));
+  gpu_.SettleAll();
+  EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr);
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuMalformed), 3);
+}
+
+TEST_F(GpuRowsTest, CallsKeepTheirStackAndProbability) {
+  Take(cupti::Call{.correlation = 5,
+                   .start_ns = 1,
+                   .end_ns = 2,
+                   .probability = 0.25,
+                   .domain = "cuda_driver",
+                   .name = "cuLaunchKernel"},
+       1, Id128{3, 3});
+  Take(cupti::Call{.correlation = 6, .name = ""});
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(FixedColumn<double>(batches, "api_calls", "probability"), ElementsAre(0.25, 1.0));
+  EXPECT_THAT(FindColumn(batches, "api_calls", "stack")->valid, ElementsAre(1, 0));
+  EXPECT_THAT(FixedColumn<int32_t>(batches, "api_calls", "tid"), ElementsAre(43, 43));
+}
+
+TEST_F(GpuRowsTest, TextsFromOutsideBecomeUtf8) {
+  Take(cupti::Range{.start_ns = 1,
+                    .end_ns = 0,
+                    .kind = "nvtx_push_pop",
+                    .domain = "",
+                    .text = "a\xff"
+                            "b"});
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "ranges", "name"), ElementsAre("a\xEF\xBF\xBD"
+                                                                 "b"));
+  EXPECT_THAT(FindColumn(batches, "ranges", "end_ns")->valid, ElementsAre(0));
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/inject_library.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/log.h"
+
+namespace gpusonde::agent {
+
+std::optional<std::string> FindInjectLibrary() {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return std::nullopt;
+  const std::filesystem::path library = program.parent_path().parent_path() / "lib/libgpusonde-inject.so";
+  if (!std::filesystem::is_regular_file(library, failed)) return std::nullopt;
+  return library.string();
+}
+
+std::vector<std::string> InjectEnvironment(const std::string& library) {
+  std::vector<std::string> environment;
+  // CUDA's driver reads the first (CUPTI's documentation, "Dynamic attach and injection"); NVTX, which is
+  // compiled into the programs that use it, the second.
+  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
+    const char* taken = std::getenv(name);
+    if (taken == nullptr || *taken == '\0')
+      environment.push_back(std::string(name) + "=" + library);
+    else if (taken != library)
+      LogWarn("{} is set to {}: GPU work is left to that tool", name, taken);
+  }
+  return environment;
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "symbols/python_code.h"
+#include "symbols/python_interpreter.h"
+#include "wire/python.h"
+
+namespace gpusonde::agent {
+
+// The CPython interpreter in one process, and the code objects that were seen in its frames. Not thread-safe.
+class PythonProcess {
+ public:
+  // `interpreter` lies at its own addresses plus `bias` in the process, and must outlive this.
+  PythonProcess(int32_t pid, const symbols::PythonInterpreter& interpreter, uint64_t bias)
+      : memory_(pid), interpreter_(interpreter), bias_(bias) {}
+
+  // What kernel programs need to know to read its frames.
+  gpusonde_python Describe() const {
+    return {.runtime = interpreter_.runtime + bias_, .layout = interpreter_.layout->walk};
+  }
+
+  // Whether the native frame at `address` runs Python functions.
+  bool IsEvaluator(uint64_t address) const { return interpreter_.IsEvaluator(address - bias_); }
+
+  // The function of a frame, read from the process when it is first asked for; null when it is not there any
+  // more. Valid until the next call.
+  const symbols::PythonCode* Find(const gpusonde_python_frame& frame);
+
+  bool operator==(const PythonProcess& other) const {
+    return &interpreter_ == &other.interpreter_ && bias_ == other.bias_;
+  }
+
+ private:
+  struct Key {
+    uint64_t code;
+    uint32_t check;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const { return (key.code >> 4) * 31 + key.check; }
+  };
+
+  symbols::ProcessMemory memory_;
+  const symbols::PythonInterpreter& interpreter_;
+  uint64_t bias_;
+  std::unordered_map<Key, std::optional<symbols::PythonCode>, KeyHash> codes_;
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/activity.h"
+
+#include <string.h>
+
+#include "inject/control.h"
+#include "inject/devices.h"
+#include "inject/libc.h"
+#include "inject/names.h"
+#include "inject/sink.h"
+#include "inject/totals.h"
+#include "wire/gpu_event.h"
+
+namespace gpusonde::inject {
+namespace {
+
+// CUPTI's guide advises 1 to 10 MB; at 100,000 kernels a second 1 MB lasts 50 ms. Pages are touched as
+// records come.
+constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kBuffers = 64;
+// So many waiting buffers call for our thread before its time: CUPTI may hand over many that are nearly
+// empty.
+constexpr size_t kManyWaiting = 8;
+// So many leave no time to wait for whoever reads what we tell.
+constexpr size_t kTooManyWaiting = kBuffers / 2;
+
+struct Buffer {
+  uint8_t* bytes;
+  size_t valid_bytes;
+  Buffer* next;
+};
+
+// Buffers are ours (free), CUPTI's, or wait to be read, in the order in which they came.
+Mutex g_pool;
+Buffer g_buffers[kBuffers];
+size_t g_buffer_count = 0;
+Buffer* g_free = nullptr;
+Buffer* g_waiting = nullptr;
+Buffer** g_last_waiting = &g_waiting;
+size_t g_waiting_count = 0;
+
+// Which device a context is on, as far as records told.
+struct ContextDevice {
+  uint32_t context;
+  uint32_t device;
+};
+constexpr size_t kContexts = 256;
+constexpr uint32_t kMaxDevices = 64;
+
+// The account of a session; everything below is under this lock.
+Mutex g_account;
+const Cupti* g_cupti = nullptr;
+uint32_t g_session = 0;
+constinit Batch g_state(GPUSONDE_GPU_STATE, true);
+constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
+constinit Names g_names;
+constinit Totals g_totals;
+ContextDevice g_contexts[kContexts];
+uint64_t g_devices_told = 0;  // bit per ordinal
+uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
+
+uint64_t g_record_count = 0;
+uint64_t g_cost_ns = 0;
+
+Buffer* TakeWaiting() {
+  const Locked locked(g_pool);
+  Buffer* buffer = g_waiting;
+  if (buffer != nullptr) {
+    g_waiting = buffer->next;
+    --g_waiting_count;
+    if (g_waiting_count < kManyWaiting) SetHurry(false);
+    if (g_waiting == nullptr) g_last_waiting = &g_waiting;
+  }
+  return buffer;
+}
+
+Buffer* FindBuffer(const uint8_t* bytes) {
+  for (size_t i = 0; i < g_buffer_count; ++i)
+    if (g_buffers[i].bytes == bytes) return &g_buffers[i];
+  return nullptr;
+}
+
+void GiveBack(Buffer* buffer) {
+  const Locked locked(g_pool);
+  buffer->next = g_free;
+  g_free = buffer;
+}
+
+void LearnContext(uint32_t context, uint32_t device) {
+  g_contexts[context % kContexts] = {context + 1, device};
+}
+
+uint32_t DeviceOf(uint32_t context) {
+  const ContextDevice& known = g_contexts[context % kContexts];
+  return known.context == context + 1 ? known.device : GPUSONDE_GPU_NO_DEVICE;
+}
+
+void SeeDevice(uint32_t device, uint32_t context, bool own_thread) {
+  LearnContext(context, device);
+  if (device >= kMaxDevices || !own_thread || (g_devices_told >> device & 1) != 0) return;
+  g_devices_told |= uint64_t{1} << device;
+  TellDevice(device, g_session, g_state);
+}
+
+template <class Record>
+Record* Add(uint16_t type) {
+  return static_cast<Record*>(g_records.Add(g_session, type, sizeof(Record)));
+}
+
+void Take(const gpusonde_cupti_kernel& kernel, bool own_thread) {
+  SeeDevice(kernel.device_id, kernel.context_id, own_thread);
+  const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
+  g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, kernel.start, kernel.end, 0);
+  auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
+  record->correlation = kernel.correlation_id;
+  record->start_ns = kernel.start;
+  record->end_ns = kernel.end;
+  record->name = name;
+  record->device = kernel.device_id;
+  record->context = kernel.context_id;
+  record->stream = kernel.stream_id;
+  record->grid_x = static_cast<uint32_t>(kernel.grid_x);
+  record->grid_y = static_cast<uint32_t>(kernel.grid_y);
+  record->grid_z = static_cast<uint32_t>(kernel.grid_z);
+  record->block_x = static_cast<uint16_t>(kernel.block_x);  // at most 1024 (CUDA C++ Programming Guide, 17.2)
+  record->block_y = static_cast<uint16_t>(kernel.block_y);
+  record->block_z = static_cast<uint16_t>(kernel.block_z);
+  record->registers = kernel.registers_per_thread;
+  record->static_shared_bytes = static_cast<uint32_t>(kernel.static_shared_memory);
+  record->dynamic_shared_bytes = static_cast<uint32_t>(kernel.dynamic_shared_memory);
+  record->graph = kernel.graph_id;
+  record->graph_node = kernel.graph_node_id;
+}
+
+// Copies within a context and between two have the same fields at different places.
+template <class Copy>
+void TakeCopy(const Copy& copy, bool own_thread) {
+  SeeDevice(copy.device_id, copy.context_id, own_thread);
+  g_totals.Add(GPUSONDE_GPU_MEMCPY, copy.device_id, copy.copy_kind, copy.start, copy.end, copy.bytes);
+  auto* record = Add<gpusonde_gpu_memcpy>(GPUSONDE_GPU_MEMCPY);
+  record->correlation = copy.correlation_id;
+  record->start_ns = copy.start;
+  record->end_ns = copy.end;
+  record->bytes = copy.bytes;
+  record->device = copy.device_id;
+  record->context = copy.context_id;
+  record->stream = copy.stream_id;
+  record->copy_kind = copy.copy_kind;
+  record->source_kind = copy.source_kind;
+  record->target_kind = copy.target_kind;
+  record->asynchronous = (copy.flags & GPUSONDE_CUPTI_FLAG_ASYNC) != 0;
+  record->graph_node = copy.graph_node_id;
+}
+
+void Take(const gpusonde_cupti_memset& set, bool own_thread) {
+  SeeDevice(set.device_id, set.context_id, own_thread);
+  g_totals.Add(GPUSONDE_GPU_MEMSET, set.device_id, 0, set.start, set.end, set.bytes);
+  auto* record = Add<gpusonde_gpu_memset>(GPUSONDE_GPU_MEMSET);
+  record->correlation = set.correlation_id;
+  record->start_ns = set.start;
+  record->end_ns = set.end;
+  record->bytes = set.bytes;
+  record->device = set.device_id;
+  record->context = set.context_id;
+  record->stream = set.stream_id;
+  record->graph_node = set.graph_node_id;
+}
+
+void Take(const gpusonde_cupti_synchronization& sync) {
+  const uint32_t device = DeviceOf(sync.context_id);
+  g_totals.Add(GPUSONDE_GPU_SYNC, device, sync.type, sync.start, sync.end, 0);
+  auto* record = Add<gpusonde_gpu_sync>(GPUSONDE_GPU_SYNC);
+  record->correlation = sync.correlation_id;
+  record->start_ns = sync.start;
+  record->end_ns = sync.end;
+  record->device = device;
+  record->context = sync.context_id;
+  record->stream = sync.stream_id;
+  record->kind = sync.type;
+}
+
+void Take(const void* record, bool own_thread) {
+  switch (*static_cast<const uint32_t*>(record)) {
+    case GPUSONDE_CUPTI_KIND_KERNEL:
+    case GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL:
+      return Take(*static_cast<const gpusonde_cupti_kernel*>(record), own_thread);
+    case GPUSONDE_CUPTI_KIND_MEMCPY:
+      return TakeCopy(*static_cast<const gpusonde_cupti_memcpy*>(record), own_thread);
+    case GPUSONDE_CUPTI_KIND_MEMCPY2:
+      return TakeCopy(*static_cast<const gpusonde_cupti_memcpy_peer*>(record), own_thread);
+    case GPUSONDE_CUPTI_KIND_MEMSET:
+      return Take(*static_cast<const gpusonde_cupti_memset*>(record), own_thread);
+    case GPUSONDE_CUPTI_KIND_SYNCHRONIZATION:
+      return Take(*static_cast<const gpusonde_cupti_synchronization*>(record));
+    case GPUSONDE_CUPTI_KIND_OVERHEAD: {
+      const auto& overhead = *static_cast<const gpusonde_cupti_overhead*>(record);
+      if (overhead.overhead_kind >= GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH && overhead.end > overhead.start)
+        g_cost_ns += overhead.end - overhead.start;
+      return;
+    }
+    default:
+      CountDrop(GPUSONDE_GPU_DROP_KIND);
+  }
+}
+
+void TakeBuffer(const Buffer& buffer, bool own_thread) {
+  void* record = nullptr;
+  while (g_cupti->get_next_record(buffer.bytes, buffer.valid_bytes, &record) == GPUSONDE_CUPTI_SUCCESS) {
+    Take(record, own_thread);
+    ++g_record_count;
+  }
+}
+
+}  // namespace
+
+void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
+  *buffer = nullptr;
+  *bytes = 0;
+  *max_records = 0;
+  const Locked locked(g_pool);
+  Buffer* free = g_free;
+  if (free != nullptr) {
+    g_free = free->next;
+  } else if (g_buffer_count < kBuffers) {
+    free = &g_buffers[g_buffer_count];
+    free->bytes = static_cast<uint8_t*>(Pages(kBufferBytes));
+    if (free->bytes == nullptr) return CountDrop(GPUSONDE_GPU_DROP_BUFFERS);
+    ++g_buffer_count;
+  } else {
+    return CountDrop(GPUSONDE_GPU_DROP_BUFFERS);
+  }
+  *buffer = free->bytes;
+  *bytes = kBufferBytes;
+}
+
+void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes) {
+  bool call = false;
+  {
+    const Locked locked(g_pool);
+    // Another tool's, left behind when we took its place, is not ours to free.
+    Buffer* buffer = FindBuffer(bytes);
+    if (buffer == nullptr) return;
+    buffer->valid_bytes = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
+    buffer->next = nullptr;
+    *g_last_waiting = buffer;
+    g_last_waiting = &buffer->next;
+    call = ++g_waiting_count == kManyWaiting;
+    if (g_waiting_count == kTooManyWaiting) SetHurry(true);
+  }
+  if (call) CallThread();
+}
+
+void BeginAccount(const Cupti& cupti, uint32_t session) {
+  const Locked locked(g_account);
+  g_cupti = &cupti;
+  g_session = session;
+  g_totals.Clear();
+  g_devices_told = 0;
+  memset(g_contexts, 0, sizeof g_contexts);
+  auto* begin = static_cast<gpusonde_gpu_session_begin*>(
+      g_state.Add(session, GPUSONDE_GPU_SESSION_BEGIN, sizeof(gpusonde_gpu_session_begin)));
+  begin->cupti_version = cupti.version;
+  begin->begin_ns = NowNs();
+  g_records.Flush();
+}
+
+void TakeRecords(bool own_thread) {
+  const Locked locked(g_account);
+  if (g_cupti == nullptr) return;
+  const uint64_t before = ThreadCpuNs();
+  while (Buffer* buffer = TakeWaiting()) {
+    TakeBuffer(*buffer, own_thread);
+    GiveBack(buffer);
+  }
+  g_records.Flush();
+  g_cost_ns += ThreadCpuNs() - before;
+}
+
+void TellTotals() {
+  const Locked locked(g_account);
+  if (g_cupti == nullptr) return;
+  size_t dropped = 0;
+  if (g_cupti->get_dropped(nullptr, 0, &dropped) == GPUSONDE_CUPTI_SUCCESS && dropped != 0)
+    CountDrop(GPUSONDE_GPU_DROP_CUPTI, dropped);
+  g_totals.Tell(g_session, g_state);
+  uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
+  CopyDrops(drops);
+  if (memcmp(drops, g_drops_told, sizeof drops) != 0) {
+    auto* record = static_cast<gpusonde_gpu_drops*>(
+        g_state.Add(g_session, GPUSONDE_GPU_DROPS, sizeof(gpusonde_gpu_drops)));
+    memcpy(record->counts, drops, sizeof drops);
+    memcpy(g_drops_told, drops, sizeof drops);
+  }
+  g_records.Flush();
+}
+
+void EndAccount(uint32_t reason) {
+  TellTotals();
+  const Locked locked(g_account);
+  auto* end = static_cast<gpusonde_gpu_session_end*>(
+      g_state.Add(g_session, GPUSONDE_GPU_SESSION_END, sizeof(gpusonde_gpu_session_end)));
+  end->reason = reason;
+  end->end_ns = NowNs();
+  g_records.Flush();
+}
+
+void TellForeign(const char* holder, uint64_t until_ns) {
+  const Locked locked(g_account);
+  auto* record =
+      static_cast<gpusonde_gpu_foreign*>(g_state.Add(0, GPUSONDE_GPU_FOREIGN, sizeof(gpusonde_gpu_foreign)));
+  record->until_ns = until_ns;
+  strncpy(record->holder, holder, sizeof record->holder - 1);
+  g_records.Flush();
+}
+
+void ModuleUnloading() {
+  if (g_cupti == nullptr) return;
+  SetHurry(true);  // this is the host's thread
+  g_cupti->flush_all(0);
+  TakeRecords(false);
+  SetHurry(false);
+  const Locked locked(g_account);
+  g_names.ForgetPointers();
+}
+
+Progress ActivityProgress() {
+  const Locked locked(g_account);
+  return {g_record_count, g_cost_ns};
+}
+
+}  // namespace gpusonde::inject

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/calls.h"
+
+#include <initializer_list>
+
+#include "inject/activity.h"
+#include "inject/coin.h"
+#include "inject/libc.h"
+#include "inject/shared_batch.h"
+#include "inject/sink.h"
+#include "wire/gpu_event.h"
+#include "wire/nvidia/cupti_callbacks.h"
+
+namespace gpusonde::inject {
+namespace {
+
+// A graph is captured once and often holds thousands of nodes: more stacks than for launches, still bounded.
+constexpr uint32_t kNodesPerSecond = 2000;
+
+struct ThreadState {
+  Coin calls;
+  Coin nodes;
+  uint32_t tid;
+  uint32_t runtime_correlation;  // of the thread's last runtime call
+};
+constinit thread_local ThreadState t_state{};
+
+uint32_t g_session = 0;
+uint32_t g_second = 1;
+uint64_t g_calls = 0;
+uint64_t g_cost_ns = 0;
+uint32_t g_cupti_gone = 0;
+uint32_t g_rival_seen = 0;
+constinit SharedBatch g_host_batch;
+
+// Before a thread's first call, and seldom enough to be out of the way.
+__attribute__((noinline, cold)) void Seed(ThreadState& thread, uint32_t second) {
+  thread.tid = ThreadId();
+  thread.calls.Seed(RandomBits(), second);
+  thread.nodes.Seed(RandomBits(), second, kNodesPerSecond);
+}
+
+// A batch of one record, built on the stack.
+template <class Record>
+struct Single {
+  alignas(8) gpusonde_gpu_batch header;
+  Record record;
+};
+
+template <class Record>
+void DeliverSingle(uint32_t session, uint16_t type, const Record& record) {
+  static_assert(sizeof(Single<Record>) <= GPUSONDE_GPU_LAUNCH_BYTES && sizeof(Record) % 8 == 0);
+  Single<Record> single{.header = {}, .record = record};
+  single.record.record = {.type = type, .bytes = sizeof(Record)};
+  Deliver(GPUSONDE_GPU_LAUNCH, session, &single, sizeof single, false);
+}
+
+__attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
+                                        const gpusonde_cupti_callback_data& call) {
+  const ThreadState& thread = t_state;
+  const uint64_t start_ns = *call.correlation_data;
+  const uint64_t now = NowNs();
+  // The library may have woken between the call's entry and its exit; then the word is not ours.
+  constexpr uint64_t kLongestCallNs = uint64_t{3600} * 1'000'000'000;
+  if (start_ns > now || now - start_ns > kLongestCallNs) return;
+  DeliverSingle(CallSession(), GPUSONDE_GPU_CALL,
+                gpusonde_gpu_call{
+                    .record = {},
+                    .correlation = call.correlation_id,
+                    .start_ns = start_ns,
+                    .end_ns = now,
+                    .tid = thread.tid,
+                    .probability = thread.calls.probability(),
+                    .domain = domain,
+                    .callback_id = callback_id,
+                    .result = call.function_return_value == nullptr
+                                  ? 0
+                                  : *static_cast<const int32_t*>(call.function_return_value),
+                    .padding = 0,
+                });
+  __atomic_fetch_add(&g_calls, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&g_cost_ns, NowNs() - now, __ATOMIC_RELAXED);
+}
+
+// The coin is flipped on entry, so that a chosen call's start is known; the work is done on exit, when the
+// device has its own to do. A driver call made by the runtime on behalf of a call that we see has its
+// correlation id; no other call has it before the ids wrap.
+void OnCall(uint32_t domain, uint32_t callback_id, const gpusonde_cupti_callback_data& call) {
+  if (call.site != GPUSONDE_CUPTI_API_ENTER) {
+    if (*call.correlation_data != 0) [[unlikely]]
+      TellCall(domain, callback_id, call);
+    return;
+  }
+  ThreadState& thread = t_state;
+  *call.correlation_data = 0;
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME)
+    thread.runtime_correlation = call.correlation_id;
+  else if (thread.runtime_correlation == call.correlation_id)
+    return;
+  const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
+  if (!thread.calls.seeded()) [[unlikely]]
+    Seed(thread, second);
+  if (thread.calls.Flip(second)) [[unlikely]]
+    *call.correlation_data = NowNs();
+}
+
+void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool cloned) {
+  if (data.node_type > GPUSONDE_CU_GRAPH_NODE_MEMSET) return;
+  gpusonde_gpu_graph_node node{};
+  uint64_t id = 0;
+  if (cupti.get_graph_node_id(data.node, &id) != GPUSONDE_CUPTI_SUCCESS) return;
+  node.node = id;
+  cupti.get_graph_id(data.graph, &node.graph);
+  node.created_ns = NowNs();
+  ThreadState& thread = t_state;
+  const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
+  if (!thread.calls.seeded()) Seed(thread, second);
+  node.tid = thread.tid;
+  if (!cloned && thread.nodes.Flip(second)) {
+    node.probability = thread.nodes.probability();
+    return DeliverSingle(CallSession(), GPUSONDE_GPU_GRAPH_NODE, node);
+  }
+  node.probability = thread.nodes.probability();
+  if (cloned && cupti.get_graph_node_id(data.original_node, &id) == GPUSONDE_CUPTI_SUCCESS)
+    node.original_node = id;
+  g_host_batch.Add(CallSession(), GPUSONDE_GPU_GRAPH_NODE, sizeof node, [&](void* record) {
+    node.record = *static_cast<gpusonde_gpu_record*>(record);
+    *static_cast<gpusonde_gpu_graph_node*>(record) = node;
+  });
+}
+
+void OnResource(const Cupti& cupti, uint32_t callback_id, const gpusonde_cupti_resource_data& resource) {
+  switch (callback_id) {
+    case GPUSONDE_CUPTI_RESOURCE_MODULE_UNLOAD_STARTING:
+      return ModuleUnloading();
+    case GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED:
+    case GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED:
+      if (resource.descriptor != nullptr)
+        OnGraphNode(cupti, *static_cast<const gpusonde_cupti_graph_data*>(resource.descriptor),
+                    callback_id == GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED);
+      return;
+    default:
+      return;
+  }
+}
+
+void OnState(uint32_t callback_id, const gpusonde_cupti_state_data& state) {
+  if (callback_id == GPUSONDE_CUPTI_STATE_FATAL_ERROR)
+    __atomic_store_n(&g_cupti_gone, 1, __ATOMIC_RELAXED);
+  else if (state.result == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+    __atomic_store_n(&g_rival_seen, 1, __ATOMIC_RELAXED);
+}
+
+// Not inlined, like all that is seldom: the registers that it saves are not the launch path's to save.
+__attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RESOURCE)
+    OnResource(*static_cast<const Cupti*>(user), callback_id,
+               *static_cast<const gpusonde_cupti_resource_data*>(data));
+  else if (domain == GPUSONDE_CUPTI_DOMAIN_STATE)
+    OnState(callback_id, *static_cast<const gpusonde_cupti_state_data*>(data));
+}
+
+}  // namespace
+
+SharedBatch& HostBatch() { return g_host_batch; }
+
+void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
+  if (CallSession() == 0) return;
+  if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME || domain == GPUSONDE_CUPTI_DOMAIN_DRIVER) [[likely]]
+    OnCall(domain, callback_id, *static_cast<const gpusonde_cupti_callback_data*>(data));
+  else
+    OnOther(user, domain, callback_id, data);
+}
+
+void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {
+  constexpr uint16_t kRuntime[] = {
+#define CALLBACK_ID(name, id, what) id,
+      GPUSONDE_CUPTI_RUNTIME_CALLS(CALLBACK_ID)};
+  constexpr uint16_t kDriver[] = {GPUSONDE_CUPTI_DRIVER_CALLS(CALLBACK_ID)};
+#undef CALLBACK_ID
+  for (const uint16_t id : kRuntime) cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_RUNTIME, id);
+  for (const uint16_t id : kDriver) cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_DRIVER, id);
+  for (const uint32_t id :
+       {GPUSONDE_CUPTI_RESOURCE_MODULE_UNLOAD_STARTING, GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED,
+        GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED})
+    cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_RESOURCE, id);
+  for (const uint32_t id :
+       {GPUSONDE_CUPTI_STATE_FATAL_ERROR, GPUSONDE_CUPTI_STATE_ERROR, GPUSONDE_CUPTI_STATE_WARNING})
+    cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_STATE, id);
+}
+
+void SetCallSession(uint32_t session) { __atomic_store_n(&g_session, session, __ATOMIC_RELEASE); }
+uint32_t CallSession() { return __atomic_load_n(&g_session, __ATOMIC_ACQUIRE); }
+
+void NextSecond() { __atomic_fetch_add(&g_second, 1, __ATOMIC_RELAXED); }
+
+CallProgress GetCallProgress() {
+  return {__atomic_load_n(&g_calls, __ATOMIC_RELAXED), __atomic_load_n(&g_cost_ns, __ATOMIC_RELAXED)};
+}
+
+bool TakeCuptiGone() { return __atomic_exchange_n(&g_cupti_gone, 0, __ATOMIC_RELAXED) != 0; }
+bool TakeRivalSeen() { return __atomic_exchange_n(&g_rival_seen, 0, __ATOMIC_RELAXED) != 0; }
+
+}  // namespace gpusonde::inject

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/libc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+// glibc 2.34 moved these into libc.so.6 under a new version; the old one is still there, and is what a glibc
+// of 2.17 has in libpthread and libdl. Every CUDA program has loaded those two. They are weak all the same:
+// where they are missing the library loads, finds that out, and stays asleep.
+__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak pthread_create
+
+namespace gpusonde::inject {
+
+uint64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t ThreadCpuNs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint32_t ThreadId() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
+void* Pages(size_t bytes) {
+  void* pages =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+
+bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& cut) {
+  constexpr size_t kPage = 4096;
+  length = 0;
+  cut = false;
+  while (length < room) {
+    // Never over the end of a page: the next one may not be there.
+    const char* from = text + length;
+    size_t part = kPage - reinterpret_cast<uintptr_t>(from) % kPage;
+    if (part > room - length) part = room - length;
+    if (part > 256) part = 256;  // most names end within
+    iovec here{copy + length, part};
+    iovec there{const_cast<char*>(from), part};
+    const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+    if (got <= 0) {
+      // Forbidden by a seccomp filter, as old container runtimes do: then there is only trust.
+      if (errno != EPERM && errno != ENOSYS) return false;
+      memcpy(copy + length, from, strnlen(from, part));
+      if (strnlen(from, part) < part) {
+        length += strnlen(from, part);
+        return true;
+      }
+      length += part;
+      continue;
+    }
+    const void* end = memchr(copy + length, 0, static_cast<size_t>(got));
+    if (end != nullptr) {
+      length = static_cast<size_t>(static_cast<const char*>(end) - copy);
+      return true;
+    }
+    length += static_cast<size_t>(got);
+  }
+  cut = true;
+  return true;
+}
+
+void WaitWhile(uint32_t* word, uint32_t value, int64_t timeout_ns) {
+  const timespec timeout{.tv_sec = timeout_ns / 1'000'000'000, .tv_nsec = timeout_ns % 1'000'000'000};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, nullptr, 0);
+}
+
+void Wake(uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+
+namespace {
+
+struct ThreadStart {
+  void* (*body)(void*);
+  const char* name;
+};
+ThreadStart g_start;  // one thread is started in the life of a process
+
+void* Begin(void*) {
+  prctl(PR_SET_NAME, g_start.name);
+  return g_start.body(nullptr);
+}
+
+}  // namespace
+
+bool StartThread(void* (*body)(void*), const char* name) {
+  if (pthread_create == nullptr) return false;
+  g_start = {body, name};
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  constexpr size_t kKernelSetBytes = 8;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, kKernelSetBytes);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const bool started = pthread_create(&thread, &attributes, Begin, nullptr) == 0;
+  pthread_attr_destroy(&attributes);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, kKernelSetBytes);
+  return started;
+}
+
+void* OpenLibrary(const char* path, bool only_if_loaded) {
+  if (dlopen == nullptr) return nullptr;
+  return dlopen(path, RTLD_LAZY | RTLD_LOCAL | (only_if_loaded ? RTLD_NOLOAD : 0));
+}
+
+void* FindSymbol(void* library, const char* name) {
+  return dlsym == nullptr ? nullptr : dlsym(library, name);
+}
+
+namespace {
+struct Visit {
+  bool (*visit)(const char*, void*);
+  void* context;
+};
+}  // namespace
+
+void VisitLibraries(bool (*visit)(const char* path, void* context), void* context) {
+  Visit call{visit, context};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* argument) {
+        const auto* inner = static_cast<Visit*>(argument);
+        return info->dlpi_name != nullptr && !inner->visit(info->dlpi_name, inner->context) ? 1 : 0;
+      },
+      &call);
+}
+
+uint64_t RandomBits() {
+  uint64_t bits = 0;
+  constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK
+  if (syscall(SYS_getrandom, &bits, sizeof bits, kNonBlocking) == sizeof bits && bits != 0) return bits;
+  return (NowNs() ^ reinterpret_cast<uintptr_t>(&bits)) * 0x9e3779b97f4a7c15 | 1;
+}
+
+// Ulrich Drepper, "Futexes are tricky", mutex 2.
+void Mutex::Lock() {
+  uint32_t seen = 0;
+  if (__atomic_compare_exchange_n(&word_, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  while (__atomic_exchange_n(&word_, 2, __ATOMIC_ACQUIRE) != 0)
+    syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
+}
+
+void Mutex::Unlock() {
+  if (__atomic_exchange_n(&word_, 0, __ATOMIC_RELEASE) == 2) Wake(&word_);
+}
+
+}  // namespace gpusonde::inject

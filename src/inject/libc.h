@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What the library needs of the C library and the kernel. Nothing here is newer than glibc 2.17 (the symbol
+// test of this folder holds that), and nothing allocates from the host's heap.
+namespace gpusonde::inject {
+
+// CLOCK_MONOTONIC. As a function pointer it is CUPTI's timestamp callback.
+uint64_t NowNs();
+
+// CPU time of the calling thread.
+uint64_t ThreadCpuNs();
+
+uint32_t ThreadId();
+
+// Zeroed pages that cost nothing until touched; null when there are none.
+void* Pages(size_t bytes);
+
+// Copies a zero-terminated text of this process without faulting: what it points to may be freed or unmapped.
+// At most `room` bytes, the terminator not among them. False when it can't be read. `cut` tells that the text
+// is longer.
+bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& cut);
+
+// Sleeps until `word` is no longer `value`, Wake is called on it, or the time is over.
+void WaitWhile(uint32_t* word, uint32_t value, int64_t timeout_ns);
+void Wake(uint32_t* word);
+
+// Starts a detached thread of this name with all signals blocked, so that none of the host's handlers runs on
+// it.
+bool StartThread(void* (*body)(void*), const char* name);
+
+// dlopen with RTLD_LAZY | RTLD_LOCAL (and RTLD_NOLOAD), dlsym; null without them or when there is no such
+// thing.
+void* OpenLibrary(const char* path, bool only_if_loaded);
+void* FindSymbol(void* library, const char* name);
+
+// Calls `visit` for the path of every shared object of this process, until it returns false.
+void VisitLibraries(bool (*visit)(const char* path, void* context), void* context);
+
+// 64 bits from the kernel; the clock where it gives none.
+uint64_t RandomBits();
+
+// A lock that a fork in another thread may leave behind: the child never takes one (see control.h).
+class Mutex {
+ public:
+  void Lock();
+  void Unlock();
+
+ private:
+  uint32_t word_ = 0;  // 0 free, 1 taken, 2 taken and waited for
+};
+
+class Locked {
+ public:
+  explicit Locked(Mutex& mutex) : mutex_(mutex) { mutex_.Lock(); }
+  ~Locked() { mutex_.Unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace gpusonde::inject

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/names.h"
+
+#include <string.h>
+
+#include "inject/libc.h"
+
+namespace gpusonde::inject {
+namespace {
+
+// FNV-1a, 64 bits, with a final mix; names come from the host itself, so collisions by design are not a
+// concern.
+uint64_t Hash(const char* text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<uint8_t>(text[i])) * 0x100000001b3;
+  return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
+}
+
+size_t PointerSlot(const char* text, size_t slots) {
+  return static_cast<size_t>(reinterpret_cast<uintptr_t>(text) * 0x9e3779b97f4a7c15 >> 40) % slots;
+}
+
+}  // namespace
+
+uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
+  if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));
+  if (tables_ == nullptr || text == nullptr) {
+    CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
+    return GPUSONDE_GPU_OTHER_NAME;
+  }
+  Pointer& shortcut = tables_->pointers[PointerSlot(text, kPointers)];
+  if (shortcut.text != text) {
+    size_t length = 0;
+    bool cut = false;
+    if (!ReadText(text, tables_->scratch, sizeof tables_->scratch, length, cut)) {
+      CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
+      return GPUSONDE_GPU_OTHER_NAME;
+    }
+    const uint32_t id = Find(tables_->scratch, length, cut);
+    if (id == GPUSONDE_GPU_OTHER_NAME) {
+      CountDrop(GPUSONDE_GPU_DROP_NAMES);
+      return id;
+    }
+    shortcut = {text, id};
+  }
+  if (tables_->names[shortcut.id].told != session) Tell(shortcut.id, session, out);
+  return shortcut.id;
+}
+
+void Names::ForgetPointers() {
+  if (tables_ != nullptr) memset(tables_->pointers, 0, sizeof tables_->pointers);
+}
+
+uint32_t Names::Find(const char* text, size_t length, bool cut) {
+  const uint64_t hash = Hash(text, length);
+  for (size_t slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
+    uint32_t& id = tables_->slots[slot];
+    if (id == 0) {
+      if (count_ == kMaxNames || arena_used_ + length > kArenaBytes) return GPUSONDE_GPU_OTHER_NAME;
+      memcpy(tables_->arena + arena_used_, text, length);
+      id = count_++;
+      tables_->names[id] = {hash, static_cast<uint32_t>(arena_used_), static_cast<uint16_t>(length), cut, 0};
+      arena_used_ += length;
+      return id;
+    }
+    const Name& name = tables_->names[id];
+    if (name.hash == hash && name.length == length && memcmp(tables_->arena + name.offset, text, length) == 0)
+      return id;
+  }
+}
+
+void Names::Tell(uint32_t id, uint32_t session, Batch& out) {
+  Name& name = tables_->names[id];
+  auto* record = static_cast<gpusonde_gpu_name*>(
+      out.Add(session, GPUSONDE_GPU_NAME, sizeof(gpusonde_gpu_name) + name.length));
+  record->id = id;
+  record->length = name.length;
+  record->cut = name.cut;
+  memcpy(record + 1, tables_->arena + name.offset, name.length);
+  name.told = session;
+}
+
+}  // namespace gpusonde::inject

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/probes.h"
+
+#include "wire/gpu_event.h"
+
+// The kernel raises these while somebody is attached (perf_event_open(2), uprobe's ref_ctr_offset). They have
+// to lie in a writable segment and their address in the note.
+#define SEMAPHORE(name)                                                                    \
+  extern "C" {                                                                             \
+  __attribute__((section(".probes"), used,                                                 \
+                 visibility("hidden"))) volatile uint16_t gpusonde_##name##_semaphore = 0; \
+  }
+SEMAPHORE(state)
+SEMAPHORE(records)
+SEMAPHORE(launch)
+
+// A note in the form of sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: address of the probe, of
+// .stapsdt.base, of the semaphore; provider, name, arguments.
+#define PROBE(name, first, second)                                                \
+  __asm__ volatile(                                                               \
+      ".balign 8\n"                                                               \
+      "990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"                                 \
+      ".pushsection .note.stapsdt, \"?\", \"note\"\n"                             \
+      ".balign 4\n"                                                               \
+      ".4byte 992f - 991f, 994f - 993f, 3\n"                                      \
+      "991: .asciz \"stapsdt\"\n"                                                 \
+      "992: .balign 4\n"                                                          \
+      "993: .8byte 990b\n"                                                        \
+      ".8byte _.stapsdt.base\n"                                                   \
+      ".8byte gpusonde_" #name                                                    \
+      "_semaphore\n"                                                              \
+      ".asciz \"gpusonde\"\n"                                                     \
+      ".asciz \"" #name                                                           \
+      "\"\n"                                                                      \
+      ".asciz \"8@%%rdi 8@%%rsi\"\n"                                              \
+      "994: .balign 4\n"                                                          \
+      ".popsection\n"                                                             \
+      ".ifndef _.stapsdt.base\n"                                                  \
+      ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n" \
+      ".weak _.stapsdt.base\n"                                                    \
+      ".hidden _.stapsdt.base\n"                                                  \
+      "_.stapsdt.base: .space 1\n"                                                \
+      ".size _.stapsdt.base, 1\n"                                                 \
+      ".popsection\n"                                                             \
+      ".endif\n" ::"D"(first),                                                    \
+      "S"(second)                                                                 \
+      : "memory")
+
+namespace gpusonde::inject {
+
+bool ProbeHeard(uint32_t channel) {
+  switch (channel) {
+    case GPUSONDE_GPU_STATE:
+      return gpusonde_state_semaphore != 0;
+    case GPUSONDE_GPU_RECORDS:
+      return gpusonde_records_semaphore != 0;
+    case GPUSONDE_GPU_LAUNCH:
+      return gpusonde_launch_semaphore != 0;
+    default:
+      return false;
+  }
+}
+
+// Not inlined: a note for each copy would follow.
+__attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, size_t bytes) {
+  switch (channel) {
+    case GPUSONDE_GPU_STATE:
+      PROBE(state, batch, bytes);
+      break;
+    case GPUSONDE_GPU_RECORDS:
+      PROBE(records, batch, bytes);
+      break;
+    case GPUSONDE_GPU_LAUNCH:
+      PROBE(launch, batch, bytes);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace gpusonde::inject

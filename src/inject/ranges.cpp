@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/ranges.h"
+
+#include <string.h>
+
+#include "inject/calls.h"
+#include "inject/libc.h"
+#include "inject/shared_batch.h"
+#include "inject/sink.h"
+#include "wire/gpu_event.h"
+
+namespace gpusonde::inject {
+namespace {
+
+// NVTX's own answer of a tool that keeps no levels (NVTX_NO_PUSH_POP_TRACKING, nvToolsExt.h).
+constexpr int kNoLevels = -2;
+constexpr uint32_t kMaxDepth = 64;
+constexpr uint32_t kMaxOpen = 1024;
+constexpr size_t kTextArenaBytes = size_t{4} << 20;
+
+// A registered string or a domain: a text that lives as long as the process, its handle a pointer to it.
+struct Text {
+  uint32_t length;
+  char text[GPUSONDE_GPU_TEXT_BYTES];
+};
+
+struct Open {
+  uint64_t start_ns;
+  const Text* domain;
+  uint32_t session;
+  uint32_t length;
+  char text[GPUSONDE_GPU_TEXT_BYTES];
+};
+
+struct ThreadRanges {
+  Open* stack;  // kMaxDepth, made at the thread's first range
+  uint32_t depth;
+  uint32_t tid;
+};
+constinit thread_local ThreadRanges t_ranges{};
+
+Mutex g_lock;
+uint8_t* g_texts = nullptr;
+size_t g_text_count = 0;
+Open* g_open = nullptr;  // start-end ranges, by id modulo kMaxOpen
+uint64_t g_next_id = 1;
+constexpr size_t kMaxTexts = kTextArenaBytes / sizeof(Text);
+
+const Text* Keep(const char* text) {
+  const Locked locked(g_lock);
+  if (g_texts == nullptr) g_texts = static_cast<uint8_t*>(Pages(kMaxTexts * sizeof(Text)));
+  if (g_texts == nullptr || text == nullptr || g_text_count == kMaxTexts) return nullptr;
+  auto* kept = reinterpret_cast<Text*>(g_texts) + g_text_count++;
+  kept->length = static_cast<uint32_t>(strnlen(text, sizeof kept->text));
+  memcpy(kept->text, text, kept->length);
+  return kept;
+}
+
+// A handle may be one of ours or anything else: only what lies in the table is read.
+const Text* Known(const void* handle) {
+  const auto* bytes = static_cast<const uint8_t*>(handle);
+  if (g_texts == nullptr || bytes < g_texts || bytes >= g_texts + g_text_count * sizeof(Text)) return nullptr;
+  if (static_cast<size_t>(bytes - g_texts) % sizeof(Text) != 0) return nullptr;
+  return static_cast<const Text*>(handle);
+}
+
+void SetText(Open& range, const char* text, size_t length) {
+  range.length = static_cast<uint32_t>(length);
+  memcpy(range.text, text, length);
+}
+
+void Begin(Open& range, const Text* domain, const char* ascii) {
+  range = {.start_ns = NowNs(), .domain = domain, .session = CallSession(), .length = 0, .text = {}};
+  if (ascii != nullptr) SetText(range, ascii, strnlen(ascii, sizeof range.text));
+}
+
+void Begin(Open& range, const Text* domain, const gpusonde_nvtx_attributes* attributes) {
+  const bool has_message = attributes != nullptr && attributes->size >= sizeof(gpusonde_nvtx_attributes);
+  if (has_message && attributes->message_type == GPUSONDE_NVTX_MESSAGE_ASCII)
+    return Begin(range, domain, static_cast<const char*>(attributes->message));
+  Begin(range, domain, static_cast<const char*>(nullptr));
+  if (!has_message || attributes->message_type != GPUSONDE_NVTX_MESSAGE_REGISTERED) return;
+  if (const Text* text = Known(attributes->message)) SetText(range, text->text, text->length);
+}
+
+uint32_t Tid() {
+  if (t_ranges.tid == 0) t_ranges.tid = ThreadId();
+  return t_ranges.tid;
+}
+
+void Tell(const Open& range, uint16_t kind) {
+  const uint64_t now = NowNs();
+  const size_t domain_length = range.domain == nullptr ? 0 : range.domain->length;
+  HostBatch().Add(range.session, GPUSONDE_GPU_RANGE,
+                  sizeof(gpusonde_gpu_range) + range.length + domain_length, [&](void* memory) {
+                    auto* record = static_cast<gpusonde_gpu_range*>(memory);
+                    record->tid = Tid();
+                    record->start_ns = range.start_ns;
+                    record->end_ns = now;
+                    record->kind = kind;
+                    record->text_length = static_cast<uint16_t>(range.length);
+                    record->domain_length = static_cast<uint16_t>(domain_length);
+                    char* text = reinterpret_cast<char*>(record + 1);
+                    memcpy(text, range.text, range.length);
+                    if (domain_length != 0) memcpy(text + range.length, range.domain->text, domain_length);
+                  });
+}
+
+// Depth is kept while asleep too, so that pushes and pops match whenever the library wakes.
+template <class Message>
+int Push(const void* domain, Message message) {
+  ThreadRanges& ranges = t_ranges;
+  const uint32_t depth = ranges.depth++;
+  if (CallSession() == 0) {
+    if (ranges.stack != nullptr && depth < kMaxDepth) ranges.stack[depth].session = 0;
+    return kNoLevels;
+  }
+  if (ranges.stack == nullptr) ranges.stack = static_cast<Open*>(Pages(kMaxDepth * sizeof(Open)));
+  if (ranges.stack == nullptr || depth >= kMaxDepth)
+    CountDrop(GPUSONDE_GPU_DROP_RANGES);
+  else
+    Begin(ranges.stack[depth], Known(domain), message);
+  return kNoLevels;
+}
+
+int Pop() {
+  ThreadRanges& ranges = t_ranges;
+  if (ranges.depth == 0) return kNoLevels;
+  const uint32_t depth = --ranges.depth;
+  const uint32_t session = CallSession();
+  if (session == 0 || ranges.stack == nullptr || depth >= kMaxDepth) return kNoLevels;
+  // One that began in another session, or while asleep, has a part that nobody observed.
+  if (ranges.stack[depth].session == session) Tell(ranges.stack[depth], GPUSONDE_GPU_RANGE_PUSH_POP);
+  ranges.stack[depth].session = 0;
+  return kNoLevels;
+}
+
+template <class Message>
+uint64_t Start(const void* domain, Message message) {
+  const Locked locked(g_lock);
+  const uint64_t id = g_next_id++;
+  if (CallSession() == 0) return id;
+  if (g_open == nullptr) g_open = static_cast<Open*>(Pages(kMaxOpen * sizeof(Open)));
+  if (g_open == nullptr || g_open[id % kMaxOpen].session == CallSession()) {
+    CountDrop(GPUSONDE_GPU_DROP_RANGES);
+    return 0;  // its end will find nothing
+  }
+  Begin(g_open[id % kMaxOpen], Known(domain), message);
+  return id;
+}
+
+void End(uint64_t id) {
+  const Locked locked(g_lock);
+  const uint32_t session = CallSession();
+  if (id == 0 || session == 0 || g_open == nullptr || g_open[id % kMaxOpen].session != session) return;
+  Tell(g_open[id % kMaxOpen], GPUSONDE_GPU_RANGE_START_END);
+  g_open[id % kMaxOpen].session = 0;
+}
+
+// --- NVTX's functions, with NVTX's signatures (nvtxDetail/nvtxTypes.h) ---
+
+int RangePushA(const char* text) { return Push(nullptr, text); }
+int RangePushEx(const gpusonde_nvtx_attributes* attributes) { return Push(nullptr, attributes); }
+int RangePop() { return Pop(); }
+uint64_t RangeStartA(const char* text) { return Start(nullptr, text); }
+uint64_t RangeStartEx(const gpusonde_nvtx_attributes* attributes) { return Start(nullptr, attributes); }
+void RangeEnd(uint64_t id) { End(id); }
+int DomainRangePushEx(const void* domain, const gpusonde_nvtx_attributes* attributes) {
+  return Push(domain, attributes);
+}
+int DomainRangePop(const void*) { return Pop(); }
+uint64_t DomainRangeStartEx(const void* domain, const gpusonde_nvtx_attributes* attributes) {
+  return Start(domain, attributes);
+}
+void DomainRangeEnd(const void*, uint64_t id) { End(id); }
+const void* DomainCreateA(const char* text) { return Keep(text); }
+const void* DomainRegisterStringA(const void*, const char* text) { return Keep(text); }
+
+struct Entry {
+  uint32_t id;
+  gpusonde_nvtx_function function;
+};
+#define ENTRY(id, function) {GPUSONDE_NVTX_##id, reinterpret_cast<gpusonde_nvtx_function>(function)}
+
+void Attach(const gpusonde_nvtx_callbacks& callbacks, uint32_t module, const Entry* entries, size_t count) {
+  gpusonde_nvtx_function** table = nullptr;
+  unsigned size = 0;
+  if (callbacks.get_module_function_table(module, &table, &size) == 0 || table == nullptr) return;
+  for (size_t i = 0; i < count; ++i)
+    if (entries[i].id < size && table[entries[i].id] != nullptr) *table[entries[i].id] = entries[i].function;
+}
+
+}  // namespace
+
+bool AttachRanges(gpusonde_nvtx_get_export_table* get_export_table) {
+  if (get_export_table == nullptr) return false;
+  const auto* callbacks =
+      static_cast<const gpusonde_nvtx_callbacks*>(get_export_table(GPUSONDE_NVTX_TABLE_CALLBACKS));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(gpusonde_nvtx_callbacks) ||
+      callbacks->get_module_function_table == nullptr)
+    return false;
+  const Entry core[] = {
+      ENTRY(CORE_RANGE_START_EX, RangeStartEx), ENTRY(CORE_RANGE_START_A, RangeStartA),
+      ENTRY(CORE_RANGE_END, RangeEnd),          ENTRY(CORE_RANGE_PUSH_EX, RangePushEx),
+      ENTRY(CORE_RANGE_PUSH_A, RangePushA),     ENTRY(CORE_RANGE_POP, RangePop),
+  };
+  const Entry core2[] = {
+      ENTRY(CORE2_DOMAIN_RANGE_START_EX, DomainRangeStartEx),
+      ENTRY(CORE2_DOMAIN_RANGE_END, DomainRangeEnd),
+      ENTRY(CORE2_DOMAIN_RANGE_PUSH_EX, DomainRangePushEx),
+      ENTRY(CORE2_DOMAIN_RANGE_POP, DomainRangePop),
+      ENTRY(CORE2_DOMAIN_REGISTER_STRING_A, DomainRegisterStringA),
+      ENTRY(CORE2_DOMAIN_CREATE_A, DomainCreateA),
+  };
+  Attach(*callbacks, GPUSONDE_NVTX_MODULE_CORE, core, sizeof core / sizeof core[0]);
+  Attach(*callbacks, GPUSONDE_NVTX_MODULE_CORE2, core2, sizeof core2 / sizeof core2[0]);
+  return true;
+}
+
+}  // namespace gpusonde::inject

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/sink.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inject/libc.h"
+#include "inject/probes.h"
+
+namespace gpusonde::inject {
+namespace {
+
+int g_socket = -1;
+uint64_t g_socket_inode = 0;
+uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
+uint32_t g_hurry = 0;
+uint64_t g_patience_ends_ns = 0;
+uint64_t g_drops[GPUSONDE_GPU_DROP_REASONS];
+
+// The system call itself: glibc 2.33 gave fstat a new symbol.
+bool IsTheSocket(int fd) {
+  struct stat status;
+  return syscall(SYS_fstat, fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == g_socket_inode;
+}
+
+void CloseSocket() {
+  __atomic_store_n(&g_socket, -1, __ATOMIC_RELAXED);
+}  // the number may be another's by now
+
+bool MayWait() {
+  return __atomic_load_n(&g_hurry, __ATOMIC_RELAXED) == 0 &&
+         NowNs() < __atomic_load_n(&g_patience_ends_ns, __ATOMIC_RELAXED);
+}
+
+void Send(const void* batch, size_t bytes, bool patient) {
+  constexpr int kSliceMs = 20;
+  for (;;) {
+    const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);
+    if (fd < 0) return;
+    if (!IsTheSocket(fd)) return CloseSocket();
+    if (send(fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // nobody reads any more
+    if (!patient || !MayWait()) return CountDrop(GPUSONDE_GPU_DROP_SEND);
+    pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+    poll(&room, 1, kSliceMs);
+  }
+}
+
+// Digits up to `end`; false for anything else.
+bool ParseNumber(const char*& text, char end, uint64_t& value) {
+  value = 0;
+  if (*text == end) return false;
+  for (; *text != end; ++text) {
+    if (*text < '0' || *text > '9' || value > UINT64_MAX / 10 - 1) return false;
+    value = value * 10 + static_cast<uint64_t>(*text - '0');
+  }
+  return true;
+}
+
+}  // namespace
+
+void OpenSocket(const char* value) {
+  uint64_t fd = 0;
+  uint64_t inode = 0;
+  if (value == nullptr || !ParseNumber(value, ':', fd) || fd > INT32_MAX) return;
+  ++value;
+  if (!ParseNumber(value, '\0', inode)) return;
+  g_socket_inode = inode;
+  if (IsTheSocket(static_cast<int>(fd))) __atomic_store_n(&g_socket, static_cast<int>(fd), __ATOMIC_RELAXED);
+}
+
+bool SocketOpen() { return __atomic_load_n(&g_socket, __ATOMIC_RELAXED) >= 0; }
+
+bool Heard() {
+  return SocketOpen() || ProbeHeard(GPUSONDE_GPU_STATE) || ProbeHeard(GPUSONDE_GPU_RECORDS) ||
+         ProbeHeard(GPUSONDE_GPU_LAUNCH);
+}
+
+void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool patient) {
+  const gpusonde_gpu_batch header{
+      .magic = GPUSONDE_GPU_MAGIC,
+      .version = GPUSONDE_GPU_VERSION,
+      .channel = static_cast<uint16_t>(channel),
+      .bytes = static_cast<uint32_t>(bytes),
+      .session = session,
+      .sequence = __atomic_fetch_add(&g_sequences[channel], 1, __ATOMIC_RELAXED),
+  };
+  memcpy(batch, &header, sizeof header);
+  // The probe first: who reads both finds a call with its stack before the same without (sources/cupti relies
+  // on it).
+  if (ProbeHeard(channel)) FireProbe(channel, batch, bytes);
+  if (SocketOpen()) Send(batch, bytes, patient);
+}
+
+void SetPatience(uint64_t until_ns) { __atomic_store_n(&g_patience_ends_ns, until_ns, __ATOMIC_RELAXED); }
+
+void SetHurry(bool hurry) { __atomic_store_n(&g_hurry, hurry ? 1 : 0, __ATOMIC_RELAXED); }
+
+void CountDrop(uint32_t reason, uint64_t count) {
+  __atomic_fetch_add(&g_drops[reason], count, __ATOMIC_RELAXED);
+}
+
+void CopyDrops(uint64_t (&counts)[GPUSONDE_GPU_DROP_REASONS]) {
+  for (uint32_t i = 0; i < GPUSONDE_GPU_DROP_REASONS; ++i)
+    counts[i] = __atomic_load_n(&g_drops[i], __ATOMIC_RELAXED);
+}
+
+void* Batch::Add(uint32_t session, uint16_t type, size_t bytes) {
+  bytes = (bytes + 7) & ~size_t{7};
+  if (used_ != 0 && (used_ + bytes > sizeof bytes_ || session != session_)) Flush();
+  if (used_ == 0) {
+    used_ = sizeof(gpusonde_gpu_batch);
+    session_ = session;
+  }
+  uint8_t* record = bytes_ + used_;
+  used_ += bytes;
+  memset(record, 0, bytes);
+  const gpusonde_gpu_record header{.type = type, .bytes = static_cast<uint16_t>(bytes)};
+  memcpy(record, &header, sizeof header);
+  return record;
+}
+
+void Batch::Flush() {
+  if (before_ != nullptr) before_->Flush();
+  if (used_ == 0) return;
+  Deliver(channel_, session_, bytes_, used_, patient_);
+  used_ = 0;
+}
+
+}  // namespace gpusonde::inject

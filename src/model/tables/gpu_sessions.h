@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per time in which a process told about its GPU work; outside of these nothing is known of it.
+struct GpuSession {
+  Id128 process;
+  int32_t session = 0;
+  int64_t start_ns = 0;
+  std::optional<int64_t> end_ns;
+  std::optional<std::string> end_reason;
+  int32_t cupti_version = 0;
+};
+
+inline constexpr Table kGpuSessions(
+    "gpu_sessions", Key{2},
+    "One row per time in which a process told about its GPU work; outside of these nothing is known of it",
+    Field("process", &GpuSession::process, "", "whose"),
+    Field("session", &GpuSession::session, "", "awake period of the inject library, from 1"),
+    Field("start_ns", &GpuSession::start_ns, "ns", "begin"),
+    Field("end_ns", &GpuSession::end_ns, "ns", "end; null when it was not told"),
+    Field("end_reason", &GpuSession::end_reason, "", "unheard, governor, foreign, exit, cupti or unknown"),
+    Field("cupti_version", &GpuSession::cupti_version, "", "as cuptiGetVersion says"));
+
+}  // namespace gpusonde::model

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/cupti/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "sources/cupti/names.h"
+#include "wire/nvidia/cupti.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using model::DropReason;
+
+std::string_view Text(const char* text, size_t room) { return {text, ::strnlen(text, room)}; }
+
+// A time that fits what we count in.
+bool IsTime(uint64_t ns) { return ns <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()); }
+
+bool SetTimes(Activity& activity, uint64_t start_ns, uint64_t end_ns) {
+  if (!IsTime(start_ns) || !IsTime(end_ns)) return false;
+  if (start_ns == 0 || end_ns < start_ns) return true;  // CUPTI could not tell: both stay 0
+  activity.start_ns = static_cast<int64_t>(start_ns);
+  activity.end_ns = static_cast<int64_t>(end_ns);
+  return true;
+}
+
+// What kernels, copies, sets and waits have in common.
+template <class Wire>
+bool SetActivity(Activity& activity, const Wire& wire) {
+  activity.correlation = wire.correlation;
+  activity.device = wire.device;
+  activity.context = wire.context;
+  activity.stream = wire.stream;
+  if constexpr (requires { wire.graph_node; }) activity.graph_node = wire.graph_node;
+  return SetTimes(activity, wire.start_ns, wire.end_ns);
+}
+
+std::optional<double> Probability(uint32_t units) {
+  if (units == 0 || units > GPUSONDE_GPU_CERTAIN) return std::nullopt;
+  return static_cast<double>(units) / GPUSONDE_GPU_CERTAIN;
+}
+
+// One record as a struct; nothing when it is too short to be one.
+template <class Wire>
+std::optional<Wire> As(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(Wire)) return std::nullopt;
+  Wire wire;
+  std::memcpy(&wire, bytes.data(), sizeof wire);
+  return wire;
+}
+
+// The text after a record's fixed part.
+template <class Wire>
+std::string_view TextAfter(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()) + sizeof(Wire), bytes.size() - sizeof(Wire)};
+}
+
+std::optional<SessionBegin> Read(const gpusonde_gpu_session_begin& wire) {
+  if (!IsTime(wire.begin_ns)) return std::nullopt;
+  return SessionBegin{.begin_ns = static_cast<int64_t>(wire.begin_ns), .cupti_version = wire.cupti_version};
+}
+
+std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
+  static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kUnheard, EndReason::kGovernor,
+                                           EndReason::kForeign, EndReason::kExit,    EndReason::kCupti};
+  if (!IsTime(wire.end_ns)) return std::nullopt;
+  return SessionEnd{
+      .end_ns = static_cast<int64_t>(wire.end_ns),
+      .reason = wire.reason < std::size(kReasons) ? kReasons[wire.reason] : EndReason::kUnknown};
+}
+
+// The texts stay in `wire`.
+std::optional<Device> Read(const gpusonde_gpu_device& wire) {
+  if (!IsTime(wire.memory_bytes)) return std::nullopt;
+  Device device{.ordinal = wire.ordinal,
+                .uuid = {},
+                .name = Text(wire.name, sizeof wire.name),
+                .pci_bus = Text(wire.pci_bus, sizeof wire.pci_bus),
+                .memory_bytes = static_cast<int64_t>(wire.memory_bytes),
+                .sm_count = static_cast<int32_t>(wire.sm_count)};
+  std::copy(std::begin(wire.uuid), std::end(wire.uuid), device.uuid.begin());
+  return device;
+}
+
+std::optional<Kernel> Read(const gpusonde_gpu_kernel& wire) {
+  Kernel kernel;
+  if (!SetActivity(kernel, wire)) return std::nullopt;
+  kernel.grid_x = wire.grid_x;
+  kernel.grid_y = wire.grid_y;
+  kernel.grid_z = wire.grid_z;
+  kernel.block_x = wire.block_x;
+  kernel.block_y = wire.block_y;
+  kernel.block_z = wire.block_z;
+  kernel.registers = wire.registers;
+  kernel.static_shared_bytes = wire.static_shared_bytes;
+  kernel.dynamic_shared_bytes = wire.dynamic_shared_bytes;
+  kernel.graph = wire.graph;
+  return kernel;
+}
+
+std::optional<Memcpy> Read(const gpusonde_gpu_memcpy& wire) {
+  Memcpy copy;
+  if (!SetActivity(copy, wire) || !IsTime(wire.bytes)) return std::nullopt;
+  copy.bytes = wire.bytes;
+  copy.kind = CopyKindName(wire.copy_kind);
+  copy.source_memory = MemoryKindName(wire.source_kind);
+  copy.target_memory = MemoryKindName(wire.target_kind);
+  copy.asynchronous = wire.asynchronous != 0;
+  return copy;
+}
+
+std::optional<Memset> Read(const gpusonde_gpu_memset& wire) {
+  Memset set;
+  if (!SetActivity(set, wire) || !IsTime(wire.bytes)) return std::nullopt;
+  set.bytes = wire.bytes;
+  return set;
+}
+
+std::optional<Sync> Read(const gpusonde_gpu_sync& wire) {
+  Sync sync;
+  if (!SetActivity(sync, wire)) return std::nullopt;
+  sync.kind = SyncKindName(wire.kind);
+  return sync;
+}
+
+std::optional<Total> Read(const gpusonde_gpu_total& wire) {
+  Total total;
+  switch (wire.of) {
+    case GPUSONDE_GPU_KERNEL:
+      total.of = Total::Of::kKernel;
+      break;
+    case GPUSONDE_GPU_MEMCPY:
+      total.of = Total::Of::kMemcpy;
+      total.name = CopyKindName(wire.key);
+      break;
+    case GPUSONDE_GPU_MEMSET:
+      total.of = Total::Of::kMemset;
+      break;
+    case GPUSONDE_GPU_SYNC:
+      total.of = Total::Of::kSync;
+      total.name = SyncKindName(wire.key);
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (wire.untimed > wire.count || !IsTime(wire.count) || !IsTime(wire.total_ns) || !IsTime(wire.bytes))
+    return std::nullopt;
+  total.device = wire.device;
+  total.count = wire.count;
+  total.untimed = wire.untimed;
+  total.total_ns = wire.total_ns;
+  total.bytes = wire.bytes;
+  return total;
+}
+
+std::optional<Call> Read(const gpusonde_gpu_call& wire) {
+  const std::optional<double> probability = Probability(wire.probability);
+  if (!probability || !IsTime(wire.end_ns) || wire.end_ns < wire.start_ns) return std::nullopt;
+  if (wire.domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && wire.domain != GPUSONDE_CUPTI_DOMAIN_DRIVER)
+    return std::nullopt;
+  const bool runtime = wire.domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME;
+  return Call{.correlation = wire.correlation,
+              .start_ns = static_cast<int64_t>(wire.start_ns),
+              .end_ns = static_cast<int64_t>(wire.end_ns),
+              .probability = *probability,
+              .domain = runtime ? "cuda_runtime" : "cuda_driver",
+              .name = CallName(runtime, wire.callback_id),
+              .result = wire.result};
+}
+
+std::optional<GraphNode> Read(const gpusonde_gpu_graph_node& wire) {
+  const std::optional<double> probability = Probability(wire.probability);
+  if (!probability || !IsTime(wire.created_ns)) return std::nullopt;
+  return GraphNode{.node = wire.node,
+                   .original_node = wire.original_node,
+                   .graph = wire.graph,
+                   .created_ns = static_cast<int64_t>(wire.created_ns),
+                   .probability = *probability};
+}
+
+std::optional<Foreign> Read(const gpusonde_gpu_foreign& wire) {
+  if (!IsTime(wire.until_ns)) return std::nullopt;
+  return Foreign{.until_ns = static_cast<int64_t>(wire.until_ns),
+                 .holder = Text(wire.holder, sizeof wire.holder)};
+}
+
+}  // namespace
+
+bool Decoder::Received::Mark(uint64_t sequence) {
+  if (!any) {
+    any = true;
+    first = last = sequence;
+    count = 1;
+    recent.assign(kWindow, false);
+    recent[sequence % kWindow] = true;
+    return true;
+  }
+  if (sequence > last) {
+    // What leaves the window is forgotten, whether it came or not.
+    const uint64_t fresh = std::min(sequence - last, kWindow);
+    for (uint64_t i = 0; i < fresh; ++i) recent[(sequence - i) % kWindow] = false;
+    last = sequence;
+  } else if (last - sequence >= kWindow || recent[sequence % kWindow]) {
+    return false;
+  }
+  first = std::min(first, sequence);
+  recent[sequence % kWindow] = true;
+  ++count;
+  return true;
+}
+
+int64_t Decoder::Received::TakeLost(bool final) {
+  if (!any) return 0;
+  const uint64_t expected = last - first + 1;
+  const uint64_t lost = expected > count ? expected - count : 0;
+  const uint64_t sure = final ? lost : std::min(lost, seen_lost);
+  seen_lost = lost;
+  if (sure <= reported) return 0;
+  const uint64_t news = sure - reported;
+  reported = sure;
+  // A sequence that jumps by more than a process can send is made up.
+  return news <= uint64_t{1} << 40 ? static_cast<int64_t>(news) : 0;
+}
+
+Decoder::Process* Decoder::FindProcess(int32_t pid) {
+  const auto found = processes_.find(pid);
+  if (found != processes_.end()) return &found->second;
+  if (processes_.size() == kMaxProcesses) {
+    drops_.Add(DropReason::kTooManyProcesses);
+    return nullptr;
+  }
+  return &processes_[pid];
+}
+
+void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, const Visit& visit) {
+  const std::optional<gpusonde_gpu_batch> header = As<gpusonde_gpu_batch>(batch);
+  if (!header || header->magic != GPUSONDE_GPU_MAGIC || header->version != GPUSONDE_GPU_VERSION ||
+      header->bytes != batch.size() || header->channel >= GPUSONDE_GPU_CHANNELS)
+    return CountMalformed();
+  Process* process = FindProcess(origin.pid);
+  if (process == nullptr || !process->received[header->channel].Mark(header->sequence)) return;
+  if (header->session > process->session) {
+    process->session = header->session;
+    process->names.clear();
+    process->name_bytes = 0;
+  }
+
+  Event event{.pid = origin.pid,
+              .tid = 0,
+              .session = header->session,
+              .stack = origin.stack,
+              .stack_taken = origin.stack_taken,
+              .what = {}};
+  std::span<const std::byte> rest = batch.subspan(sizeof *header);
+  while (!rest.empty()) {
+    const std::optional<gpusonde_gpu_record> record = As<gpusonde_gpu_record>(rest);
+    if (!record || record->bytes < sizeof *record || record->bytes % 8 != 0 || record->bytes > rest.size())
+      return CountMalformed();
+    event.tid = origin.tid;
+    DecodeRecord(*record, rest.first(record->bytes), *process, event, visit);
+    rest = rest.subspan(record->bytes);
+  }
+}
+
+void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const std::byte> bytes,
+                           Process& process, Event& event, const Visit& visit) {
+  // Reads a record as `Wire`; on success `after` completes the event from it, and it is visited.
+  const auto take = [&]<class Wire>(const Wire*, auto after) {
+    const std::optional<Wire> wire = As<Wire>(bytes);
+    auto decoded = wire ? Read(*wire) : decltype(Read(*wire)){};
+    if (!decoded) return CountMalformed();
+    after(*wire, *decoded);
+    event.what = *decoded;
+    visit(event);
+  };
+  // Of a thread: the kernel's word before the process's.
+  const auto set_tid = [&](uint32_t tid) {
+    if (event.tid == 0) event.tid = static_cast<int32_t>(tid);
+  };
+  const auto nothing = [&](const auto&, auto&) { event.tid = 0; };
+
+  switch (record.type) {
+    case GPUSONDE_GPU_SESSION_BEGIN:
+      return take(static_cast<gpusonde_gpu_session_begin*>(nullptr), nothing);
+    case GPUSONDE_GPU_SESSION_END:
+      return take(static_cast<gpusonde_gpu_session_end*>(nullptr), nothing);
+    case GPUSONDE_GPU_NAME: {
+      const std::optional<gpusonde_gpu_name> name = As<gpusonde_gpu_name>(bytes);
+      if (!name || name->length > bytes.size() - sizeof *name) return CountMalformed();
+      if (event.session == process.session)
+        KeepName(process, name->id, TextAfter<gpusonde_gpu_name>(bytes).substr(0, name->length));
+      return;
+    }
+    case GPUSONDE_GPU_DEVICE:
+      return take(static_cast<gpusonde_gpu_device*>(nullptr), nothing);
+    case GPUSONDE_GPU_KERNEL:
+      return take(static_cast<gpusonde_gpu_kernel*>(nullptr), [&](const auto& wire, Kernel& kernel) {
+        event.tid = 0;
+        kernel.name = NameOf(process, event.session, wire.name);
+        if (kernel.name.empty() && wire.name != GPUSONDE_GPU_OTHER_NAME) drops_.Add(DropReason::kGpuNameLost);
+      });
+    case GPUSONDE_GPU_MEMCPY:
+      return take(static_cast<gpusonde_gpu_memcpy*>(nullptr), nothing);
+    case GPUSONDE_GPU_MEMSET:
+      return take(static_cast<gpusonde_gpu_memset*>(nullptr), nothing);
+    case GPUSONDE_GPU_SYNC:
+      return take(static_cast<gpusonde_gpu_sync*>(nullptr), nothing);
+    case GPUSONDE_GPU_TOTAL:
+      return take(static_cast<gpusonde_gpu_total*>(nullptr), [&](const auto& wire, Total& total) {
+        event.tid = 0;
+        if (total.of == Total::Of::kKernel) total.name = NameOf(process, event.session, wire.key);
+      });
+    case GPUSONDE_GPU_DROPS: {
+      const std::optional<gpusonde_gpu_drops> drops = As<gpusonde_gpu_drops>(bytes);
+      if (!drops) return CountMalformed();
+      return TakeLibraryDrops(process, *drops);
+    }
+    case GPUSONDE_GPU_CALL:
+      return take(static_cast<gpusonde_gpu_call*>(nullptr),
+                  [&](const auto& wire, auto&) { set_tid(wire.tid); });
+    case GPUSONDE_GPU_GRAPH_NODE:
+      return take(static_cast<gpusonde_gpu_graph_node*>(nullptr), [&](const auto& wire, GraphNode&) {
+        // Without a stack it was told in passing, maybe by another thread's hand.
+        if (!event.stack_taken) event.tid = 0;
+        set_tid(wire.tid);
+      });
+    case GPUSONDE_GPU_RANGE: {
+      const std::optional<gpusonde_gpu_range> range = As<gpusonde_gpu_range>(bytes);
+      if (!range || size_t{range->text_length} + range->domain_length > bytes.size() - sizeof *range ||
+          !IsTime(range->end_ns) || (range->end_ns != 0 && range->end_ns < range->start_ns) ||
+          !IsTime(range->start_ns) || RangeKindName(range->kind).empty())
+        return CountMalformed();
+      const std::string_view texts = TextAfter<gpusonde_gpu_range>(bytes);
+      event.tid = static_cast<int32_t>(range->tid);
+      event.what = Range{.start_ns = static_cast<int64_t>(range->start_ns),
+                         .end_ns = static_cast<int64_t>(range->end_ns),
+                         .kind = RangeKindName(range->kind),
+                         .domain = texts.substr(range->text_length, range->domain_length),
+                         .text = texts.substr(0, range->text_length)};
+      return visit(event);
+    }
+    case GPUSONDE_GPU_FOREIGN:
+      return take(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
+    default:
+      return;  // of a newer library; fields and types are only ever added
+  }
+}
+
+std::string_view Decoder::NameOf(const Process& process, uint32_t session, uint32_t id) {
+  if (session != process.session || id >= process.names.size()) return {};
+  return process.names[id];
+}
+
+void Decoder::KeepName(Process& process, uint32_t id, std::string_view text) {
+  if (id == GPUSONDE_GPU_OTHER_NAME || id > kMaxNameId) return CountMalformed();
+  if (process.name_bytes + text.size() > kMaxNameBytes) return drops_.Add(DropReason::kGpuNameLost);
+  if (id >= process.names.size()) process.names.resize(id + 1);
+  process.name_bytes += text.size();
+  process.name_bytes -= process.names[id].size();
+  process.names[id] = text;
+}
+
+void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops) {
+  static constexpr DropReason kReasons[GPUSONDE_GPU_DROP_REASONS] = {
+      DropReason::kGpuRecordsDropped, DropReason::kGpuRecordsDropped, DropReason::kGpuMalformed,
+      DropReason::kGpuNameLost,       DropReason::kGpuNameLost,       DropReason::kGpuTotalsLost,
+      DropReason::kGpuMessagesLost,   DropReason::kGpuRangesDropped,
+  };
+  for (size_t i = 0; i < std::size(kReasons); ++i) {
+    const uint64_t before = std::exchange(process.drops[i], drops.counts[i]);
+    // Seen otherwise: records without a buffer are among those that CUPTI dropped, batches not sent leave a
+    // gap.
+    if (i == GPUSONDE_GPU_DROP_BUFFERS || i == GPUSONDE_GPU_DROP_SEND) continue;
+    const uint64_t news = drops.counts[i] - before;
+    if (drops.counts[i] > before && news <= uint64_t{1} << 40)
+      drops_.Add(kReasons[i], static_cast<int64_t>(news));
+  }
+}
+
+void Decoder::Forget(int32_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  for (Received& received : found->second.received)
+    drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(true));
+  processes_.erase(found);
+}
+
+model::DropCounts Decoder::TakeDrops() {
+  for (auto& [pid, process] : processes_)
+    for (Received& received : process.received)
+      drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(false));
+  return drops_.Take();
+}
+
+}  // namespace gpusonde::cupti

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/cupti/decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "wire/nvidia/cupti.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using model::DropReason;
+
+constexpr int32_t kPid = 4711;
+
+// A batch built by hand.
+class Batch {
+ public:
+  explicit Batch(uint16_t channel = GPUSONDE_GPU_RECORDS, uint64_t sequence = 0, uint32_t session = 1) {
+    const gpusonde_gpu_batch header{.magic = GPUSONDE_GPU_MAGIC,
+                                    .version = GPUSONDE_GPU_VERSION,
+                                    .channel = channel,
+                                    .bytes = 0,
+                                    .session = session,
+                                    .sequence = sequence};
+    Append(&header, sizeof header);
+  }
+
+  template <class Record>
+  Batch& Add(uint16_t type, Record record, std::string_view text = {}) {
+    const std::string padded = Padded(text);
+    record.record = {.type = type, .bytes = static_cast<uint16_t>(sizeof record + padded.size())};
+    Append(&record, sizeof record);
+    Append(padded.data(), padded.size());
+    return *this;
+  }
+
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> whole = bytes_;
+    const auto size = static_cast<uint32_t>(whole.size());
+    std::memcpy(whole.data() + offsetof(gpusonde_gpu_batch, bytes), &size, sizeof size);
+    return whole;
+  }
+
+ private:
+  static std::string Padded(std::string_view text) {
+    std::string padded(text);
+    padded.resize((text.size() + 7) / 8 * 8);
+    return padded;
+  }
+  void Append(const void* data, size_t size) {
+    const auto* from = static_cast<const std::byte*>(data);
+    bytes_.insert(bytes_.end(), from, from + size);
+  }
+  std::vector<std::byte> bytes_;
+};
+
+gpusonde_gpu_name Name(uint32_t id, uint32_t length) {
+  return {.record = {}, .id = id, .length = length, .cut = 0};
+}
+
+gpusonde_gpu_kernel KernelOf(uint32_t name, uint64_t start_ns = 100, uint64_t end_ns = 250) {
+  gpusonde_gpu_kernel kernel{};
+  kernel.correlation = 5;
+  kernel.start_ns = start_ns;
+  kernel.end_ns = end_ns;
+  kernel.name = name;
+  kernel.grid_x = 8;
+  kernel.block_x = 32;
+  kernel.graph_node = 17;
+  return kernel;
+}
+
+gpusonde_gpu_call CallOf(uint32_t probability) {
+  return {.record = {},
+          .correlation = 5,
+          .start_ns = 10,
+          .end_ns = 20,
+          .tid = 9,
+          .probability = probability,
+          .domain = GPUSONDE_CUPTI_DOMAIN_DRIVER,
+          .callback_id = 307,
+          .result = 0,
+          .padding = 0};
+}
+
+gpusonde_gpu_range RangeOf(uint16_t text_length, uint16_t domain_length) {
+  return {.record = {},
+          .tid = 9,
+          .start_ns = 10,
+          .end_ns = 20,
+          .kind = GPUSONDE_GPU_RANGE_PUSH_POP,
+          .domain_length = domain_length,
+          .text_length = text_length,
+          .padding = 0};
+}
+
+class DecoderTest : public ::testing::Test {
+ protected:
+  // How many events it gave.
+  int Decode(const std::vector<std::byte>& batch, const Decoder::Visit& visit = [](const Event&) {}) {
+    int events = 0;
+    decoder_.Decode({.pid = kPid}, batch, [&](const Event& event) {
+      ++events;
+      visit(event);
+    });
+    return events;
+  }
+  int64_t Malformed() { return decoder_.TakeDrops().Of(DropReason::kGpuMalformed); }
+
+  Decoder decoder_;
+};
+
+TEST_F(DecoderTest, GivesAKernelItsName) {
+  Decode(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_NAME, Name(3, 6), "_Z1kPf").bytes());
+  EXPECT_EQ(Decode(Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(3)).bytes(),
+                   [](const Event& event) {
+                     const auto& kernel = std::get<Kernel>(event.what);
+                     EXPECT_EQ(event.pid, kPid);
+                     EXPECT_EQ(event.session, 1U);
+                     EXPECT_EQ(kernel.name, "_Z1kPf");
+                     EXPECT_EQ(kernel.correlation, 5U);
+                     EXPECT_EQ(kernel.start_ns, 100);
+                     EXPECT_EQ(kernel.end_ns, 250);
+                     EXPECT_EQ(kernel.graph_node, 17U);
+                   }),
+            1);
+}
+
+TEST_F(DecoderTest, ForgetsNamesWithTheSession) {
+  Decode(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_NAME, Name(3, 6), "_Z1kPf").bytes());
+  Decode(Batch(GPUSONDE_GPU_RECORDS, 0, 2).Add(GPUSONDE_GPU_KERNEL, KernelOf(3)).bytes(),
+         [](const Event& event) { EXPECT_EQ(std::get<Kernel>(event.what).name, ""); });
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
+}
+
+TEST_F(DecoderTest, BackwardTimesAreNoTimes) {
+  Decode(Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0, 300, 200)).bytes(), [](const Event& event) {
+    EXPECT_EQ(std::get<Kernel>(event.what).start_ns, 0);
+    EXPECT_EQ(std::get<Kernel>(event.what).end_ns, 0);
+  });
+}
+
+TEST_F(DecoderTest, ABatchThatCameBeforeIsPassedOver) {
+  const std::vector<std::byte> batch = Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
+  EXPECT_EQ(Decode(batch), 1);
+  EXPECT_EQ(Decode(batch), 0);
+  EXPECT_EQ(Malformed(), 0);
+}
+
+TEST_F(DecoderTest, GapsAreLostAndWhatComesLateIsNot) {
+  for (const uint64_t sequence : {10, 11, 14, 13, 20})
+    Decode(Batch(GPUSONDE_GPU_RECORDS, sequence).Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes());
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);  // they may yet come
+  Decode(Batch(GPUSONDE_GPU_RECORDS, 15).bytes());
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 5);  // 12, 16, 17, 18, 19
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);
+  Decode(Batch(GPUSONDE_GPU_RECORDS, 22).bytes());
+  decoder_.Forget(kPid);
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);  // 21
+}
+
+TEST_F(DecoderTest, WhatTheLibraryDroppedIsCountedOnce) {
+  gpusonde_gpu_drops drops{};
+  drops.counts[GPUSONDE_GPU_DROP_CUPTI] = 5;
+  Decode(Batch(GPUSONDE_GPU_STATE, 0).Add(GPUSONDE_GPU_DROPS, drops).bytes());
+  drops.counts[GPUSONDE_GPU_DROP_CUPTI] = 7;
+  Decode(Batch(GPUSONDE_GPU_STATE, 1).Add(GPUSONDE_GPU_DROPS, drops).bytes());
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 7);
+}
+
+TEST_F(DecoderTest, RecordsOfANewerLibraryArePassedOverAndLongerOnesTakenForWhatIsKnown) {
+  struct LongerKernel {
+    gpusonde_gpu_record record;
+    std::byte rest[sizeof(gpusonde_gpu_kernel) - sizeof(gpusonde_gpu_record) + 16];
+  } longer{};
+  const gpusonde_gpu_kernel kernel = KernelOf(0);
+  std::memcpy(&longer, &kernel, sizeof kernel);
+  EXPECT_EQ(Decode(Batch().Add(999, KernelOf(0)).Add(GPUSONDE_GPU_KERNEL, longer).bytes()), 1);
+  EXPECT_EQ(Malformed(), 0);
+}
+
+struct Case {
+  const char* what;
+  std::vector<std::byte> batch;
+};
+
+template <class T>
+std::vector<std::byte> With(std::vector<std::byte> batch, size_t offset, T value) {
+  std::memcpy(batch.data() + offset, &value, sizeof value);
+  return batch;
+}
+
+TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
+  const std::vector<std::byte> good = Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
+  constexpr size_t kRecord = sizeof(gpusonde_gpu_batch);
+  const uint64_t too_late = uint64_t{1} << 63;
+  gpusonde_gpu_total total{};
+  gpusonde_gpu_total backward{};
+  backward.of = GPUSONDE_GPU_KERNEL;
+  backward.untimed = 1;
+  gpusonde_gpu_call before = CallOf(1);
+  before.end_ns = 1;
+  gpusonde_gpu_call domain = CallOf(1);
+  domain.domain = 3;
+  gpusonde_gpu_range kind = RangeOf(0, 0);
+  kind.kind = 3;
+  const Case cases[] = {
+      {"nothing", {}},
+      {"a part of a header", {good.begin(), good.begin() + 20}},
+      {"another magic", With(good, 0, uint32_t{0})},
+      {"another version", With(good, 4, uint16_t{2})},
+      {"another channel", With(good, 6, uint16_t{3})},
+      {"more bytes than there are", With(good, 8, uint32_t{8000})},
+      {"a record of no bytes", With(good, kRecord + 2, uint16_t{0})},
+      {"a record of odd bytes", With(good, kRecord + 2, uint16_t{77})},
+      {"a record over the end", With(good, kRecord + 2, uint16_t{8000})},
+      {"a record shorter than its type", Batch().Add(GPUSONDE_GPU_KERNEL, gpusonde_gpu_sync{}).bytes()},
+      {"a time of more than 63 bits", Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0, 5, too_late)).bytes()},
+      {"a name of number 0", Batch().Add(GPUSONDE_GPU_NAME, Name(0, 1), "x").bytes()},
+      {"a name of a huge number", Batch().Add(GPUSONDE_GPU_NAME, Name(1 << 30, 1), "x").bytes()},
+      {"a name over its end", Batch().Add(GPUSONDE_GPU_NAME, Name(1, 9), "12345678").bytes()},
+      {"a total of nothing", Batch().Add(GPUSONDE_GPU_TOTAL, total).bytes()},
+      {"a total of fewer than are untimed", Batch().Add(GPUSONDE_GPU_TOTAL, backward).bytes()},
+      {"a call that ends before it begins", Batch().Add(GPUSONDE_GPU_CALL, before).bytes()},
+      {"a call of no domain", Batch().Add(GPUSONDE_GPU_CALL, domain).bytes()},
+      {"a probability of 0", Batch().Add(GPUSONDE_GPU_CALL, CallOf(0)).bytes()},
+      {"a probability above 1", Batch().Add(GPUSONDE_GPU_CALL, CallOf(0x80000001)).bytes()},
+      {"a range of no kind", Batch().Add(GPUSONDE_GPU_RANGE, kind).bytes()},
+      {"a range's texts over its end", Batch().Add(GPUSONDE_GPU_RANGE, RangeOf(5, 65535), "12345").bytes()},
+  };
+  for (const Case& bad : cases) {
+    decoder_ = {};
+    EXPECT_EQ(Decode(bad.batch), 0) << bad.what;
+    EXPECT_EQ(Malformed(), 1) << bad.what;
+  }
+}
+
+TEST_F(DecoderTest, AnyBytesAreSurvived) {
+  std::mt19937_64 random(7);
+  const std::vector<std::byte> good = Batch()
+                                          .Add(GPUSONDE_GPU_NAME, Name(1, 5), "alpha")
+                                          .Add(GPUSONDE_GPU_KERNEL, KernelOf(1))
+                                          .Add(GPUSONDE_GPU_CALL, CallOf(77))
+                                          .Add(GPUSONDE_GPU_RANGE, RangeOf(3, 2), "abcde")
+                                          .Add(GPUSONDE_GPU_MEMCPY, gpusonde_gpu_memcpy{})
+                                          .Add(GPUSONDE_GPU_DEVICE, gpusonde_gpu_device{})
+                                          .Add(GPUSONDE_GPU_TOTAL, gpusonde_gpu_total{})
+                                          .Add(GPUSONDE_GPU_FOREIGN, gpusonde_gpu_foreign{})
+                                          .bytes();
+  size_t read = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<std::byte> batch = With(good, offsetof(gpusonde_gpu_batch, sequence), uint64_t{random()});
+    for (uint64_t changes = random() % 8; changes > 0; --changes)
+      batch[random() % batch.size()] = static_cast<std::byte>(random());
+    batch.resize(round % 2 == 0 ? batch.size() : random() % (batch.size() + 1));
+    if (round % 3 == 0 && batch.size() >= 12)
+      batch =
+          With(std::move(batch), offsetof(gpusonde_gpu_batch, bytes), static_cast<uint32_t>(batch.size()));
+    if (round % 100 == 0) decoder_.Forget(kPid);
+    // Whatever is given must be readable.
+    Decode(batch, [&](const Event& event) {
+      if (const auto* kernel = std::get_if<Kernel>(&event.what)) read += kernel->name.size();
+      if (const auto* range = std::get_if<Range>(&event.what))
+        for (const char c : range->text) read += static_cast<size_t>(c) & 1;
+      if (const auto* device = std::get_if<Device>(&event.what)) read += device->name.size();
+    });
+  }
+  EXPECT_GT(read, 0U);
+  EXPECT_GT(Malformed(), 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti

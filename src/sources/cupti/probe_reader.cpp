@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/cupti/probe_reader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "gpu_events.skel.h"
+#include "sources/ebpf/explain.h"
+#include "wire/gpu_event.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using model::DropReason;
+
+int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG || !LogEnabled(LogLevel::kDebug)) return 0;
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
+  return 0;
+}
+
+struct Destroy {
+  void operator()(gpu_events_bpf* skeleton) const { gpu_events_bpf__destroy(skeleton); }
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+using Link = std::unique_ptr<bpf_link, Destroy>;
+
+}  // namespace
+
+struct ProbeReader::State {
+  std::unique_ptr<gpu_events_bpf, Destroy> skeleton;
+  std::unique_ptr<ring_buffer, Destroy> ring;
+  std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
+  const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
+  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_GPU_COUNTERS);
+
+  std::vector<uint64_t> stack_counters_seen = std::vector<uint64_t>(GPUSONDE_STACK_COUNTERS);
+
+  static int OnMessage(void* context, void* data, size_t size);
+  static void Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
+                    std::vector<uint64_t>& seen, model::DropCounts& drops);
+};
+
+// Lengths are our own kernel program's; checked all the same, it costs nothing.
+int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
+  State& state = *static_cast<State*>(context);
+  gpusonde_gpu_message message;
+  if (size < sizeof message) return 0;
+  std::memcpy(&message, data, sizeof message);
+  const std::span<const std::byte> rest(static_cast<const std::byte*>(data) + sizeof message,
+                                        size - sizeof message);
+  if (message.batch_bytes > rest.size()) return 0;
+  Decoder::Origin origin{.pid = static_cast<int32_t>(message.pid), .tid = static_cast<int32_t>(message.tid)};
+  if (message.stack_bytes >= offsetof(gpusonde_stack, words)) {
+    if (message.batch_bytes > GPUSONDE_GPU_LAUNCH_BYTES ||
+        rest.size() < GPUSONDE_GPU_LAUNCH_BYTES + size_t{message.stack_bytes})
+      return 0;
+    // The ring's records lie on 8 bytes.
+    const auto* stack = reinterpret_cast<const gpusonde_stack*>(rest.data() + GPUSONDE_GPU_LAUNCH_BYTES);
+    if (const std::optional<ebpf::RawStack> taken = ebpf::RawStack::FromWire(*stack, message.stack_bytes)) {
+      origin.stack = *taken;
+      origin.stack_taken = !taken->user().empty();
+    }
+  }
+  (*state.visit)(origin, rest.first(message.batch_bytes));
+  return 0;
+}
+
+ProbeReader::ProbeReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ProbeReader::ProbeReader(ProbeReader&&) noexcept = default;
+ProbeReader& ProbeReader::operator=(ProbeReader&&) noexcept = default;
+ProbeReader::~ProbeReader() = default;
+
+Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_second,
+                                        const ebpf::StackTables& tables) {
+  libbpf_set_print(LogLibbpf);
+  auto state = std::make_unique<State>();
+  state->skeleton.reset(gpu_events_bpf__open());
+  if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the GPU events program"));
+  state->skeleton->rodata->bytes_per_second = bytes_per_second;
+  bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
+  TRY(tables.ShareWith(state->skeleton->obj));
+  if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)
+    return Fail(ebpf::Explain(-error, "load the GPU events program into the kernel"));
+  state->ring.reset(
+      ring_buffer__new(bpf_map__fd(state->skeleton->maps.messages), State::OnMessage, state.get(), nullptr));
+  if (state->ring == nullptr) return Fail(ebpf::Explain(errno, "map the ring of GPU events"));
+  return ProbeReader(std::move(state));
+}
+
+Status ProbeReader::Attach(int32_t pid, const std::string& path, bool launches_only) {
+  struct Probe {
+    const char* name;
+    bpf_program* program;
+    bool with_stack;
+  };
+  const Probe probes[] = {{"state", state_->skeleton->progs.take_batch, false},
+                          {"records", state_->skeleton->progs.take_batch, false},
+                          {"launch", state_->skeleton->progs.take_launch, true}};
+  std::vector<Link> links;
+  for (const Probe& probe : probes) {
+    if (launches_only && !probe.with_stack) continue;
+    bpf_link* link =
+        bpf_program__attach_usdt(probe.program, pid, path.c_str(), "gpusonde", probe.name, nullptr);
+    if (link == nullptr)
+      return Fail(ebpf::Explain(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
+    links.emplace_back(link);
+  }
+  std::vector<Link>& kept = state_->links[pid];
+  for (Link& link : links) kept.push_back(std::move(link));
+  return {};
+}
+
+void ProbeReader::Detach(int32_t pid) { state_->links.erase(pid); }
+
+bool ProbeReader::AttachedTo(int32_t pid) const { return state_->links.contains(pid); }
+
+void ProbeReader::Drain(
+    const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit) {
+  state_->visit = &visit;
+  (void)ring_buffer__consume(state_->ring.get());
+  state_->visit = nullptr;
+}
+
+void ProbeReader::State::Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
+                               std::vector<uint64_t>& seen, model::DropCounts& drops) {
+  std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
+  for (const auto& [counter, reason] : reasons) {
+    if (bpf_map_lookup_elem(map_fd, &counter, by_cpu.data()) != 0) continue;
+    uint64_t total = 0;
+    for (const uint64_t value : by_cpu) total += value;
+    drops.Add(reason, static_cast<int64_t>(total - seen[counter]));
+    seen[counter] = total;
+  }
+}
+
+model::DropCounts ProbeReader::TakeDrops() {
+  // A message that the kernel program could not hand over shows as a gap in its process's numbers (Decoder),
+  // and so is not counted here again.
+  static constexpr std::pair<uint32_t, DropReason> kReasons[] = {
+      {GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed}};
+  static constexpr std::pair<uint32_t, DropReason> kStackReasons[] = {
+      {GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
+      {GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
+      {GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
+  model::DropCounts drops;
+  State::Count(bpf_map__fd(state_->skeleton->maps.counters), kReasons, state_->counters_seen, drops);
+  State::Count(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, state_->stack_counters_seen,
+               drops);
+  return drops;
+}
+
+int ProbeReader::fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
+
+void ProbeReader::Stop() { state_->links.clear(); }
+
+}  // namespace gpusonde::cupti

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "model/drops.h"
+#include "sources/cupti/decoder.h"
+#include "sources/ebpf/stack_tables.h"
+
+namespace gpusonde::cupti {
+
+// The kernel program at the inject library's USDT probes (sources/ebpf/bpf/gpu_events.bpf.c). Not
+// thread-safe.
+class ProbeReader {
+ public:
+  // Stacks are taken as `tables` say. Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
+  static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second,
+                                    const ebpf::StackTables& tables);
+
+  static constexpr int32_t kEveryProcess = -1;
+  // Attaches to the probes in the library at `path`, for one process or all. The probes' semaphores wake the
+  // library. `launches_only`: what needs no stack comes another way. Errors: kNotFound, kPermissionDenied,
+  // kIo.
+  Status Attach(int32_t pid, const std::string& path, bool launches_only);
+  // Of one process; nothing when it was not attached to by itself.
+  void Detach(int32_t pid);
+  bool AttachedTo(int32_t pid) const;
+
+  void Drain(const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit);
+  model::DropCounts TakeDrops();
+  int fd() const;
+  // Detaches from all; what waits can still be drained.
+  void Stop();
+
+  ProbeReader(ProbeReader&&) noexcept;
+  ProbeReader& operator=(ProbeReader&&) noexcept;
+  ~ProbeReader();
+
+ private:
+  struct State;
+  explicit ProbeReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::cupti

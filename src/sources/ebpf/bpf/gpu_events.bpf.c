@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Takes what libgpusonde-inject.so says at its USDT probes (src/inject/probes.h) out of the processes it is
+ * in: a batch of bytes that lies in the process's memory, and on the launch channel the stack of the thread
+ * that makes the call. The bytes are not looked at here. A process that says more than its budget is cut off
+ * until the next second. */
+#include "kernel.h"
+
+#include <linux/ptrace.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "stack.h"
+
+/* libbpf's table of what a probe's arguments mean; ours are all alike. */
+#define BPF_USDT_MAX_SPEC_CNT 16
+#include <bpf/usdt.bpf.h>
+
+#include "wire/gpu_event.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading. */
+const volatile __u64 bytes_per_second = 16 << 20;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 8 << 20); /* resized before loading */
+} messages SEC(".maps");
+
+struct budget {
+  __u64 second;
+  __u64 bytes;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u32);
+  __type(value, struct budget);
+} budgets SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, GPUSONDE_GPU_COUNTERS);
+  __type(key, __u32);
+  __type(value, __u64);
+} counters SEC(".maps");
+
+/* Messages under construction are too large for the stack. A uprobe's program may be preempted, and another
+ * thread run it on the same CPU meanwhile, so each takes a place of its own. */
+struct message {
+  struct gpusonde_gpu_message head;
+  __u8 batch[GPUSONDE_GPU_BATCH_BYTES];
+};
+struct launch {
+  struct gpusonde_gpu_message head;
+  __u8 batch[GPUSONDE_GPU_LAUNCH_BYTES];
+  struct gpusonde_stack stack;
+};
+struct place {
+  __u64 taken;
+  union stack_walk walk;
+  union {
+    struct message message;
+    struct launch launch;
+  };
+};
+#define PLACES 4
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, PLACES);
+  __type(key, __u32);
+  __type(value, struct place);
+} places SEC(".maps");
+
+static __always_inline void count(__u32 counter) {
+  __u64 *value = bpf_map_lookup_elem(&counters, &counter);
+  if (value) __sync_fetch_and_add(value, 1); /* a uprobe's program may be preempted by another's */
+}
+
+/* Whether the process has the bytes left. */
+static __always_inline bool admit(__u32 pid, __u64 bytes) {
+  const __u64 second = bpf_ktime_get_ns() / 1000000000;
+  struct budget *budget = bpf_map_lookup_elem(&budgets, &pid);
+  if (!budget) {
+    const struct budget fresh = {.second = second, .bytes = bytes};
+    bpf_map_update_elem(&budgets, &pid, &fresh, BPF_ANY);
+    return true;
+  }
+  if (budget->second != second) {
+    budget->second = second;
+    budget->bytes = 0;
+  }
+  if (__sync_fetch_and_add(&budget->bytes, bytes) + bytes <= bytes_per_second) return true;
+  count(GPUSONDE_GPU_OVER_BUDGET);
+  return false;
+}
+
+static __always_inline struct place *take_place(void) {
+  for (__u32 i = 0; i < PLACES; ++i) {
+    const __u32 index = i;
+    struct place *place = bpf_map_lookup_elem(&places, &index);
+    if (place && __sync_val_compare_and_swap(&place->taken, 0, 1) == 0) return place;
+  }
+  count(GPUSONDE_GPU_BUSY);
+  return NULL;
+}
+
+static __always_inline void leave_place(struct place *place) { __sync_fetch_and_and(&place->taken, 0); }
+
+static __always_inline void begin(struct gpusonde_gpu_message *head, __u64 pid_tid, __u32 bytes) {
+  head->time_ns = bpf_ktime_get_ns();
+  head->pid = pid_tid >> 32;
+  head->tid = (__u32)pid_tid;
+  head->batch_bytes = bytes;
+  head->stack_bytes = 0;
+}
+
+static __always_inline void send(void *message, __u64 size, bool wake) {
+  const __u64 waiting = bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA);
+  const __u64 ring = bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE);
+  wake |= waiting > ring / 4;
+  if (bpf_ringbuf_output(&messages, message, size, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+    count(GPUSONDE_GPU_RING_FULL);
+}
+
+static __always_inline void send_batch(struct message *message, __u64 pid_tid, const void *batch,
+                                       __u64 bytes) {
+  if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
+    count(GPUSONDE_GPU_UNREADABLE);
+    return;
+  }
+  begin(&message->head, pid_tid, bytes);
+  send(message, offsetof(struct message, batch) + bytes, false);
+}
+
+static __always_inline void send_launch(struct pt_regs *context, struct launch *launch,
+                                        union stack_walk *walk, __u64 pid_tid, const void *batch,
+                                        __u64 bytes) {
+  if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
+    count(GPUSONDE_GPU_UNREADABLE);
+    return;
+  }
+  begin(&launch->head, pid_tid, bytes);
+  bool wake = false;
+  const __u64 stack_bytes = take_stack(context, pid_tid >> 32, false, walk, &launch->stack, &wake);
+  launch->head.stack_bytes = stack_bytes;
+  const __u64 size = offsetof(struct launch, stack) + stack_bytes;
+  if (size <= sizeof *launch) send(launch, size, wake);
+}
+
+/* Probes state and records. */
+SEC("usdt")
+int take_batch(struct pt_regs *context) {
+  const __u64 pid_tid = bpf_get_current_pid_tgid();
+  const void *batch = (const void *)PT_REGS_PARM1(context);
+  const __u64 bytes = PT_REGS_PARM2(context);
+  if (!admit(pid_tid >> 32, bytes)) return 0;
+  struct place *place = take_place();
+  if (!place) return 0;
+  send_batch(&place->message, pid_tid, batch, bytes);
+  leave_place(place);
+  return 0;
+}
+
+/* Probe launch. */
+SEC("usdt")
+int take_launch(struct pt_regs *context) {
+  const __u64 pid_tid = bpf_get_current_pid_tgid();
+  const void *batch = (const void *)PT_REGS_PARM1(context);
+  const __u64 bytes = PT_REGS_PARM2(context);
+  if (!admit(pid_tid >> 32, bytes)) return 0;
+  struct place *place = take_place();
+  if (!place) return 0;
+  send_launch(context, &place->launch, &place->walk, pid_tid, batch, bytes);
+  leave_place(place);
+  return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Walks a native stack by the tables of wire/unwind.h. Compiled for the kernel by stack.h, and for user mode
+ * by the tests of sources/ebpf, which run the same code over images of processes; either gives, before
+ * including this,
+ *
+ *   bool unwind_read(u64 address, u64 *value)                     a word of the process's memory
+ *   const struct gpusonde_unwind_mapping *unwind_mapping(u32 i)   an entry of `unwind_mappings`, or null
+ *   const u32 *unwind_shard(u32 i)                                a shard's words, or null
+ *   const struct gpusonde_unwind_rule *unwind_rule(u32 i)         a rule, or null
+ *
+ * Nothing read is trusted: tables are made from strangers' files, stacks are strangers' memory. */
+#pragma once
+
+#include "wire/stack.h"
+#include "wire/unwind.h"
+
+struct unwind_walk {
+  struct gpusonde_unwind_process process;
+  __u64 pc;
+  __u64 registers[GPUSONDE_UNWIND_REGISTERS]; /* by DWARF's numbers; only rbp and rsp after the first frame */
+  __u32 exact;                                /* pc is of an instruction under way, not of one to return to */
+  __u32 first;                                /* all registers are known */
+};
+
+#define UNWIND_GOES_ON (-1)
+
+/* The mapping that holds an address: the last that begins at or before it. */
+static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping(
+    const struct gpusonde_unwind_process *process, __u64 address) {
+  __u32 low = process->first, count = process->count;
+  /* 2^12 are GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS. */
+  for (int step = 0; step < 13 && count > 1; ++step) {
+    const __u32 half = count / 2;
+    const struct gpusonde_unwind_mapping *middle = unwind_mapping(low + half);
+    if (!middle) return NULL;
+    if (middle->start <= address) low += half;
+    count = middle->start <= address ? count - half : half;
+  }
+  const struct gpusonde_unwind_mapping *found = count ? unwind_mapping(low) : NULL;
+  return found && found->start <= address && address < found->end ? found : NULL;
+}
+
+/* The number of the rule for an address, 0 (GPUSONDE_CFA_NONE) if there is none. */
+static __always_inline __u32 find_unwind_rule(const struct gpusonde_unwind_mapping *mapping, __u64 address) {
+  const __u64 offset = address - mapping->bias;
+  const __u64 page = offset >> 16;
+  if (page >= mapping->pages) return 0;
+  const __u32 entry = mapping->directory + 2 * (__u32)page;
+  const __u32 *words = unwind_shard(entry / GPUSONDE_UNWIND_SHARD_WORDS);
+  if (!words) return 0;
+  const __u32 first = words[entry & (GPUSONDE_UNWIND_SHARD_WORDS - 1)];
+  __u32 count = words[(entry + 1) & (GPUSONDE_UNWIND_SHARD_WORDS - 1)];
+  words = unwind_shard(first / GPUSONDE_UNWIND_SHARD_WORDS);
+  if (!words) return 0;
+
+  __u32 low = first;
+  for (int step = 0; step < 17 && count > 1; ++step) {
+    const __u32 half = count / 2;
+    const __u32 row = words[(low + half) & (GPUSONDE_UNWIND_SHARD_WORDS - 1)];
+    const __u32 before = (row & 0xffff) <= (offset & 0xffff);
+    low += before ? half : 0;
+    count = before ? count - half : half;
+  }
+  return count ? words[low & (GPUSONDE_UNWIND_SHARD_WORDS - 1)] >> 16 : 0;
+}
+
+/* One frame further by frame pointers: for code made at run time, and files without tables. */
+static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int otherwise) {
+  const __u64 frame = walk->registers[GPUSONDE_DWARF_RBP];
+  __u64 caller_frame, return_address;
+  if (frame < walk->registers[GPUSONDE_DWARF_RSP] || frame % sizeof(__u64)) return otherwise;
+  if (!unwind_read(frame, &caller_frame) || !unwind_read(frame + 8, &return_address))
+    return GPUSONDE_NATIVE_UNREADABLE;
+  if (!find_unwind_mapping(&walk->process, return_address - 1)) return otherwise;
+  walk->pc = return_address;
+  walk->registers[GPUSONDE_DWARF_RBP] = caller_frame;
+  walk->registers[GPUSONDE_DWARF_RSP] = frame + 16;
+  walk->exact = 0;
+  walk->first = 0;
+  return UNWIND_GOES_ON;
+}
+
+static __always_inline __u64 at_offset(__u64 address, __s32 offset) { return address + (__u64)(__s64)offset; }
+
+static __always_inline bool unwind_saved(__u8 kind, __s32 offset, const struct unwind_walk *walk, __u64 cfa,
+                                         __u64 *value) {
+  switch (kind) {
+    case GPUSONDE_SAVED_AT_CFA:
+      return unwind_read(at_offset(cfa, offset), value);
+    case GPUSONDE_SAVED_AT_RSP:
+      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RSP], offset), value);
+    case GPUSONDE_SAVED_AT_RBP:
+      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RBP], offset), value);
+    default:
+      return true;
+  }
+}
+
+/* Goes from a frame to its caller. Returns UNWIND_GOES_ON, or why there is no further: enum
+ * gpusonde_native_end. A global function: the verifier looks at it once, instead of once per frame. */
+__noinline int unwind_step(struct unwind_walk *walk) {
+  if (!walk) return GPUSONDE_NATIVE_UNREADABLE;
+  const __u64 address = walk->exact ? walk->pc : walk->pc - 1;
+  const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(&walk->process, address);
+  if (!mapping) return GPUSONDE_NATIVE_NO_MAPPING;
+  if (!mapping->pages) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
+  const struct gpusonde_unwind_rule *rule = unwind_rule(find_unwind_rule(mapping, address));
+  if (!rule || rule->cfa == GPUSONDE_CFA_NONE) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
+  if (rule->cfa == GPUSONDE_CFA_END) return GPUSONDE_NATIVE_COMPLETE;
+
+  const __u32 number = rule->cfa_register & (GPUSONDE_UNWIND_REGISTERS - 1);
+  const bool known = walk->first || number == GPUSONDE_DWARF_RSP || number == GPUSONDE_DWARF_RBP;
+  if (rule->cfa == GPUSONDE_CFA_UNSUPPORTED || !known) return GPUSONDE_NATIVE_UNSUPPORTED;
+  __u64 cfa = at_offset(walk->registers[number], rule->cfa_offset);
+  if (rule->cfa == GPUSONDE_CFA_DEREFERENCE) {
+    if (!unwind_read(cfa, &cfa)) return GPUSONDE_NATIVE_UNREADABLE;
+    cfa = at_offset(cfa, rule->cfa_add);
+  } else if (rule->cfa == GPUSONDE_CFA_PLT && (walk->pc & 15) >= (__u32)rule->cfa_add) {
+    cfa += 8;
+  }
+
+  __u64 return_address = 0, rbp = walk->registers[GPUSONDE_DWARF_RBP];
+  if (!unwind_saved(rule->ra, rule->ra_offset, walk, cfa, &return_address) ||
+      !unwind_saved(rule->rbp, rule->rbp_offset, walk, cfa, &rbp))
+    return GPUSONDE_NATIVE_UNREADABLE;
+  if (!return_address) return GPUSONDE_NATIVE_COMPLETE; /* what the first frame of many threads returns to */
+  walk->pc = return_address;
+  walk->registers[GPUSONDE_DWARF_RBP] = rbp;
+  walk->registers[GPUSONDE_DWARF_RSP] = cfa;
+  walk->exact = rule->ra == GPUSONDE_SAVED_AT_RSP;
+  walk->first = 0;
+  return UNWIND_GOES_ON;
+}
+
+/* Puts the frames of a walk that is at its first one into words[place…], leaf first; callers as the address
+ * they return to, and a frame that a signal interrupted as one more than its instruction, so that one less is
+ * the instruction at work for all but the leaf. Returns how many; `end` says why no more. */
+static __always_inline __u32 unwind_frames(struct unwind_walk *walk, struct gpusonde_stack *stack,
+                                           __u32 place, int *end) {
+  __u32 taken = 0;
+  *end = UNWIND_GOES_ON;
+  for (__u32 i = 0; i < GPUSONDE_MAX_FRAMES && *end == UNWIND_GOES_ON; ++i) {
+    stack->words[(place + i) & (GPUSONDE_STACK_WORDS - 1)] = walk->pc + (i && walk->exact ? 1 : 0);
+    taken = i + 1;
+    *end = unwind_step(walk);
+  }
+  if (*end == UNWIND_GOES_ON) *end = GPUSONDE_NATIVE_TRUNCATED;
+  return taken;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/stack_tables.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+class StackTablesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<StackTables> created = StackTables::Create();
+    if (!created.has_value()) GTEST_SKIP() << "needs root or CAP_BPF: " << created.error().message;
+    tables_.emplace(std::move(*created));
+  }
+
+  // A table of this many rows, in pages of 10,000.
+  static unwind::Table Large(uint32_t rows) {
+    unwind::Table table{.segments = {{.file_offset = 0, .size = 1 << 30, .address = 0}}};
+    for (uint32_t first = 0; first < rows; first += 10'000) {
+      table.pages.push_back({first, std::min(rows - first, 10'000u)});
+      for (uint32_t row = 0; row < table.pages.back().count; ++row) table.rows.push_back(row * 6);
+    }
+    return table;
+  }
+  static Id128 File(uint64_t number) { return {1, number}; }
+  Status Map(int32_t pid, const Id128& file) {
+    return tables_->SetProcess(pid, {{.start = 0x1000, .end = 0x2000, .file_offset = 0, .file = file}}, {});
+  }
+
+  std::optional<StackTables> tables_;
+};
+
+TEST_F(StackTablesTest, FilesInUseStayAndOthersMakeRoom) {
+  // Two million rows each: six of them fill the room.
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(tables_->AddFile(File(i), Large(2'000'000)).has_value());
+  ASSERT_TRUE(Map(100, File(0)).has_value());
+  for (uint64_t i = 3; i < 12; ++i) ASSERT_TRUE(tables_->AddFile(File(i), Large(2'000'000)).has_value());
+  EXPECT_TRUE(tables_->HasFile(File(0))) << "a process maps it";
+  EXPECT_FALSE(tables_->HasFile(File(1)));
+  EXPECT_TRUE(tables_->HasFile(File(11)));
+  EXPECT_LE(tables_->table_bytes(), size_t{48} << 20);
+}
+
+TEST_F(StackTablesTest, WhenAllIsInUseThereIsNoRoom) {
+  Status added;
+  uint64_t count = 0;
+  for (; count < 20 && added.has_value(); ++count) {
+    added = tables_->AddFile(File(count), Large(2'000'000));
+    if (!added.has_value()) continue;
+    ASSERT_TRUE(Map(static_cast<int32_t>(count) + 1, File(count)).has_value());
+  }
+  ASSERT_FALSE(added.has_value());
+  EXPECT_EQ(added.error().code, ErrorCode::kOutOfSpace);
+  for (uint64_t i = 0; i < count; ++i) tables_->ForgetProcess(static_cast<int32_t>(i) + 1);
+  ::usleep(150'000);  // until no program can still be looking
+  EXPECT_TRUE(tables_->AddFile(File(99), Large(2'000'000)).has_value());
+}
+
+TEST_F(StackTablesTest, ProcessesThatComeAndGoTakeNoRoomForEver) {
+  ASSERT_TRUE(tables_->AddFile(File(1), Large(1'000)).has_value());
+  std::vector<StackTables::Mapping> many;
+  for (uint64_t i = 0; i < 1000; ++i)
+    many.push_back({.start = i << 20, .end = (i << 20) + 4096, .file_offset = 0, .file = File(1)});
+  // 300,000 mappings in all, where 65,536 fit.
+  for (int32_t pid = 1; pid <= 300; ++pid) {
+    ASSERT_TRUE(tables_->SetProcess(pid, many, {}).has_value()) << pid;
+    tables_->ForkProcess(pid, pid + 1000);
+    tables_->ForgetProcess(pid);
+    tables_->ForgetProcess(pid + 1000);
+    if (pid % 50 == 0) ::usleep(150'000);
+  }
+}
+
+TEST_F(StackTablesTest, AForkKeepsItsParentsMappingsAlive) {
+  ASSERT_TRUE(tables_->AddFile(File(1), Large(2'000'000)).has_value());
+  ASSERT_TRUE(Map(1, File(1)).has_value());
+  tables_->ForkProcess(1, 2);
+  tables_->ForgetProcess(1);
+  ::usleep(150'000);
+  for (uint64_t i = 2; i < 12; ++i) ASSERT_TRUE(tables_->AddFile(File(i), Large(2'000'000)).has_value());
+  EXPECT_TRUE(tables_->HasFile(File(1)));
+}
+
+}  // namespace
+}  // namespace gpusonde::ebpf

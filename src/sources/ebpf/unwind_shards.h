@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "sources/ebpf/interval_allocator.h"
+#include "unwind/compile.h"
+#include "wire/unwind.h"
+
+namespace gpusonde::ebpf {
+
+// The kernel's memory for unwind tables (wire/unwind.h): shards, made when the first table needs them and
+// given back when the last one leaves. Not thread-safe.
+class UnwindShards {
+ public:
+  // Where a table is.
+  struct Placed {
+    struct Block {
+      uint32_t first_word = 0, words = 0;
+    };
+    uint32_t directory = 0;  // word index
+    uint32_t pages = 0;
+    std::vector<Block> blocks;  // all that it takes
+  };
+
+  static Result<UnwindShards> Create();
+
+  // Copies a table there. Errors: kOutOfSpace when it doesn't fit.
+  Result<Placed> Place(const unwind::Table& table);
+
+  // No program may look at it any more.
+  void Remove(const Placed& placed);
+
+  // Of the map of shards.
+  int fd() const { return outer_.get(); }
+  size_t bytes() const;
+
+ private:
+  struct Shard {
+    Fd map;
+    IntervalAllocator words{GPUSONDE_UNWIND_SHARD_WORDS};
+  };
+  struct Piece {
+    size_t first_page = 0, pages = 0;  // none: the directory
+    uint32_t words = 0;
+  };
+
+  explicit UnwindShards(Fd outer) : outer_(std::move(outer)) {}
+  static Result<std::vector<Piece>> Cut(const unwind::Table& table);
+  // False, with nothing allocated, when there is no room for all.
+  bool Allocate(const std::vector<Piece>& pieces, Placed& placed);
+  Status Grow(const std::vector<Piece>& pieces);
+  Status Write(uint32_t first_word, std::span<const uint32_t> words);
+
+  Fd outer_;
+  std::vector<Shard> shards_;
+};
+
+}  // namespace gpusonde::ebpf

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's unwinder over images of processes: a child stops at a known place, and what it says of its own
+// stack is compared with what the unwinder finds from outside. The child asks libgcc's unwinder, which shares
+// no code with ours.
+#include <execinfo.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "base/fd.h"
+#include "sources/ebpf/testing/user_mode_unwinder.h"
+#include "sources/proc/process.h"
+#include "symbols/binary_table.h"
+#include "symbols/process_memory.h"
+#include "unwind/compile.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+constexpr size_t kMaxFrames = 64;
+
+// What a child tells about itself, in memory shared with it.
+struct Told {
+  void* frames[kMaxFrames];
+  int count;
+};
+
+// Sized as the kernel's: each table is in shards of its own.
+class Image {
+ public:
+  explicit Image(pid_t pid) : memory_(pid) {
+    symbols::BinaryTable binaries;
+    const std::vector<proc::MappedFile> files = proc::ReadExecutableMappings(pid).value();
+    for (const proc::MappedFile& file : files) {
+      gpusonde_unwind_mapping mapping{
+          .start = file.start, .end = file.end, .bias = 0, .directory = 0, .pages = 0};
+      const auto* binary = binaries.InternFromProcess(pid, file.path);
+      if (const auto fd = symbols::BinaryTable::OpenFile(*binary, pid); fd.has_value())
+        Add(unwind::CompileFile(fd->get(), file.path, rules_).value(), file, mapping);
+      mappings_.push_back(mapping);
+    }
+    std::ranges::sort(mappings_, {}, &gpusonde_unwind_mapping::start);
+  }
+
+  // Callers' addresses, leaf first.
+  std::vector<uint64_t> Unwind(const user_regs_struct& at, int& end) {
+    std::vector<const __u32*> shards;
+    for (const std::vector<__u32>& shard : shards_) shards.push_back(shard.data());
+    const user_mode_image image{.read = Read,
+                                .memory = &memory_,
+                                .mappings = mappings_.data(),
+                                .mapping_count = static_cast<__u32>(mappings_.size()),
+                                .shards = shards.data(),
+                                .shard_count = static_cast<__u32>(shards.size()),
+                                .rules = rules_.rules().data(),
+                                .rule_count = static_cast<__u32>(rules_.rules().size())};
+    const __u64 registers[] = {at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp,
+                               at.r8,  at.r9,  at.r10, at.r11, at.r12, at.r13, at.r14, at.r15};
+    gpusonde_stack stack{};
+    const __u32 count = user_mode_unwind(&image, at.rip, registers, &stack, &end);
+    return {stack.words, stack.words + count};
+  }
+
+ private:
+  static bool Read(void* memory, __u64 address, __u64* value) {
+    const auto read = static_cast<const symbols::ProcessMemory*>(memory)->ReadAs<uint64_t>(address);
+    if (read.has_value()) *value = *read;
+    return read.has_value();
+  }
+
+  void Add(const unwind::Table& table, const proc::MappedFile& file, gpusonde_unwind_mapping& mapping) {
+    const auto bias = unwind::BiasOf(table.segments, table.base, file.start, file.file_offset);
+    if (table.pages.empty() || !bias.has_value()) return;
+    std::vector<__u32> directory;
+    shards_.emplace_back();
+    for (const unwind::Table::Page& page : table.pages) {
+      if (shards_.back().size() + page.count > GPUSONDE_UNWIND_SHARD_WORDS) shards_.emplace_back();
+      const size_t first = (shards_.size() - 1) * GPUSONDE_UNWIND_SHARD_WORDS + shards_.back().size();
+      directory.push_back(static_cast<__u32>(first));
+      directory.push_back(page.count);
+      const auto rows = table.rows.begin() + page.first;
+      shards_.back().insert(shards_.back().end(), rows, rows + page.count);
+    }
+    mapping.bias = *bias;
+    mapping.pages = static_cast<__u32>(table.pages.size());
+    mapping.directory = static_cast<__u32>(shards_.size() * GPUSONDE_UNWIND_SHARD_WORDS);
+    shards_.push_back(std::move(directory));
+  }
+
+  symbols::ProcessMemory memory_;
+  unwind::RuleSet rules_;
+  std::vector<gpusonde_unwind_mapping> mappings_;
+  std::vector<std::vector<__u32>> shards_;
+};
+
+Told* told;
+
+// Tells the stack and stops. Not inlined, so that it is a frame in both lists.
+[[gnu::noinline]] void TellAndStop() {
+  told->count = ::backtrace(told->frames, kMaxFrames);
+  ::raise(SIGSTOP);
+}
+
+class Unwind : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* first[1];
+    ::backtrace(first, 1);  // loads libgcc before the fork
+    told = static_cast<Told*>(
+        ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(told, MAP_FAILED);
+  }
+  void TearDown() override { ::munmap(told, sizeof(Told)); }
+
+  // Runs `body` in a child until the thread that calls TellAndStop has, and compares. `caller_frames`: how
+  // many of the frames above TellAndStop must at least be there.
+  void Check(const std::function<void()>& body, size_t caller_frames) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+      body();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    while (WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP) {  // the signals of the test itself
+      ::ptrace(PTRACE_CONT, child, nullptr, WSTOPSIG(status));
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+    }
+    ASSERT_TRUE(WIFSTOPPED(status));
+    user_regs_struct registers{};
+    ASSERT_EQ(::ptrace(PTRACE_GETREGS, child, nullptr, &registers), 0);
+    Compare(child, registers, caller_frames);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+  }
+
+  static void Compare(pid_t child, const user_regs_struct& registers, size_t caller_frames) {
+    int end = -1;
+    const std::vector<uint64_t> found = Image(child).Unwind(registers, end);
+    EXPECT_EQ(end, GPUSONDE_NATIVE_COMPLETE);
+    // Both lists meet where TellAndStop returns to.
+    ASSERT_GT(told->count, 1);
+    const auto begin = std::ranges::find(found, reinterpret_cast<uint64_t>(told->frames[1]));
+    ASSERT_NE(begin, found.end()) << "the caller of TellAndStop isn't there";
+    const auto callers = static_cast<size_t>(told->count) - 1;
+    EXPECT_GE(callers, caller_frames);
+    ASSERT_GE(static_cast<size_t>(found.end() - begin), callers);
+    for (size_t i = 0; i < callers; ++i)
+      // Where a signal interrupted a frame its address is told as one more.
+      EXPECT_LE(begin[static_cast<ptrdiff_t>(i)] - reinterpret_cast<uint64_t>(told->frames[i + 1]), 1u)
+          << "frame " << i;
+  }
+};
+
+[[gnu::noinline]] long Recurse(long depth) {
+  volatile char padding[100];
+  padding[depth % 100] = 1;
+  if (depth == 0) TellAndStop();
+  return depth == 0 ? 1 : Recurse(depth - 1) + padding[depth % 100];
+}
+
+TEST_F(Unwind, CallsWithinThisProgram) {
+  Check([] { Recurse(10); }, 12);
+}
+
+TEST_F(Unwind, ThroughTheCLibraryAndBack) {
+  Check(
+      [] {
+        int values[] = {2, 1};
+        ::qsort(values, 2, sizeof(int), [](const void*, const void*) {
+          TellAndStop();
+          return 0;
+        });
+      },
+      4);
+}
+
+TEST_F(Unwind, OutOfASignalHandler) {
+  Check(
+      [] {
+        ::signal(SIGUSR1, [](int) { TellAndStop(); });
+        ::raise(SIGUSR1);
+      },
+      5);
+}
+
+TEST_F(Unwind, AThrowingFunctionsFrames) {
+  Check(
+      [] {
+        try {
+          throw std::runtime_error("stop");
+        } catch (const std::exception&) {
+          Recurse(2);
+        }
+      },
+      4);
+}
+
+TEST_F(Unwind, AnAlignedFrame) {
+  // The compiler realigns the stack for it, and says where the caller's is by an expression.
+  struct Aligned {
+    [[gnu::noinline]] static void Call(long value) {
+      alignas(64) volatile char buffer[128];
+      buffer[value] = 1;
+      TellAndStop();
+      ASSERT_EQ(buffer[value], 1);
+    }
+  };
+  Check([] { Aligned::Call(3); }, 3);
+}
+
+TEST_F(Unwind, AFrameOfVariableSize) {
+  struct Variable {
+    [[gnu::noinline]] static void Call(size_t size) {
+      auto* buffer = static_cast<volatile char*>(__builtin_alloca(size));
+      buffer[0] = 1;
+      TellAndStop();
+      buffer[1] = 2;
+    }
+  };
+  Check([] { Variable::Call(1000); }, 3);
+}
+
+TEST_F(Unwind, AStackOfNoiseEndsWithAReason) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    TellAndStop();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  user_regs_struct registers{};
+  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child, nullptr, &registers), 0);
+  Image image(child);
+  for (uint64_t seed = 1; seed < 500; ++seed) {
+    user_regs_struct wrong = registers;
+    wrong.rip += seed * 7919 % 100'000;
+    wrong.rsp += seed * 104'729 % 50'000;
+    wrong.rbp = seed % 2 == 0 ? wrong.rsp + seed : seed * 0x9E3779B97F4A7C15;
+    int end = -1;
+    EXPECT_LE(image.Unwind(wrong, end).size(), size_t{GPUSONDE_MAX_FRAMES});
+    EXPECT_TRUE(end >= 0 && end < GPUSONDE_NATIVE_ENDS);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::ebpf

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "model/selection.h"
+#include "store/selection_sql.h"
+#include "store/time_range.h"
+
+// Parts of statements about what GPUs did: kernels, copies and sets together are "work".
+//
+// Rows come from files that anyone may have written. Work that ends before it starts or starts before 1970
+// is no work; with that, sums and differences of times within a row can't overflow.
+namespace gpusonde::store {
+
+// Which work belongs to a time.
+enum class WorkIn {
+  kStartsIn,   // what starts in it: each row belongs to one of several times side by side
+  kRunsIn,     // what runs in it, if only for a part
+};
+
+// Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
+// (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
+// process, device and stream; its time is `range`.
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which);
+
+// Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything would
+// grow with the store.
+TimeRange SessionReach(const TimeRange& range);
+
+// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, from the first to the last
+// that is known of a session's work, waits and calls. Of the selection's process only. The rows don't tell
+// when the library fell asleep or woke, so this much is known to have been observed and no more.
+//
+// A session is found by what it has in SessionReach(range).
+SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
+
+// The rows of `samples` (what follows FROM; it has time_ns) at moments at which the GPU was idle, as what
+// follows FROM; see model::Selection::while_gpu_idle.
+SqlPart WhileGpuIdle(const SqlPart& samples, const model::Selection& selection);
+
+}  // namespace gpusonde::store

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/profile.h"
+#include "store/selection_sql.h"
+#include "store/store.h"
+
+namespace gpusonde::store {
+
+// Puts a model::Profile together from ids: reads the names of all that some rows use, and gives indices for
+// what is asked of it. What nobody asks for stays out of the profile. Not thread-safe.
+class ProfileAssembler {
+ public:
+  // A thread's time in a stack.
+  struct Used {
+    Id128 process;
+    int32_t tid = 0;
+    Id128 stack;
+    int64_t count = 0;
+    int64_t weight_ns = 0;
+  };
+
+  // `used` is what follows FROM: rows of process, tid, stack (null: none), count and weight_ns. They are read
+  // in the same statement as the names, so once, and in the same state of the store. Errors: those of
+  // Store::Query.
+  static Result<ProfileAssembler> Read(Store& store, const SqlPart& used);
+
+  // The rows of `used` summed by process, tid and stack, ordered by these.
+  const std::vector<Used>& used() const { return used_; }
+
+  // -1 when the store has no such stack.
+  int32_t StackIndex(Id128 id);
+  int32_t ThreadIndex(Id128 process, int32_t tid);
+
+  // The profile so far; more may be added to it.
+  model::Profile& profile() { return profile_; }
+
+ private:
+  struct ThreadKey {
+    Id128 process;
+    int32_t tid = 0;
+    bool operator==(const ThreadKey&) const = default;
+  };
+  struct ThreadKeyHash {
+    size_t operator()(const ThreadKey& key) const {
+      return std::hash<Id128>()(key.process) ^ static_cast<size_t>(key.tid) * 0x9E3779B97F4A7C15;
+    }
+  };
+  struct Location {
+    model::FrameKind kind{};
+    Id128 binary;
+    int64_t address = 0;
+    std::vector<Id128> functions;
+    std::vector<int64_t> lines;
+  };
+  struct Process {
+    int32_t pid = 0;
+    std::string name;
+  };
+  using Indices = std::unordered_map<Id128, int32_t>;
+
+  void Take(const Rows& row);
+  void TakeLocation(const Rows& row, Id128 id);
+  int32_t FunctionIndex(Id128 id);
+  int32_t BinaryIndex(Id128 id);
+  int32_t LocationIndex(Id128 id);
+
+  std::vector<Used> used_;
+  std::unordered_map<Id128, std::vector<Id128>> stacks_;
+  std::unordered_map<Id128, Location> locations_;
+  std::unordered_map<Id128, model::Profile::Function> functions_;
+  std::unordered_map<Id128, model::Profile::Binary> binaries_;
+  std::unordered_map<Id128, Process> processes_;
+  std::unordered_map<ThreadKey, std::string, ThreadKeyHash> thread_names_;
+
+  model::Profile profile_;
+  Indices stack_indices_, location_indices_, function_indices_, binary_indices_;
+  std::unordered_map<ThreadKey, int32_t, ThreadKeyHash> thread_indices_;
+};
+
+}  // namespace gpusonde::store

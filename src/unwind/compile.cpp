@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "symbols/elf_handle.h"
+#include "unwind/cfa_program.h"
+
+namespace gpusonde::unwind {
+namespace {
+
+constexpr uint64_t kPageBytes = 65536;
+// Between functions lies padding up to this. Nothing runs there, so the rule before may stay: a tenth of all
+// rows less.
+constexpr uint64_t kFunctionAlignment = 16;
+constexpr uint64_t kMapPageBytes = 4096;
+// Of what a compressed section becomes; the go compiler's own .debug_frame has under 2 MB.
+constexpr uint64_t kMaxCompressedSection = uint64_t{256} << 20;
+
+struct Function {
+  Fde fde;
+  bool from_debug_frame = false;
+};
+
+class Compiler {
+ public:
+  Compiler(std::vector<Table::Segment> segments, RuleSet& rules) : rules_(rules) {
+    table_.segments = std::move(segments);
+  }
+
+  // The section must outlive the compiler.
+  void Add(const CfiSection& section) {
+    std::unordered_map<const Cie*, const Cie*> kept;
+    table_.malformed += ForEachFde(section, [&](const Fde& fde) {
+      if (!IsCode(fde)) return;
+      const auto [cie, is_new] = kept.try_emplace(fde.cie);
+      if (is_new) cie->second = &cies_.emplace_back(*fde.cie);
+      functions_.push_back({fde, section.format == CfiFormat::kDebugFrame});
+      functions_.back().fde.cie = cie->second;
+    });
+  }
+
+  Result<Table> Finish() {
+    std::ranges::sort(functions_, {}, [](const Function& function) {
+      return std::tuple(function.fde.start, function.from_debug_frame, function.fde.end);
+    });
+    for (size_t i = 0; i < functions_.size(); ++i) {
+      Fde& fde = functions_[i].fde;
+      // A second entry for the same code says nothing new; and one may claim the begin of the next.
+      if (fde.start < covered_to_) continue;
+      if (i + 1 < functions_.size()) fde.end = std::min(fde.end, functions_[i + 1].fde.start);
+      if (fde.end > fde.start) TRY(Append(fde));
+    }
+    if (!table_.pages.empty()) Put(covered_to_, RuleSet::kNone);
+    return std::move(table_);
+  }
+
+ private:
+  bool IsCode(const Fde& fde) const {
+    return std::ranges::any_of(table_.segments, [&fde](const Table::Segment& segment) {
+      return fde.start >= segment.address && fde.end - segment.address <= segment.size;
+    });
+  }
+
+  Status Append(const Fde& fde) {
+    if (table_.pages.empty()) table_.base = fde.start / kPageBytes * kPageBytes;
+    if ((fde.end - table_.base) / kPageBytes >= GPUSONDE_UNWIND_MAX_PAGES)
+      return Fail(ErrorCode::kUnsupported, "its code covers 2 GiB and more");
+    if (!table_.pages.empty() && fde.start - covered_to_ >= kFunctionAlignment)
+      Put(covered_to_, RuleSet::kNone);
+    if (!RunCfaProgram(fde,
+                       [this](uint64_t address, const Rule& rule) { Put(address, rules_.Intern(rule)); }))
+      ++table_.malformed;
+    covered_to_ = fde.end;
+    ++table_.functions;
+    return {};
+  }
+
+  // From `address` on, `rule` holds. Addresses rise.
+  void Put(uint64_t address, uint16_t rule) {
+    const uint64_t offset = address - table_.base;
+    while (table_.pages.size() <= offset / kPageBytes) {
+      table_.pages.push_back({.first = static_cast<uint32_t>(table_.rows.size()), .count = 0});
+      PutRow(0, last_rule_);  // what held at the page's begin
+    }
+    if (rule == last_rule_) return;
+    last_rule_ = rule;
+    const auto low = static_cast<uint16_t>(offset % kPageBytes);
+    if ((table_.rows.back() & 0xFFFF) == low) {
+      table_.rows.back() = uint32_t{rule} << 16 | low;
+      return;
+    }
+    PutRow(low, rule);
+  }
+  void PutRow(uint16_t low, uint16_t rule) {
+    table_.rows.push_back(uint32_t{rule} << 16 | low);
+    ++table_.pages.back().count;
+  }
+
+  RuleSet& rules_;
+  Table table_;
+  std::vector<Function> functions_;
+  std::deque<Cie> cies_;
+  uint64_t covered_to_ = 0;
+  uint16_t last_rule_ = RuleSet::kNone;
+};
+
+std::vector<Table::Segment> CodeSegments(Elf* elf) {
+  std::vector<Table::Segment> segments;
+  size_t headers = 0;
+  if (elf_getphdrnum(elf, &headers) != 0) return segments;
+  for (size_t i = 0; i < headers; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) continue;
+    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
+    // As it is mapped: from the begin of a page.
+    const uint64_t before = header.p_vaddr % kMapPageBytes;
+    if (before > header.p_offset) continue;
+    segments.push_back({header.p_offset - before, header.p_memsz + before, header.p_vaddr - before});
+  }
+  return segments;
+}
+
+std::optional<CfiSection> ReadSection(Elf* elf, Elf_Scn* section) {
+  size_t names = 0;
+  GElf_Shdr header;
+  if (elf_getshdrstrndx(elf, &names) != 0 || gelf_getshdr(section, &header) == nullptr) return std::nullopt;
+  const char* name = elf_strptr(elf, names, header.sh_name);
+  if (name == nullptr || header.sh_type == SHT_NOBITS) return std::nullopt;
+  const bool eh = std::string_view(name) == ".eh_frame";
+  if (!eh && std::string_view(name) != ".debug_frame") return std::nullopt;
+  if ((header.sh_flags & SHF_COMPRESSED) != 0) {
+    GElf_Chdr compressed;
+    if (gelf_getchdr(section, &compressed) == nullptr || compressed.ch_size > kMaxCompressedSection)
+      return std::nullopt;
+    if (elf_compress(section, 0, 0) < 0) return std::nullopt;
+  }
+  Elf_Data* data = elf_rawdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) return std::nullopt;
+  return CfiSection{{static_cast<const std::byte*>(data->d_buf), data->d_size},
+                    header.sh_addr,
+                    eh ? CfiFormat::kEhFrame : CfiFormat::kDebugFrame};
+}
+
+}  // namespace
+
+std::optional<uint64_t> BiasOf(const std::vector<Table::Segment>& segments, uint64_t base, uint64_t start,
+                               uint64_t file_offset) {
+  for (const Table::Segment& segment : segments)
+    if (file_offset >= segment.file_offset && file_offset - segment.file_offset < segment.size)
+      return start - (segment.address + (file_offset - segment.file_offset)) + base;
+  return std::nullopt;
+}
+
+Result<Table> Compile(const std::vector<CfiSection>& sections, std::vector<Table::Segment> segments,
+                      RuleSet& rules) {
+  Compiler compiler(std::move(segments), rules);
+  for (const CfiSection& section : sections) compiler.Add(section);
+  return compiler.Finish();
+}
+
+Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules) {
+  ASSIGN_OR_RETURN(const symbols::ElfHandle elf, symbols::BeginElf(fd, name));
+  std::vector<CfiSection> sections;
+  for (Elf_Scn* section = elf_nextscn(elf.get(), nullptr); section != nullptr;
+       section = elf_nextscn(elf.get(), section))
+    if (const auto read = ReadSection(elf.get(), section); read.has_value()) sections.push_back(*read);
+  Result<Table> table = Compile(sections, CodeSegments(elf.get()), rules);
+  if (!table.has_value()) return Fail(std::move(table).error().With(name));
+  return table;
+}
+
+}  // namespace gpusonde::unwind

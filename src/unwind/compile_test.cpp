@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/compile.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "base/fd.h"
+#include "symbols/elf_handle.h"
+
+namespace gpusonde::unwind {
+namespace {
+
+// As the kernel looks it up, without shards.
+const Rule& RuleAt(const Table& table, const RuleSet& rules, uint64_t address) {
+  const uint64_t offset = address - table.base;
+  if (address < table.base || offset / 65536 >= table.pages.size()) return rules.rules()[RuleSet::kNone];
+  const Table::Page& page = table.pages[offset / 65536];
+  const std::span rows = std::span(table.rows).subspan(page.first, page.count);
+  const auto after =
+      std::ranges::upper_bound(rows, offset & 0xFFFF, {}, [](uint32_t row) { return row & 0xFFFF; });
+  return rules.rules()[*std::prev(after) >> 16];
+}
+
+struct EndCfi {
+  void operator()(Dwarf_CFI* cfi) const { dwarf_cfi_end(cfi); }
+};
+struct FreeFrame {
+  void operator()(Dwarf_Frame* frame) const { std::free(frame); }  // NOLINT: malloc'ed by libdw
+};
+
+// What elfutils says, as a rule of ours; nothing for what we have no rule for.
+class Oracle {
+ public:
+  explicit Oracle(Elf* elf) : cfi_(dwarf_getcfi_elf(elf)) {}
+
+  std::optional<Rule> At(uint64_t address) const {
+    Dwarf_Frame* raw = nullptr;
+    if (dwarf_cfi_addrframe(cfi_, address, &raw) != 0) return RuleOfKind(GPUSONDE_CFA_NONE);
+    const std::unique_ptr<Dwarf_Frame, FreeFrame> frame(raw);
+    Dwarf_Op* ops = nullptr;
+    size_t count = 0;
+    Dwarf_Op memory[3];
+    if (dwarf_frame_register(raw, GPUSONDE_DWARF_RA, memory, &ops, &count) != 0) return std::nullopt;
+    if (count == 0 && ops == memory) return RuleOfKind(GPUSONDE_CFA_END);  // undefined
+    Rule rule = RuleOfKind(GPUSONDE_CFA_REGISTER);
+    const std::optional<int32_t> ra = AtCfa(ops, count);
+    if (!ra.has_value()) return std::nullopt;
+    rule.ra = GPUSONDE_SAVED_AT_CFA;
+    rule.ra_offset = *ra;
+    if (dwarf_frame_cfa(raw, &ops, &count) != 0 || count != 1) return std::nullopt;
+    if (ops[0].atom != DW_OP_bregx) return std::nullopt;
+    rule.cfa_register = static_cast<uint8_t>(ops[0].number);
+    rule.cfa_offset = static_cast<int32_t>(ops[0].number2);
+    if (dwarf_frame_register(raw, GPUSONDE_DWARF_RBP, memory, &ops, &count) != 0) return std::nullopt;
+    if (count == 0) return rule;
+    const std::optional<int32_t> rbp = AtCfa(ops, count);
+    if (!rbp.has_value()) return std::nullopt;
+    rule.rbp = GPUSONDE_SAVED_AT_CFA;
+    rule.rbp_offset = *rbp;
+    return rule;
+  }
+
+ private:
+  static std::optional<int32_t> AtCfa(const Dwarf_Op* ops, size_t count) {
+    if (count == 0 || ops[0].atom != DW_OP_call_frame_cfa) return std::nullopt;
+    if (count == 1) return 0;
+    if (count != 2 || ops[1].atom != DW_OP_plus_uconst) return std::nullopt;
+    return static_cast<int32_t>(ops[1].number);
+  }
+  Dwarf_CFI* cfi_;  // the ELF handle's
+};
+
+void CompareWithElfutils(const std::string& path) {
+  const Fd fd = Open(path, O_RDONLY).value();
+  RuleSet rules;
+  const Result<Table> table = CompileFile(fd.get(), path, rules);
+  ASSERT_TRUE(table.has_value()) << table.error().message;
+  EXPECT_GT(table->functions, 100);
+  EXPECT_EQ(table->malformed, 0);
+
+  const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), path).value();
+  const Oracle oracle(elf.get());
+  std::mt19937_64 generator(1);
+  int64_t compared = 0, covered = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t address = table->base + generator() % (table->pages.size() * 65536);
+    const std::optional<Rule> expected = oracle.At(address);
+    if (!expected.has_value()) continue;
+    ++compared;
+    // Padding between functions keeps the rule before it.
+    if (expected->cfa == GPUSONDE_CFA_NONE) continue;
+    ++covered;
+    const Rule& found = RuleAt(*table, rules, address);
+    ASSERT_TRUE(found == *expected) << path
+                                    << fmt::format(
+                                           " at {:#x}: CFA kind {} of {} + {}, expected {} of {} + {}",
+                                           address, found.cfa, found.cfa_register, found.cfa_offset,
+                                           expected->cfa, expected->cfa_register, expected->cfa_offset);
+  }
+  EXPECT_GT(compared, 15'000);
+  EXPECT_GT(covered, 5'000);
+}
+
+TEST(Compile, TheCLibrarysTableSaysWhatElfutilsSays) {
+  CompareWithElfutils("/lib/x86_64-linux-gnu/libc.so.6");
+}
+
+TEST(Compile, TheCxxLibrarysTableSaysWhatElfutilsSays) {
+  CompareWithElfutils("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+}
+
+TEST(Compile, ThisProgramsTableSaysWhatElfutilsSays) { CompareWithElfutils("/proc/self/exe"); }
+
+TEST(Compile, AFileWithoutTablesHasNone) {
+  EXPECT_FALSE(CompileFile(Open("/etc/passwd", O_RDONLY)->get(), "/etc/passwd", *std::make_unique<RuleSet>())
+                   .has_value());
+}
+
+TEST(Compile, AddressesAreFoundThroughTheMapping) {
+  const std::vector<Table::Segment> segments = {{.file_offset = 0x1000, .size = 0x5000, .address = 0x401000}};
+  // The byte at 0x2345 of the file has the address 0x402345, wherever it is mapped.
+  const auto bias = BiasOf(segments, 0x400000, 0x7f0000002000, 0x2000);
+  ASSERT_TRUE(bias.has_value());
+  EXPECT_EQ(0x7f0000002345 - *bias, 0x2345u);
+  EXPECT_FALSE(BiasOf(segments, 0x400000, 0x7f0000002000, 0x9000).has_value());
+}
+
+// Damaged in many ways, a section gives rows or none: never a crash, and never rows out of order.
+TEST(Compile, DamagedSectionsGiveOrderedRows) {
+  const Fd fd = Open("/lib64/ld-linux-x86-64.so.2", O_RDONLY).value();
+  const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), "ld.so").value();
+  std::vector<std::byte> original;
+  uint64_t address = 0;
+  size_t names = 0;
+  ASSERT_EQ(elf_getshdrstrndx(elf.get(), &names), 0);
+  for (Elf_Scn* section = elf_nextscn(elf.get(), nullptr); section != nullptr;
+       section = elf_nextscn(elf.get(), section)) {
+    GElf_Shdr header;
+    gelf_getshdr(section, &header);
+    if (std::string_view(elf_strptr(elf.get(), names, header.sh_name)) != ".eh_frame") continue;
+    const Elf_Data* data = elf_rawdata(section, nullptr);
+    const auto* bytes = static_cast<const std::byte*>(data->d_buf);
+    original.assign(bytes, bytes + data->d_size);
+    address = header.sh_addr;
+  }
+  ASSERT_FALSE(original.empty());
+  const std::vector<Table::Segment> code = {{.file_offset = 0, .size = uint64_t{1} << 30, .address = 0}};
+
+  std::mt19937 generator(3);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::byte> damaged = original;
+    for (int i = 0; i < 20; ++i) damaged[generator() % damaged.size()] = static_cast<std::byte>(generator());
+    if (round % 4 == 0) damaged.resize(generator() % damaged.size());
+    RuleSet rules;
+    const auto format = round % 5 == 0 ? CfiFormat::kDebugFrame : CfiFormat::kEhFrame;
+    const Result<Table> table = Compile({{damaged, address, format}}, code, rules);
+    if (!table.has_value()) continue;
+    for (const Table::Page& page : table->pages) {
+      ASSERT_GT(page.count, 0u);
+      ASSERT_EQ(table->rows[page.first] & 0xFFFF, 0u) << "every page begins with a row";
+      for (uint32_t row = page.first + 1; row < page.first + page.count; ++row) {
+        ASSERT_LT(table->rows[row - 1] & 0xFFFF, table->rows[row] & 0xFFFF);
+        ASSERT_LT(table->rows[row] >> 16, rules.rules().size());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::unwind

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
+/* What libgpusonde-inject.so (src/inject) says about the GPU work of the process it is in; read by
+ * sources/cupti. The same bytes leave through USDT probes, copied by sources/ebpf/bpf/gpu_events.bpf.c, and
+ * through an inherited socket. Plain C for all three.
+ *
+ * A message is a batch: a header and records after it, each beginning with its type and size, sizes multiples
+ * of 8. A reader passes over types that it doesn't know and takes a record longer than it knows for what it
+ * knows of it; fields are only ever added at the end. Batches are written by strangers' processes: nothing in
+ * them is to be believed before it is checked.
+ *
+ * Times are ns of CLOCK_MONOTONIC; 0 means that CUPTI could not tell. Counts are totals since the session
+ * began, so that a lost message costs nothing once the next has come. */
+#pragma once
+
+#include <linux/types.h>
+
+#define GPUSONDE_GPU_MAGIC 0x31757067u /* "gpu1" */
+#define GPUSONDE_GPU_VERSION 1
+#define GPUSONDE_GPU_BATCH_BYTES 8192 /* the largest batch, header included */
+#define GPUSONDE_GPU_NAME_BYTES 4096  /* the longest kernel name; the rest is cut off */
+#define GPUSONDE_GPU_TEXT_BYTES 256   /* the longest text of a range, and of its domain */
+
+#define GPUSONDE_GPU_NO_DEVICE 0xffffffffu
+#define GPUSONDE_GPU_OTHER_NAME 0 /* the id of all names beyond what the library keeps */
+#define GPUSONDE_GPU_CERTAIN 0x80000000u
+
+struct gpusonde_gpu_batch {
+  __u32 magic;
+  __u16 version;
+  __u16 channel;  /* gpusonde_gpu_channel: each counts its batches by itself */
+  __u32 bytes;    /* all of it, this header too */
+  __u32 session;  /* awake period, from 1; 0: said while asleep */
+  __u64 sequence; /* of this process and channel, from 0 */
+};
+
+/* What a batch holds, and so by which probe it goes out. */
+enum gpusonde_gpu_channel {
+  GPUSONDE_GPU_STATE,   /* sessions, names, devices, totals, drops: little, and what the rest is read with */
+  GPUSONDE_GPU_RECORDS, /* activity and ranges: much */
+  GPUSONDE_GPU_LAUNCH,  /* one launch or graph node, on the thread that makes it, so that its stack can be
+                           taken */
+  GPUSONDE_GPU_CHANNELS,
+};
+
+enum gpusonde_gpu_type {
+  GPUSONDE_GPU_SESSION_BEGIN = 1,
+  GPUSONDE_GPU_SESSION_END = 2,
+  GPUSONDE_GPU_NAME = 3,
+  GPUSONDE_GPU_DEVICE = 4,
+  GPUSONDE_GPU_KERNEL = 5,
+  GPUSONDE_GPU_MEMCPY = 6,
+  GPUSONDE_GPU_MEMSET = 7,
+  GPUSONDE_GPU_SYNC = 8,
+  GPUSONDE_GPU_TOTAL = 9,
+  GPUSONDE_GPU_DROPS = 10,
+  GPUSONDE_GPU_CALL = 11,
+  GPUSONDE_GPU_GRAPH_NODE = 12,
+  GPUSONDE_GPU_RANGE = 13,
+  GPUSONDE_GPU_FOREIGN = 14,
+};
+
+struct gpusonde_gpu_record {
+  __u16 type;
+  __u16 bytes; /* this header too; a multiple of 8 */
+};
+
+/* The library begins to listen to CUPTI. */
+struct gpusonde_gpu_session_begin {
+  struct gpusonde_gpu_record record;
+  __u32 cupti_version; /* as cuptiGetVersion says */
+  __u64 begin_ns;
+};
+
+enum gpusonde_gpu_end {
+  GPUSONDE_GPU_END_UNHEARD = 1, /* nobody listens any more */
+  GPUSONDE_GPU_END_GOVERNOR,    /* it would cost too much to go on; another session follows */
+  GPUSONDE_GPU_END_FOREIGN,     /* another user of CUPTI is in the process */
+  GPUSONDE_GPU_END_EXIT,        /* the process ends */
+  GPUSONDE_GPU_END_CUPTI,       /* CUPTI failed */
+};
+
+struct gpusonde_gpu_session_end {
+  struct gpusonde_gpu_record record;
+  __u32 reason; /* gpusonde_gpu_end */
+  __u64 end_ns;
+};
+
+/* A kernel's name, before the first record of the session that refers to it. */
+struct gpusonde_gpu_name {
+  struct gpusonde_gpu_record record;
+  __u32 id;
+  __u32 length; /* of the text, without padding */
+  __u32 cut;    /* 1: the name is longer */
+  /* the text, padded to 8 bytes */
+};
+
+/* A device, before the first record of the session that refers to it. */
+struct gpusonde_gpu_device {
+  struct gpusonde_gpu_record record;
+  __u32 ordinal; /* as the process counts devices */
+  __u8 uuid[16]; /* all zero: not known */
+  __u64 memory_bytes;
+  __u32 sm_count;
+  __u32 padding;
+  char pci_bus[16]; /* zero-terminated, as the next */
+  char name[96];
+};
+
+struct gpusonde_gpu_kernel {
+  struct gpusonde_gpu_record record;
+  __u32 correlation;
+  __u64 start_ns;
+  __u64 end_ns;
+  __u32 name;
+  __u32 device;
+  __u32 context;
+  __u32 stream;
+  __u32 grid_x;
+  __u32 grid_y;
+  __u32 grid_z;
+  __u16 block_x;
+  __u16 block_y;
+  __u16 block_z;
+  __u16 registers;
+  __u32 static_shared_bytes;
+  __u32 dynamic_shared_bytes;
+  __u32 graph;
+  __u64 graph_node; /* 0 outside graphs */
+};
+
+struct gpusonde_gpu_memcpy {
+  struct gpusonde_gpu_record record;
+  __u32 correlation;
+  __u64 start_ns;
+  __u64 end_ns;
+  __u64 bytes;
+  __u32 device;
+  __u32 context;
+  __u32 stream;
+  __u8 copy_kind;   /* CUpti_ActivityMemcpyKind (wire/nvidia/cupti.h) */
+  __u8 source_kind; /* CUpti_ActivityMemoryKind */
+  __u8 target_kind;
+  __u8 asynchronous;
+  __u64 graph_node;
+};
+
+struct gpusonde_gpu_memset {
+  struct gpusonde_gpu_record record;
+  __u32 correlation;
+  __u64 start_ns;
+  __u64 end_ns;
+  __u64 bytes;
+  __u32 device;
+  __u32 context;
+  __u32 stream;
+  __u32 padding;
+  __u64 graph_node;
+};
+
+struct gpusonde_gpu_sync {
+  struct gpusonde_gpu_record record;
+  __u32 correlation;
+  __u64 start_ns;
+  __u64 end_ns;
+  __u32 device; /* GPUSONDE_GPU_NO_DEVICE while no other record has told whose the context is */
+  __u32 context;
+  __u32 stream; /* GPUSONDE_GPU_NO_DEVICE where none is meant */
+  __u32 kind;   /* CUpti_ActivitySynchronizationType */
+};
+
+/* Everything of one sort that CUPTI told in this session: exact, whatever became of the single records. */
+struct gpusonde_gpu_total {
+  struct gpusonde_gpu_record record;
+  __u32 of; /* gpusonde_gpu_type: KERNEL, MEMCPY, MEMSET or SYNC */
+  __u32 device;
+  __u32 key; /* the kernel's name, the kind of copy, the kind of sync; 0 for sets */
+  __u64 count;
+  __u64 untimed; /* of these, without times, and so not in total_ns */
+  __u64 total_ns;
+  __u64 bytes; /* copies and sets */
+};
+
+enum gpusonde_gpu_drop {
+  GPUSONDE_GPU_DROP_CUPTI,      /* records that CUPTI dropped */
+  GPUSONDE_GPU_DROP_BUFFERS,    /* times CUPTI asked for a buffer and there was none */
+  GPUSONDE_GPU_DROP_KIND,       /* records of a kind that nobody asked for */
+  GPUSONDE_GPU_DROP_NAMES,      /* kernels whose name had no room, under GPUSONDE_GPU_OTHER_NAME */
+  GPUSONDE_GPU_DROP_UNREADABLE, /* kernels whose name could not be read any more */
+  GPUSONDE_GPU_DROP_TOTALS,     /* records that no total had room for */
+  GPUSONDE_GPU_DROP_SEND,       /* batches that the socket would not take */
+  GPUSONDE_GPU_DROP_RANGES,     /* ranges nested too deep, or too many open at once */
+  GPUSONDE_GPU_DROP_REASONS,
+};
+
+/* Since the process began. */
+struct gpusonde_gpu_drops {
+  struct gpusonde_gpu_record record;
+  __u32 padding;
+  __u64 counts[GPUSONDE_GPU_DROP_REASONS];
+};
+
+/* A call that put work on a device, chosen by a coin. The message carries the stack where it could be taken.
+ */
+struct gpusonde_gpu_call {
+  struct gpusonde_gpu_record record;
+  __u32 correlation;
+  __u64 start_ns;
+  __u64 end_ns;
+  __u32 tid;         /* in the process's own pid namespace */
+  __u32 probability; /* of the coin, in units of 2^-31 */
+  __u32 domain;      /* of CUPTI: driver or runtime */
+  __u32 callback_id; /* wire/nvidia/cupti_callbacks.h */
+  __s32 result;
+  __u32 padding;
+};
+
+/* A graph's node was made, or cloned from another when its graph was instantiated. The message carries the
+ * stack. */
+struct gpusonde_gpu_graph_node {
+  struct gpusonde_gpu_record record;
+  __u32 graph;
+  __u64 node;
+  __u64 original_node; /* 0: made, not cloned */
+  __u64 created_ns;
+  __u32 tid;
+  __u32 probability; /* with which its stack is taken; cloned ones have none */
+};
+
+enum gpusonde_gpu_range_kind { GPUSONDE_GPU_RANGE_PUSH_POP = 1, GPUSONDE_GPU_RANGE_START_END = 2 };
+
+struct gpusonde_gpu_range {
+  struct gpusonde_gpu_record record;
+  __u32 tid;
+  __u64 start_ns;
+  __u64 end_ns; /* 0: still open when the session ended */
+  __u16 kind;   /* gpusonde_gpu_range_kind */
+  __u16 domain_length;
+  __u16 text_length;
+  __u16 padding;
+  /* the range's text, the domain's, padded */
+};
+
+/* Somebody else holds CUPTI; the library stays out until then. */
+struct gpusonde_gpu_foreign {
+  struct gpusonde_gpu_record record;
+  __u32 padding;
+  __u64 until_ns;
+  char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
+};
+
+/* --- what the kernel program adds
+ * ----------------------------------------------------------------------------- */
+
+/* The most of a batch on the launch channel. */
+#define GPUSONDE_GPU_LAUNCH_BYTES 128
+
+/* A message in the kernel's ring: this, and the batch; with a stack, the batch is padded to
+ * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
+struct gpusonde_gpu_message {
+  __u64 time_ns;
+  __u32 pid; /* thread group and thread, in the initial pid namespace */
+  __u32 tid;
+  __u32 batch_bytes;
+  __u32 stack_bytes; /* 0: none was taken */
+};
+
+/* Indices of the kernel program's per-CPU counters. */
+enum gpusonde_gpu_counter {
+  GPUSONDE_GPU_RING_FULL,   /* messages lost: no room */
+  GPUSONDE_GPU_OVER_BUDGET, /* messages of a process that says too much */
+  GPUSONDE_GPU_UNREADABLE,  /* messages whose memory could not be read, or too long */
+  GPUSONDE_GPU_BUSY,        /* messages lost: too many threads were preempted at a probe of one CPU */
+  GPUSONDE_GPU_COUNTERS,
+};

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares our declarations of NVML's ABI with NVIDIA's nvml.h, where the build found one (few toolkits have
+// it).
+#include "wire/nvidia/nvml.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#ifdef GPUSONDE_NVML_HEADER
+
+#include <nvml.h>
+
+#include <utility>
+
+namespace {
+
+#define SAME_VALUE(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs))
+#define SAME_FIELD(ours, field, theirs, their_field)                      \
+  static_assert(offsetof(ours, field) == offsetof(theirs, their_field) && \
+                sizeof(std::declval<ours&>().field) == sizeof(std::declval<theirs&>().their_field))
+
+SAME_VALUE(GPUSONDE_NVML_SUCCESS, NVML_SUCCESS);
+#define SAME_ERROR(name) SAME_VALUE(GPUSONDE_NVML_ERROR_##name, NVML_ERROR_##name)
+SAME_ERROR(UNINITIALIZED);
+SAME_ERROR(INVALID_ARGUMENT);
+SAME_ERROR(NOT_SUPPORTED);
+SAME_ERROR(NO_PERMISSION);
+SAME_ERROR(NOT_FOUND);
+SAME_ERROR(INSUFFICIENT_SIZE);
+SAME_ERROR(DRIVER_NOT_LOADED);
+SAME_ERROR(TIMEOUT);
+SAME_ERROR(GPU_IS_LOST);
+
+SAME_VALUE(GPUSONDE_NVML_CLOCK_SM, NVML_CLOCK_SM);
+SAME_VALUE(GPUSONDE_NVML_CLOCK_MEM, NVML_CLOCK_MEM);
+SAME_VALUE(GPUSONDE_NVML_PCIE_TX_BYTES, NVML_PCIE_UTIL_TX_BYTES);
+SAME_VALUE(GPUSONDE_NVML_PCIE_RX_BYTES, NVML_PCIE_UTIL_RX_BYTES);
+SAME_VALUE(GPUSONDE_NVML_ERRORS_CORRECTED, NVML_MEMORY_ERROR_TYPE_CORRECTED);
+SAME_VALUE(GPUSONDE_NVML_ERRORS_UNCORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
+SAME_VALUE(GPUSONDE_NVML_VOLATILE_ECC, NVML_VOLATILE_ECC);
+SAME_VALUE(GPUSONDE_NVML_AGGREGATE_ECC, NVML_AGGREGATE_ECC);
+SAME_VALUE(GPUSONDE_NVML_THRESHOLD_SLOWDOWN, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN);
+SAME_VALUE(GPUSONDE_NVML_SAMPLES_POWER, NVML_TOTAL_POWER_SAMPLES);
+SAME_VALUE(GPUSONDE_NVML_SAMPLES_UTILIZATION, NVML_GPU_UTILIZATION_SAMPLES);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_GPU_IDLE, nvmlClocksThrottleReasonGpuIdle);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_SW_POWER_CAP, nvmlClocksThrottleReasonSwPowerCap);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN, nvmlClocksThrottleReasonHwSlowdown);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_SW_THERMAL, nvmlClocksThrottleReasonSwThermalSlowdown);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_HW_THERMAL, nvmlClocksThrottleReasonHwThermalSlowdown);
+SAME_VALUE(GPUSONDE_NVML_EVENT_XID, nvmlEventTypeXidCriticalError);
+
+SAME_VALUE(sizeof(gpusonde_nvml_utilization), sizeof(nvmlUtilization_t));
+SAME_VALUE(sizeof(gpusonde_nvml_memory), sizeof(nvmlMemory_t));
+SAME_FIELD(gpusonde_nvml_memory, used, nvmlMemory_t, used);
+SAME_VALUE(sizeof(gpusonde_nvml_memory_v2), sizeof(nvmlMemory_v2_t));
+SAME_FIELD(gpusonde_nvml_memory_v2, used, nvmlMemory_v2_t, used);
+SAME_VALUE(sizeof(gpusonde_nvml_pci_info), sizeof(nvmlPciInfo_t));
+SAME_FIELD(gpusonde_nvml_pci_info, bus_id, nvmlPciInfo_t, busId);
+SAME_VALUE(sizeof(gpusonde_nvml_process), sizeof(nvmlProcessInfo_t));
+SAME_FIELD(gpusonde_nvml_process, used_bytes, nvmlProcessInfo_t, usedGpuMemory);
+SAME_VALUE(sizeof(gpusonde_nvml_process_sample), sizeof(nvmlProcessUtilizationSample_t));
+SAME_FIELD(gpusonde_nvml_process_sample, sm, nvmlProcessUtilizationSample_t, smUtil);
+SAME_VALUE(sizeof(gpusonde_nvml_sample), sizeof(nvmlSample_t));
+SAME_FIELD(gpusonde_nvml_sample, value, nvmlSample_t, sampleValue);
+SAME_VALUE(sizeof(gpusonde_nvml_event), sizeof(nvmlEventData_t));
+SAME_FIELD(gpusonde_nvml_event, data, nvmlEventData_t, eventData);
+
+}  // namespace
+
+#endif
+
+TEST(NvmlAbi, IsThatOfNvidiasHeader) {
+#ifdef GPUSONDE_NVML_HEADER
+  SUCCEED() << "compared by static_assert with NVML " << NVML_API_VERSION;
+#else
+  GTEST_SKIP() << "this machine has no nvml.h, so nothing to compare with";
+#endif
+}
+
+// What the documents say of the layouts, checked where there is no nvml.h: sizes of C structs on 64-bit
+// Linux.
+TEST(NvmlAbi, LayoutsAreThoseOfTheDocuments) {
+  EXPECT_EQ(sizeof(gpusonde_nvml_memory), 24U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_memory_v2), 40U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_pci_info), 68U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_process), 24U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_process_sample), 32U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_sample), 16U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_event), 32U);
+}

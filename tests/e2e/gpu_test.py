@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GPU work in recordings, on the simulated GPU."""
+
+import sys
+import unittest
+
+import program
+
+ROUNDS = 10
+LOADING_S = "2"  # more than it takes to make the unwind tables of an interpreter, in any build
+LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
+SIMGPU = program.BUILD / "bin/simgpu"
+
+
+class Gpu(program.TestCase):
+    def setUp(self):
+        super().setUp()
+        done = program.subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
+
+    def record_gpu(self, *command, options=(), **more):
+        return self.record(*command, options=options, env=self.environment, **more)
+
+    def test_every_kernel_copy_and_graph_launch_is_there_once(self):
+        done = self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = {row["name"]: row["n"] for row in self.query("SELECT name, count(*) AS n FROM kernels GROUP BY name")}
+        self.assertEqual(counts, {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS})
+        self.assertEqual(self.value("SELECT count(*) FROM memcpys WHERE kind = 'htod' AND bytes = 4096"), 20 * ROUNDS)
+        self.assertEqual(self.value("SELECT count(*) FROM kernels WHERE graph_node IS NOT NULL"), 3 * ROUNDS)
+        self.assertEqual(self.value("SELECT count(*) FROM kernel_windows"), 0, "nothing was lost on the way")
+        self.assertEqual(self.query("SELECT reason FROM drops WHERE reason LIKE 'gpu%'"), [])
+
+    def test_kernels_last_as_long_as_they_ran_within_the_recording(self):
+        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS))
+        (row,) = self.query("""
+            SELECT min(kernels.start_ns) >= min(sources.started_ns) AS begun,
+                   max(kernels.end_ns) <= max(sources.ended_ns) AS ended,
+                   min(kernels.end_ns - kernels.start_ns) FILTER (kernels.name = 'sgemm') AS shortest
+            FROM kernels, sources""")
+        self.assertTrue(row["begun"] and row["ended"])
+        self.assertGreaterEqual(row["shortest"], 20_000)
+
+    def test_kernels_have_the_python_function_that_launched_them(self):
+        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
+        rows = self.query("""
+            SELECT kernels.name AS kernel, functions.name AS caller, count(*) AS n
+            FROM kernels JOIN api_calls USING (process, session, correlation) JOIN stacks USING (stack),
+                 unnest(stacks.locations) AS part(location)
+                 JOIN locations ON locations.location = part.location
+                 JOIN functions ON functions.function = locations.functions[1]
+            WHERE locations.kind = 'python' AND functions.name IN ('forward', 'backward') AND graph_node IS NULL
+            GROUP BY ALL""")
+        self.assertEqual({(row["kernel"], row["caller"]) for row in rows}, {("sgemm", "forward"), ("relu", "backward")})
+        self.assertEqual(self.value("""
+            SELECT count(*) FROM api_calls JOIN stacks USING (stack) JOIN locations ON location = locations[1]
+            JOIN binaries USING (binary_id) WHERE binaries.name LIKE 'libgpusonde%' OR binaries.name LIKE 'libcupti%'"""),
+            0, "what is there because we look is not shown")
+
+    def test_a_graphs_nodes_have_the_stack_that_captured_them(self):
+        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
+        rows = self.query("""
+            SELECT DISTINCT functions.name AS caller
+            FROM kernels
+            JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
+            JOIN graph_nodes AS made ON made.process = ran.process AND made.node = ran.original_node
+            JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
+            JOIN locations ON locations.location = part.location
+            JOIN functions ON functions.function = locations.functions[1]
+            WHERE locations.kind = 'python'""")
+        self.assertIn("make_graph", {row["caller"] for row in rows})
+
+    def test_the_device_says_that_it_is_simulated(self):
+        self.record_gpu(sys.executable, LAUNCHES, "1")
+        (device,) = self.query("SELECT name, simulated FROM devices")
+        self.assertTrue(device["simulated"])
+        self.assertIn("imulated", device["name"])
+
+    def test_a_program_without_a_gpu_has_none(self):
+        done = self.record(sys.executable, "-c", "pass")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions"), 0)
+
+    def test_another_tools_injection_is_left_alone(self):
+        self.environment["CUDA_INJECTION64_PATH"] = str(self.folder / "not-ours.so")
+        done = self.record_gpu(sys.executable, LAUNCHES, "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("CUDA_INJECTION64_PATH is set to", done.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CUDA program (driver API) for tests with the simulated GPU. It does what its arguments say, in their
+// order:
+//   kernels=N         N kernels by turns alpha (2 us) and beta (5 us)
+//   rate=R,S          R kernels alpha a second for S seconds
+//   threads=T,N       T threads with a stream and N kernels each
+//   copies=N sets=N   of 64 KiB
+//   graph=NODES,N     a graph of kernels, captured, launched N times
+//   modules=N         N times: load a module, run its kernel gamma, unload it
+//   sync              waits for the device
+//   wait=MS exit=CODE
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "wire/nvidia/cupti.h"
+#include "wire/nvidia/nvtx.h"
+
+namespace {
+
+constexpr const char* kModule = R"(
+.version 8.0
+.target sm_70
+.address_size 64
+// simgpu: duration_ns=2000
+.visible .entry alpha() { ret; }
+// simgpu: duration_ns=5000
+.visible .entry beta() { ret; }
+// simgpu: duration_ns=1000
+.visible .entry gamma() { ret; }
+)";
+
+// A function of a library that must be there.
+template <class Function>
+Function* Find(const char* path, const char* name) {
+  void* library = dlopen(path, RTLD_NOW);
+  void* function = library == nullptr ? nullptr : dlsym(library, name);
+  if (function == nullptr) {
+    std::printf("no %s in %s\n", name, path);
+    std::exit(100);
+  }
+  return reinterpret_cast<Function*>(function);
+}
+
+// Calls one of the driver's or the runtime's functions; the program ends when it fails.
+template <class... Arguments>
+void CallIn(const char* library, const char* name, Arguments... arguments) {
+  const int result = Find<int(Arguments...)>(library, name)(arguments...);
+  if (result == 0) return;
+  std::printf("%s: %d\n", name, result);
+  std::exit(101);
+}
+template <class... Arguments>
+void Call(const char* name, Arguments... arguments) {
+  CallIn("libcuda.so.1", name, arguments...);
+}
+
+using Handle = void*;
+
+struct Program {
+  Handle context = nullptr;
+  Handle module = nullptr;
+  Handle alpha = nullptr;
+  Handle beta = nullptr;
+  Handle stream = nullptr;
+  uint64_t memory = 0;
+  std::vector<char> host = std::vector<char>(size_t{64} << 10);
+} g;
+
+Handle Load(Handle* module, const char* name) {
+  Handle function = nullptr;
+  if (*module == nullptr) Call("cuModuleLoadData", module, static_cast<const void*>(kModule));
+  Call("cuModuleGetFunction", &function, *module, name);
+  return function;
+}
+
+Handle NewStream() {
+  Handle stream = nullptr;
+  Call("cuStreamCreate", &stream, 1U);
+  return stream;
+}
+
+void Launch(Handle function, Handle stream) {
+  Call("cuLaunchKernel", function, 16U, 1U, 1U, 128U, 1U, 1U, 0U, stream, static_cast<void**>(nullptr),
+       static_cast<void**>(nullptr));
+}
+
+void Begin() {
+  if (g.context != nullptr) return;
+  Call("cuInit", 0U);
+  Call("cuDevicePrimaryCtxRetain", &g.context, 0);
+  Call("cuCtxSetCurrent", g.context);
+  g.alpha = Load(&g.module, "alpha");
+  g.beta = Load(&g.module, "beta");
+  g.stream = NewStream();
+  Call("cuMemAlloc_v2", &g.memory, g.host.size());
+}
+
+void Kernels(long count) {
+  for (long i = 0; i < count; ++i) Launch(i % 2 == 0 ? g.alpha : g.beta, g.stream);
+}
+
+void Rate(long per_second, long seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  for (long i = 0; i < per_second * seconds; ++i) {
+    Launch(g.alpha, g.stream);
+    if (i % 16 == 15)
+      std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));
+  }
+}
+
+void Threads(long threads, long count) {
+  std::vector<std::thread> running;
+  for (long i = 0; i < threads; ++i)
+    running.emplace_back([count] {
+      Call("cuCtxSetCurrent", g.context);
+      Handle stream = NewStream();
+      for (long n = 0; n < count; ++n) Launch(g.alpha, stream);
+    });
+  for (std::thread& thread : running) thread.join();
+}
+
+void Graph(long nodes, long launches) {
+  Handle graph = nullptr;
+  Handle executable = nullptr;
+  Call("cuStreamBeginCapture_v2", g.stream, 0);
+  Kernels(nodes);
+  Call("cuStreamEndCapture", g.stream, &graph);
+  Call("cuGraphInstantiateWithFlags", &executable, graph, uint64_t{0});
+  for (long i = 0; i < launches; ++i) Call("cuGraphLaunch", executable, g.stream);
+}
+
+void Modules(long count) {
+  for (long i = 0; i < count; ++i) {
+    Handle module = nullptr;
+    Launch(Load(&module, "gamma"), g.stream);
+    Call("cuCtxSynchronize");
+    Call("cuModuleUnload", module);
+  }
+}
+
+void RuntimeCopies(long count) {
+  constexpr int kHostToDevice = 1;
+  for (long i = 0; i < count; ++i)
+    CallIn("libcudart.so.13", "cudaMemcpyAsync", reinterpret_cast<void*>(g.memory),
+           static_cast<const void*>(g.host.data()), g.host.size(), kHostToDevice, g.stream);
+}
+
+// Of an NVTX instance: the functions that a tool puts there.
+gpusonde_nvtx_function g_push;
+gpusonde_nvtx_function g_pop;
+gpusonde_nvtx_function* g_core[GPUSONDE_NVTX_CORE_RANGE_POP + 1];
+
+int GetTable(uint32_t module, gpusonde_nvtx_function*** table, unsigned* entries) {
+  if (module != GPUSONDE_NVTX_MODULE_CORE) return 0;
+  g_core[GPUSONDE_NVTX_CORE_RANGE_PUSH_A] = &g_push;
+  g_core[GPUSONDE_NVTX_CORE_RANGE_POP] = &g_pop;
+  *table = g_core;
+  *entries = GPUSONDE_NVTX_CORE_RANGE_POP + 1;
+  return 1;
+}
+
+const void* GetExportTable(uint32_t id) {
+  static const gpusonde_nvtx_callbacks callbacks = {sizeof callbacks, GetTable};
+  return id == GPUSONDE_NVTX_TABLE_CALLBACKS ? &callbacks : nullptr;
+}
+
+void Ranges(long count) {
+  Find<int(gpusonde_nvtx_get_export_table*)>(std::getenv("CUDA_INJECTION64_PATH"),
+                                             "InitializeInjectionNvtx2")(GetExportTable);
+  for (long i = 0; i < count; ++i) {
+    reinterpret_cast<int (*)(const char*)>(g_push)(("step " + std::to_string(i)).c_str());
+    reinterpret_cast<int (*)()>(g_pop)();
+  }
+}
+
+constexpr const char* kCupti = "libcupti.so.13";
+
+gpusonde_cupti_result Subscribe(gpusonde_cupti_subscriber_handle& subscriber) {
+  gpusonde_cupti_subscriber_params params{sizeof params, "another tool", nullptr, 0};
+  const auto nothing = [](void*, uint32_t, uint32_t, const void*) {};
+  return Find<gpusonde_cupti_subscribe_v2_fn>(kCupti, "cuptiSubscribe_v2")(&subscriber, nothing, nullptr,
+                                                                           &params);
+}
+
+void PrintHolder() {
+  gpusonde_cupti_subscriber_handle subscriber = nullptr;
+  const bool free = Subscribe(subscriber) == GPUSONDE_CUPTI_SUCCESS;
+  if (free) Find<gpusonde_cupti_unsubscribe_fn>(kCupti, "cuptiUnsubscribe")(subscriber);
+  std::printf("%s\n", free ? "free" : "held");
+  std::fflush(stdout);
+}
+
+// As Kineto does: whoever registers last gets all buffers.
+void TakeBuffers() {
+  Find<gpusonde_cupti_activity_register_callbacks_fn>(kCupti, "cuptiActivityRegisterCallbacks")(
+      [](uint8_t** buffer, size_t* bytes, size_t*) {
+        *bytes = size_t{1} << 20;
+        *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *bytes));
+      },
+      [](void*, uint32_t, uint8_t*, size_t, size_t) {});
+}
+
+void Fork() {
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", WEXITSTATUS(status));
+}
+
+void Do(std::string_view word, long first, long second) {
+  if (word == "subscribe") {
+    gpusonde_cupti_subscriber_handle subscriber = nullptr;
+    Subscribe(subscriber);
+    return;
+  }
+  Begin();
+  if (word == "kernels") Kernels(first);
+  if (word == "rate") Rate(first, second);
+  if (word == "threads") Threads(first, second);
+  if (word == "copies")
+    for (long i = 0; i < first; ++i)
+      Call("cuMemcpyHtoDAsync_v2", g.memory, static_cast<const void*>(g.host.data()), g.host.size(),
+           g.stream);
+  if (word == "sets")
+    for (long i = 0; i < first; ++i)
+      Call("cuMemsetD8Async", g.memory, static_cast<unsigned char>(0), g.host.size(), g.stream);
+  if (word == "runtime") RuntimeCopies(first);
+  if (word == "graph") Graph(first, second);
+  if (word == "modules") Modules(first);
+  if (word == "sync") Call("cuCtxSynchronize");
+  if (word == "ranges") Ranges(first);
+  if (word == "buffers") TakeBuffers();
+  if (word == "holder") PrintHolder();
+  if (word == "fork") Fork();
+  if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));
+  if (word == "exit") std::exit(static_cast<int>(first));
+  if (word == "_exit") _exit(0);
+  if (word == "abort") std::abort();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  for (int i = 1; i < count; ++i) {
+    const std::string_view argument = arguments[i];
+    const size_t equals = argument.find('=');
+    const std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
+    char* rest = nullptr;
+    const long first = std::strtol(value.c_str(), &rest, 10);
+    Do(argument.substr(0, equals), first, *rest == ',' ? std::strtol(rest + 1, nullptr, 10) : 0);
+  }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "sources/cupti/gpu_events.h"
+
+// The client (client.cpp) and the agent's end of what it says.
+namespace gpusonde::cupti {
+
+// What was heard, with the texts kept.
+struct Heard {
+  struct KernelOf : Kernel {
+    std::string kernel_name;
+    uint32_t session = 0;
+  };
+  struct CallOf : Call {
+    std::string call_name;
+    int32_t tid = 0;
+    uint32_t session = 0;
+    std::vector<uint64_t> stack;
+    bool stack_taken = false;
+  };
+  struct Sum {
+    uint64_t count = 0, untimed = 0, total_ns = 0, bytes = 0;
+    bool operator==(const Sum&) const = default;
+  };
+
+  std::set<int32_t> pids;
+  struct DeviceOf : Device {
+    std::string name;
+  };
+  std::vector<DeviceOf> devices;
+  std::vector<SessionBegin> begins;
+  std::vector<SessionEnd> ends;
+  std::vector<KernelOf> kernels;
+  std::vector<Memcpy> copies;
+  std::vector<Memset> sets;
+  std::vector<Sync> syncs;
+  std::vector<CallOf> calls;
+  std::vector<GraphNode> nodes;
+  std::vector<std::string> ranges;
+  std::vector<std::string> holders;
+  // By session, what and name: the newest.
+  std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
+
+  void operator()(const Event& event);
+  Sum TotalOf(Total::Of of, const std::string& name) const;
+};
+
+inline void Heard::operator()(const Event& event) {
+  pids.insert(event.pid);
+  if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
+  if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
+  if (const auto* device = std::get_if<Device>(&event.what))
+    devices.push_back({*device, std::string(device->name)});
+  if (const auto* kernel = std::get_if<Kernel>(&event.what))
+    kernels.push_back({*kernel, std::string(kernel->name), event.session});
+  if (const auto* copy = std::get_if<Memcpy>(&event.what)) copies.push_back(*copy);
+  if (const auto* set = std::get_if<Memset>(&event.what)) sets.push_back(*set);
+  if (const auto* sync = std::get_if<Sync>(&event.what)) syncs.push_back(*sync);
+  if (const auto* call = std::get_if<Call>(&event.what))
+    calls.push_back({*call,
+                     std::string(call->name),
+                     event.tid,
+                     event.session,
+                     {event.stack.user().begin(), event.stack.user().end()},
+                     event.stack_taken});
+  if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
+  if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
+  if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
+  if (const auto* total = std::get_if<Total>(&event.what))
+    totals[{event.session, total->of, std::string(total->name)}] = {total->count, total->untimed,
+                                                                    total->total_ns, total->bytes};
+}
+
+inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
+  Sum sum;
+  for (const auto& [key, total] : totals) {
+    if (std::get<1>(key) != of || std::get<2>(key) != name) continue;
+    sum.count += total.count;
+    sum.untimed += total.untimed;
+    sum.total_ns += total.total_ns;
+    sum.bytes += total.bytes;
+  }
+  return sum;
+}
+
+// The simulated GPU that this test program's clients share with nobody else.
+class Machine {
+ public:
+  static const std::string& Name() {
+    static const Machine machine;
+    return machine.name_;
+  }
+
+ private:
+  Machine() : name_("gpusonde-test-" + std::to_string(::getpid())) {}
+  ~Machine() {
+    std::error_code ignored;
+    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored))
+      if (file.path().filename().string().starts_with(name_ + "."))
+        std::filesystem::remove(file.path(), ignored);
+  }
+  std::string name_;
+};
+
+// The client (client.cpp) with the library injected and a simulated GPU, from its start to its end.
+class Client {
+ public:
+  // `variables`: "NAME=value" for its environment. `before_exec` is called while it is not yet itself.
+  Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
+         const std::function<void(int32_t pid)>& before_exec = {}) {
+    std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
+    words.insert(words.end(), steps.begin(), steps.end());
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
+    variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
+    variables.push_back("SIMGPU_MACHINE=" + Machine::Name());
+    std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    environment.push_back(nullptr);
+    int output[2];
+    int go[2];
+    EXPECT_EQ(::pipe2(output, O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(go, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      char byte = 0;
+      if (::read(go[0], &byte, 1) != 1) ::_exit(126);
+      ::dup2(output[1], STDOUT_FILENO);
+      ::execve(arguments[0], arguments.data(), environment.data());
+      ::_exit(127);
+    }
+    if (before_exec) before_exec(pid_);
+    EXPECT_EQ(::write(go[1], "g", 1), 1);
+    ::close(go[0]);
+    ::close(go[1]);
+    ::close(output[1]);
+    output_ = Fd(output[0]);
+  }
+
+  int32_t pid() const { return pid_; }
+
+  // Waits for its end, draining what it says meanwhile and after. Returns the exit status, 128 + a signal.
+  int Finish(GpuEvents& events, Heard& heard) {
+    int status = 0;
+    for (;;) {
+      EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+      if (::waitpid(pid_, &status, WNOHANG) == pid_) break;
+      pollfd wait{.fd = events.wake_fd(), .events = POLLIN, .revents = 0};
+      ::poll(&wait, 1, 10);
+    }
+    EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+    char text[4096];
+    for (ssize_t got = 0; (got = ::read(output_.get(), text, sizeof text)) > 0;)
+      printed_.append(text, static_cast<size_t>(got));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  // Drains what it says for this long.
+  void Listen(GpuEvents& events, Heard& heard, std::chrono::milliseconds duration) {
+    const auto end = std::chrono::steady_clock::now() + duration;
+    while (std::chrono::steady_clock::now() < end) {
+      EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+  const std::string& printed() const { return printed_; }
+
+ private:
+  pid_t pid_ = -1;
+  Fd output_;
+  std::string printed_;
+};
+
+inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
+
+struct Outcome {
+  Heard heard;
+  int status = -1;
+  std::string printed;
+  model::DropCounts drops;
+};
+
+// Runs the client with a socket. `variables`: more for its environment, e.g. simgpu's knobs.
+inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::string> variables = {}) {
+  Outcome outcome;
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  EXPECT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  EXPECT_TRUE(inheritance.has_value());
+  variables.push_back(inheritance->environment);
+  Client client(steps, std::move(variables));
+  inheritance->fd.Close();
+  outcome.status = client.Finish(*events, outcome.heard);
+  outcome.printed = client.printed();
+  events->Forget(client.pid());
+  outcome.drops = events->TakeDrops();
+  return outcome;
+}
+
+inline void ExpectNothingLost(const model::DropCounts& drops) {
+  for (const model::DropInfo& info : model::kDropReasons) EXPECT_EQ(drops.Of(info.reason), 0) << info.name;
+}
+
+}  // namespace gpusonde::cupti

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inject library in a program of its own (client.cpp), heard through its USDT probes.
+#include <filesystem>
+#include <fstream>
+
+#include "base/testing/temp_folder.h"
+#include "harness.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class Probes : public ::testing::Test {
+ protected:
+  void SetUp() override { MakeEvents({.library_path = GPUSONDE_INJECT_LIBRARY}); }
+
+  void MakeEvents(const GpuEvents::Options& options) {
+    Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+    if (!tables.has_value()) {
+      ASSERT_EQ(tables.error().code, ErrorCode::kPermissionDenied) << tables.error().message;
+      GTEST_SKIP() << tables.error().message;
+    }
+    Result<GpuEvents> events = GpuEvents::Create(options, &*tables);
+    if (!events.has_value()) {
+      ASSERT_EQ(events.error().code, ErrorCode::kPermissionDenied) << events.error().message;
+      GTEST_SKIP() << events.error().message;
+    }
+    events_.emplace(std::move(*events));
+  }
+
+  // Runs it from before its first instruction to its end.
+  int Hear(const std::vector<std::string>& steps, const std::vector<std::string>& variables = {}) {
+    Client client(steps, variables, [&](int32_t pid) {
+      const Status attached = events_->AttachBeforeExec(pid);
+      EXPECT_TRUE(attached.has_value()) << attached.error().message;
+    });
+    const int status = client.Finish(*events_, heard_);
+    printed_ = client.printed();
+    events_->Forget(client.pid());
+    return status;
+  }
+
+  std::optional<GpuEvents> events_;
+  Heard heard_;
+  std::string printed_;
+};
+
+TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
+  const std::vector<std::string> steps = {"kernels=2001", "copies=77", "sets=33", "graph=10,2",
+                                          "ranges=3",     "sync",      "wait=50", "exit=7"};
+  EXPECT_EQ(Hear(steps), 7);
+  const Outcome socket = cupti::Hear(steps);
+  std::map<std::tuple<Total::Of, std::string>, uint64_t> here, there;
+  for (const auto& [key, sum] : heard_.totals) here[{std::get<1>(key), std::get<2>(key)}] = sum.count;
+  for (const auto& [key, sum] : socket.heard.totals) there[{std::get<1>(key), std::get<2>(key)}] = sum.count;
+  EXPECT_EQ(here, there);
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha"), socket.heard.TotalOf(Total::Of::kKernel, "alpha"));
+  EXPECT_EQ(heard_.kernels.size(), 2021U);
+  EXPECT_EQ(heard_.kernels.size(), socket.heard.kernels.size());
+  EXPECT_EQ(heard_.nodes.size(), socket.heard.nodes.size());
+  EXPECT_EQ(heard_.ranges, socket.heard.ranges);
+  ASSERT_THAT(heard_.calls, ::testing::Not(IsEmpty()));
+  for (const Heard::CallOf& call : heard_.calls) {
+    EXPECT_TRUE(call.stack_taken);
+    // At least the probe's function, the call's end in the library, CUPTI, and main.
+    EXPECT_GE(call.stack.size(), 4U);
+  }
+  ExpectNothingLost(events_->TakeDrops());
+}
+
+TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
+  Result<GpuEvents::Inheritance> inheritance = events_->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  EXPECT_EQ(Hear({"kernels=200", "sync", "wait=50"}, {inheritance->environment}), 0);
+  inheritance->fd.Close();
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 100U);
+  EXPECT_THAT(heard_.kernels, SizeIs(200));
+  EXPECT_THAT(heard_.calls, SizeIs(200));
+  for (const Heard::CallOf& call : heard_.calls) EXPECT_TRUE(call.stack_taken);
+  ExpectNothingLost(events_->TakeDrops());
+}
+
+TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
+  Client client(
+      {"kernels=10", "sync", "holder", "wait=1000", "kernels=100", "sync", "wait=2500", "holder", "exit=5"},
+      {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
+  ASSERT_TRUE(ours.has_value()) << ours.error().message;
+  EXPECT_TRUE(*ours);
+  client.Listen(*events_, heard_, std::chrono::milliseconds(1300));
+  events_->Stop();
+  EXPECT_EQ(client.Finish(*events_, heard_), 5);
+  EXPECT_EQ(client.printed(), "free\nfree\n");
+  ASSERT_THAT(heard_.begins, SizeIs(1));
+  // What ran before it woke was not observed.
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 50U);
+  EXPECT_THAT(heard_.calls, SizeIs(100));
+}
+
+TEST_F(Probes, OfEveryProcessNeedNoPid) {
+  MakeEvents({.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = true});
+  const Result<bool> ours = events_->Consider(::getpid(), GPUSONDE_INJECT_LIBRARY);
+  ASSERT_TRUE(ours.has_value()) << ours.error().message;
+  EXPECT_TRUE(*ours);
+  Client first({"kernels=100", "sync", "wait=50"}, {});
+  Client second({"kernels=100", "sync", "wait=50"}, {});
+  EXPECT_EQ(first.Finish(*events_, heard_), 0);
+  EXPECT_EQ(second.Finish(*events_, heard_), 0);
+  EXPECT_TRUE(heard_.pids.contains(first.pid()));
+  EXPECT_TRUE(heard_.pids.contains(second.pid()));
+  EXPECT_THAT(heard_.kernels, SizeIs(200));
+}
+
+TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/libgpusonde-inject.so";
+  std::filesystem::copy_file(GPUSONDE_INJECT_LIBRARY, path);
+  EXPECT_TRUE(*events_->Consider(::getpid(), path));
+  events_->Forget(::getpid());
+  std::ofstream(path, std::ios::app) << "x";
+  EXPECT_FALSE(*events_->Consider(::getpid(), path));
+  EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/other.so"));
+  EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/gone/libgpusonde-inject.so"));
+}
+
+TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
+  Client client({"kernels=1000", "sync", "wait=60000"}, {},
+                [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
+  client.Listen(*events_, heard_, std::chrono::milliseconds(1500));
+  ::kill(client.pid(), SIGKILL);
+  EXPECT_EQ(client.Finish(*events_, heard_), 128 + SIGKILL);
+  EXPECT_THAT(heard_.kernels, SizeIs(1000));
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 500U);
+  EXPECT_THAT(heard_.ends, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti

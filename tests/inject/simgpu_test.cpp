@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inject library beside the simulated GPU's CUPTI: what is told is what the device says that it did.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/testing/temp_folder.h"
+#include "harness.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+// One operation of the device's own account (SIMGPU_LOG), and of what was told.
+struct Operation {
+  std::string kind;
+  uint32_t correlation = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t graph_node = 0;
+  std::string name;
+};
+
+class SimGpu : public ::testing::Test {
+ protected:
+  // Runs the client with a socket. `knobs`: SIMGPU_…=value.
+  void RunClient(const std::vector<std::string>& steps, std::vector<std::string> knobs = {}) {
+    const std::string log = folder_ / ("log" + std::to_string(runs_++));
+    knobs.push_back("SIMGPU_LOG=" + log);
+    Outcome outcome = Hear(steps, std::move(knobs));
+    heard_ = std::move(outcome.heard);
+    status_ = outcome.status;
+    printed_ = outcome.printed;
+    drops_ = outcome.drops;
+    device_.clear();
+    std::ifstream file(log);
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream fields(line);
+      Operation operation;
+      std::string process, device, context, stream;
+      fields >> operation.kind >> process >> device >> context >> stream >> operation.correlation >>
+          operation.start_ns >> operation.end_ns >> operation.bytes >> operation.graph_node;
+      fields >> operation.name;
+      if (operation.kind == "kernel" || operation.kind == "memcpy" || operation.kind == "memset")
+        device_.push_back(operation);
+    }
+  }
+
+  std::vector<Operation> Told() const {
+    std::vector<Operation> told;
+    for (const Heard::KernelOf& kernel : heard_.kernels)
+      told.push_back({"kernel", kernel.correlation, kernel.start_ns, kernel.end_ns, 0, kernel.graph_node,
+                      kernel.kernel_name});
+    for (const Memcpy& copy : heard_.copies)
+      told.push_back(
+          {"memcpy", copy.correlation, copy.start_ns, copy.end_ns, copy.bytes, copy.graph_node, ""});
+    for (const Memset& set : heard_.sets)
+      told.push_back({"memset", set.correlation, set.start_ns, set.end_ns, set.bytes, set.graph_node, ""});
+    return told;
+  }
+
+  // What the device did and what was told, record by record and in sum, to the nanosecond.
+  void ExpectTheDevicesOwnAccount() {
+    std::vector<Operation> told = Told();
+    const auto order = [](const Operation& operation) {
+      return std::tie(operation.kind, operation.correlation, operation.graph_node, operation.start_ns);
+    };
+    std::ranges::sort(told, {}, order);
+    std::ranges::sort(device_, {}, order);
+    EXPECT_EQ(told.size(), device_.size());
+    for (size_t i = 0; i < std::min(told.size(), device_.size()); ++i) {
+      const Operation& here = told[i];
+      const Operation& there = device_[i];
+      EXPECT_EQ(std::tie(here.kind, here.name, here.correlation, here.bytes, here.graph_node),
+                std::tie(there.kind, there.name, there.correlation, there.bytes, there.graph_node));
+      EXPECT_EQ(here.end_ns - here.start_ns, there.end_ns - there.start_ns);
+      // CUPTI converts the device's clock into ours, to within the time that reading two clocks takes.
+      ASSERT_NEAR(static_cast<double>(here.start_ns - there.start_ns), 0, 5000)
+          << here.name << " " << here.correlation;
+    }
+    std::map<std::pair<Total::Of, std::string>, Heard::Sum> sums;
+    for (const Operation& operation : device_) {
+      const Total::Of of = operation.kind == "kernel"   ? Total::Of::kKernel
+                           : operation.kind == "memcpy" ? Total::Of::kMemcpy
+                                                        : Total::Of::kMemset;
+      Heard::Sum& sum = sums[{of, of == Total::Of::kMemcpy ? "htod" : operation.name}];
+      ++sum.count;
+      sum.total_ns += static_cast<uint64_t>(operation.end_ns - operation.start_ns);
+      sum.bytes += operation.bytes;
+    }
+    for (const auto& [key, sum] : sums) {
+      const Heard::Sum told_sum = heard_.TotalOf(key.first, key.second);
+      EXPECT_EQ(told_sum.count, sum.count) << key.second;
+      EXPECT_EQ(told_sum.untimed, 0U) << key.second;
+      EXPECT_EQ(told_sum.total_ns, sum.total_ns) << key.second;
+      EXPECT_EQ(told_sum.bytes, sum.bytes) << key.second;
+    }
+  }
+
+  TempFolder folder_;
+  int runs_ = 0;
+  Heard heard_;
+  std::vector<Operation> device_;
+  model::DropCounts drops_;
+  std::string printed_;
+  int status_ = -1;
+};
+
+TEST_F(SimGpu, EverythingIsToldAsTheDeviceDidIt) {
+  RunClient({"kernels=5000", "copies=100", "sets=50", "graph=20,30", "threads=3,500", "sync", "wait=100",
+             "exit=6"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(device_.size(), 5000U + 100 + 50 + 600 + 1500);
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+
+class SimGpuRate : public SimGpu, public ::testing::WithParamInterface<int> {};
+
+TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
+  RunClient({"rate=" + std::to_string(GetParam()) + ",2", "sync", "wait=100"});
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(device_.size(), 2U * static_cast<size_t>(GetParam()));
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000, 10'000, 100'000));
+
+TEST_F(SimGpu, AwkwardDeliveryChangesNothing) {
+  RunClient({"kernels=20000", "sync", "wait=300"},
+            {"SIMGPU_CUPTI_LATE_US=20000", "SIMGPU_CUPTI_EARLY=0.3", "SIMGPU_CUPTI_REORDER=0.5"});
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+
+TEST_F(SimGpu, NamesAreRightThoughModulesComeAndGo) {
+  RunClient({"modules=200", "sync", "wait=100"});
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "gamma").count, 200U);
+  ExpectTheDevicesOwnAccount();
+}
+
+TEST_F(SimGpu, DroppedAndUntimedRecordsAreCounted) {
+  RunClient({"kernels=10000", "sync", "wait=100"}, {"SIMGPU_CUPTI_DROP=0.01", "SIMGPU_CUPTI_ZERO=0.01"});
+  const uint64_t told =
+      heard_.TotalOf(Total::Of::kKernel, "alpha").count + heard_.TotalOf(Total::Of::kKernel, "beta").count;
+  const int64_t dropped = drops_.Of(model::DropReason::kGpuRecordsDropped);
+  EXPECT_GT(dropped, 0);
+  EXPECT_EQ(static_cast<int64_t>(told) + dropped, 10000);
+  EXPECT_GT(heard_.TotalOf(Total::Of::kKernel, "alpha").untimed, 0U);
+}
+
+TEST_F(SimGpu, CorrelationIdsWrap) {
+  RunClient({"kernels=100", "sync", "wait=100"}, {"SIMGPU_CORRELATION_START=4294967270"});
+  ExpectTheDevicesOwnAccount();
+  EXPECT_EQ(heard_.calls.size(), 100U);
+}
+
+TEST_F(SimGpu, TheDeviceIsToldByItsOwnName) {
+  RunClient({"kernels=10", "sync", "wait=400"});
+  ASSERT_EQ(heard_.devices.size(), 1U);
+  EXPECT_NE(heard_.devices[0].name.find("imulated"), std::string::npos) << heard_.devices[0].name;
+  EXPECT_GT(heard_.devices[0].sm_count, 0);
+  EXPECT_GT(heard_.devices[0].memory_bytes, 0);
+}
+
+TEST_F(SimGpu, AnyFailureOfAnyCuptiCallLeavesTheProgramAsItIs) {
+  for (const char* function :
+       {"cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivityEnable",
+        "cuptiActivityDisable", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback",
+        "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
+        "cuptiUnsubscribe", "cuptiGetGraphNodeId", "cuptiGetGraphId"})
+    for (const char* fault : {":8", ":999", ":999@2"}) {
+      RunClient({"kernels=200", "graph=5,2", "sync", "wait=300", "exit=6"},
+                {std::string("SIMGPU_CUPTI_FAIL=") + function + fault});
+      EXPECT_EQ(status_, 6) << function << fault;
+      EXPECT_EQ(printed_, "") << function << fault;
+    }
+}
+
+TEST_F(SimGpu, ASlowCuptiDelaysTheExitOnlySoLong) {
+  RunClient({"kernels=200", "sync", "wait=300", "exit=6"}, {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:5000"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti
