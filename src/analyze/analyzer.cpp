@@ -9,6 +9,7 @@
 
 #include "analyze/lines.h"
 #include "analyze/read_trace.h"
+#include "analyze/timeline/process_timeline.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
@@ -33,7 +34,13 @@ Result<Report> Analyze(const std::vector<std::string>& paths, const Options& opt
     ASSIGN_OR_RETURN(const TraceState state, ReadTrace(*trace, how));
     report.traces.push_back(MakeTraceLine(paths[i], trace->info(), state));
     AddNotes(i, trace->info(), state, report.notes);
-    all.Merge(state);
+    ASSIGN_OR_RETURN(const std::vector<RankResult> ranks, FollowProcesses(state, how.threads));
+    for (const RankResult& result : ranks) {
+      RankLine& line = report.ranks.emplace_back(MakeRankLine(result));
+      line.trace = i;
+      line.rank = trace->info().rank.value_or(static_cast<int64_t>(report.ranks.size()) - 1);
+    }
+    all.MergeSums(state);
   }
   report.kernels = MakeDurationLines(all.names(), all.kernels());
   report.api_calls = MakeDurationLines(all.names(), all.calls());

@@ -35,6 +35,13 @@ int64_t CountOutliers(const model::Sketch& sketch) {
   return static_cast<int64_t>(sketch.CountAbove(static_cast<int64_t>(std::min(fence, kHighest))));
 }
 
+IdleLine MakeIdleLine(const IdleTime& idle) {
+  return {.host_ns = idle.host_ns,
+          .back_to_back_ns = idle.back_to_back_ns,
+          .device_ns = idle.device_ns,
+          .unknown_ns = idle.unknown_ns};
+}
+
 }  // namespace
 
 TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state) {
@@ -106,6 +113,29 @@ std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfer
   std::ranges::stable_sort(lines, std::greater<>(),
                            [](const TransferLine& line) { return line.durations.total_ns; });
   return lines;
+}
+
+RankLine MakeRankLine(const RankResult& result) {
+  const RankTimeline& timeline = result.timeline;
+  return {.process = importers::PidOf(result.key.process),
+          .device = result.key.device,
+          .events = timeline.events(),
+          .span_ns = timeline.span_ns(),
+          .busy_ns = timeline.busy_ns(),
+          .idle_ns = timeline.span_ns() - timeline.busy_ns(),
+          .compute_ns = timeline.compute_ns(),
+          .comm_ns = timeline.comm_ns(),
+          .exposed_comm_ns = timeline.comm_ns() - timeline.overlap_ns(),
+          .overlap_ns = timeline.overlap_ns(),
+          .transfer_ns = timeline.transfer_ns(),
+          .transfer_overlap_ns = timeline.transfer_overlap_ns(),
+          .idle = MakeIdleLine(timeline.idle()),
+          .gaps = MakeIdleLine(timeline.stream_gaps()),
+          .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
+          .queue_delay = MakeDurationLine({}, timeline.queue_delay()),
+          .queue_max = result.queue.max(),
+          .queue_mean = result.queue.MeanOverChanges(),
+          .queue_time_mean = result.queue.MeanOverTime()};
 }
 
 }  // namespace gpusonde::analyze

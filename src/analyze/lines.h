@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/timeline/process_timeline.h"
 #include "analyze/trace_state.h"
 #include "importers/trace.h"
 
@@ -26,5 +27,8 @@ std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<co
 
 // By total falling, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
+
+// `rank` and `trace` are left to the caller.
+RankLine MakeRankLine(const RankResult& result);
 
 }  // namespace gpusonde::analyze

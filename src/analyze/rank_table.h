@@ -17,7 +17,8 @@ struct RankKey {
   auto operator<=>(const RankKey&) const = default;
 };
 
-// Ranks and processes of a trace as small numbers, in the order in which they were first seen. Not thread-safe.
+// Ranks and processes of a trace as small numbers, in the order in which they were first seen. Not
+// thread-safe.
 class RankTable {
  public:
   // Nothing once there are 65,535: no trace has as many, and records keep 16 bits.
@@ -26,9 +27,12 @@ class RankTable {
 
   const std::vector<RankKey>& ranks() const { return ranks_; }
   const std::vector<int64_t>& processes() const { return processes_; }
+  // The number of a rank's process.
+  uint16_t ProcessOf(uint16_t rank) const { return process_of_[rank]; }
 
  private:
   std::vector<RankKey> ranks_;
+  std::vector<uint16_t> process_of_;  // as ranks_
   std::vector<int64_t> processes_;
   std::map<RankKey, uint16_t> rank_ids_;
   std::map<int64_t, uint16_t> process_ids_;

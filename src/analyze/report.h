@@ -49,6 +49,39 @@ struct TransferLine {
   DurationLine durations;
 };
 
+// Time without work on a device, by what ended it (timeline/rank_timeline.h).
+struct IdleLine {
+  int64_t host_ns = 0;
+  int64_t back_to_back_ns = 0;
+  int64_t device_ns = 0;
+  int64_t unknown_ns = 0;
+};
+
+// A process on a device: what the device did over time.
+struct RankLine {
+  int64_t rank = 0;  // of the job: what the trace says, else the place in this list
+  size_t trace = 0;
+  int64_t process = 0;  // 0 where the format doesn't say
+  int32_t device = 0;
+  int64_t events = 0;
+  int64_t span_ns = 0;  // from the first start to the last end
+  int64_t busy_ns = 0;
+  int64_t idle_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_comm_ns = 0;  // with no computation beside it
+  int64_t overlap_ns = 0;       // of communication with computation
+  int64_t transfer_ns = 0;      // copies and sets
+  int64_t transfer_overlap_ns = 0;
+  IdleLine idle;  // of the device; sums to idle_ns
+  IdleLine gaps;  // of each stream, summed
+  DurationLine launch_latency;
+  DurationLine queue_delay;
+  int64_t queue_max = 0;
+  double queue_mean = 0;       // over its changes
+  double queue_time_mean = 0;  // over time
+};
+
 // What a reader should know about a trace before trusting its numbers.
 struct Note {
   size_t trace = 0;
@@ -62,6 +95,7 @@ struct Report {
   std::vector<TransferLine> memcpys;
   std::vector<TransferLine> memsets;
   std::vector<DurationLine> api_calls;
+  std::vector<RankLine> ranks;
   std::vector<Note> notes;
 };
 

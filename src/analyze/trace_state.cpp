@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/trace_state.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -58,32 +60,55 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
     const std::optional<uint16_t> rank = ranks_.Add({event.process, event.device});
     if (!rank.has_value()) return RefuseRanks();
     Summarize(event);
-    if (!keep_records_) continue;
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
-    gpu_runs_.Add({.start_ns = event.start_ns,
-                   .end_ns = event.end_ns,
-                   .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
-                   .stream = event.stream,
-                   .name = event.name,
-                   .shape = event.shape,
-                   .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
-                   .rank = *rank,
-                   .work = event.work,
-                   .has_correlation = has_correlation});
+    const bool is_kernel = event.work == importers::GpuWork::kKernel;
+    RecordsOf(ranks_.ProcessOf(*rank))
+        .gpu.Add({.start_ns = event.start_ns,
+                  .end_ns = event.end_ns,
+                  .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
+                  .stream = event.stream,
+                  .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
+                  .shape = event.shape,
+                  .bytes = static_cast<uint32_t>(
+                      std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
+                  .rank = *rank,
+                  .work = event.work,
+                  .has_correlation = has_correlation});
   }
+  LimitMemory();
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
   for (const importers::ApiCall& call : calls) {
     totals_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
-    if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
+    if (call.correlation == importers::kNoCorrelation) continue;
     const std::optional<uint16_t> process = ranks_.AddProcess(call.process);
     if (!process.has_value()) return RefuseRanks();
-    call_runs_.Add({.start_ns = call.start_ns,
-                    .end_ns = call.end_ns,
-                    .correlation = static_cast<uint32_t>(call.correlation),
-                    .process = *process});
+    RecordsOf(*process).calls.Add({.start_ns = call.start_ns,
+                                   .end_ns = call.end_ns,
+                                   .correlation = static_cast<uint32_t>(call.correlation)});
+  }
+  LimitMemory();
+}
+
+ProcessRecords& TraceState::RecordsOf(uint16_t process) {
+  while (processes_.size() <= process) processes_.emplace_back(file_);
+  return processes_[process];
+}
+
+void TraceState::LimitMemory() {
+  if (processes_.size() < 2) return;  // two buffers of a run each
+  while (true) {
+    size_t all = 0;
+    const auto size = [](const ProcessRecords& one) {
+      return one.gpu.buffered_bytes() + one.calls.buffered_bytes();
+    };
+    for (const ProcessRecords& one : processes_) all += size(one);
+    if (all <= kMaxBufferedBytes) return;
+    ProcessRecords& largest = *std::ranges::max_element(processes_, {}, size);
+    largest.gpu.Spill();
+    largest.calls.Spill();
   }
 }
 
@@ -106,18 +131,18 @@ void TraceState::Merge(TraceState&& other) {
   auto change = std::make_shared<Renumbering>();
   change->names = MergeSums(other);
   if (!other.status_.has_value()) status_ = other.status_;
-  for (const int64_t process : other.ranks_.processes()) {
-    const std::optional<uint16_t> id = ranks_.AddProcess(process);
-    if (!id.has_value()) return RefuseRanks();
-    change->processes.push_back(*id);
-  }
   for (const RankKey& rank : other.ranks_.ranks()) {
     const std::optional<uint16_t> id = ranks_.Add(rank);
     if (!id.has_value()) return RefuseRanks();
     change->ranks.push_back(*id);
   }
-  gpu_runs_.Take(std::move(other.gpu_runs_), change);
-  call_runs_.Take(std::move(other.call_runs_), change);
+  for (size_t i = 0; i < other.processes_.size(); ++i) {
+    const std::optional<uint16_t> process = ranks_.AddProcess(other.ranks_.processes()[i]);
+    if (!process.has_value()) return RefuseRanks();
+    ProcessRecords& records = RecordsOf(*process);
+    records.gpu.Take(std::move(other.processes_[i].gpu), change);
+    records.calls.Take(std::move(other.processes_[i].calls), change);
+  }
 }
 
 void TraceState::RefuseRanks() {
@@ -125,9 +150,12 @@ void TraceState::RefuseRanks() {
 }
 
 Status TraceState::Finish() {
-  if (!status_.has_value()) return status_;
-  TRY(gpu_runs_.Finish());
-  return call_runs_.Finish();
+  TRY(status_);
+  for (ProcessRecords& one : processes_) {
+    TRY(one.gpu.Finish());
+    TRY(one.calls.Finish());
+  }
+  return {};
 }
 
 }  // namespace gpusonde::analyze

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -85,13 +86,20 @@ struct TraceTotals {
 using GpuRuns = SortedRuns<GpuRecord, ByCorrelation, Renumbering>;
 using CallRuns = SortedRuns<CallRecord, ByCorrelation, Renumbering>;
 
-// Of the events of one trace that one thread saw, everything that doesn't depend on their order, and records of
-// them for what does (timeline/). All sums are whole numbers and records are sorted, so merging gives the same
-// whichever thread saw what.
+// What one process did on the GPUs and which calls it made: calls join what they launched within a process,
+// so processes can be looked at beside each other.
+struct ProcessRecords {
+  explicit ProcessRecords(const std::shared_ptr<TemporaryFile>& file) : gpu(file), calls(file) {}
+  GpuRuns gpu;
+  CallRuns calls;
+};
+
+// Of the events of one trace that one thread saw, everything that doesn't depend on their order, and records
+// of them for what does (timeline/). All sums are whole numbers and records are sorted, so merging gives the
+// same whichever thread saw what.
 class TraceState final : public importers::EventSink {
  public:
-  // Without records there is no timeline, only counts and durations.
-  explicit TraceState(bool keep_records = true) : keep_records_(keep_records) {}
+  TraceState() : file_(std::make_shared<TemporaryFile>()) {}
   TraceState(TraceState&&) = default;
   TraceState& operator=(TraceState&&) = default;
 
@@ -122,12 +130,17 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const RankTable& ranks() const { return ranks_; }
-  const GpuRuns& gpu_runs() const { return gpu_runs_; }
-  const CallRuns& call_runs() const { return call_runs_; }
+  // By a process's number in ranks().
+  std::span<const ProcessRecords> processes() const { return processes_; }
 
  private:
   void Summarize(const importers::GpuEvent& event);
+  ProcessRecords& RecordsOf(uint16_t process);
+  // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
+  void LimitMemory();
   void RefuseRanks();
+
+  static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;
 
   NameTable names_;
   TraceTotals totals_;
@@ -135,10 +148,9 @@ class TraceState final : public importers::EventSink {
   std::vector<Durations> calls_;
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
-  bool keep_records_;
   RankTable ranks_;
-  GpuRuns gpu_runs_;
-  CallRuns call_runs_;
+  std::shared_ptr<TemporaryFile> file_;
+  std::vector<ProcessRecords> processes_;
   Status status_;
 };
 

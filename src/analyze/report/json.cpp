@@ -38,6 +38,32 @@ void Write(JsonWriter& json, const TransferLine& line) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
+  json.Key(key).BeginObject().Field("host_ns", line.host_ns).Field("back_to_back_ns", line.back_to_back_ns);
+  json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
+}
+
+void Write(JsonWriter& json, std::string_view key, const DurationLine& line) {
+  json.Key(key).BeginObject();
+  WriteDurations(json, line);
+  json.EndObject();
+}
+
+void Write(JsonWriter& json, const RankLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("process", line.process).Field("device", line.device).Field("events", line.events);
+  json.Field("span_ns", line.span_ns).Field("busy_ns", line.busy_ns).Field("idle_ns", line.idle_ns);
+  json.Field("compute_ns", line.compute_ns).Field("comm_ns", line.comm_ns);
+  json.Field("exposed_comm_ns", line.exposed_comm_ns).Field("overlap_ns", line.overlap_ns);
+  json.Field("transfer_ns", line.transfer_ns).Field("transfer_overlap_ns", line.transfer_overlap_ns);
+  Write(json, "idle", line.idle);
+  Write(json, "gaps", line.gaps);
+  Write(json, "launch_latency", line.launch_latency);
+  Write(json, "queue_delay", line.queue_delay);
+  json.Key("queue_length").BeginObject().Field("max", line.queue_max).Field("mean", line.queue_mean);
+  json.Field("time_mean", line.queue_time_mean).EndObject().EndObject();
+}
+
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
   json.Field("count", note.count).EndObject();
@@ -60,6 +86,7 @@ std::string ToJson(const Report& report) {
   WriteAll(json, "memcpys", report.memcpys);
   WriteAll(json, "memsets", report.memsets);
   WriteAll(json, "api_calls", report.api_calls);
+  WriteAll(json, "ranks", report.ranks);
   WriteAll(json, "notes", report.notes);
   json.EndObject();
   return json.Take() + "\n";

@@ -2,7 +2,6 @@
 #include "analyze/timeline/launch_join.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/time.h"
 
@@ -11,30 +10,26 @@ namespace {
 
 constexpr int64_t kMaxDistanceNs = 60 * kNanosPerSecond;
 
-// The calls of one correlation id, which are few: one for each process, as a rule.
+// The calls of a process, walked through beside its events: both come by correlation id and then by start.
 class Calls {
  public:
   explicit Calls(const CallRuns& runs) : merged_(runs.runs()), next_(merged_.Next()) {}
 
-  // Moves on to an id; ids come rising.
-  void Seek(uint32_t correlation) {
-    if (!calls_.empty() && calls_.front().correlation == correlation) return;
-    calls_.clear();
-    while (next_ != nullptr && next_->correlation < correlation) next_ = merged_.Next();
-    for (; next_ != nullptr && next_->correlation == correlation; next_ = merged_.Next()) calls_.push_back(*next_);
-  }
-
-  // They are in order of their starts.
-  const CallRecord* Find(uint16_t process, int64_t start_ns) const {
-    const CallRecord* best = nullptr;
-    for (const CallRecord& call : calls_) {
-      if (call.process != process) continue;
-      if (best != nullptr && call.start_ns > start_ns) break;
-      best = &call;
+  // The call of an event; null if none is known.
+  const CallRecord* Find(uint32_t correlation, int64_t start_ns) {
+    if (!found_ || best_.correlation != correlation) {
+      found_ = false;
+      while (next_ != nullptr && next_->correlation < correlation) next_ = merged_.Next();
     }
-    if (best == nullptr) return nullptr;
-    const int64_t distance_ns = start_ns - best->start_ns;
-    return distance_ns > kMaxDistanceNs || distance_ns < -kMaxDistanceNs ? nullptr : best;
+    while (next_ != nullptr && next_->correlation == correlation &&
+           (!found_ || next_->start_ns <= start_ns)) {
+      best_ = *next_;
+      found_ = true;
+      next_ = merged_.Next();
+    }
+    if (!found_) return nullptr;
+    const int64_t distance_ns = start_ns - best_.start_ns;
+    return distance_ns > kMaxDistanceNs || distance_ns < -kMaxDistanceNs ? nullptr : &best_;
   }
 
   const Status& status() const { return merged_.status(); }
@@ -42,34 +37,21 @@ class Calls {
  private:
   Merged<CallRecord, ByCorrelation, Renumbering> merged_;
   const CallRecord* next_;
-  std::vector<CallRecord> calls_;
+  CallRecord best_;
+  bool found_ = false;
 };
-
-// The process of each rank, as call records number them.
-std::vector<uint16_t> ProcessOfRanks(const RankTable& table) {
-  std::vector<uint16_t> processes;
-  for (const RankKey& rank : table.ranks()) {
-    const auto found = std::ranges::find(table.processes(), rank.process);
-    processes.push_back(static_cast<uint16_t>(found - table.processes().begin()));
-  }
-  return processes;
-}
 
 }  // namespace
 
-Status JoinLaunches(const TraceState& state, LaunchedRuns& launched, QueueRuns& queue) {
-  const std::vector<uint16_t> processes = ProcessOfRanks(state.ranks());
-  Calls calls(state.call_runs());
-  Merged<GpuRecord, ByCorrelation, Renumbering> events(state.gpu_runs().runs());
+Status JoinLaunches(const ProcessRecords& process, LaunchedRuns& launched, QueueRuns& queue) {
+  Calls calls(process.calls);
+  Merged<GpuRecord, ByCorrelation, Renumbering> events(process.gpu.runs());
   while (const GpuRecord* event = events.Next()) {
     LaunchedRecord record{.gpu = *event};
-    const CallRecord* call = nullptr;
-    if (event->has_correlation) {
-      calls.Seek(event->correlation);
-      call = calls.Find(processes[event->rank], event->start_ns);
-    }
+    const CallRecord* const call =
+        event->has_correlation ? calls.Find(event->correlation, event->start_ns) : nullptr;
     if (call != nullptr) {
-      record.has_call = true;
+      record.has_call = 1;
       record.call_start_ns = call->start_ns;
       record.call_end_ns = call->end_ns;
       queue.Add({.time_ns = std::min(call->start_ns, event->start_ns), .rank = event->rank, .change = 1});

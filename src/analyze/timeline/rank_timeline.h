@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "analyze/records.h"
 #include "analyze/trace_state.h"
@@ -28,9 +29,9 @@ class Coverage {
   int64_t length_ns_ = 0;
 };
 
-// Time without work, by what ended it. `host`: the call that launched the next event began only after the work
-// before it had ended. `back_to_back`: else, and under 30 µs, which is what the device needs between two events.
-// `device`: else; it waited for something else, such as another stream. `unknown`: no call is known.
+// Time without work, by what ended it. `host`: the call that launched the next event began only after the
+// work before it had ended. `back_to_back`: else, and under 30 µs, which is what the device needs between two
+// events. `device`: else; it waited for something else, such as another stream. `unknown`: no call is known.
 struct IdleTime {
   int64_t host_ns = 0;
   int64_t back_to_back_ns = 0;
@@ -60,7 +61,6 @@ class RankTimeline {
   // Of each stream alone, summed: between the latest end on it and its next start.
   const IdleTime& stream_gaps() const { return stream_gaps_; }
 
-  int64_t launches() const { return latency_.moments.count(); }
   // Start on the GPU − start of the call. Negative where clocks disagree.
   const Durations& launch_latency() const { return latency_; }
   // Start on the GPU − end of the call, at least 0.
@@ -71,7 +71,7 @@ class RankTimeline {
   int64_t events_ = 0;
   int64_t first_ns_ = 0;
   IdleTime idle_, stream_gaps_;
-  std::map<uint32_t, int64_t> stream_ends_;
+  std::unordered_map<uint32_t, int64_t> stream_ends_;
   Durations latency_, delay_;
 };
 

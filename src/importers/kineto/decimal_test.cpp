@@ -34,8 +34,26 @@ TEST(ParseMicroseconds, RoundsBeyondNanoseconds) {
 }
 
 TEST(ParseMicroseconds, RefusesWhatIsNoNumberOrTooLarge) {
-  for (const char* text : {"", " ", "-", ".", "1.", ".5", "1e", "1e+", "0x10", "1,5", "nan", "null", "true", "1 2", "--1", "1e300",
-                           "99999999999999999999999", "1e18", "\"", "\"\""})
+  for (const char* text : {"",
+                           " ",
+                           "-",
+                           ".",
+                           "1.",
+                           ".5",
+                           "1e",
+                           "1e+",
+                           "0x10",
+                           "1,5",
+                           "nan",
+                           "null",
+                           "true",
+                           "1 2",
+                           "--1",
+                           "1e300",
+                           "99999999999999999999999",
+                           "1e18",
+                           "\"",
+                           "\"\""})
     EXPECT_EQ(ParseMicroseconds(text), std::nullopt) << text;
 }
 

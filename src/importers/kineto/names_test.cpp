@@ -15,7 +15,8 @@ std::string Unescaped(std::string_view text) {
 }
 
 TEST(Unescape, IsTheInverseOfJsonsEscapes) {
-  for (const std::string text : {"plain", "\"\\/\b\f\n\r\t", "\x01\x1f", "\xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80"}) {
+  for (const std::string text :
+       {"plain", "\"\\/\b\f\n\r\t", "\x01\x1f", "\xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80"}) {
     const std::string dumped = nlohmann::json(text).dump(-1, ' ', true);  // \u for all but ASCII
     EXPECT_EQ(Unescaped(dumped.substr(1, dumped.size() - 2)), text);
   }

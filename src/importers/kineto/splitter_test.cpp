@@ -46,7 +46,8 @@ Parts Split(const std::string& text) {
 }
 
 TEST(EventSplitter, FindsTheEventsAndWhatIsAroundThem) {
-  const Parts parts = Split(R"({"a": "traceEvents", "x": {"traceEvents": [9]}, "traceEvents" : [ {"b":1}, {"c":[{}]} ] , "z": 2})");
+  const Parts parts = Split(
+      R"({"a": "traceEvents", "x": {"traceEvents": [9]}, "traceEvents" : [ {"b":1}, {"c":[{}]} ] , "z": 2})");
   EXPECT_EQ(parts.events, nlohmann::json::parse(R"([{"b":1},{"c":[{}]}])"));
   EXPECT_EQ(nlohmann::json::parse(parts.metadata),
             nlohmann::json::parse(R"({"a":"traceEvents","x":{"traceEvents":[9]},"traceEvents":[],"z":2})"));
@@ -60,7 +61,8 @@ TEST(EventSplitter, TakesAnArrayAlone) {
 }
 
 TEST(EventSplitter, BracketsQuotesAndBackslashesInStringsDontMatter) {
-  const nlohmann::json events = {{{"name", R"(}]{["\)"}}, {{"name", "\\\\\""}}, {{"name", std::string(200, '\\')}}, {{"n", "]}"}}};
+  const nlohmann::json events = {
+      {{"name", R"(}]{["\)"}}, {{"name", "\\\\\""}}, {{"name", std::string(200, '\\')}}, {{"n", "]}"}}};
   const Parts parts = Split(nlohmann::json{{"traceEvents", events}, {"after", 1}}.dump());
   EXPECT_EQ(parts.events, events);
   EXPECT_FALSE(parts.truncated);
