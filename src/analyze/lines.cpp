@@ -24,7 +24,15 @@ model::Moments AllOf(std::span<const Durations> durations) {
   return all;
 }
 
-// Tukey's far-out fence, and clearly slower than the middle: short kernels have quartiles a few ns apart.
+IdleLine MakeIdleLine(const IdleTime& idle) {
+  return {.host_ns = idle.host_ns,
+          .back_to_back_ns = idle.back_to_back_ns,
+          .device_ns = idle.device_ns,
+          .unknown_ns = idle.unknown_ns};
+}
+
+}  // namespace
+
 int64_t CountOutliers(const model::Sketch& sketch) {
   const int64_t first = sketch.Quantile(1, 4);
   const int64_t third = sketch.Quantile(3, 4);
@@ -34,15 +42,6 @@ int64_t CountOutliers(const model::Sketch& sketch) {
   constexpr Int128 kHighest = std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(sketch.CountAbove(static_cast<int64_t>(std::min(fence, kHighest))));
 }
-
-IdleLine MakeIdleLine(const IdleTime& idle) {
-  return {.host_ns = idle.host_ns,
-          .back_to_back_ns = idle.back_to_back_ns,
-          .device_ns = idle.device_ns,
-          .unknown_ns = idle.unknown_ns};
-}
-
-}  // namespace
 
 TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state) {
   const TraceTotals& totals = state.totals();
@@ -115,9 +114,12 @@ std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfer
   return lines;
 }
 
-RankLine MakeRankLine(const RankResult& result) {
+RankLine MakeRankLine(const JobRank& rank) {
+  const RankResult& result = rank.result;
   const RankTimeline& timeline = result.timeline;
-  return {.process = importers::PidOf(result.key.process),
+  return {.rank = rank.number,
+          .trace = rank.trace,
+          .process = importers::PidOf(result.key.process),
           .device = result.key.device,
           .events = timeline.events(),
           .span_ns = timeline.span_ns(),

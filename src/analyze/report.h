@@ -82,6 +82,79 @@ struct RankLine {
   double queue_time_mean = 0;  // over time
 };
 
+// Shares of a kernel's variance that groupings explain, 0 to 1 (stats/squares.h).
+struct VarianceShares {
+  double time = 0;  // of what is left within ranks: windows of a 128th of a rank's span
+  double rank = 0;
+  double stream = 0;
+  double shape = 0;  // grid and block
+};
+
+// One of the slowest kernels of its name.
+struct SlowLine {
+  int64_t rank = 0;
+  uint32_t stream = 0;
+  int64_t start_ns = 0;  // since the first GPU event of its rank
+  int64_t duration_ns = 0;
+};
+
+struct VariabilityLine {
+  std::string name;
+  int64_t count = 0;
+  int64_t excess_ns = 0;  // beyond the time that as many kernels of median duration take
+  double robust_cv = 0;   // 1.4826 · MAD / median
+  VarianceShares explained;
+  int64_t outliers = 0;
+  std::vector<SlowLine> slowest;
+};
+
+// A stretch of time in which a rank's kernels took longer than the same kernels did on that rank otherwise.
+struct WindowLine {
+  int64_t rank = 0;
+  int64_t begin_ns = 0;  // since the first GPU event of its rank
+  int64_t end_ns = 0;
+  int64_t kernels = 0;
+  int64_t kernel_ns = 0;
+  double ratio = 1;  // of geometric means
+  double z = 0;      // of its most unusual window
+};
+
+// A kernel that takes longer beside or right after copies: an association, which needn't be their doing.
+struct CopyEffectLine {
+  std::string name;
+  bool after = false;     // right after; else beside
+  bool any_copy = false;  // all copies together; else those of this kind, memory and size:
+  std::string_view copy_kind;
+  std::string_view memory;
+  std::string_view size;
+  int64_t count = 0;
+  double ratio = 1;  // of geometric means, with its 95 % interval
+  double low = 1;
+  double high = 1;
+  int64_t excess_ns = 0;  // what the ratio comes to over these kernels
+};
+
+// A rank whose kernels take longer than the same kernels on the other ranks.
+struct SlowRankLine {
+  int64_t rank = 0;
+  int64_t kernels = 0;
+  double ratio = 1;
+  double low = 1;
+  double high = 1;
+};
+
+// A rank in the collectives that all ranks took part in.
+struct CollectiveLine {
+  int64_t rank = 0;
+  int64_t matched = 0;
+  int64_t last = 0;               // in how many it came last: there its kernel was the shortest
+  int64_t waited_ns = 0;          // for the last one, in all
+  int64_t delayed_ns = 0;         // by how much it kept the first one waiting, where it was last
+  int64_t clock_offset_ns = 0;    // median difference of the ends to those of the first rank
+  int64_t clock_residual_ns = 0;  // median distance from that
+  bool straggler = false;         // last more often than chance has it
+};
+
 // What a reader should know about a trace before trusting its numbers.
 struct Note {
   size_t trace = 0;
@@ -96,6 +169,11 @@ struct Report {
   std::vector<TransferLine> memsets;
   std::vector<DurationLine> api_calls;
   std::vector<RankLine> ranks;
+  std::vector<VariabilityLine> variability;
+  std::vector<WindowLine> windows;
+  std::vector<CopyEffectLine> copy_effects;
+  std::vector<SlowRankLine> slow_ranks;
+  std::vector<CollectiveLine> collectives;
   std::vector<Note> notes;
 };
 

@@ -43,10 +43,18 @@ class Calls {
 
 }  // namespace
 
-Status JoinLaunches(const ProcessRecords& process, LaunchedRuns& launched, QueueRuns& queue) {
+Result<Launches> JoinLaunches(const ProcessRecords& process) {
+  Launches launches(std::make_shared<TemporaryFile>());
   Calls calls(process.calls);
+  Extent* extent = nullptr;
+  uint16_t extent_rank = 0;
   Merged<GpuRecord, ByCorrelation, Renumbering> events(process.gpu.runs());
   while (const GpuRecord* event = events.Next()) {
+    if (extent == nullptr || extent_rank != event->rank) {
+      extent_rank = event->rank;
+      extent = &launches.extents[extent_rank];
+    }
+    extent->Cover(event->start_ns, event->end_ns);
     LaunchedRecord record{.gpu = *event};
     const CallRecord* const call =
         event->has_correlation ? calls.Find(event->correlation, event->start_ns) : nullptr;
@@ -54,15 +62,17 @@ Status JoinLaunches(const ProcessRecords& process, LaunchedRuns& launched, Queue
       record.has_call = 1;
       record.call_start_ns = call->start_ns;
       record.call_end_ns = call->end_ns;
-      queue.Add({.time_ns = std::min(call->start_ns, event->start_ns), .rank = event->rank, .change = 1});
-      queue.Add({.time_ns = event->start_ns, .rank = event->rank, .change = -1});
+      launches.queue.Add(
+          {.time_ns = std::min(call->start_ns, event->start_ns), .rank = event->rank, .change = 1});
+      launches.queue.Add({.time_ns = event->start_ns, .rank = event->rank, .change = -1});
     }
-    launched.Add(record);
+    launches.events.Add(record);
   }
   TRY(events.status());
   TRY(calls.status());
-  TRY(launched.Finish());
-  return queue.Finish();
+  TRY(launches.events.Finish());
+  TRY(launches.queue.Finish());
+  return launches;
 }
 
 }  // namespace gpusonde::analyze
