@@ -23,6 +23,7 @@ if(GPUSONDE_TESTS)
   include(GoogleTest)
 endif()
 if(GPUSONDE_BENCH)
+  pkg_check_modules(GMP REQUIRED IMPORTED_TARGET gmp)
   find_package(benchmark REQUIRED)
 endif()
 
