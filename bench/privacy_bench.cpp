@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "fleet/private_match.h"
 #include "privacy/bfv.h"
 #include "privacy/decryptor.h"
 #include "privacy/masks.h"
@@ -68,6 +69,22 @@ void EncryptBfv(benchmark::State& state) {
   state.SetLabel("goal: <= 1000 us");
 }
 BENCHMARK(EncryptBfv)->Name("BFV encryption of 4,096 slots")->Unit(benchmark::kMicrosecond);
+
+// What the catalog's server computes for one query among 1,000 applications.
+void AnswerQuery(benchmark::State& state) {
+  Random random = Random::FromSystem();
+  fleet::Catalog catalog;
+  for (int i = 0; i < 1'000; ++i) {
+    auto& application = catalog.applications.emplace_back();
+    for (int16_t& feature : application.fingerprint) feature = static_cast<int16_t>(random.Below(90));
+  }
+  const fleet::PrivateCatalog hidden(catalog);
+  const fleet::PrivateMatcher matcher(random);
+  const fleet::PrivateQuery query = matcher.Ask(catalog.applications[7].fingerprint, random);
+  for (auto _ : state) benchmark::DoNotOptimize(hidden.Answer(query, random));
+  state.SetLabel("goal: <= 50 ms");
+}
+BENCHMARK(AnswerQuery)->Name("private identification among 1,000")->Unit(benchmark::kMillisecond);
 
 // Far more than any cache holds.
 constexpr size_t kReports = 16'384;

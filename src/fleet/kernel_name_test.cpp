@@ -21,8 +21,7 @@ TEST(KernelWords, ArgumentsAreLeftOutAndTemplatesKept) {
   EXPECT_THAT(
       KernelWords("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
                   "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"),
-      ElementsAre("at", "native", "vectorized", "elementwise", "kernel", "at", "native", "fillfunctor", "std",
-                  "array", "ul"));
+      ElementsAre("vectorized", "elementwise", "fillfunctor", "ul"));
   EXPECT_THAT(KernelWords("(anonymous namespace)::elementwise(float*)"), ElementsAre("elementwise"));
 }
 
