@@ -29,6 +29,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int kHurryMs = 10;
+// At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
+constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
 
 // A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
@@ -101,8 +103,8 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 
 struct CpuProfiler::State {
   State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
-      : every_process(every_process_in),
+        perf::Sideband sideband_in, model::Source source_in, const Options& options)
+      : every_process(options.every_process),
         tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
         gpu(std::move(gpu_in)),
@@ -114,7 +116,8 @@ struct CpuProfiler::State {
                    .every_process = every_process},
                   binaries, rows),
         describer(tables, binaries, processes),
-        stacks(LoadKernelSymbols(), binaries, processes, rows),
+        lines({.command = options.line_server}),
+        stacks(LoadKernelSymbols(), binaries, lines, processes, rows),
         gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
                  rows, drops) {}
 
@@ -130,6 +133,7 @@ struct CpuProfiler::State {
   symbols::BinaryTable binaries;
   ProcessTable processes;
   StackDescriber describer;
+  symbols::LineClient lines;
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
@@ -150,6 +154,8 @@ struct CpuProfiler::State {
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
   void Forget(size_t count);
+  void TakeLines();
+  void AwaitLines();
   void WriteDrops();
 };
 
@@ -181,7 +187,7 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                                tables));
   std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
   auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
-                                       std::move(sideband), std::move(source), options.every_process);
+                                       std::move(sideband), std::move(source), options);
   state->rows.sources.Append(state->source);
   if (options.every_process)
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
@@ -220,6 +226,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
   state_->gpu_rows.SettleAll();
+  state_->AwaitLines();
   return state_->TakeRows();
 }
 
@@ -282,7 +289,19 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   return {};
 }
 
+void CpuProfiler::State::TakeLines() {
+  lines.Exchange([this](const symbols::LineClient::Answer& answer) { stacks.TakeLines(answer, drops); });
+}
+
+// What was sampled last has its lines, too.
+void CpuProfiler::State::AwaitLines() {
+  const int64_t until_ns = MonotonicNow() + kLinesPatienceNs;
+  for (TakeLines(); !lines.idle() && MonotonicNow() < until_ns; TakeLines()) lines.Wait(kHurryMs);
+  drops.Add(model::DropReason::kLinesLate, static_cast<int64_t>(lines.waiting()));
+}
+
 std::vector<model::Batch> CpuProfiler::State::TakeRows() {
+  TakeLines();
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();

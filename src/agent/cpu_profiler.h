@@ -24,6 +24,8 @@ class CpuProfiler {
     bool every_process = false;  // else those given to Follow and their descendants
     std::string command;         // what is recorded, as typed; empty for the whole machine
     int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
+    // The program that finds source lines (symbols/line_client.h); empty: nobody does.
+    std::vector<std::string> line_server;
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.

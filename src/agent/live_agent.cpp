@@ -20,11 +20,12 @@ constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
 constexpr size_t kFramesPerCommit = 64;
 
-Result<CpuProfiler> StartProfiler(double frequency_hz, int64_t epoch_offset_ns) {
-  return CpuProfiler::Create({.frequency_hz = frequency_hz,
+Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns) {
+  return CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                               .every_process = true,
                               .command = "",
-                              .epoch_offset_ns = epoch_offset_ns});
+                              .epoch_offset_ns = epoch_offset_ns,
+                              .line_server = options.line_server});
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(spool::Writer spool,
                    spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz, epoch_offset_ns));
+  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options, epoch_offset_ns));
   std::unique_ptr<State> state(
       new State{options, sink, std::move(spool), std::move(profiler), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
@@ -94,7 +95,7 @@ Status LiveAgent::State::FollowClock() {
             (offset - epoch_offset_ns) / kNanosPerMilli);
     ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
     Spool(last);
-    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz, offset));
+    ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset));
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;

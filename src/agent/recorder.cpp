@@ -49,7 +49,8 @@ Result<Recorder> Recorder::Create(Options options) {
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
   ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                                                               .command = command,
-                                                              .epoch_offset_ns = epoch_offset_ns}));
+                                                              .epoch_offset_ns = epoch_offset_ns,
+                                                              .line_server = options.line_server}));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));

@@ -28,7 +28,8 @@ class Recorder {
     double frequency_hz = 99;
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
-    std::optional<double> duration_s;  // stop gathering after this; the program goes on
+    std::optional<double> duration_s;      // stop gathering after this; the program goes on
+    std::vector<std::string> line_server;  // as CpuProfiler::Options has it
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

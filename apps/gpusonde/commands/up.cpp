@@ -70,7 +70,8 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   ASSIGN_OR_RETURN(const auto store, store::LiveStore::Open(options.state + "/days"));
   StoreSink sink(*store);
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
-                                                                     .frequency_hz = options.frequency_hz},
+                                                                     .frequency_hz = options.frequency_hz,
+                                                                     .line_server = OwnLineServer()},
                                                                     sink));
   ASSIGN_OR_RETURN(
       const auto server,
