@@ -29,6 +29,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int kHurryMs = 10;
+// At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
+constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
 
 // A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
@@ -114,7 +116,8 @@ struct CpuProfiler::State {
                    .every_process = every_process},
                   binaries, rows),
         describer(tables, binaries, processes),
-        stacks(LoadKernelSymbols(), binaries, processes, rows),
+        lines({.command = options.line_server}),
+        stacks(LoadKernelSymbols(), binaries, lines, processes, rows),
         gpu_rows({.source = source.source,
                   .host = source.host,
                   .epoch_offset_ns = source.epoch_offset_ns,
@@ -133,6 +136,7 @@ struct CpuProfiler::State {
   symbols::BinaryTable binaries;
   ProcessTable processes;
   StackDescriber describer;
+  symbols::LineClient lines;
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
@@ -153,6 +157,8 @@ struct CpuProfiler::State {
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
   void Forget(size_t count);
+  void TakeLines();
+  void AwaitLines();
   void WriteDrops();
 };
 
@@ -223,6 +229,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
   state_->gpu_rows.SettleAll();
+  state_->AwaitLines();
   return state_->TakeRows();
 }
 
@@ -287,7 +294,19 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   return {};
 }
 
+void CpuProfiler::State::TakeLines() {
+  lines.Exchange([this](const symbols::LineClient::Answer& answer) { stacks.TakeLines(answer, drops); });
+}
+
+// What was sampled last has its lines, too.
+void CpuProfiler::State::AwaitLines() {
+  const int64_t until_ns = MonotonicNow() + kLinesPatienceNs;
+  for (TakeLines(); !lines.idle() && MonotonicNow() < until_ns; TakeLines()) lines.Wait(kHurryMs);
+  drops.Add(model::DropReason::kLinesLate, static_cast<int64_t>(lines.waiting()));
+}
+
 std::vector<model::Batch> CpuProfiler::State::TakeRows() {
+  TakeLines();
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();

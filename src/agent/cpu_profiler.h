@@ -27,6 +27,8 @@ class CpuProfiler {
     int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
     // Devices that others than the profiled programs tell of as well.
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
+    // The program that finds source lines (symbols/line_client.h); empty: nobody does.
+    std::vector<std::string> line_server;
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.

@@ -55,7 +55,8 @@ Result<Recorder> Recorder::Create(Options options) {
   ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                                                               .command = command,
                                                               .epoch_offset_ns = epoch_offset_ns,
-                                                              .devices = devices}));
+                                                              .devices = devices,
+                                                              .line_server = options.line_server}));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));

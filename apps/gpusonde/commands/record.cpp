@@ -143,7 +143,8 @@ int Record(const RecordOptions& options) {
        .nvml_hz = options.nvml_hz,
        .command = options.command,
        .pid = options.pid,
-       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
+       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
+       .line_server = OwnLineServer()});
   if (!recorder.has_value()) return Complain(recorder.error());
 
   const auto outcome = recorder->Run(signals);
