@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/inject_library.h"
+#include "sources/cupti/inject_library.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/program_file.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::cupti {
 
 std::optional<std::string> FindInjectLibrary() {
   const Result<std::string> installed = InstallFolder();
@@ -33,4 +33,4 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
   return environment;
 }
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::cupti
