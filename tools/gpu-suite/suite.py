@@ -81,12 +81,13 @@ def have(module):
 
 class Suite:
     """One part's view of the machine. `budget_s`: what is left of the time, in seconds; `out`: where files go that
-    are to be kept; `done`: items that earlier runs finished."""
+    are to be kept; `done`: items that earlier runs finished; `quick`: as little as shows that a part works."""
 
-    def __init__(self, out, budget_s, done=()):
+    def __init__(self, out, budget_s, done=(), quick=False):
         self.out = pathlib.Path(out)
         self.ends = time.monotonic() + budget_s
         self.done = set(done)
+        self.quick = quick
         self.work = self.out / "work"
         self.work.mkdir(parents=True, exist_ok=True)
         self.gpusonde = find("bin/gpusonde", "bin/gpusonde")
@@ -167,8 +168,11 @@ class Suite:
             raise Skip(f"{name} is not on the PATH")
         return path
 
+    def simulated(self):
+        return "imulated" in device_name()
+
     def needs_a_real_gpu(self, why):
-        if "imulated" in device_name():
+        if self.simulated():
             raise Skip(f"on the simulated GPU {why}")
 
 
