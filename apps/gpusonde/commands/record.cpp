@@ -127,6 +127,10 @@ int Record(const RecordOptions& options) {
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
   if (!recorder.has_value()) return Complain(recorder.error());
 
+  if (!recorder->refusal().empty())
+    fmt::print(stderr,
+               "gpusonde record: only GPU work is recorded, without the stacks that launched it: {}\n",
+               recorder->refusal());
   const auto outcome = recorder->Run(signals);
   if (!outcome.has_value()) {
     std::error_code ignored;
