@@ -39,7 +39,8 @@ Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& p
   ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
   ASSIGN_OR_RETURN(const store::Strip cpu, Answer(data.ReadCpuStrip(selection, count)));
-  return StripsJson(cpu, CpusOf(overview));
+  ASSIGN_OR_RETURN(const auto gpus, Answer(data.ReadGpuStrips(selection, count)));
+  return StripsJson(cpu, CpusOf(overview), gpus);
 }
 
 Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
@@ -49,15 +50,26 @@ Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters
   return ProcessesJson(processes);
 }
 
+Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeTimeRange());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const auto devices, Answer(data.ReadDeviceUse(selection)));
+  return DevicesJson(devices);
+}
+
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   const std::string_view type = parameters.TakeText("type").value_or("cpu");
-  if (type != "cpu")
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter 'type' takes cpu, not '{}'", type));
+  if (type != "cpu" && type != "gpu")
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter 'type' takes cpu or gpu, not '{}'", type));
   ASSIGN_OR_RETURN(const auto min_total,
                    parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
-  ASSIGN_OR_RETURN(const model::Profile profile, Answer(data.ReadProfile(selection)));
+  if (type == "gpu" && selection.while_gpu_idle)
+    return Fail(ErrorCode::kInvalidArgument,
+                "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time");
+  ASSIGN_OR_RETURN(const model::Profile profile,
+                   Answer(type == "gpu" ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
   return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
 }
 
@@ -67,6 +79,7 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
+    {"/api/v1/devices", GetDevices},
     {"/api/v1/flamegraph", GetFlameGraph},
     {"/api/v1/overview", GetOverview},
     {"/api/v1/processes", GetProcesses},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/json_writer.h"
@@ -16,6 +17,22 @@ namespace {
 // Microseconds, so that [start, end) in them covers all that it did in nanoseconds.
 int64_t StartMicros(int64_t ns) { return ns / kNanosPerMicro - (ns % kNanosPerMicro < 0 ? 1 : 0); }
 int64_t EndMicros(int64_t ns) { return ns / kNanosPerMicro + (ns % kNanosPerMicro > 0 ? 1 : 0); }
+
+void WriteDevice(JsonWriter& json, const store::GpuDevice& device) {
+  json.Field("device", device.device.ToHex()).Field("name", device.name).Field("uuid", device.uuid);
+  json.Field("ordinal", device.ordinal).Field("simulated", device.simulated);
+}
+
+std::string LabelOf(const store::GpuDevice& device) {
+  return device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal);
+}
+
+void WriteValues(JsonWriter& json, const store::Strip& strip, double scale) {
+  json.Key("values").BeginArray();
+  for (const std::optional<double>& value : strip.values)
+    json.Value(value.transform([scale](double share) { return share * scale; }));
+  json.EndArray();
+}
 
 }  // namespace
 
@@ -33,7 +50,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
     json.Field("kind", source.kind).Field("hz", source.sampling_hz).EndObject();
   }
   json.EndArray();
-  json.Field("samples", overview.samples);
+  json.Field("samples", overview.samples).Field("kernels", overview.kernels);
   json.Key("drops").BeginArray();
   for (const store::Overview::Drop& drop : overview.drops) {
     json.BeginObject().Field("reason", drop.reason).Field("meaning", drop.meaning);
@@ -47,7 +64,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   return json.Take();
 }
 
-std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
+std::string StripsJson(const store::Strip& cpu, int64_t cpus, const std::vector<store::DeviceStrip>& gpus) {
   // Unsigned: the ends are any two moments that a file names.
   const int64_t to_ns = std::max(cpu.from_ns, cpu.to_ns);
   const uint64_t span_ns = static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(cpu.from_ns);
@@ -56,12 +73,34 @@ std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
   json.BeginObject();
   json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(to_ns));
   json.Field("bucket_us", static_cast<double>(span_ns) / kNanosPerMicro / static_cast<double>(buckets));
-  json.Key("strips").BeginArray().BeginObject();
-  json.Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
+  json.Key("strips").BeginArray();
+  for (const store::DeviceStrip& gpu : gpus) {
+    json.BeginObject().Field("id", "gpu-" + gpu.device.device.ToHex()).Field("label", LabelOf(gpu.device));
+    json.Field("unit", "%").Field("max", 100.0);
+    WriteDevice(json, gpu.device);
+    WriteValues(json, gpu.strip, 100);
+    json.EndObject();
+  }
+  json.BeginObject().Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
   json.Field("max", cpus > 0 ? std::optional(static_cast<double>(cpus)) : std::nullopt);
-  json.Key("values").BeginArray();
-  for (const std::optional<double>& value : cpu.values) json.Value(value);
-  json.EndArray().EndObject().EndArray().EndObject();
+  WriteValues(json, cpu, 1);
+  json.EndObject().EndArray().EndObject();
+  return json.Take();
+}
+
+std::string DevicesJson(const std::vector<store::DeviceUse>& devices) {
+  JsonWriter json;
+  json.BeginObject().Key("devices").BeginArray();
+  for (const store::DeviceUse& use : devices) {
+    json.BeginObject();
+    WriteDevice(json, use.device);
+    json.Field("kernels", use.kernels).Field("busy_ns", use.busy_ns).Field("observed_ns", use.observed_ns);
+    json.Key("streams").BeginArray();
+    for (const store::StreamUse& stream : use.streams)
+      json.BeginObject().Field("stream", stream.stream).Field("busy_ns", stream.busy_ns).EndObject();
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
   return json.Take();
 }
 
@@ -86,7 +125,8 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
 
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
-  json.BeginObject().Field("type", "cpu").Field("unit", "ns");
+  const bool gpu = tree.type == model::ProfileType::kGpu;
+  json.BeginObject().Field("type", gpu ? "gpu" : "cpu").Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
   json.Key("strings").BeginArray();
   for (const std::string& text : tree.strings) json.Value(text);
@@ -106,7 +146,9 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Column("file", tree.functions.file).Column("line", tree.functions.line).EndObject();
   json.Key("nodes").BeginObject();
   json.Column("function", tree.nodes.function).Column("parent", tree.nodes.parent);
-  json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns).EndObject();
+  json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns);
+  if (gpu) json.Column("interval", tree.nodes.interval_ns);
+  json.EndObject();
   json.Key("omitted").BeginObject();
   json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);
   json.EndObject().EndObject();

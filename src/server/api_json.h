@@ -7,6 +7,7 @@
 
 #include "server/api.h"
 #include "server/flame_tree.h"
+#include "store/gpu_query.h"
 #include "store/profile_query.h"
 
 // The bodies that docs/api.md describes.
@@ -15,7 +16,9 @@ namespace gpusonde::server {
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);
 
 // `cpus`: how many can be busy at once, the strip's natural upper end; 0 when unknown.
-std::string StripsJson(const store::Strip& cpu, int64_t cpus);
+std::string StripsJson(const store::Strip& cpu, int64_t cpus, const std::vector<store::DeviceStrip>& gpus);
+
+std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 
 std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
 

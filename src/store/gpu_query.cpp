@@ -17,46 +17,56 @@
 namespace gpusonde::store {
 namespace {
 
-// Rows of a device's pieces of time, busy or observed, cut to the range and without overlap: of pieces by
-// start, each begins no sooner than the latest end of those before it.
-constexpr std::string_view kPiecesSql = R"(
-  WITH work AS (SELECT device, process, start_ns, end_ns FROM {work}),
-  pieces AS (
-    SELECT true AS busy, device, start_ns, end_ns FROM work
-    UNION ALL
-    SELECT false, device, sessions.start_ns, sessions.end_ns
-    FROM {sessions} AS sessions JOIN (SELECT DISTINCT device, process FROM {nearby}) USING (process)
-  ), cut AS (
-    SELECT busy, device, greatest(start_ns, ?) AS start_ns, least(end_ns, ?) AS end_ns FROM pieces
+// Sorting 4 M rows took more than the 128 MB that a store has.
+constexpr int64_t kSliceRows = 1'000'000;
+
+// Rows of a device's busy pieces of time, cut to the range and without overlap: of pieces by start, each begins
+// no sooner than the latest end of those before it.
+constexpr std::string_view kBusySql = R"(
+  WITH cut AS (
+    SELECT device, greatest(start_ns, ?) AS start_ns, least(end_ns, ?) AS end_ns FROM {work}
   ), separate AS (
-    SELECT busy, device, end_ns, greatest(start_ns, coalesce(max(end_ns) OVER (
-      PARTITION BY busy, device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+    SELECT device, end_ns, greatest(start_ns, coalesce(max(end_ns) OVER (
+      PARTITION BY device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
       start_ns)) AS start_ns FROM cut
   )
-  SELECT busy, device, )";
-constexpr std::string_view kPiecesEnd = " FROM separate WHERE end_ns > start_ns)";
+  {select} FROM separate WHERE end_ns > start_ns{rest})";
 
-// Time by device in units of a bucket, for each bucket.
-constexpr std::string_view kBucketsSql =
-    "SELECT busy, device, bucket, sum(least(until, bucket + 1) - greatest(since, bucket)) FROM ("
-    "SELECT *, unnest(range(floor(since)::BIGINT, ceil(until)::BIGINT)) AS bucket FROM ({}"
-    "(start_ns - ?) / ? + ? AS since, (end_ns - ?) / ? + ? AS until{}) GROUP BY busy, device, bucket";
-constexpr std::string_view kSumsSql =
-    "SELECT busy, device, least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT FROM ({}"
-    "start_ns, end_ns{} GROUP BY busy, device";
+// Busy time by device and bucket, in units of a bucket.
+constexpr std::string_view kBucketsSelect =
+    "SELECT device, bucket, sum(least(until, bucket + 1) - greatest(since, bucket)) FROM ("
+    "SELECT *, unnest(range(floor(since)::BIGINT, ceil(until)::BIGINT)) AS bucket FROM ("
+    "SELECT device, (start_ns - ?) / ? AS since, (end_ns - ?) / ? AS until";
+constexpr std::string_view kSumsSelect = "SELECT device, sum(end_ns - start_ns)::BIGINT";
 
-// The pieces of the selection's work in the range. Moments before 1970 hold no work, so no difference below
-// overflows.
-SqlPart Pieces(const model::Selection& selection, const TimeRange& range) {
+// The selection's work in the range. Moments before 1970 hold no work, so no difference of times overflows.
+SqlPart BusySql(const model::Selection& selection, const TimeRange& range, std::string_view select,
+                std::string_view rest) {
   const SqlPart work = GpuWork(selection, range, WorkIn::kRunsIn);
-  const SqlPart sessions = GpuSessions(selection, range);
-  const SqlPart nearby = GpuWork(selection, SessionReach(range), WorkIn::kRunsIn);
-  SqlPart pieces{fmt::format(kPiecesSql, fmt::arg("work", work.text), fmt::arg("sessions", sessions.text),
-                             fmt::arg("nearby", nearby.text)),
-                 work.parameters};
-  pieces += {"", sessions.parameters};
-  pieces += {"", nearby.parameters};
-  return pieces += {"", {range.from_ns, range.to_ns}};
+  SqlPart busy{fmt::format(kBusySql, fmt::arg("work", work.text), fmt::arg("select", select),
+                           fmt::arg("rest", rest)),
+               {range.from_ns, range.to_ns}};
+  return busy += {"", work.parameters};
+}
+
+// Times in which each device's work would have been seen, cut to the range; rising, without overlap.
+using Observed = std::map<Id128, std::vector<TimeRange>>;
+Result<Observed> ReadObservedOf(Store& store, const model::Selection& selection, const TimeRange& range) {
+  SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
+  sessions += GpuSessions(selection, range);
+  sessions.text += " AS sessions JOIN (SELECT DISTINCT device, process FROM ";
+  sessions += GpuWork(selection, SessionReach(range), WorkIn::kRunsIn);
+  sessions.text += ") USING (process) ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  Observed observed;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return observed;
+    std::vector<TimeRange>& times = observed[rows->Id(0)];
+    TimeRange time{std::max(rows->Int64(1), range.from_ns), std::min(rows->Int64(2), range.to_ns)};
+    if (!times.empty()) time.from_ns = std::max(time.from_ns, times.back().to_ns);
+    if (time.from_ns < time.to_ns) times.push_back(time);
+  }
 }
 
 Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
@@ -64,18 +74,72 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
   return TimeRange{std::max<int64_t>(range.from_ns, 0), range.to_ns};
 }
 
-Status ReadPieceSums(Store& store, const model::Selection& selection, const TimeRange& range,
-                     std::map<Id128, DeviceUse>& uses) {
-  const SqlPart pieces = Pieces(selection, range);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kSumsSql, pieces.text, kPiecesEnd), pieces.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    DeviceUse& use = uses[rows->Id(1)];
-    (rows->Int64(0) != 0 ? use.busy_ns : use.observed_ns) = rows->Int64(2);
+Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
+                    std::map<Id128, DeviceUse>& uses) {
+  ASSIGN_OR_RETURN(const Observed observed, ReadObservedOf(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times) uses[device].observed_ns += time.to_ns - time.from_ns;
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, range, kSliceRows));
+  for (const TimeRange& slice : slices) {
+    const SqlPart sums = BusySql(selection, slice, kSumsSelect, " GROUP BY device");
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      uses[rows->Id(0)].busy_ns += rows->Int64(1);
+    }
   }
   return {};
+}
+
+// A device's time in each bucket, in units of a bucket.
+struct BucketTimes {
+  std::vector<double> busy, observed;
+};
+
+// Adds a stretch of time, in units of a bucket since the first one's start.
+void AddTime(double since, double until, std::vector<double>& buckets) {
+  const auto count = static_cast<double>(buckets.size());
+  since = std::clamp(since, 0.0, count);
+  until = std::clamp(until, 0.0, count);
+  for (auto bucket = static_cast<size_t>(since); bucket < buckets.size(); ++bucket) {
+    const auto start = static_cast<double>(bucket);
+    if (start >= until) break;
+    buckets[bucket] += std::min(until, start + 1) - std::max(since, start);
+  }
+}
+
+Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Selection& selection,
+                                                 const TimeRange& whole, size_t count) {
+  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+  // Unsigned: a file may say that it begins long before 1970.
+  const double bucket_ns =
+      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      static_cast<double>(count);
+  const double skipped =
+      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) / bucket_ns;
+  const auto at = [&](int64_t time_ns) { return static_cast<double>(time_ns - range.from_ns) / bucket_ns + skipped; };
+  const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
+  std::map<Id128, BucketTimes> by_device;
+  ASSIGN_OR_RETURN(const Observed observed, ReadObservedOf(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times)
+      AddTime(at(time.from_ns), at(time.to_ns), by_device.try_emplace(device, nothing).first->second.observed);
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, range, kSliceRows));
+  for (const TimeRange& slice : slices) {
+    SqlPart buckets = BusySql(selection, slice, kBucketsSelect, ")) GROUP BY device, bucket");
+    buckets += {"", {range.from_ns, bucket_ns, range.from_ns, bucket_ns}};
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(buckets.text, buckets.parameters));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      // A bucket in the database begins at the first moment of the range.
+      const double since = static_cast<double>(rows->Int64(1)) + skipped;
+      const auto bucket = std::min(static_cast<size_t>(std::max(since, 0.0)), count - 1);
+      by_device.try_emplace(rows->Id(0), nothing).first->second.busy[bucket] += rows->Float64(2);
+    }
+  }
+  return by_device;
 }
 
 Status ReadStreamSums(Store& store, const model::Selection& selection, const TimeRange& range,
@@ -126,7 +190,7 @@ Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
 Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   std::map<Id128, DeviceUse> by_id;
-  TRY(ReadPieceSums(store, selection, range, by_id));
+  TRY(ReadTimeSums(store, selection, range, by_id));
   TRY(ReadStreamSums(store, selection, range, by_id));
   std::vector<Id128> seen;
   for (const auto& [id, use] : by_id) seen.push_back(id);
@@ -146,48 +210,21 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
   if (buckets < 1)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
   ASSIGN_OR_RETURN(const TimeRange whole, ReadTimeRange(store, selection));
-  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
-  if (range.to_ns <= range.from_ns) return std::vector<DeviceStrip>();
+  if (whole.to_ns <= std::max<int64_t>(whole.from_ns, 0)) return std::vector<DeviceStrip>();
   const auto count = static_cast<size_t>(buckets);
-  const double bucket_ns =
-      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
-      buckets;
-
-  SqlPart pieces = Pieces(selection, range);
-  // A file may say that it begins long before 1970.
-  const double skipped =
-      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) /
-      bucket_ns;
-  pieces += {"", {range.from_ns, bucket_ns, skipped, range.from_ns, bucket_ns, skipped}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kBucketsSql, pieces.text, kPiecesEnd), pieces.parameters));
-  struct Times {
-    std::vector<double> busy, observed;
-  };
-  std::map<Id128, Times> by_id;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    Times& times = by_id[rows->Id(1)];
-    std::vector<double>& values = rows->Int64(0) != 0 ? times.busy : times.observed;
-    values.resize(count);
-    const auto bucket = static_cast<size_t>(std::max<int64_t>(rows->Int64(2), 0));
-    values[std::min(bucket, count - 1)] += rows->Float64(3);
-  }
+  ASSIGN_OR_RETURN(const auto by_device, ReadBuckets(store, selection, whole, count));
   std::vector<Id128> seen;
-  for (const auto& [id, times] : by_id) seen.push_back(id);
+  for (const auto& [id, times] : by_device) seen.push_back(id);
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
   std::vector<DeviceStrip> strips;
   for (const GpuDevice& device : devices) {
-    const auto found = by_id.find(device.device);
-    if (found == by_id.end()) continue;
-    auto& [busy, observed] = found->second;
-    busy.resize(count);
-    observed.resize(count);
+    const auto found = by_device.find(device.device);
+    if (found == by_device.end()) continue;
+    const BucketTimes& times = found->second;
     DeviceStrip strip{device, {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)}};
     for (size_t i = 0; i < count; ++i)
-      if (const double seen_time = std::max(busy[i], observed[i]); seen_time > 0)
-        strip.strip.values[i] = busy[i] / seen_time;
+      if (const double known = std::max(times.busy[i], times.observed[i]); known > 0)
+        strip.strip.values[i] = times.busy[i] / known;
     strips.push_back(std::move(strip));
   }
   return strips;

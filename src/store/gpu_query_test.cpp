@@ -14,6 +14,7 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
@@ -282,7 +283,7 @@ TEST_F(GpuQuery, GraphWorkIsUnderWhatCapturedItElseUnderItsLaunch) {
                         kernel(40, 12, 1, 1), kernel(50, 5, 1, 1)});
   Add(model::kApiCalls, {Call(1, kSecond, kForward, 0.5)});
   const model::Profile profile = Read();
-  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("main capture gemm()", Line(2, 200)),
+  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("main capture [captured in graph] gemm()", Line(2, 200)),
                                                     Pair("main forward [graph launch] gemm()", Line(3, 47))));
   for (const auto& sample : profile.samples) {
     EXPECT_TRUE(sample.graph);
@@ -397,6 +398,24 @@ TEST_F(GpuQuery, TimeOutsideSessionsIsNotIdle) {
       << "the session is known from its work outside the selection";
 }
 
+TEST_F(GpuQuery, ASessionLastsAsLongAsItWasTold) {
+  Launch(1, 4 * kSecond, kSecond);
+  Add(model::kGpuSessions, {{.process = kTrainer, .session = 1, .start_ns = 2 * kSecond, .end_ns = 7 * kSecond},
+                            {.process = kTrainer, .session = 2, .start_ns = 8 * kSecond, .end_ns = std::nullopt}});
+  model::Kernel later = Kernel(1, 9 * kSecond, kSecond / 2);
+  later.session = 2;
+  Add(model::kKernels, {later});
+  const auto strips = ReadGpuStrips(*store_, {}, 10);
+  ASSERT_THAT(*strips, SizeIs(1));
+  EXPECT_THAT((*strips)[0].strip.values,
+              ElementsAre(std::nullopt, std::nullopt, Optional(0.0), Optional(0.0), Optional(1.0), Optional(0.0),
+                          Optional(0.0), std::nullopt, Optional(0.0), Optional(1.0)))
+      << "of the second session's last half second nothing is known";
+  EXPECT_EQ((*ReadDeviceUse(*store_, {}))[0].observed_ns, kSecond * 13 / 2);
+  for (int64_t second = 0; second < 10; ++second) CpuSample(second * kSecond + kSecond / 2);
+  EXPECT_EQ(IdleSamples({}), 5);
+}
+
 TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
   Launch(1, 0, 1);
   Launch(2, 10 * kSecond, 1);
@@ -425,6 +444,9 @@ TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
   EXPECT_GT(strip->values[1].value_or(0), 0);
   EXPECT_EQ(strip->values[2].value_or(-1), 0);
   EXPECT_THAT(*ReadProcesses(*store_, {.while_gpu_idle = true}), SizeIs(2));
+  CpuSample(5 * kSecond, {5, 3});
+  CpuSample(6 * kSecond, {5, 3});
+  EXPECT_EQ(IdleSamples({.process = {{5, 3}}}), 1) << "a process without GPU work: the devices of the others";
 }
 
 TEST(GpuQueryOfAnEmptyStore, AnswersWithNothing) {

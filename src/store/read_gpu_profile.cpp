@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/demangle.h"
+#include "base/saturated.h"
 #include "base/time.h"
 #include "store/gpu_query.h"
 #include "store/gpu_sql.h"
@@ -26,8 +27,13 @@ namespace {
 // Correlation ids are 32-bit and come again; a launch and its work are never this far apart.
 constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 
+// Joining 36 M rows with their launches took more than the 128 MB that a store has, 9 M did not.
+constexpr int64_t kSliceRows = 4'000'000;
+
 constexpr std::string_view kNotSampled = "[stack not sampled]";
+constexpr std::string_view kCapturedInGraph = "[captured in graph]";
 constexpr std::string_view kGraphLaunch = "[graph launch]";
+constexpr std::string_view kThreadNotKnown = "[thread not known]";
 
 // Rows of three kinds, told apart by `part`:
 //   0  all work of a name whose stacks are estimated: `stack` is null
@@ -115,21 +121,40 @@ struct GroupKey {
   bool graph = false;
   auto operator<=>(const GroupKey&) const = default;
 };
-struct Sampled {
+// Whose work it is, as far as it is known.
+struct Launcher {
   Id128 stack;
   int32_t tid = 0;  // 0: not known
   std::optional<int64_t> stream;
+  auto operator<=>(const Launcher&) const = default;
+};
+struct Sampled {
   double weight = 0;
   model::LaunchSums launches;
   int64_t count = 0;        // of captured work
   int64_t duration_ns = 0;  // likewise
+
+  Sampled& operator+=(const Sampled& more) {
+    weight += more.weight;
+    launches += more.launches;
+    count = AddSaturated(count, more.count);
+    duration_ns = AddSaturated(duration_ns, more.duration_ns);
+    return *this;
+  }
 };
 struct Group {
-  int64_t count = 0;
-  int64_t duration_ns = 0;
-  std::optional<int64_t> stream;
-  std::vector<Sampled> sampled;
-  std::vector<Sampled> captured;
+  Sampled all;
+  std::optional<int64_t> stream;  // when it is only one
+  bool any = false;
+  std::map<Launcher, Sampled> sampled;
+  std::map<Launcher, Sampled> captured;
+
+  void AddAll(const Sampled& more, std::optional<int64_t> of_stream) {
+    if (!any) stream = of_stream;
+    if (stream != of_stream) stream.reset();
+    any = true;
+    all += more;
+  }
 };
 using Groups = std::map<GroupKey, Group>;
 
@@ -156,8 +181,8 @@ SqlPart LostWork(const model::Selection& selection, const TimeRange& range) {
   return lost;
 }
 
-Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
-  const TimeRange range = Positive(selection);
+// Adds what starts in the range.
+Status AddGroups(Store& store, const model::Selection& selection, const TimeRange& range, Groups& groups) {
   const TimeRange calls = CallsOf(range);
   const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn);
   const SqlPart lost = LostWork(selection, range);
@@ -169,41 +194,37 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
                    store.Query(fmt::format(kGpuSql, fmt::arg("work", work.text), fmt::arg("lost", lost.text),
                                            fmt::arg("reach", kCorrelationReachNs)),
                                parameters));
-  Groups groups;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
+    if (!more) return {};
     Group& group = groups[{rows->Id(kProcessColumn), rows->Id(kDeviceColumn),
                            std::string(rows->Text(kNameColumn)), rows->Int64(kGraphColumn) != 0}];
-    const std::optional<int64_t> stream =
-        rows->IsNull(kStreamColumn) ? std::nullopt : std::optional(rows->Int64(kStreamColumn));
-    const Sampled sampled{.stack = rows->Id(kStackColumn),
-                          .tid = static_cast<int32_t>(rows->Int64(kTidColumn)),
-                          .stream = stream,
-                          .weight = rows->Float64(kWeightColumn),
+    const Launcher launcher{.stack = rows->Id(kStackColumn),
+                            .tid = static_cast<int32_t>(rows->Int64(kTidColumn)),
+                            .stream = rows->IsNull(kStreamColumn) ? std::nullopt
+                                                                  : std::optional(rows->Int64(kStreamColumn))};
+    const Sampled sampled{.weight = rows->Float64(kWeightColumn),
                           .launches = {rows->Float64(kTimeColumn), rows->Float64(kVarianceColumn)},
                           .count = rows->Int64(kCountColumn),
                           .duration_ns = rows->Int64(kDurationColumn)};
     switch (static_cast<Part>(rows->Int64(kPartColumn))) {
       case kTotal:
-        group.count = sampled.count;
-        group.duration_ns = sampled.duration_ns;
-        group.stream = stream;
+        group.AddAll(sampled, launcher.stream);
         break;
       case kSampled:
-        group.sampled.push_back(sampled);
+        group.sampled[launcher] += sampled;
         break;
       case kCaptured:
-        group.captured.push_back(sampled);
+        group.captured[launcher] += sampled;
         break;
     }
   }
-  // The database gives rows in no particular order; the same profile is the same every time.
-  const auto order = [](const Sampled& row) { return std::tuple(row.stack, row.tid, row.stream); };
-  for (auto& [key, group] : groups) {
-    std::ranges::sort(group.sampled, {}, order);
-    std::ranges::sort(group.captured, {}, order);
-  }
+}
+
+Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, Positive(selection), kSliceRows));
+  Groups groups;
+  for (const TimeRange& slice : slices) TRY(AddGroups(store, selection, slice, groups));
   return groups;
 }
 
@@ -236,47 +257,49 @@ class Builder {
   model::Profile& profile() { return assembler_.profile(); }
 
   void Add(const GroupKey& key, const Group& group) {
-    for (const Sampled& captured : group.captured)
-      AddSample(key, captured,
-                {.stack = StackOf(key.name, captured.stack, ""),
+    for (const auto& [launcher, captured] : group.captured)
+      AddSample(key, launcher,
+                {.stack = StackOf(key.name, launcher.stack, kCapturedInGraph),
                  .count = captured.count,
                  .weight_ns = captured.duration_ns});
-    if (group.count == 0) return;
+    if (group.all.count == 0) return;
     if (group.sampled.empty()) {
       AddSample(key, {.stream = group.stream},
                 {.stack = StackOf(key.name, std::nullopt, kNotSampled),
-                 .count = group.count,
-                 .weight_ns = group.duration_ns});
+                 .count = group.all.count,
+                 .weight_ns = group.all.duration_ns});
       return;
     }
     std::vector<double> times, weights;
     model::LaunchSums whole;
-    for (const Sampled& sampled : group.sampled) {
+    for (const auto& [launcher, sampled] : group.sampled) {
       times.push_back(sampled.launches.time_ns);
       weights.push_back(sampled.weight);
       whole += sampled.launches;
     }
-    const std::vector<int64_t> shares = model::Apportion(group.duration_ns, times);
-    const std::vector<int64_t> counts = model::Apportion(group.count, weights);
+    const std::vector<int64_t> shares = model::Apportion(group.all.duration_ns, times);
+    const std::vector<int64_t> counts = model::Apportion(group.all.count, weights);
     const auto index = static_cast<int32_t>(profile().launch_groups.size());
-    profile().launch_groups.push_back({group.duration_ns, whole});
-    for (size_t i = 0; i < group.sampled.size(); ++i) {
-      const Sampled& sampled = group.sampled[i];
-      AddSample(key, sampled,
-                {.stack = StackOf(key.name, sampled.stack, key.graph ? kGraphLaunch : ""),
+    profile().launch_groups.push_back({group.all.duration_ns, whole});
+    size_t i = 0;
+    for (const auto& [launcher, sampled] : group.sampled) {
+      AddSample(key, launcher,
+                {.stack = StackOf(key.name, launcher.stack, key.graph ? kGraphLaunch : ""),
                  .count = counts[i],
                  .weight_ns = shares[i],
                  .launch_group = index,
                  .launches = sampled.launches});
+      ++i;
     }
   }
 
  private:
-  void AddSample(const GroupKey& key, const Sampled& of, model::Profile::Sample sample) {
-    sample.thread = assembler_.ThreadIndex(key.process, of.tid);
+  void AddSample(const GroupKey& key, const Launcher& launcher, model::Profile::Sample sample) {
+    sample.thread = assembler_.ThreadIndex(key.process, launcher.tid);
+    if (launcher.tid == 0) profile().threads[static_cast<size_t>(sample.thread)].name = kThreadNotKnown;
     const auto device = device_indices_.find(key.device);
     sample.device = device == device_indices_.end() ? -1 : device->second;
-    sample.stream = of.stream;
+    sample.stream = launcher.stream;
     sample.graph = key.graph;
     profile().samples.push_back(sample);
   }
@@ -286,7 +309,8 @@ class Builder {
     const auto [entry, is_new] = leaves_.try_emplace(name, static_cast<int32_t>(profile().locations.size()));
     if (is_new) {
       profile().locations.push_back(
-          {.kind = model::FrameKind::kGpu, .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
+          {.kind = name == kNotSampled ? model::FrameKind::kUnknown : model::FrameKind::kGpu,
+           .lines = {{static_cast<int32_t>(profile().functions.size()), 0}}});
       profile().functions.push_back({.name = name.empty() ? "[kernel without a name]" : Demangle(name),
                                      .system_name = name,
                                      .file = ""});

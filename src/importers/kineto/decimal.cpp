@@ -57,7 +57,8 @@ std::optional<Scientific> Scan(std::string_view text) {
   if (!IsDigit(text[i - 1])) return std::nullopt;  // "1."
   if (i == text.size()) return number;
   if (text[i] != 'e' && text[i] != 'E') return std::nullopt;
-  if (++i < text.size() && text[i] == '+') ++i;
+  ++i;
+  if (i < text.size() && text[i] == '+') ++i;
   int exponent = 0;
   const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
