@@ -20,8 +20,8 @@ namespace {
 // Sorting 4 M rows took more than the 128 MB that a store has.
 constexpr int64_t kSliceRows = 1'000'000;
 
-// Rows of a device's busy pieces of time, cut to the range and without overlap: of pieces by start, each begins
-// no sooner than the latest end of those before it.
+// Rows of a device's busy pieces of time, cut to the range and without overlap: of pieces by start, each
+// begins no sooner than the latest end of those before it.
 constexpr std::string_view kBusySql = R"(
   WITH cut AS (
     SELECT device, greatest(start_ns, ?) AS start_ns, least(end_ns, ?) AS end_ns FROM {work}
@@ -43,9 +43,9 @@ constexpr std::string_view kSumsSelect = "SELECT device, sum(end_ns - start_ns):
 SqlPart BusySql(const model::Selection& selection, const TimeRange& range, std::string_view select,
                 std::string_view rest) {
   const SqlPart work = GpuWork(selection, range, WorkIn::kRunsIn);
-  SqlPart busy{fmt::format(kBusySql, fmt::arg("work", work.text), fmt::arg("select", select),
-                           fmt::arg("rest", rest)),
-               {range.from_ns, range.to_ns}};
+  SqlPart busy{
+      fmt::format(kBusySql, fmt::arg("work", work.text), fmt::arg("select", select), fmt::arg("rest", rest)),
+      {range.from_ns, range.to_ns}};
   return busy += {"", work.parameters};
 }
 
@@ -117,14 +117,18 @@ Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Sele
       static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
       static_cast<double>(count);
   const double skipped =
-      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) / bucket_ns;
-  const auto at = [&](int64_t time_ns) { return static_cast<double>(time_ns - range.from_ns) / bucket_ns + skipped; };
+      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      bucket_ns;
+  const auto at = [&](int64_t time_ns) {
+    return static_cast<double>(time_ns - range.from_ns) / bucket_ns + skipped;
+  };
   const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
   std::map<Id128, BucketTimes> by_device;
   ASSIGN_OR_RETURN(const Observed observed, ReadObservedOf(store, selection, range));
   for (const auto& [device, times] : observed)
     for (const TimeRange& time : times)
-      AddTime(at(time.from_ns), at(time.to_ns), by_device.try_emplace(device, nothing).first->second.observed);
+      AddTime(at(time.from_ns), at(time.to_ns),
+              by_device.try_emplace(device, nothing).first->second.observed);
   ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, range, kSliceRows));
   for (const TimeRange& slice : slices) {
     SqlPart buckets = BusySql(selection, slice, kBucketsSelect, ")) GROUP BY device, bucket");

@@ -156,8 +156,8 @@ SqlPart WhileGpuIdle(const SqlPart& samples, const model::Selection& selection) 
     return part;
   };
 
-  // Moments in which something ran. What is short runs in the slot of time that it starts in or the next one, so
-  // the many rows of work pass by a few moments, unsorted; long work is rare.
+  // Moments in which something ran. What is short runs in the slot of time that it starts in or the next one,
+  // so the many rows of work pass by a few moments, unsorted; long work is rare.
   SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
                            "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
                            kSlotNs),

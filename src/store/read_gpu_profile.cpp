@@ -199,10 +199,10 @@ Status AddGroups(Store& store, const model::Selection& selection, const TimeRang
     if (!more) return {};
     Group& group = groups[{rows->Id(kProcessColumn), rows->Id(kDeviceColumn),
                            std::string(rows->Text(kNameColumn)), rows->Int64(kGraphColumn) != 0}];
-    const Launcher launcher{.stack = rows->Id(kStackColumn),
-                            .tid = static_cast<int32_t>(rows->Int64(kTidColumn)),
-                            .stream = rows->IsNull(kStreamColumn) ? std::nullopt
-                                                                  : std::optional(rows->Int64(kStreamColumn))};
+    const Launcher launcher{
+        .stack = rows->Id(kStackColumn),
+        .tid = static_cast<int32_t>(rows->Int64(kTidColumn)),
+        .stream = rows->IsNull(kStreamColumn) ? std::nullopt : std::optional(rows->Int64(kStreamColumn))};
     const Sampled sampled{.weight = rows->Float64(kWeightColumn),
                           .launches = {rows->Float64(kTimeColumn), rows->Float64(kVarianceColumn)},
                           .count = rows->Int64(kCountColumn),
@@ -222,7 +222,8 @@ Status AddGroups(Store& store, const model::Selection& selection, const TimeRang
 }
 
 Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, Positive(selection), kSliceRows));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                   ReadSlices(store, selection, Positive(selection), kSliceRows));
   Groups groups;
   for (const TimeRange& slice : slices) TRY(AddGroups(store, selection, slice, groups));
   return groups;
