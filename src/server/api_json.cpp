@@ -47,7 +47,7 @@ struct ShownUnit {
 ShownUnit ShownUnitOf(const model::MetricInfo& info) {
   if (info.kind == model::MetricKind::kFlags) return {"%", 0.01};  // the share of time in which one slows
   if (info.unit == "bytes") return {"GiB", 1 << 30};
-  if (info.unit == "bytes/s") return {"GB/s", 1e9};
+  if (info.unit == "bytes/s") return {"MB/s", 1e6};
   return {info.unit, 1};
 }
 

@@ -190,14 +190,14 @@ TEST_F(ApiTest, MetricsOfADeviceFollowItsStripWhenAskedFor) {
   EXPECT_THAT(ids,
               testing::ElementsAre(own, own + "-gpu.memory.used", own + "-gpu.throttle.reasons",
                                    own + "-gpu.pcie.rx", "gpu-" + Id128{9, 9}.ToHex() + "-gpu.power", "cpu"));
-  EXPECT_THAT(units, testing::ElementsAre("%", "GiB", "%", "GB/s", "W", "cores"));
+  EXPECT_THAT(units, testing::ElementsAre("%", "GiB", "%", "MB/s", "W", "cores"));
   EXPECT_EQ(strips[1]["values"], json::parse("[3.0]"));
   EXPECT_EQ(strips[1]["max"], 80.0);
   EXPECT_EQ(strips[1]["metric"], "gpu.memory.used");
   EXPECT_EQ(strips[1]["simulated"], true);
   EXPECT_EQ(strips[2]["values"], json::parse("[25.0]"));
   EXPECT_EQ(strips[2]["max"], 100.0);
-  EXPECT_EQ(strips[3]["values"], json::parse("[2.0]"));
+  EXPECT_EQ(strips[3]["values"], json::parse("[2000.0]"));
   EXPECT_EQ(strips[3]["max"], nullptr);
   EXPECT_THAT(Error("strips", {{"metrics", "2"}}), testing::StartsWith("400 invalid_argument: "));
 }

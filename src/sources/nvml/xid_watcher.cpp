@@ -2,6 +2,7 @@
 #include "sources/nvml/xid_watcher.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <utility>
@@ -56,6 +57,7 @@ XidWatcher::~XidWatcher() {
 }
 
 void XidWatcher::Run() {
+  ::pthread_setname_np(::pthread_self(), "nvml-xid");
   gpusonde_nvml_result told = GPUSONDE_NVML_SUCCESS;
   while (!stopping_) {
     gpusonde_nvml_event event{};
