@@ -129,6 +129,7 @@ class WithoutPrivileges(program.TestCase):
         self.assertEqual(done.returncode, 7, done.stderr)
         self.assertIn("only GPU work is recorded, without the stacks that launched it", done.stderr)
         self.assertIn("CAP_BPF", done.stderr)
+        self.assertIn("cpu       not sampled", done.stderr)
         counts = {row["name"]: row["n"] for row in self.query("SELECT name, count(*) AS n FROM kernels GROUP BY name")}
         self.assertEqual(counts, {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS})
         self.assertEqual(self.value("SELECT count(*) FROM memcpys WHERE kind = 'htod' AND bytes = 4096"), 20 * ROUNDS)
