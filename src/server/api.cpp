@@ -60,7 +60,8 @@ Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& 
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   const std::string_view type = parameters.TakeText("type").value_or("cpu");
   if (type != "cpu" && type != "gpu")
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter 'type' takes cpu or gpu, not '{}'", type));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("parameter 'type' takes cpu or gpu, not '{}'", type));
   ASSIGN_OR_RETURN(const auto min_total,
                    parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
@@ -79,10 +80,8 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
-    {"/api/v1/devices", GetDevices},
-    {"/api/v1/flamegraph", GetFlameGraph},
-    {"/api/v1/overview", GetOverview},
-    {"/api/v1/processes", GetProcesses},
+    {"/api/v1/devices", GetDevices},   {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/overview", GetOverview}, {"/api/v1/processes", GetProcesses},
     {"/api/v1/strips", GetStrips},
 };
 

@@ -147,7 +147,8 @@ TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
   EXPECT_EQ(strips["bucket_us"], 0);
 }
 
-const store::GpuDevice kGpu{.device = kId, .ordinal = 3, .uuid = "GPU-1", .name = "NVIDIA X", .simulated = true};
+const store::GpuDevice kGpu{
+    .device = kId, .ordinal = 3, .uuid = "GPU-1", .name = "NVIDIA X", .simulated = true};
 
 TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
   data_.overview = store::Overview{};
@@ -175,7 +176,9 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   profile.type = model::ProfileType::kGpu;
   profile.functions = {{.name = "gemm"}, {.name = "a"}, {.name = "b"}, {.name = "main"}};
   profile.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
-                       {.lines = {{1, 0}}}, {.lines = {{2, 0}}}, {.lines = {{3, 0}}}};
+                       {.lines = {{1, 0}}},
+                       {.lines = {{2, 0}}},
+                       {.lines = {{3, 0}}}};
   profile.stacks = {{0, 1, 3}, {0, 2, 3}};
   profile.samples = {{.stack = 0, .count = 3, .weight_ns = 750, .launch_group = 0, .launches = {60, 1800}},
                      {.stack = 1, .count = 1, .weight_ns = 250, .launch_group = 0, .launches = {20, 200}}};
