@@ -32,6 +32,8 @@ bool IsWholeDevices(const model::Selection& selection) {
 // Times in which each device's work would have been seen, cut to the range.
 Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
                                       const TimeRange& range) {
+  model::Selection any_stream = selection;
+  any_stream.stream.reset();
   SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
   sessions += GpuSessions(selection, range);
   sessions.text += " AS sessions JOIN (";
@@ -41,9 +43,9 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
     sessions.text +=
         fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
     if (piece.level.has_value())
-      sessions += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+      sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
     else
-      sessions += GpuWork(selection, piece.range, WorkIn::kRunsIn);
+      sessions += GpuWork(any_stream, piece.range, WorkIn::kRunsIn);
   }
   sessions.text += ") USING (process)";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));

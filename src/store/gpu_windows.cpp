@@ -56,15 +56,14 @@ Status SumMinute(duckdb::Connection& connection, const std::string& tables, cons
 // The minutes in which anything was started or ran.
 Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, const std::string& tables,
                                              const TimeRange& range) {
-  SqlPart minutes{fmt::format("SELECT DISTINCT unnest(range(greatest(start_ns, {0}) // {2}, "
-                              "(least(end_ns, {1} - 1, greatest(start_ns, {0}) + {3}) // {2}) + 1)) * {2} "
-                              "AS minute FROM ",
-                              range.from_ns, range.to_ns, kMinuteOfWork.length_ns, kLongestNs),
-                  {}};
-  minutes += GpuWork({}, range, WorkIn::kRunsIn, tables);
-  minutes.text += fmt::format(" UNION SELECT DISTINCT start_ns // {0} * {0} FROM ", kMinuteOfWork.length_ns);
+  SqlPart minutes{fmt::format("SELECT DISTINCT start_ns // {0} * {0} AS minute FROM ", kMinuteOfWork.length_ns), {}};
   minutes += GpuWork({}, range, WorkIn::kStartsIn, tables);
-  minutes.text += " ORDER BY minute";
+  minutes.text += fmt::format(
+      " UNION SELECT DISTINCT unnest(range(greatest(start_ns, {0}) // {2}, "
+      "(least(end_ns, {1} - 1, greatest(start_ns, {0}) + {3}) // {2}) + 1)) * {2} FROM ",
+      range.from_ns, range.to_ns, kMinuteOfWork.length_ns, kLongestNs);
+  minutes += GpuWork({}, range, WorkIn::kRunsIn, tables);
+  minutes.text += fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(minutes.text, minutes.parameters));
   std::vector<int64_t> starts;
   while (true) {
@@ -141,11 +140,17 @@ std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
 
 Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
   DeviceTimes work;
+  Id128 last_device;
+  std::vector<TimeRange>* of_device = nullptr;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
     if (!more) break;
     const TimeRange time{std::max(rows.Int64(1), range.from_ns), std::min(rows.Int64(2), range.to_ns)};
-    if (time.from_ns < time.to_ns) work[rows.Id(0)].push_back(time);
+    if (time.from_ns >= time.to_ns) continue;
+    const Id128 device = rows.Id(0);  // mostly that of the row before
+    if (of_device == nullptr || device != last_device) of_device = &work[device];
+    last_device = device;
+    of_device->push_back(time);
   }
   for (auto& [device, times] : work) {
     std::ranges::sort(times, {}, &TimeRange::from_ns);
