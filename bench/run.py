@@ -45,6 +45,8 @@ BENCHMARKS = (
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
+    Benchmark("stacks", "Whole stacks, beside perf record --call-graph dwarf", "bench/stacks_bench.py",
+              ("bench/stacks_bench.py",)),
     Benchmark("store", "Store", "{build}/bin/bench_store"),
     Benchmark("symbols", "Symbols, beside libdw", "{build}/bin/bench_symbols"),
     Benchmark("web", "UI", "web/package.json", ("bench/web_bench.py",)),

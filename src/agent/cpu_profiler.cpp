@@ -11,7 +11,6 @@
 #include <variant>
 
 #include "agent/gpu_rows.h"
-#include "agent/inject_library.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_describer.h"
@@ -20,6 +19,7 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "sources/cupti/gpu_events.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
@@ -48,7 +48,7 @@ struct PendingCall {
 
 // Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
 std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, bool every_process) {
-  const std::optional<std::string> library = FindInjectLibrary();
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value()) {
     LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
     return std::nullopt;
@@ -101,8 +101,8 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 
 struct CpuProfiler::State {
   State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
-      : every_process(every_process_in),
+        perf::Sideband sideband_in, model::Source source_in, const Options& options)
+      : every_process(options.every_process),
         tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
         gpu(std::move(gpu_in)),
@@ -115,7 +115,10 @@ struct CpuProfiler::State {
                   binaries, rows),
         describer(tables, binaries, processes),
         stacks(LoadKernelSymbols(), binaries, processes, rows),
-        gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
+        gpu_rows({.source = source.source,
+                  .host = source.host,
+                  .epoch_offset_ns = source.epoch_offset_ns,
+                  .devices = options.devices},
                  rows, drops) {}
 
   bool every_process;
@@ -181,7 +184,7 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
                                tables));
   std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
   auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
-                                       std::move(sideband), std::move(source), options.every_process);
+                                       std::move(sideband), std::move(source), options);
   state->rows.sources.Append(state->source);
   if (options.every_process)
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
@@ -195,10 +198,10 @@ Status CpuProfiler::Follow(int32_t pid) {
 }
 
 Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
-  const std::optional<std::string> library = FindInjectLibrary();
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
   ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
-  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = cupti::InjectEnvironment(*library)};
   ear.environment.push_back(std::move(inheritance.environment));
   return ear;
 }
@@ -231,6 +234,8 @@ void CpuProfiler::Rewrite() {
 }
 
 void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
+
+Id128 CpuProfiler::source() const { return state_->source.source; }
 
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 

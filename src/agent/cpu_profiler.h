@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/device_table.h"
 #include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
@@ -24,6 +25,8 @@ class CpuProfiler {
     bool every_process = false;  // else those given to Follow and their descendants
     std::string command;         // what is recorded, as typed; empty for the whole machine
     int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
+    // Devices that others than the profiled programs tell of as well.
+    std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
@@ -55,6 +58,9 @@ class CpuProfiler {
 
   // Stops sampling and returns the last batches; the source's row now has an end.
   Result<std::vector<model::Batch>> Finish();
+
+  // The run of this profiler; of what else was gathered beside it, too.
+  Id128 source() const;
 
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;

@@ -10,6 +10,7 @@
 
 #include "agent/child.h"
 #include "agent/cpu_profiler.h"
+#include "agent/gpu_monitor.h"
 #include "base/time.h"
 #include "sources/proc/process.h"
 #include "spool/spool.h"
@@ -27,10 +28,13 @@ struct Recorder::State {
   Options options;
   int64_t epoch_offset_ns;
   CpuProfiler profiler;
+  std::optional<GpuMonitor> gpus;
   spool::Writer spool;
   std::optional<Child> child;
   Outcome outcome;
 
+  Status Gather();
+  Status Finish();
   void Write(const std::vector<model::Batch>& batches);
   bool Done(const RecorderSignals& signals, int64_t stop_ns);
   void PassOn(RecorderSignals& signals) const;
@@ -47,9 +51,11 @@ Result<Recorder> Recorder::Create(Options options) {
     if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
       command = info->command;
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
+  const auto devices = std::make_shared<DeviceTable>();
   ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                                                               .command = command,
-                                                              .epoch_offset_ns = epoch_offset_ns}));
+                                                              .epoch_offset_ns = epoch_offset_ns,
+                                                              .devices = devices}));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));
@@ -61,8 +67,17 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(profiler.HearGpuOf(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
-  return Recorder(std::unique_ptr<State>(new State{
-      std::move(options), epoch_offset_ns, std::move(profiler), std::move(spool), std::move(child), {}}));
+  // Only now: what the driver opens is nothing for the program.
+  std::optional<GpuMonitor> gpus;
+  if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
+  if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  return Recorder(std::unique_ptr<State>(new State{std::move(options),
+                                                   epoch_offset_ns,
+                                                   std::move(profiler),
+                                                   std::move(gpus),
+                                                   std::move(spool),
+                                                   std::move(child),
+                                                   {}}));
 }
 
 Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
@@ -79,15 +94,28 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
     const int64_t left_ms = (stop_ns - MonotonicNow()) / kNanosPerMilli + 1;
     state.profiler.Wait(static_cast<int>(std::min<int64_t>(kRoundMs, std::max<int64_t>(left_ms, 0))));
     state.PassOn(signals);
-    ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Poll());
-    state.Write(batches);
+    TRY(state.Gather());
   }
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, state.profiler.Finish());
-  state.Write(last);
+  TRY(state.Finish());
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
   const int64_t step_ns = state.options.measure_epoch_offset() - state.epoch_offset_ns;
   if (std::abs(step_ns) > kClockStepNs) state.outcome.clock_step_ns = step_ns;
   return state.outcome;
+}
+
+Status Recorder::State::Gather() {
+  if (gpus.has_value()) Write(gpus->Poll());
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, profiler.Poll());
+  Write(batches);
+  return {};
+}
+
+Status Recorder::State::Finish() {
+  if (gpus.has_value()) gpus->RequestStop();
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
+  if (gpus.has_value()) Write(gpus->Finish());
+  Write(last);
+  return {};
 }
 
 // A full disk doesn't end the recording: what doesn't fit is counted, and when there is room again every name
@@ -106,6 +134,7 @@ void Recorder::State::Write(const std::vector<model::Batch>& batches) {
   outcome.failed_rows += failed;
   profiler.CountFailedRows(failed);
   profiler.Rewrite();
+  if (gpus.has_value()) gpus->Rewrite();
 }
 
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {

@@ -26,6 +26,7 @@ class Recorder {
   struct Options {
     std::string spool_folder;
     double frequency_hz = 99;
+    double nvml_hz = 10;               // how often the state of GPUs is read; 0: never
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
     std::optional<double> duration_s;  // stop gathering after this; the program goes on

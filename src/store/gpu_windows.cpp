@@ -56,14 +56,16 @@ Status SumMinute(duckdb::Connection& connection, const std::string& tables, cons
 // The minutes in which anything was started or ran.
 Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, const std::string& tables,
                                              const TimeRange& range) {
-  SqlPart minutes{fmt::format("SELECT DISTINCT start_ns // {0} * {0} AS minute FROM ", kMinuteOfWork.length_ns), {}};
+  SqlPart minutes{
+      fmt::format("SELECT DISTINCT start_ns // {0} * {0} AS minute FROM ", kMinuteOfWork.length_ns), {}};
   minutes += GpuWork({}, range, WorkIn::kStartsIn, tables);
   minutes.text += fmt::format(
       " UNION SELECT DISTINCT unnest(range(greatest(start_ns, {0}) // {2}, "
       "(least(end_ns, {1} - 1, greatest(start_ns, {0}) + {3}) // {2}) + 1)) * {2} FROM ",
       range.from_ns, range.to_ns, kMinuteOfWork.length_ns, kLongestNs);
   minutes += GpuWork({}, range, WorkIn::kRunsIn, tables);
-  minutes.text += fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
+  minutes.text +=
+      fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(minutes.text, minutes.parameters));
   std::vector<int64_t> starts;
   while (true) {

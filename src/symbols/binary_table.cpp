@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "symbols/debug_file.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -42,6 +43,12 @@ Result<Fd> OpenRegular(const std::string& path) {
   return fd;
 }
 
+Result<Fd> Duplicate(const Fd& fd) {
+  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return Fail(ErrnoError(errno, "duplicate a file"));
+  return copy;
+}
+
 // The vDSO is no file, but every process has the same one: ours.
 Result<Fd> OpenVdso() {
   const auto address = ::getauxval(AT_SYSINFO_EHDR);
@@ -54,6 +61,19 @@ Result<Fd> OpenVdso() {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives the address as a number
   TRY(WriteAll(fd.get(), {reinterpret_cast<const std::byte*>(address), size}));
   return fd;
+}
+
+// Debug files are looked for where the process would find them, and here. One that can't be read is no reason
+// to do without the file's own symbols.
+Result<ElfFile> LoadWithDebugFile(Fd fd, const BinaryTable::Binary& binary, int32_t pid) {
+  const std::string roots[] = {fmt::format("/proc/{}/root", pid), ""};
+  if (std::optional<Fd> debug = OpenDebugFile(fd.get(), binary.path, roots); debug.has_value()) {
+    ASSIGN_OR_RETURN(Fd own, Duplicate(fd));
+    Result<ElfFile> both = ElfFile::Load(std::move(own), binary.path, std::move(debug));
+    if (both.has_value()) return both;
+    LogInfo("{}", both.error().message);
+  }
+  return ElfFile::Load(std::move(fd), binary.path);
 }
 
 }  // namespace
@@ -99,7 +119,7 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
   if (entry.file != nullptr || entry.failed_pid == pid) return {};
 
   Result<Fd> fd = OpenFile(*binary, pid);
-  Result<ElfFile> file = fd.has_value() ? ElfFile::Load(std::move(*fd), binary->path)
+  Result<ElfFile> file = fd.has_value() ? LoadWithDebugFile(std::move(*fd), *binary, pid)
                                         : Result<ElfFile>(std::unexpected(std::move(fd).error()));
   if (file.has_value()) {
     symbols_loaded_ += file->symbol_count();

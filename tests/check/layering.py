@@ -20,6 +20,7 @@ ALLOWED = {
     "importers": {"store"},
     "inject": {"wire"},
     "model": {"base"},
+    "privacy": {"base"},  # pure functions: no I/O, no clock
     "server": {"analyze", "exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},

@@ -28,6 +28,7 @@ struct RecordOptions {
   int32_t pid = 0;
   double duration_s = 0;
   double frequency_hz = 99;
+  double nvml_hz = 10;
   bool recover = false;
 
   std::string spool_folder() const { return output + ".spool"; }
@@ -139,6 +140,7 @@ int Record(const RecordOptions& options) {
   Result<agent::Recorder> recorder = agent::Recorder::Create(
       {.spool_folder = options.spool_folder(),
        .frequency_hz = options.frequency_hz,
+       .nvml_hz = options.nvml_hz,
        .command = options.command,
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
@@ -194,6 +196,11 @@ void AddRecord(CLI::App& app, int& exit_status) {
   command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 10'000.0));
+  command
+      ->add_option("--nvml-hz", options->nvml_hz,
+                   "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 10.0) | CLI::Range(0.0, 0.0));
   CLI::Option* recover =
       command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
   CLI::Option* program =

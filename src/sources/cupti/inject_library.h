@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusonde::agent {
+namespace gpusonde::cupti {
 
 // libgpusonde-inject.so as it was installed with this program (../lib of where the program is); nothing when
 // it isn't there.
@@ -15,4 +15,4 @@ std::optional<std::string> FindInjectLibrary();
 // Variables that are set already belong to somebody else's tool and are left alone.
 std::vector<std::string> InjectEnvironment(const std::string& library);
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::cupti
