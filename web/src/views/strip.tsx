@@ -130,7 +130,7 @@ function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean
     {
       width: host.clientWidth,
       height,
-      padding: [6, 12, axis ? 0 : 3, 0],
+      padding: [6, 28, axis ? 0 : 3, 0],
       legend: { show: false },
       cursor: {
         y: false,
