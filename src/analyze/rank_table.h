@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -36,9 +38,10 @@ class RankTable {
   std::vector<int64_t> processes_;
   std::map<RankKey, uint16_t> rank_ids_;
   std::map<int64_t, uint16_t> process_ids_;
-  // Nearly always the same as the last time.
-  uint16_t last_rank_ = 0;
-  uint16_t last_process_ = 0;
+  // What was looked for lately, by a few bits of it: events of several ranks alternate.
+  static constexpr size_t kRecent = 64;
+  std::array<uint16_t, kRecent> recent_ranks_{};
+  std::array<uint16_t, kRecent> recent_processes_{};
 };
 
 }  // namespace gpusonde::analyze

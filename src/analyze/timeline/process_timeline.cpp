@@ -34,6 +34,7 @@ class RankFollower {
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool is_communication = is_kernel && names_.is_communication[event.name];
     result_.timeline.Add(record, is_communication);
+    if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
       kernels_.Kernel(event, is_communication);
     else if (event.work == importers::GpuWork::kMemcpy)
@@ -43,7 +44,7 @@ class RankFollower {
     if (is_communication && result_.collectives.size() < kMaxCollectives)
       result_.collectives.push_back({event.name, event.start_ns, event.end_ns});
   }
-  void Add(const QueueStep& step) { result_.queue.Add(step); }
+  void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 
   RankResult Finish() && {
     result_.kernels = kernels_.Finish();
@@ -87,11 +88,15 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
   ASSIGN_OR_RETURN(const Launches launches, JoinLaunches(state.processes()[process]));
   ProcessFollower ranks(state.ranks(), launches.extents, names);
   Merged<LaunchedRecord, ByStart> events(launches.events.runs());
-  while (const LaunchedRecord* event = events.Next()) ranks[event->gpu.rank].Add(*event);
+  Merged<QueueEntry, ByTime> joining(launches.queue.runs());
+  const QueueEntry* entry = joining.Next();
+  while (const LaunchedRecord* event = events.Next()) {
+    for (; entry != nullptr && entry->time_ns <= event->gpu.start_ns; entry = joining.Next())
+      ranks[static_cast<uint16_t>(entry->rank)].Join(entry->time_ns);
+    ranks[event->gpu.rank].Add(*event);
+  }
   TRY(events.status());
-  Merged<QueueStep, ByTime> steps(launches.queue.runs());
-  while (const QueueStep* step = steps.Next()) ranks[static_cast<uint16_t>(step->rank)].Add(*step);
-  TRY(steps.status());
+  TRY(joining.status());
   return std::move(ranks).Finish();
 }
 

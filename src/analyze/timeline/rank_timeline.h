@@ -75,10 +75,12 @@ class RankTimeline {
   Durations latency_, delay_;
 };
 
-// How many launches of a rank had begun and not yet reached the GPU.
+// How many launches of a rank had begun and not yet reached the GPU. Changes come by time; at one moment,
+// those that join come first.
 class QueueLength {
  public:
-  void Add(const QueueStep& step);
+  void Join(int64_t time_ns) { Change(time_ns, 1); }
+  void Leave(int64_t time_ns) { Change(time_ns, -1); }
 
   int64_t max() const { return max_; }
   // Averages over its changes and over time; 0 without any.
@@ -86,6 +88,8 @@ class QueueLength {
   double MeanOverTime() const;
 
  private:
+  void Change(int64_t time_ns, int64_t by);
+
   int64_t length_ = 0;
   int64_t max_ = 0;
   int64_t changes_ = 0;
