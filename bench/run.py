@@ -42,6 +42,8 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),
+    Benchmark("gpu", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
+              ("bench/gpu_bench.py",)),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
