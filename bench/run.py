@@ -42,6 +42,8 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),
+    Benchmark("gpu", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
+              ("bench/gpu_bench.py",)),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
