@@ -12,6 +12,7 @@
 
 #include "agent/gpu_rows.h"
 #include "agent/inject_library.h"
+#include "agent/off_cpu_rows.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_describer.h"
@@ -21,6 +22,7 @@
 #include "base/version.h"
 #include "sources/cupti/gpu_events.h"
 #include "sources/ebpf/cpu_sampler.h"
+#include "sources/ebpf/off_cpu.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
@@ -29,6 +31,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int kHurryMs = 10;
+// Stacks of threads that leave their CPU, at most, for each that the CPU's clock takes.
+constexpr double kOffCpuStacksPerTick = 5;
 // At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
 constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
 
@@ -40,6 +44,8 @@ struct Pending {
   gpusonde_stack_counts counts;
   // The call or graph node that the stack is of, by its place in State::calls; none for a clock's sample.
   std::optional<size_t> call;
+  // Of a thread that left its CPU.
+  std::optional<gpusonde_off_cpu_head> away = {};
 };
 
 // A call or graph node whose stack waits, and the texts that it refers to.
@@ -59,6 +65,17 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, b
       cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, &tables);
   if (events.has_value()) return std::move(*events);
   LogWarn("GPU work is not seen: {}", events.error().message);
+  return std::nullopt;
+}
+
+// A kernel that refuses costs the time in which threads wait, not the rest.
+std::optional<ebpf::OffCpu> OpenOffCpu(const CpuProfiler::Options& options, const ebpf::StackTables& tables,
+                                       const ebpf::CpuSampler& sampler) {
+  const auto budget = static_cast<uint32_t>(std::max(kOffCpuStacksPerTick * options.frequency_hz, 1.0));
+  Result<ebpf::OffCpu> off_cpu = ebpf::OffCpu::Create(
+      {.stacks_per_second = budget, .every_process = options.every_process}, tables, sampler);
+  if (off_cpu.has_value()) return std::move(*off_cpu);
+  LogWarn("what threads wait for is not seen: {}", off_cpu.error().message);
   return std::nullopt;
 }
 
@@ -102,11 +119,13 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 }  // namespace
 
 struct CpuProfiler::State {
-  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, const Options& options)
+  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<ebpf::OffCpu> off_cpu_in,
+        std::optional<cupti::GpuEvents> gpu_in, perf::Sideband sideband_in, model::Source source_in,
+        const Options& options)
       : every_process(options.every_process),
         tables(std::move(tables_in)),
         sampler(std::move(sampler_in)),
+        off_cpu(std::move(off_cpu_in)),
         gpu(std::move(gpu_in)),
         sideband(std::move(sideband_in)),
         source(std::move(source_in)),
@@ -119,13 +138,15 @@ struct CpuProfiler::State {
         lines({.command = options.line_server}),
         stacks(LoadKernelSymbols(), binaries, lines, processes, rows),
         gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
-                 rows, drops) {}
+                 rows, drops),
+        off_cpu_rows(source.epoch_offset_ns, rows) {}
 
   bool every_process;
   // Programs load most of their code when they start, and their stacks are broken until the kernel knows it.
   int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
   ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
+  std::optional<ebpf::OffCpu> off_cpu;
   std::optional<cupti::GpuEvents> gpu;
   perf::Sideband sideband;
   model::Source source;
@@ -137,11 +158,14 @@ struct CpuProfiler::State {
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
+  OffCpuRows off_cpu_rows;
 
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
   std::unordered_set<Process*> sampled;  // in this round
   std::vector<PendingCall> calls;
+  std::vector<ebpf::OffCpu::End> ends;  // of absences
+  std::vector<int32_t> ended_threads;   // in this round
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
 
@@ -150,6 +174,7 @@ struct CpuProfiler::State {
   std::vector<model::Batch> TakeRows();
   void Apply(const perf::SidebandEvent& event);
   void TakeSample(const Pending& sample);
+  Status DrainOffCpu();
   Status DrainGpu();
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
@@ -185,9 +210,10 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
       ebpf::CpuSampler sampler,
       ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
                                tables));
+  std::optional<ebpf::OffCpu> off_cpu = OpenOffCpu(options, tables, sampler);
   std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
-  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
-                                       std::move(sideband), std::move(source), options);
+  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(off_cpu),
+                                       std::move(gpu), std::move(sideband), std::move(source), options);
   state->rows.sources.Append(state->source);
   if (options.every_process)
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
@@ -221,6 +247,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Poll() {
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->sampler.Stop();
+  if (state_->off_cpu.has_value()) state_->off_cpu->Stop();
   if (state_->gpu.has_value()) state_->gpu->Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
@@ -266,6 +293,7 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
                        sample.stack.counts(), std::nullopt});
     words.insert(words.end(), stack.begin(), stack.end());
   }));
+  TRY(DrainOffCpu());
   TRY(DrainGpu());
   sideband.Drain(events);
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
@@ -281,6 +309,14 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
+  // After their begins, which were among the samples.
+  std::erase_if(ends, [&](const ebpf::OffCpu::End& end) {
+    if (static_cast<int64_t>(end.end_ns) > until_ns) return false;
+    off_cpu_rows.End(end);
+    return true;
+  });
+  for (const int32_t tid : ended_threads) off_cpu_rows.Forget(tid);
+  ended_threads.clear();
   Forget(next_sample);
   // Once more, as they are now: what was mapped since is in the stacks to come.
   for (Process* process : sampled) describer.Describe(*process);
@@ -310,6 +346,8 @@ std::vector<model::Batch> CpuProfiler::State::TakeRows() {
 void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
   describer.Follow(event);
+  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
+    ended_threads.push_back(exit->tid);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
   // processes are never sampled.
@@ -350,6 +388,19 @@ void CpuProfiler::State::Forget(size_t count) {
   calls = std::move(kept_calls);
 }
 
+Status CpuProfiler::State::DrainOffCpu() {
+  if (!off_cpu.has_value()) return {};
+  return off_cpu->Drain(
+      [this](const ebpf::OffCpu::Begin& begin) {
+        const std::span<const uint64_t> stack = begin.stack.words();
+        samples.push_back({static_cast<int64_t>(begin.head.time_ns), static_cast<int32_t>(begin.head.pid),
+                           static_cast<int32_t>(begin.head.tid), static_cast<int32_t>(begin.head.cpu),
+                           words.size(), stack.size(), begin.stack.counts(), std::nullopt, begin.head});
+        words.insert(words.end(), stack.begin(), stack.end());
+      },
+      [this](const ebpf::OffCpu::End& end) { ends.push_back(end); });
+}
+
 // What needs no stack becomes rows at once; calls wait for their turn among the samples, since a stack means
 // what was mapped when it was taken.
 Status CpuProfiler::State::DrainGpu() {
@@ -387,8 +438,17 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   gpusonde_stack_counts counts = sample.counts;
   std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
   if (sample.call.has_value()) HideObservers(process, counts, frames);
+  if (sample.away.has_value()) {
+    const size_t watchers = stacks.CountSchedulerWatchers(frames.first(counts.kernel_frames));
+    counts.kernel_frames = static_cast<uint16_t>(counts.kernel_frames - watchers);
+    frames = frames.subspan(watchers);
+  }
   const ebpf::RawStack raw(counts, frames);
   const Id128 stack = stacks.Intern(process, raw, drops);
+  if (sample.away.has_value()) {
+    off_cpu_rows.Begin(*sample.away, process.id, stack, IsInCudaCall(process, raw.user()));
+    return;
+  }
   if (sample.call.has_value()) {
     PendingCall& pending = calls[*sample.call];
     if (auto* call = std::get_if<cupti::Call>(&pending.event.what)) {
@@ -409,6 +469,7 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
 
 void CpuProfiler::State::WriteDrops() {
   drops.Merge(sampler.TakeDrops());
+  if (off_cpu.has_value()) drops.Merge(off_cpu->TakeDrops());
   drops.Merge(sideband.TakeDrops());
   const model::DropCounts taken = drops.Take();
   for (const model::DropInfo& reason : model::kDropReasons)
