@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "agent/child.h"
 #include "agent/rows_testing.h"
@@ -56,8 +57,9 @@ TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
   for (const model::Batch& batch : batches)
     if (batch.table == "samples")
       samples += std::ranges::count(TextColumn({batch}, "samples", "state"), "on_cpu");
-  EXPECT_GT(samples, 450);
-  EXPECT_LT(samples, 550);
+  // The CPU's clock finds it running by chance where it shares the CPU: five standard deviations of such a
+  // count.
+  EXPECT_NEAR(static_cast<double>(samples), 500, 5 * std::sqrt(500));
   EXPECT_GT(CountRows(batches, "stacks"), 0);
 }
 

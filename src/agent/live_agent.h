@@ -36,6 +36,7 @@ class LiveAgent {
   struct Options {
     std::string spool_folder;
     double frequency_hz = 19;
+    double nvml_hz = 1;  // how often the state of GPUs is read; 0: never
     // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
     // worth.
     int64_t max_waiting_frames = 100'000;

@@ -24,7 +24,15 @@ model::Moments AllOf(std::span<const Durations> durations) {
   return all;
 }
 
-// Tukey's far-out fence, and clearly slower than the middle: short kernels have quartiles a few ns apart.
+IdleLine MakeIdleLine(const IdleTime& idle) {
+  return {.host_ns = idle.host_ns,
+          .back_to_back_ns = idle.back_to_back_ns,
+          .device_ns = idle.device_ns,
+          .unknown_ns = idle.unknown_ns};
+}
+
+}  // namespace
+
 int64_t CountOutliers(const model::Sketch& sketch) {
   const int64_t first = sketch.Quantile(1, 4);
   const int64_t third = sketch.Quantile(3, 4);
@@ -34,8 +42,6 @@ int64_t CountOutliers(const model::Sketch& sketch) {
   constexpr Int128 kHighest = std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(sketch.CountAbove(static_cast<int64_t>(std::min(fence, kHighest))));
 }
-
-}  // namespace
 
 TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state) {
   const TraceTotals& totals = state.totals();
@@ -106,6 +112,32 @@ std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfer
   std::ranges::stable_sort(lines, std::greater<>(),
                            [](const TransferLine& line) { return line.durations.total_ns; });
   return lines;
+}
+
+RankLine MakeRankLine(const JobRank& rank) {
+  const RankResult& result = rank.result;
+  const RankTimeline& timeline = result.timeline;
+  return {.rank = rank.number,
+          .trace = rank.trace,
+          .process = importers::PidOf(result.key.process),
+          .device = result.key.device,
+          .events = timeline.events(),
+          .span_ns = timeline.span_ns(),
+          .busy_ns = timeline.busy_ns(),
+          .idle_ns = timeline.span_ns() - timeline.busy_ns(),
+          .compute_ns = timeline.compute_ns(),
+          .comm_ns = timeline.comm_ns(),
+          .exposed_comm_ns = timeline.comm_ns() - timeline.overlap_ns(),
+          .overlap_ns = timeline.overlap_ns(),
+          .transfer_ns = timeline.transfer_ns(),
+          .transfer_overlap_ns = timeline.transfer_overlap_ns(),
+          .idle = MakeIdleLine(timeline.idle()),
+          .gaps = MakeIdleLine(timeline.stream_gaps()),
+          .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
+          .queue_delay = MakeDurationLine({}, timeline.queue_delay()),
+          .queue_max = result.queue.max(),
+          .queue_mean = result.queue.MeanOverChanges(),
+          .queue_time_mean = result.queue.MeanOverTime()};
 }
 
 }  // namespace gpusonde::analyze

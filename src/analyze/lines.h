@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "analyze/findings/job.h"
 #include "analyze/report.h"
+
 #include "analyze/trace_state.h"
 #include "importers/trace.h"
 
@@ -19,6 +21,10 @@ TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& inf
 void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,
               std::vector<Note>& notes);
 
+// How many durations are far out (Tukey's fence: above the third quartile by three times the distance between
+// the quartiles) and clearly slower than the middle: short kernels have quartiles a few ns apart.
+int64_t CountOutliers(const model::Sketch& durations);
+
 DurationLine MakeDurationLine(std::string name, const Durations& durations);
 
 // One line per name that has durations, by total falling, ties by the names' bytes.
@@ -26,5 +32,7 @@ std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<co
 
 // By total falling, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
+
+RankLine MakeRankLine(const JobRank& rank);
 
 }  // namespace gpusonde::analyze

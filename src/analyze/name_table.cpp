@@ -16,4 +16,16 @@ std::vector<uint32_t> NameTable::AddAll(const NameTable& other) {
   return ids;
 }
 
+std::vector<uint64_t> NameTable::Hashes() const {
+  std::vector<uint64_t> hashes;
+  hashes.reserve(names_.size());
+  for (const std::string& name : names_) {
+    // FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/).
+    uint64_t hash = 0xCBF29CE484222325;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    hashes.push_back(hash);
+  }
+  return hashes;
+}
+
 }  // namespace gpusonde::analyze

@@ -25,6 +25,8 @@ class NameTable {
 
   std::string_view operator[](uint32_t id) const { return names_[id]; }
   size_t size() const { return names_.size(); }
+  // Of the bytes of each name, by its number: the same for the same name in every table, process and machine.
+  std::vector<uint64_t> Hashes() const;
 
  private:
   uint32_t Insert(std::string_view name);

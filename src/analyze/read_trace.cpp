@@ -79,7 +79,8 @@ Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options
     ReadShards(trace, options.partial, work, *states[0]);
   }
   TRY(std::move(work).status());
-  for (size_t i = 1; i < states.size(); ++i) states[0]->Merge(*states[i]);
+  for (size_t i = 1; i < states.size(); ++i) states[0]->Merge(std::move(*states[i]));
+  TRY(states[0]->Finish());
   return std::move(*states[0]);
 }
 

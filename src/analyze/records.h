@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include "importers/event.h"
 
@@ -15,8 +16,8 @@ struct GpuRecord {
   int64_t end_ns = 0;
   uint32_t correlation = 0;
   uint32_t stream = 0;
-  uint32_t name = 0;  // of kernels, in the state's NameTable
-  uint32_t shape = 0;
+  uint32_t name = 0;   // of kernels: in the state's NameTable; of copies and sets: PackTransfer
+  uint32_t shape = 0;  // of kernels
   uint32_t bytes = 0;  // at most 2^32 − 1
   uint16_t rank = 0;   // in the state's RankTable
   importers::GpuWork work = importers::GpuWork::kKernel;
@@ -24,16 +25,52 @@ struct GpuRecord {
 };
 static_assert(sizeof(GpuRecord) == 40);
 
+// What kind of copy or set it is, as a number: the same in every state.
+constexpr uint32_t PackTransfer(importers::CopyKind copy, importers::MemoryKind source,
+                                importers::MemoryKind target) {
+  return static_cast<uint32_t>(copy) | static_cast<uint32_t>(source) << 8 |
+         static_cast<uint32_t>(target) << 16;
+}
+constexpr importers::CopyKind CopyOf(uint32_t packed) {
+  return static_cast<importers::CopyKind>(packed & 0xFF);
+}
+constexpr importers::MemoryKind SourceOf(uint32_t packed) {
+  return static_cast<importers::MemoryKind>(packed >> 8 & 0xFF);
+}
+constexpr importers::MemoryKind TargetOf(uint32_t packed) {
+  return static_cast<importers::MemoryKind>(packed >> 16 & 0xFF);
+}
+
 struct CallRecord {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t correlation = 0;
-  uint16_t process = 0;  // in the state's RankTable
+  uint32_t unused = 0;  // so that files hold no bytes that nobody set
 };
 static_assert(sizeof(CallRecord) == 24);
 
-// By what doesn't depend on who saw the event first: names, ranks and processes have other numbers in every
-// thread. Records that are equal in all of it are interchangeable for every analysis.
+// The numbers that another table gives to names and ranks.
+struct Renumbering {
+  std::vector<uint32_t> names;
+  std::vector<uint16_t> ranks;
+
+  void operator()(GpuRecord& record) const {
+    if (record.work == importers::GpuWork::kKernel) record.name = names[record.name];
+    record.rank = ranks[record.rank];
+  }
+  // Calls have neither.
+  void operator()(CallRecord& /*record*/) const {}
+  // This one, followed by another.
+  Renumbering Then(const Renumbering& next) const {
+    Renumbering both = *this;
+    for (uint32_t& name : both.names) name = next.names[name];
+    for (uint16_t& rank : both.ranks) rank = next.ranks[rank];
+    return both;
+  }
+};
+
+// By what doesn't depend on who saw the event first: names and ranks have other numbers in every thread.
+// Records that are equal in all of it are interchangeable for every analysis.
 struct ByCorrelation {
   static auto Key(const GpuRecord& r) {
     return std::tuple(!r.has_correlation, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
@@ -49,30 +86,31 @@ struct ByCorrelation {
 // A GPU event with the call that launched it.
 struct LaunchedRecord {
   GpuRecord gpu;
-  bool has_call = false;
   int64_t call_start_ns = 0;
   int64_t call_end_ns = 0;
+  uint64_t has_call = 0;
 };
+static_assert(sizeof(LaunchedRecord) == 64);
 
 struct ByStart {
   static auto Key(const LaunchedRecord& r) {
     return std::tuple(r.gpu.start_ns, r.gpu.end_ns, r.gpu.stream, r.gpu.correlation, r.gpu.work, r.gpu.shape,
                       r.gpu.bytes, r.call_start_ns, r.call_end_ns);
   }
-  bool operator()(const LaunchedRecord& a, const LaunchedRecord& b) const { return Key(a) < Key(b); }
+  bool operator()(const LaunchedRecord& a, const LaunchedRecord& b) const {
+    return a.gpu.start_ns != b.gpu.start_ns ? a.gpu.start_ns < b.gpu.start_ns : Key(a) < Key(b);
+  }
 };
 
-// A launch joins a queue at its call's start and leaves it at its start on the GPU.
-struct QueueStep {
+// A launch joins a queue at its call's start; it leaves it at its start on the GPU.
+struct QueueEntry {
   int64_t time_ns = 0;
-  uint16_t rank = 0;
-  int16_t change = 0;  // +1 or −1; at the same moment +1 comes first
+  int64_t rank = 0;
 };
+static_assert(sizeof(QueueEntry) == 16);
 
 struct ByTime {
-  bool operator()(const QueueStep& a, const QueueStep& b) const {
-    return std::tuple(a.time_ns, -a.change) < std::tuple(b.time_ns, -b.change);
-  }
+  bool operator()(const QueueEntry& a, const QueueEntry& b) const { return a.time_ns < b.time_ns; }
 };
 
 }  // namespace gpusonde::analyze

@@ -49,6 +49,113 @@ struct TransferLine {
   DurationLine durations;
 };
 
+// Time without work on a device, by what ended it (timeline/rank_timeline.h).
+struct IdleLine {
+  int64_t host_ns = 0;
+  int64_t back_to_back_ns = 0;
+  int64_t device_ns = 0;
+  int64_t unknown_ns = 0;
+};
+
+// A process on a device: what the device did over time.
+struct RankLine {
+  int64_t rank = 0;  // of the job: what the trace says, else the place in this list
+  size_t trace = 0;
+  int64_t process = 0;  // 0 where the format doesn't say
+  int32_t device = 0;
+  int64_t events = 0;
+  int64_t span_ns = 0;  // from the first start to the last end
+  int64_t busy_ns = 0;
+  int64_t idle_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_comm_ns = 0;  // with no computation beside it
+  int64_t overlap_ns = 0;       // of communication with computation
+  int64_t transfer_ns = 0;      // copies and sets
+  int64_t transfer_overlap_ns = 0;
+  IdleLine idle;  // of the device; sums to idle_ns
+  IdleLine gaps;  // of each stream, summed
+  DurationLine launch_latency;
+  DurationLine queue_delay;
+  int64_t queue_max = 0;
+  double queue_mean = 0;       // over its changes
+  double queue_time_mean = 0;  // over time
+};
+
+// Shares of a kernel's variance that groupings explain, 0 to 1 (stats/squares.h).
+struct VarianceShares {
+  double time = 0;  // of what is left within ranks: windows of a 128th of a rank's span
+  double rank = 0;
+  double stream = 0;
+  double shape = 0;  // grid and block
+};
+
+// One of the slowest kernels of its name.
+struct SlowLine {
+  int64_t rank = 0;
+  uint32_t stream = 0;
+  int64_t start_ns = 0;  // since the first GPU event of its rank
+  int64_t duration_ns = 0;
+};
+
+struct VariabilityLine {
+  std::string name;
+  bool communication = false;  // how long it takes is up to other ranks
+  int64_t count = 0;
+  int64_t excess_ns = 0;  // beyond what as many of typical duration take, by rank and launch shape
+  double robust_cv = 0;   // 1.4826 · MAD / median
+  VarianceShares explained;
+  int64_t outliers = 0;
+  std::vector<SlowLine> slowest;
+};
+
+// A stretch of time in which a rank's kernels took longer than the same kernels did on that rank otherwise.
+struct WindowLine {
+  int64_t rank = 0;
+  int64_t begin_ns = 0;  // since the first GPU event of its rank
+  int64_t end_ns = 0;
+  int64_t kernels = 0;
+  int64_t kernel_ns = 0;
+  double ratio = 1;  // of geometric means
+  double z = 0;      // of its most unusual window
+};
+
+// A kernel that takes longer beside or right after copies: an association, which needn't be their doing.
+struct CopyEffectLine {
+  std::string name;
+  bool after = false;     // right after; else beside
+  bool any_copy = false;  // all copies together; else those of this kind, memory and size:
+  std::string_view copy_kind;
+  std::string_view memory;
+  std::string_view size;
+  int64_t count = 0;
+  double ratio = 1;  // of geometric means, with its 95 % interval
+  double low = 1;
+  double high = 1;
+  int64_t excess_ns = 0;  // what the ratio comes to over these kernels
+};
+
+// A rank whose kernels take longer than the same kernels on the other ranks.
+struct SlowRankLine {
+  int64_t rank = 0;
+  int64_t kernels = 0;
+  double ratio = 1;
+  double low = 1;
+  double high = 1;
+};
+
+// A rank in the collectives that all ranks took part in.
+struct CollectiveLine {
+  int64_t rank = 0;
+  int64_t matched = 0;
+  int64_t last = 0;               // in how many it came last: there its kernel was the shortest
+  int64_t waited_ns = 0;          // for the last one, in all
+  int64_t delayed_ns = 0;         // by how much it kept the first one waiting, where it was last
+  int64_t clock_offset_ns = 0;    // median difference of the ends to those of the first rank
+  int64_t clock_residual_ns = 0;  // median distance from that
+  bool straggler = false;         // last more often than chance has it
+};
+
 // What a reader should know about a trace before trusting its numbers.
 struct Note {
   size_t trace = 0;
@@ -62,6 +169,12 @@ struct Report {
   std::vector<TransferLine> memcpys;
   std::vector<TransferLine> memsets;
   std::vector<DurationLine> api_calls;
+  std::vector<RankLine> ranks;
+  std::vector<VariabilityLine> variability;
+  std::vector<WindowLine> windows;
+  std::vector<CopyEffectLine> copy_effects;
+  std::vector<SlowRankLine> slow_ranks;
+  std::vector<CollectiveLine> collectives;
   std::vector<Note> notes;
 };
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -32,6 +31,7 @@ struct Run {
 struct NoChange {
   template <class Record>
   void operator()(Record&) const {}
+  NoChange Then(const NoChange&) const { return {}; }
 };
 
 // Gathers records; not thread-safe.
@@ -40,25 +40,36 @@ class SortedRuns {
   static_assert(std::is_trivially_copyable_v<Record>);
 
  public:
-  // Runs of about 8 MiB: 1,000 of them are 8 GiB of records, and merging those takes 64 MiB of buffers.
+  // Runs of 8 MiB: 1,000 of them are 8 GiB of records, and merging those takes 64 MiB of buffers.
   static constexpr size_t kRunRecords = (size_t{8} << 20) / sizeof(Record);
+
+  // Runs go to `file`, which others may write to as well, in the same thread.
+  explicit SortedRuns(std::shared_ptr<TemporaryFile> file) : file_(std::move(file)) {}
 
   void Add(const Record& record) {
     if (buffer_.size() == kRunRecords) Spill();
     buffer_.push_back(record);
   }
 
+  // Writes what is in memory, to make room.
+  void Spill() {
+    if (buffer_.empty()) return;
+    Sort();
+    if (status_.has_value()) status_ = Write();
+    buffer_ = {};
+  }
+  size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
+
   // Takes the runs of another, whose records are changed so when they are read.
-  void Take(SortedRuns&& other, std::shared_ptr<const Change> change) {
+  void Take(SortedRuns&& other, const std::shared_ptr<const Change>& change) {
     other.Close();
     if (!other.status_.has_value()) status_ = other.status_;
     for (Run<Record, Change>& run : other.runs_) {
-      if (run.file == nullptr) {
-        if (change != nullptr)
-          for (Record& record : run.memory) (*change)(record);
-      } else {
-        run.change = change;
-      }
+      if (run.file == nullptr)
+        for (Record& record : run.memory) (*change)(record);
+      else
+        run.change =
+            run.change == nullptr ? change : std::make_shared<const Change>(run.change->Then(*change));
       runs_.push_back(std::move(run));
     }
     other.runs_.clear();
@@ -71,28 +82,13 @@ class SortedRuns {
   }
 
   std::span<const Run<Record, Change>> runs() const { return runs_; }
-  uint64_t count() const {
-    uint64_t all = buffer_.size();
-    for (const auto& run : runs_) all += run.count;
-    return all;
-  }
 
  private:
   void Sort() {
     if (!std::ranges::is_sorted(buffer_, Less())) std::ranges::sort(buffer_, Less());
   }
 
-  void Spill() {
-    Sort();
-    if (status_.has_value()) status_ = Write();
-    buffer_.clear();
-  }
-
   Status Write() {
-    if (file_ == nullptr) {
-      ASSIGN_OR_RETURN(TemporaryFile file, TemporaryFile::Create());
-      file_ = std::make_shared<TemporaryFile>(std::move(file));
-    }
     ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(buffer_))));
     runs_.push_back(
         {.memory = {}, .file = file_, .offset = offset, .count = buffer_.size(), .change = nullptr});
@@ -101,7 +97,6 @@ class SortedRuns {
 
   void Close() {
     if (buffer_.empty()) return;
-    if (file_ != nullptr) return Spill();
     Sort();
     const uint64_t count = buffer_.size();
     runs_.push_back({.memory = std::exchange(buffer_, {}),
@@ -136,7 +131,7 @@ class Merged {
         heap_.front() = heap_.back();
         heap_.pop_back();
       }
-      SiftDown(0);
+      if (heap_.size() > 1) SiftDown(0);
     }
     begun_ = true;
     return heap_.empty() || !status_.has_value() ? nullptr : &cursors_[heap_.front()].record;

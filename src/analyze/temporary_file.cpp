@@ -23,19 +23,20 @@ Error Explain(int error_number, std::string_view what) {
 
 }  // namespace
 
-Result<TemporaryFile> TemporaryFile::Create() {
+Status TemporaryFile::Create() {
   const std::string folder = Folder();
-  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return TemporaryFile(Fd(fd));
+  fd_ = Fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd_.valid()) return {};
   // Some file systems have no O_TMPFILE.
   std::string path = folder + "/gpusonde-XXXXXX";
-  Fd named(::mkostemp(path.data(), O_CLOEXEC));
-  if (!named.valid()) return Fail(Explain(errno, "temporary file"));
+  fd_ = Fd(::mkostemp(path.data(), O_CLOEXEC));
+  if (!fd_.valid()) return Fail(Explain(errno, "temporary file"));
   ::unlink(path.c_str());
-  return TemporaryFile(std::move(named));
+  return {};
 }
 
 Result<uint64_t> TemporaryFile::Append(std::span<const std::byte> bytes) {
+  if (!fd_.valid()) TRY(Create());
   const uint64_t begin = size_;
   while (!bytes.empty()) {
     const ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));

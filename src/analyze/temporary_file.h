@@ -11,13 +11,14 @@
 namespace gpusonde::analyze {
 
 // A file without a name, gone with the object, in $TMPDIR or else /var/tmp (which is on disk, where /tmp may
-// be memory). One writer; reads may run beside each other.
+// be memory). It is made by the first Append, so one that isn't needed costs nothing. One writer; reads may
+// run beside each other.
 class TemporaryFile {
  public:
-  // Errors: kPermissionDenied, kOutOfSpace, kIo, naming the folder and $TMPDIR.
-  static Result<TemporaryFile> Create();
+  TemporaryFile() = default;
 
-  // Adds the bytes at the end; returns where they begin.
+  // Adds the bytes at the end; returns where they begin. Errors: kPermissionDenied, kOutOfSpace, kIo, naming
+  // the folder and $TMPDIR.
   Result<uint64_t> Append(std::span<const std::byte> bytes);
   // All of `into`, from a place that was written.
   Status Read(uint64_t offset, std::span<std::byte> into) const;
@@ -25,7 +26,8 @@ class TemporaryFile {
   uint64_t size() const { return size_; }
 
  private:
-  explicit TemporaryFile(Fd fd) : fd_(std::move(fd)) {}
+  Status Create();
+
   Fd fd_;
   uint64_t size_ = 0;
 };

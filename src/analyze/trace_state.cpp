@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/trace_state.h"
 
+#include <algorithm>
+#include <limits>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace gpusonde::analyze {
 namespace {
@@ -26,32 +31,84 @@ void TraceTotals::Merge(const TraceTotals& other) {
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
+  first_gpu_ns = std::min(first_gpu_ns, other.first_gpu_ns);
+  last_gpu_ns = std::max(last_gpu_ns, other.last_gpu_ns);
 }
 
 int64_t TraceTotals::Dropped() const { return std::accumulate(dropped.begin(), dropped.end(), int64_t{0}); }
 
+void TraceState::Summarize(const importers::GpuEvent& event) {
+  const int64_t duration_ns = event.end_ns - event.start_ns;
+  totals_.Cover(event.start_ns, event.end_ns);
+  totals_.first_gpu_ns = std::min(totals_.first_gpu_ns, event.start_ns);
+  totals_.last_gpu_ns = std::max(totals_.last_gpu_ns, event.end_ns);
+  switch (event.work) {
+    case importers::GpuWork::kKernel:
+      At(kernels_, event.name).Add(duration_ns);
+      break;
+    case importers::GpuWork::kMemcpy:
+      copies_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
+      break;
+    case importers::GpuWork::kMemset:
+      sets_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
+      break;
+  }
+}
+
 void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
   for (const importers::GpuEvent& event : events) {
-    const int64_t duration_ns = event.end_ns - event.start_ns;
-    totals_.Cover(event.start_ns, event.end_ns);
-    switch (event.work) {
-      case importers::GpuWork::kKernel:
-        At(kernels_, event.name).Add(duration_ns);
-        break;
-      case importers::GpuWork::kMemcpy:
-        copies_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
-        break;
-      case importers::GpuWork::kMemset:
-        sets_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
-        break;
-    }
+    const std::optional<uint16_t> rank = ranks_.Add({event.process, event.device});
+    if (!rank.has_value()) return RefuseRanks();
+    Summarize(event);
+    const bool has_correlation = event.correlation != importers::kNoCorrelation;
+    const bool is_kernel = event.work == importers::GpuWork::kKernel;
+    RecordsOf(ranks_.ProcessOf(*rank))
+        .gpu.Add({.start_ns = event.start_ns,
+                  .end_ns = event.end_ns,
+                  .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
+                  .stream = event.stream,
+                  .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
+                  .shape = event.shape,
+                  .bytes = static_cast<uint32_t>(
+                      std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
+                  .rank = *rank,
+                  .work = event.work,
+                  .has_correlation = has_correlation});
   }
+  LimitMemory();
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
   for (const importers::ApiCall& call : calls) {
     totals_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
+    if (call.correlation == importers::kNoCorrelation) continue;
+    const std::optional<uint16_t> process = ranks_.AddProcess(call.process);
+    if (!process.has_value()) return RefuseRanks();
+    RecordsOf(*process).calls.Add({.start_ns = call.start_ns,
+                                   .end_ns = call.end_ns,
+                                   .correlation = static_cast<uint32_t>(call.correlation)});
+  }
+  LimitMemory();
+}
+
+ProcessRecords& TraceState::RecordsOf(uint16_t process) {
+  while (processes_.size() <= process) processes_.emplace_back(file_);
+  return processes_[process];
+}
+
+void TraceState::LimitMemory() {
+  if (processes_.size() < 2) return;  // two buffers of a run each
+  while (true) {
+    size_t all = 0;
+    const auto size = [](const ProcessRecords& one) {
+      return one.gpu.buffered_bytes() + one.calls.buffered_bytes();
+    };
+    for (const ProcessRecords& one : processes_) all += size(one);
+    if (all <= kMaxBufferedBytes) return;
+    ProcessRecords& largest = *std::ranges::max_element(processes_, {}, size);
+    largest.gpu.Spill();
+    largest.calls.Spill();
   }
 }
 
@@ -60,13 +117,45 @@ void TraceState::Ranges(std::span<const importers::Range> ranges) {
   for (const importers::Range& range : ranges) totals_.Cover(range.start_ns, range.end_ns);
 }
 
-void TraceState::Merge(const TraceState& other) {
-  const std::vector<uint32_t> ids = names_.AddAll(other.names_);
+std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
+  std::vector<uint32_t> ids = names_.AddAll(other.names_);
   totals_.Merge(other.totals_);
   MergeNamed(kernels_, other.kernels_, ids);
   MergeNamed(calls_, other.calls_, ids);
   for (const auto& [key, copies] : other.copies_) copies_[key].Merge(copies);
   for (const auto& [key, sets] : other.sets_) sets_[key].Merge(sets);
+  return ids;
+}
+
+void TraceState::Merge(TraceState&& other) {
+  auto change = std::make_shared<Renumbering>();
+  change->names = MergeSums(other);
+  if (!other.status_.has_value()) status_ = other.status_;
+  for (const RankKey& rank : other.ranks_.ranks()) {
+    const std::optional<uint16_t> id = ranks_.Add(rank);
+    if (!id.has_value()) return RefuseRanks();
+    change->ranks.push_back(*id);
+  }
+  for (size_t i = 0; i < other.processes_.size(); ++i) {
+    const std::optional<uint16_t> process = ranks_.AddProcess(other.ranks_.processes()[i]);
+    if (!process.has_value()) return RefuseRanks();
+    ProcessRecords& records = RecordsOf(*process);
+    records.gpu.Take(std::move(other.processes_[i].gpu), change);
+    records.calls.Take(std::move(other.processes_[i].calls), change);
+  }
+}
+
+void TraceState::RefuseRanks() {
+  status_ = Fail(ErrorCode::kUnsupported, "more than 65535 processes, or processes on devices, in one trace");
+}
+
+Status TraceState::Finish() {
+  TRY(status_);
+  for (ProcessRecords& one : processes_) {
+    TRY(one.gpu.Finish());
+    TRY(one.calls.Finish());
+  }
+  return {};
 }
 
 }  // namespace gpusonde::analyze

@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "analyze/name_table.h"
+#include "analyze/rank_table.h"
+#include "analyze/records.h"
+#include "analyze/sorted_runs.h"
 #include "importers/event.h"
 #include "model/moments.h"
 #include "model/sketch.h"
@@ -68,6 +72,8 @@ struct TraceTotals {
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
+  int64_t first_gpu_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_gpu_ns = std::numeric_limits<int64_t>::min();
 
   void Cover(int64_t start_ns, int64_t end_ns) {
     first_ns = std::min(first_ns, start_ns);
@@ -77,13 +83,25 @@ struct TraceTotals {
   int64_t Dropped() const;
 };
 
-// Of the events of one trace that one thread saw, everything that doesn't depend on their order. All of it is
-// whole numbers, so merging gives the same whichever thread saw what.
+using GpuRuns = SortedRuns<GpuRecord, ByCorrelation, Renumbering>;
+using CallRuns = SortedRuns<CallRecord, ByCorrelation, Renumbering>;
+
+// What one process did on the GPUs and which calls it made: calls join what they launched within a process,
+// so processes can be looked at beside each other.
+struct ProcessRecords {
+  explicit ProcessRecords(const std::shared_ptr<TemporaryFile>& file) : gpu(file), calls(file) {}
+  GpuRuns gpu;
+  CallRuns calls;
+};
+
+// Of the events of one trace that one thread saw, everything that doesn't depend on their order, and records
+// of them for what does (timeline/). All sums are whole numbers and records are sorted, so merging gives the
+// same whichever thread saw what.
 class TraceState final : public importers::EventSink {
  public:
-  TraceState() = default;
-  TraceState(TraceState&&) = default;
-  TraceState& operator=(TraceState&&) = default;
+  TraceState() : file_(std::make_shared<TemporaryFile>()) {}
+  TraceState(TraceState&&) noexcept = default;
+  TraceState& operator=(TraceState&&) noexcept = default;
 
   uint32_t Name(std::string_view name) override { return names_.Add(name); }
   void Gpu(std::span<const importers::GpuEvent> events) override;
@@ -97,7 +115,12 @@ class TraceState final : public importers::EventSink {
   void SkipShard() { ++totals_.skipped_shards; }
 
   // Adds what another thread saw.
-  void Merge(const TraceState& other);
+  void Merge(TraceState&& other);
+  // Adds all but the records, which stay with their trace; returns the numbers that its names have here.
+  std::vector<uint32_t> MergeSums(const TraceState& other);
+  // Sorts what is left of the records. Errors: those of temporary files, whenever they occurred; kUnsupported
+  // for more ranks than records can tell apart.
+  Status Finish();
 
   const NameTable& names() const { return names_; }
   const TraceTotals& totals() const { return totals_; }
@@ -106,14 +129,29 @@ class TraceState final : public importers::EventSink {
   std::span<const Durations> calls() const { return calls_; }
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
+  const RankTable& ranks() const { return ranks_; }
+  // By a process's number in ranks().
+  std::span<const ProcessRecords> processes() const { return processes_; }
 
  private:
+  void Summarize(const importers::GpuEvent& event);
+  ProcessRecords& RecordsOf(uint16_t process);
+  // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
+  void LimitMemory();
+  void RefuseRanks();
+
+  static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;
+
   NameTable names_;
   TraceTotals totals_;
   std::vector<Durations> kernels_;
   std::vector<Durations> calls_;
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
+  RankTable ranks_;
+  std::shared_ptr<TemporaryFile> file_;
+  std::vector<ProcessRecords> processes_;
+  Status status_;
 };
 
 }  // namespace gpusonde::analyze

@@ -26,6 +26,10 @@ enum class MemoryKind : uint8_t { kUnknown, kPageable, kPinned, kDevice, kManage
 std::string_view Name(CopyKind kind);
 std::string_view Name(MemoryKind kind);
 
+// A process's number in its own system: the lowest 24 bits; above are the machine's and its virtual
+// machine's.
+constexpr int64_t PidOf(int64_t process) { return process & 0xFFFFFF; }
+
 // The correlation of an event that has none.
 inline constexpr int64_t kNoCorrelation = -1;
 
@@ -33,7 +37,7 @@ inline constexpr int64_t kNoCorrelation = -1;
 struct GpuEvent {
   int64_t start_ns = 0;
   int64_t end_ns = 0;   // not before start_ns
-  int64_t process = 0;  // who launched it, unique within the trace; 0 where the format doesn't say
+  int64_t process = 0;  // who launched it, unique within the trace, see PidOf; 0 where the format doesn't say
   int64_t correlation = kNoCorrelation;  // joins its launch, within the process; else 0 to 2^32 − 1
   int64_t bytes = 0;                     // of copies and sets
   int32_t device = 0;
@@ -63,7 +67,7 @@ struct Range {
 
 // Why an event of a trace is not in the results.
 enum class Dropped : uint8_t {
-  kBadTime,           // no start or end, or one that is no number or beyond 2^62 ns
+  kBadTime,           // no start or end, or one that is no number or beyond 2^61 ns
   kNegativeDuration,  // ends before it starts
   kWrongType,         // a column or value of a type that it never has
   kMalformed,         // a row or event that doesn't parse

@@ -102,8 +102,8 @@ TEST(Coin, ChoicesDoNotDependOnTheOnesBefore) {
       last = now;
     }
   }
-  EXPECT_NEAR(chosen, kCalls / 4, 5 * std::sqrt(kCalls * 0.25 * 0.75));
-  EXPECT_NEAR(both, kCalls / 16, 5 * std::sqrt(kCalls / 16.0 * 15 / 16));
+  EXPECT_NEAR(chosen, kCalls / 4.0, 5 * std::sqrt(kCalls * 0.25 * 0.75));
+  EXPECT_NEAR(both, kCalls / 16.0, 5 * std::sqrt(kCalls / 16.0 * 15 / 16));
 }
 
 }  // namespace

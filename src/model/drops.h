@@ -41,6 +41,9 @@ enum class DropReason : uint8_t {
   kGpuNameLost,        // GPU kernels without their name
   kGpuTotalsLost,      // GPU records that no total counts
   kGpuRangesDropped,   // annotated ranges that were not kept
+  kGpuReadingsFailed,  // GPU counters that the driver failed to read
+  kGpuReadingsAbsurd,  // such readings that can't be true
+  kGpuReadingsLost,    // such readings that waited too long to be taken
 };
 
 struct DropInfo {
@@ -102,6 +105,12 @@ inline constexpr std::array kDropReasons = {
              "GPU activity records that had no room in the exact totals."},
     DropInfo{DropReason::kGpuRangesDropped, true, "gpu_ranges_dropped",
              "Annotated ranges that were nested too deep or too many at once."},
+    DropInfo{DropReason::kGpuReadingsFailed, true, "gpu_readings_failed",
+             "Readings of a GPU's state that its driver failed to give."},
+    DropInfo{DropReason::kGpuReadingsAbsurd, true, "gpu_readings_absurd",
+             "Readings of a GPU's state whose value can't be true."},
+    DropInfo{DropReason::kGpuReadingsLost, true, "gpu_readings_lost",
+             "Readings of a GPU's state that had to wait too long to be written."},
 };
 
 template <>

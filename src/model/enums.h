@@ -19,6 +19,19 @@ enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWa
 // Where rows come from.
 enum class SourceKind : uint8_t { kRecord, kAgent, kImport };
 
+// What a row of GPU work summed over a window says: of records that were lost; of all work of a name, but
+// that of captured graphs; of its launches that were sampled, by stack; of work of graphs, by the stack that
+// captured it.
+enum class WorkPart : uint8_t { kLost, kAll, kSampled, kCaptured };
+
+template <>
+struct EnumNames<WorkPart> {
+  static constexpr std::string_view Name(WorkPart part) {
+    constexpr std::string_view kNames[] = {"lost", "all", "sampled", "captured"};
+    return kNames[static_cast<size_t>(part)];
+  }
+};
+
 template <>
 struct EnumNames<FrameKind> {
   static constexpr std::string_view Name(FrameKind kind) {

@@ -91,9 +91,8 @@ Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& use
     assembler.Take(*rows);
   }
   // The database gives rows in no particular order; the same profile is the same every time.
-  std::ranges::sort(assembler.used_, {}, [](const Used& row) {
-    return std::tuple(row.process, row.tid, row.stack);
-  });
+  std::ranges::sort(assembler.used_, {},
+                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack); });
   return assembler;
 }
 

@@ -68,6 +68,7 @@ struct Overview {
   std::optional<int64_t> from_ns;
   std::optional<int64_t> to_ns;
   int64_t samples = 0;
+  int64_t kernels = 0;
   bool simulated = false;   // any simulated device
   std::vector<Drop> drops;  // falling by count
 };

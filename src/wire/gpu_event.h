@@ -258,7 +258,7 @@ struct gpusonde_gpu_foreign {
  * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
-  __u32 pid; /* thread group and thread, in the initial pid namespace */
+  __u32 pid; /* thread group and thread, in the pid namespace of who listens */
   __u32 tid;
   __u32 batch_bytes;
   __u32 stack_bytes; /* 0: none was taken */

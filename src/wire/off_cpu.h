@@ -18,8 +18,8 @@ enum gpusonde_off_cpu_kind {
 
 struct gpusonde_off_cpu_head {
   __u32 kind;
-  __u32 pid;      /* thread group, in the initial pid namespace */
-  __u32 tid;      /* thread, in the initial pid namespace */
+  __u32 pid;      /* thread group, in our pid namespace */
+  __u32 tid;      /* thread, in our pid namespace */
   __u32 cpu;      /* that it left */
   __u64 time_ns;  /* CLOCK_MONOTONIC */
   __u32 limit_ns; /* an end is told when an interval is at least so long */
@@ -36,12 +36,13 @@ struct gpusonde_off_cpu_begin {
   struct gpusonde_stack stack; /* last: it ends after the last word used */
 };
 
-/* In the kernel program's map `absences`, by thread: those whose begin was told and that are still away. */
+/* In the kernel program's map `absences`: threads whose begin was told and that are still away, by their id
+ * in the initial pid namespace. */
 struct gpusonde_off_cpu_absence {
   __u64 begin_ns;
   __u64 woken_ns; /* 0: not yet */
   __u32 limit_ns;
-  __u32 unused;
+  __u32 tid; /* as told */
 };
 
 struct gpusonde_off_cpu_end {

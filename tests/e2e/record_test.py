@@ -85,6 +85,19 @@ class ProgramsOfEveryKind(program.TestCase):
         self.assertTrue(any("::hash_block(" in frame for frames, _ in self.folded() for frame in frames))
 
 
+    def test_from_within_a_container(self):
+        """In a pid namespace of its own the kernel's numbers of processes aren't those that anybody there knows."""
+        contained = ("unshare", "--pid", "--fork", "--mount-proc")
+        if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no pid namespace can be made here")
+        done = subprocess.run([*contained, GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c",
+                               f"{HOTPATHS} --seconds 2; true"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(sum(count for frames, count in self.folded() if any("::decode(" in f for f in frames)), 10)
+        self.assertLess(self.value("SELECT max(pid) FROM processes"), 100, "numbered as in the container")
+
+
 class Attaching(program.TestCase):
     def test_to_a_process_and_its_children_for_a_while(self):
         victim = subprocess.Popen(["sh", "-c", f"{HOTPATHS} --seconds 30 >/dev/null & wait"])

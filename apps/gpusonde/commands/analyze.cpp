@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <regex>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +28,18 @@ struct AnalyzeOptions {
   std::vector<std::string> traces;
   std::string format = "text";
   std::string output;
+  std::string rank_from;
   analyze::Options how;
 };
 
-Status Run(const AnalyzeOptions& options) {
+Status Run(AnalyzeOptions& options) {
+  if (!options.rank_from.empty()) {
+    try {
+      options.how.rank_from.emplace(options.rank_from, std::regex::ECMAScript);
+    } catch (const std::regex_error& error) {
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("--rank-from: {}", error.what()));
+    }
+  }
   ASSIGN_OR_RETURN(const analyze::Report report, analyze::Analyze(options.traces, options.how));
   const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
   if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
@@ -50,6 +59,8 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", options->output, "The file to write; default: standard output");
   command->add_option("--threads", options->how.threads, "Threads that read; default: one per usable core")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--rank-from", options->rank_from,
+                      "Ranks from the files' names: a regular expression whose first group is the number");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     const Status done = Run(*options);

@@ -38,6 +38,79 @@ void Write(JsonWriter& json, const TransferLine& line) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
+  json.Key(key).BeginObject().Field("host_ns", line.host_ns).Field("back_to_back_ns", line.back_to_back_ns);
+  json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
+}
+
+void Write(JsonWriter& json, std::string_view key, const DurationLine& line) {
+  json.Key(key).BeginObject();
+  WriteDurations(json, line);
+  json.EndObject();
+}
+
+void Write(JsonWriter& json, const RankLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("process", line.process).Field("device", line.device).Field("events", line.events);
+  json.Field("span_ns", line.span_ns).Field("busy_ns", line.busy_ns).Field("idle_ns", line.idle_ns);
+  json.Field("compute_ns", line.compute_ns).Field("comm_ns", line.comm_ns);
+  json.Field("exposed_comm_ns", line.exposed_comm_ns).Field("overlap_ns", line.overlap_ns);
+  json.Field("transfer_ns", line.transfer_ns).Field("transfer_overlap_ns", line.transfer_overlap_ns);
+  Write(json, "idle", line.idle);
+  Write(json, "gaps", line.gaps);
+  Write(json, "launch_latency", line.launch_latency);
+  Write(json, "queue_delay", line.queue_delay);
+  json.Key("queue_length").BeginObject().Field("max", line.queue_max).Field("mean", line.queue_mean);
+  json.Field("time_mean", line.queue_time_mean).EndObject().EndObject();
+}
+
+void Write(JsonWriter& json, const VariabilityLine& line) {
+  json.BeginObject()
+      .Field("name", line.name)
+      .Field("communication", line.communication)
+      .Field("count", line.count)
+      .Field("excess_ns", line.excess_ns);
+  json.Field("robust_cv", line.robust_cv)
+      .Key("variance_explained")
+      .BeginObject()
+      .Field("time", line.explained.time);
+  json.Field("rank", line.explained.rank)
+      .Field("stream", line.explained.stream)
+      .Field("shape", line.explained.shape);
+  json.EndObject().Field("outliers", line.outliers).Key("slowest").BeginArray();
+  for (const SlowLine& slow : line.slowest) {
+    json.BeginObject().Field("rank", slow.rank).Field("stream", int64_t{slow.stream});
+    json.Field("start_ns", slow.start_ns).Field("duration_ns", slow.duration_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+void Write(JsonWriter& json, const WindowLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("begin_ns", line.begin_ns).Field("end_ns", line.end_ns);
+  json.Field("kernels", line.kernels).Field("kernel_ns", line.kernel_ns);
+  json.Field("ratio", line.ratio).Field("z", line.z).EndObject();
+}
+
+void Write(JsonWriter& json, const CopyEffectLine& line) {
+  json.BeginObject().Field("name", line.name).Field("relation", line.after ? "after" : "during");
+  json.Field("copies", line.any_copy ? "any" : "class").Field("kind", line.copy_kind);
+  json.Field("memory", line.memory).Field("size", line.size).Field("count", line.count);
+  json.Field("ratio", line.ratio).Field("low", line.low).Field("high", line.high);
+  json.Field("excess_ns", line.excess_ns).EndObject();
+}
+
+void Write(JsonWriter& json, const SlowRankLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("kernels", line.kernels).Field("ratio", line.ratio);
+  json.Field("low", line.low).Field("high", line.high).EndObject();
+}
+
+void Write(JsonWriter& json, const CollectiveLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("matched", line.matched).Field("last", line.last);
+  json.Field("waited_ns", line.waited_ns).Field("delayed_ns", line.delayed_ns);
+  json.Field("clock_offset_ns", line.clock_offset_ns).Field("clock_residual_ns", line.clock_residual_ns);
+  json.Field("straggler", line.straggler).EndObject();
+}
+
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
   json.Field("count", note.count).EndObject();
@@ -60,6 +133,12 @@ std::string ToJson(const Report& report) {
   WriteAll(json, "memcpys", report.memcpys);
   WriteAll(json, "memsets", report.memsets);
   WriteAll(json, "api_calls", report.api_calls);
+  WriteAll(json, "ranks", report.ranks);
+  WriteAll(json, "variability", report.variability);
+  WriteAll(json, "windows", report.windows);
+  WriteAll(json, "copy_effects", report.copy_effects);
+  WriteAll(json, "slow_ranks", report.slow_ranks);
+  WriteAll(json, "collectives", report.collectives);
   WriteAll(json, "notes", report.notes);
   json.EndObject();
   return json.Take() + "\n";

@@ -47,7 +47,8 @@ Result<bool> Statement::Step() {
 }
 
 std::string Statement::Text(int column) const {
-  const auto* const bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  // Converts UTF-16, which a blob would not.
+  const auto* const bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
   return bytes == nullptr ? ""
                           : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
 }

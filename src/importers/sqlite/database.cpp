@@ -114,10 +114,9 @@ Result<std::vector<std::string>> Database::TableNames() const {
 }
 
 Result<std::optional<Table>> Database::FindTable(std::string_view name) const {
-  ASSIGN_OR_RETURN(
-      Statement statement,
-      connection_->Prepare("SELECT name, rootpage, sql FROM sqlite_schema WHERE type = 'table' AND "
-                           "rootpage > 0 AND name = ?1 COLLATE NOCASE"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   connection_->Prepare("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND "
+                                        "rootpage > 0 AND name = ?1 COLLATE NOCASE"));
   sqlite3_bind_text(statement.get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_STATIC);
   ASSIGN_OR_RETURN(const bool found, statement.Step());
   if (!found) return std::optional<Table>();
@@ -127,9 +126,6 @@ Result<std::optional<Table>> Database::FindTable(std::string_view name) const {
   const int64_t root = sqlite3_column_int64(statement.get(), 1);
   table.direct_ = direct_ && root <= std::numeric_limits<uint32_t>::max();
   table.root_ = table.direct_ ? static_cast<uint32_t>(root) : 0;
-  // Of INTEGER PRIMARY KEY DESC alone it is not the rowid's other name
-  // (https://www.sqlite.org/lang_createtable.html).
-  if (Upper(statement.Text(2)).find("DESC") != std::string::npos) table.direct_ = false;
   TRY(ReadColumns(table));
   if (table.direct_) TRY(FindLeaves(table));
   if (!table.direct_) TRY(FindParts(table));
@@ -161,9 +157,19 @@ Status Database::ReadColumns(Table& table) const {
       table.direct_ = false;
     table.columns_.push_back(std::move(column));
   }
+  ASSIGN_OR_RETURN(const bool indexed, HasKeyIndex(table.name_));
   for (size_t i = 0; i < table.columns_.size(); ++i)
-    if (keys != 1 || i != key) table.columns_[i].is_rowid = false;
+    if (keys != 1 || i != key || indexed) table.columns_[i].is_rowid = false;
   return {};
+}
+
+// INTEGER PRIMARY KEY DESC is not the rowid's other name (https://www.sqlite.org/lang_createtable.html), and
+// so has an index of its own.
+Result<bool> Database::HasKeyIndex(const std::string& table) const {
+  ASSIGN_OR_RETURN(Statement statement,
+                   connection_->Prepare("SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk'"));
+  sqlite3_bind_text(statement.get(), 1, table.data(), static_cast<int>(table.size()), SQLITE_STATIC);
+  return statement.Step();
 }
 
 // Walks the interior pages; of a file of 100 M rows these are a few thousand.

@@ -123,6 +123,7 @@ class Database {
   Database() = default;
   Status ReadHeader();
   Status ReadColumns(Table& table) const;
+  Result<bool> HasKeyIndex(const std::string& table) const;
   Status FindLeaves(Table& table) const;
   Status FindParts(Table& table) const;
   // Consecutive pages, as many as `into` holds. Errors: kCorrupt for pages that aren't there; kIo.

@@ -259,9 +259,9 @@ TEST_F(DecoderTest, AnyBytesAreSurvived) {
     for (uint64_t changes = random() % 8; changes > 0; --changes)
       batch[random() % batch.size()] = static_cast<std::byte>(random());
     batch.resize(round % 2 == 0 ? batch.size() : random() % (batch.size() + 1));
-    if (round % 3 == 0 && batch.size() >= 12)
-      batch =
-          With(std::move(batch), offsetof(gpusonde_gpu_batch, bytes), static_cast<uint32_t>(batch.size()));
+    const auto bytes = static_cast<uint32_t>(batch.size());
+    if (round % 3 == 0 && bytes >= 12)
+      batch = With(std::move(batch), offsetof(gpusonde_gpu_batch, bytes), bytes);
     if (round % 100 == 0) decoder_.Forget(kPid);
     // Whatever is given must be readable.
     Decode(batch, [&](const Event& event) {

@@ -17,6 +17,7 @@
 #include "gpu_events.skel.h"
 #include "sources/ebpf/explain.h"
 #include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
@@ -84,6 +85,7 @@ Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_
   state->skeleton.reset(gpu_events_bpf__open());
   if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the GPU events program"));
   state->skeleton->rodata->bytes_per_second = bytes_per_second;
+  state->skeleton->rodata->pid_namespace = ebpf::PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)

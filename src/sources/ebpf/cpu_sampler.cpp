@@ -20,6 +20,7 @@
 #include "cpu_sampler.skel.h"
 #include "sources/ebpf/explain.h"
 #include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
 #include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
 #include "wire/cpu_sample.h"
@@ -96,6 +97,7 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
   state->skeleton.reset(cpu_sampler_bpf__open());
   if (state->skeleton == nullptr) return Fail(Explain(errno, "open the sampling program"));
   state->skeleton->rodata->every_process = options.every_process;
+  state->skeleton->rodata->pid_namespace = PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.samples, std::bit_ceil(options.ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = cpu_sampler_bpf__load(state->skeleton.get()); error != 0)

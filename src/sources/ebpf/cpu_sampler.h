@@ -16,7 +16,7 @@ class StackTables;
 // One stack of one running thread. The stack is valid during the callback only.
 struct RawSample {
   int64_t time_ns = 0;  // CLOCK_MONOTONIC
-  int32_t pid = 0;      // in the initial pid namespace
+  int32_t pid = 0;      // as our own pid namespace numbers it, like tid
   int32_t tid = 0;
   int32_t cpu = 0;
   RawStack stack;

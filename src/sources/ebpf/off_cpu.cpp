@@ -19,6 +19,7 @@
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/explain.h"
 #include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
 #include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
 
@@ -77,6 +78,7 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
   state->skeleton.reset(off_cpu_bpf__open());
   if (state->skeleton == nullptr) return Fail(Explain(errno, "open the off-CPU program"));
   state->skeleton->rodata->every_process = options.every_process;
+  state->skeleton->rodata->pid_namespace = PidNamespace();
   state->skeleton->rodata->budget = std::max(options.stacks_per_second, 1u);
   bpf_map__set_max_entries(state->skeleton->maps.events, std::bit_ceil(options.ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
@@ -124,7 +126,7 @@ void OffCpu::Stop() {
     tid = next;
     if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
     state_->unended.push_back({.kind = GPUSONDE_OFF_CPU_END,
-                               .tid = tid,
+                               .tid = absence.tid,
                                .begin_ns = absence.begin_ns,
                                .woken_ns = absence.woken_ns != 0 ? absence.woken_ns : now_ns,
                                .end_ns = now_ns});

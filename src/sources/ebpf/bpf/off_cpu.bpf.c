@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
 #include "wire/off_cpu.h"
 
@@ -110,8 +111,9 @@ static __always_inline __u32 state_of(struct task_struct *task) {
 #define STATE_UNINTERRUPTIBLE 2 /* include/linux/sched.h: TASK_UNINTERRUPTIBLE */
 
 static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
-  const __u32 pid = task->tgid, tid = task->pid;
-  if (!tid || (!every_process && !bpf_map_lookup_elem(&targets, &pid)) || !task->mm) return;
+  if (!task->mm) return;
+  const struct pids pids = pids_of(task);
+  if (!pids.pid || (!every_process && !bpf_map_lookup_elem(&targets, &pids.pid))) return;
   const __u64 now = bpf_ktime_get_ns();
   const __u32 chance = chance_now(now);
   if (bpf_get_prandom_u32() > chance) return;
@@ -122,8 +124,8 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   struct gpusonde_off_cpu_head *head = &work->begin.head;
   const __u32 state = state_of(task);
   head->kind = GPUSONDE_OFF_CPU_BEGIN;
-  head->pid = pid;
-  head->tid = tid;
+  head->pid = pids.pid;
+  head->tid = pids.tid;
   head->cpu = bpf_get_smp_processor_id();
   head->time_ns = now;
   head->limit_ns = (__u32)(((__u64)bpf_get_prandom_u32() * GPUSONDE_OFF_CPU_WHOLE_NS) >> 32);
@@ -136,12 +138,13 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   head->unused = 0;
 
   const struct gpusonde_off_cpu_absence absence = {
-      .begin_ns = now, .woken_ns = head->runnable ? now : 0, .limit_ns = head->limit_ns};
+      .begin_ns = now, .woken_ns = head->runnable ? now : 0, .limit_ns = head->limit_ns, .tid = pids.tid};
+  const __u32 tid = task->pid;
   if (bpf_map_update_elem(&absences, &tid, &absence, BPF_ANY)) {
     count(GPUSONDE_OFF_CPU_TOO_MANY);
     return;
   }
-  const __u64 stack_bytes = take_stack(context, pid, true, &work->walk, &work->begin.stack, NULL);
+  const __u64 stack_bytes = take_stack(context, pids.pid, true, &work->walk, &work->begin.stack, NULL);
   const __u64 size = offsetof(struct gpusonde_off_cpu_begin, stack) + stack_bytes;
   /* Whoever reads it must not be woken from here: the scheduler holds its locks. */
   if (size <= sizeof work->begin && bpf_ringbuf_output(&events, &work->begin, size, BPF_RB_NO_WAKEUP)) {
@@ -155,7 +158,7 @@ static __always_inline void come_back(struct task_struct *task) {
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
   if (!absence) return;
   struct gpusonde_off_cpu_end end = {.kind = GPUSONDE_OFF_CPU_END,
-                                     .tid = tid,
+                                     .tid = absence->tid,
                                      .begin_ns = absence->begin_ns,
                                      .woken_ns = absence->woken_ns,
                                      .end_ns = bpf_ktime_get_ns()};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/findings/job.h"
+
+#include <utility>
+
+namespace gpusonde::analyze {
+
+void Renumber(RankResult& result, std::span<const uint32_t> ids) {
+  for (Stratum& stratum : result.kernels.strata) stratum.name = ids[stratum.name];
+  for (StreamSum& stream : result.kernels.streams) stream.name = ids[stream.name];
+  for (Collective& collective : result.collectives) collective.name = ids[collective.name];
+  std::map<uint32_t, NameResult> names;
+  for (auto& [name, found] : result.kernels.names) names.emplace(ids[name], std::move(found));
+  result.kernels.names = std::move(names);
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyze/name_table.h"
+#include "analyze/report.h"
+#include "analyze/timeline/process_timeline.h"
+
+// What follows from all ranks together. Each function adds its lines to a report; all are pure.
+namespace gpusonde::analyze {
+
+// One rank of the job that the traces are of.
+struct JobRank {
+  size_t trace = 0;
+  int64_t number = 0;
+  int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
+  RankResult result;            // names are numbered as in Job::names
+};
+
+struct Job {
+  const NameTable& names;
+  std::span<const Durations> kernels;  // by name
+  std::span<const JobRank> ranks;
+};
+
+// Gives the names in a result the numbers that they have elsewhere.
+void Renumber(RankResult& result, std::span<const uint32_t> ids);
+
+std::vector<VariabilityLine> FindVariability(const Job& job);
+std::vector<WindowLine> FindAnomalousWindows(const Job& job);
+std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
+std::vector<SlowRankLine> FindSlowRanks(const Job& job);
+std::vector<CollectiveLine> CompareCollectives(const Job& job);
+
+}  // namespace gpusonde::analyze

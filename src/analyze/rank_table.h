@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace gpusonde::analyze {
+
+// A rank is a process on a device that did GPU work; one trace may hold several.
+struct RankKey {
+  int64_t process = 0;
+  int32_t device = 0;
+
+  auto operator<=>(const RankKey&) const = default;
+};
+
+// Ranks and processes of a trace as small numbers, in the order in which they were first seen. Not
+// thread-safe.
+class RankTable {
+ public:
+  // Nothing once there are 65,535: no trace has as many, and records keep 16 bits.
+  std::optional<uint16_t> Add(const RankKey& rank);
+  std::optional<uint16_t> AddProcess(int64_t process);
+
+  const std::vector<RankKey>& ranks() const { return ranks_; }
+  const std::vector<int64_t>& processes() const { return processes_; }
+  // The number of a rank's process.
+  uint16_t ProcessOf(uint16_t rank) const { return process_of_[rank]; }
+
+ private:
+  std::vector<RankKey> ranks_;
+  std::vector<uint16_t> process_of_;  // as ranks_
+  std::vector<int64_t> processes_;
+  std::map<RankKey, uint16_t> rank_ids_;
+  std::map<int64_t, uint16_t> process_ids_;
+  // What was looked for lately, by a few bits of it: events of several ranks alternate.
+  static constexpr size_t kRecent = 64;
+  std::array<uint16_t, kRecent> recent_ranks_{};
+  std::array<uint16_t, kRecent> recent_processes_{};
+};
+
+}  // namespace gpusonde::analyze

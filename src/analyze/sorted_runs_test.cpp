@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/sorted_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "analyze/records.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+struct Number {
+  uint64_t value = 0;
+};
+struct Smaller {
+  bool operator()(const Number& a, const Number& b) const { return a.value < b.value; }
+};
+using Runs = SortedRuns<Number, Smaller>;
+
+TEST(SortedRuns, GiveBackEveryRecordInOrderHoweverManyRuns) {
+  std::mt19937_64 random(1);
+  const auto file = std::make_shared<TemporaryFile>();
+  Runs all(file);
+  uint64_t sum = 0;
+  const size_t count = Runs::kRunRecords * 2 + 12'345;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t value = random() % 1'000'000'007;
+    sum += value;
+    all.Add({value});
+  }
+  Runs another(file);
+  for (uint64_t value = 0; value < 1'000; ++value) {
+    another.Add({value});
+    sum += value;
+    if (value % 300 == 0) another.Spill();
+  }
+  all.Take(std::move(another), std::make_shared<const NoChange>());
+  ASSERT_TRUE(all.Finish().has_value());
+  EXPECT_EQ(all.runs().size(), 3u + 5u);
+  EXPECT_GT(file->size(), 0u);
+  Merged<Number, Smaller> merged(all.runs());
+  uint64_t last = 0;
+  size_t seen = 0;
+  while (const Number* next = merged.Next()) {
+    ASSERT_GE(next->value, last);
+    last = next->value;
+    sum -= last;
+    ++seen;
+  }
+  EXPECT_TRUE(merged.status().has_value());
+  EXPECT_EQ(seen, count + 1'000);
+  EXPECT_EQ(sum, 0u);
+}
+
+TEST(SortedRuns, OfNothingGiveNothing) {
+  Runs none(std::make_shared<TemporaryFile>());
+  ASSERT_TRUE(none.Finish().has_value());
+  Merged<Number, Smaller> merged(none.runs());
+  EXPECT_EQ(merged.Next(), nullptr);
+}
+
+}  // namespace
+}  // namespace gpusonde::analyze

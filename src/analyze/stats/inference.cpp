@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/stats/inference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace gpusonde::analyze {
+namespace {
+
+constexpr double kTwoSided95 = 1.959964;
+
+}  // namespace
+
+void PooledRatio::Add(const LogMoments& these, const LogMoments& those) {
+  if (these.count < kMinSamples || those.count < kMinSamples) return;
+  const double variance = these.Variance() / static_cast<double>(these.count) +
+                          those.Variance() / static_cast<double>(those.count);
+  weights_ += 1 / variance;
+  weighted_ += (these.Mean() - those.Mean()) / variance;
+  count_ += these.count;
+}
+
+Ratio PooledRatio::Finish() const {
+  if (empty()) return {};
+  const double difference = weighted_ / weights_;
+  const double error = 1 / std::sqrt(weights_);
+  const auto ratio = [](double units) { return std::exp2(units / kLogUnits); };
+  return {.count = count_,
+          .ratio = ratio(difference),
+          .low = ratio(difference - kTwoSided95 * error),
+          .high = ratio(difference + kTwoSided95 * error),
+          .p = NormalTail(difference / error)};
+}
+
+double NormalTail(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }
+
+std::vector<bool> Significant(std::span<const double> p, double rate) {
+  std::vector<double> sorted(p.begin(), p.end());
+  std::ranges::sort(sorted);
+  double limit = -1;
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] <= rate * static_cast<double>(i + 1) / static_cast<double>(sorted.size()))
+      limit = sorted[i];
+  std::vector<bool> significant;
+  for (const double one : p) significant.push_back(one <= limit);
+  return significant;
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/int128.h"
+
+namespace gpusonde::analyze {
+
+// Durations of one group of kernels.
+struct Sum {
+  int64_t count = 0;
+  Int128 total_ns = 0;
+
+  void Add(int64_t duration_ns) {
+    ++count;
+    total_ns += duration_ns;
+  }
+  void Merge(const Sum& other) {
+    count += other.count;
+    total_ns += other.total_ns;
+  }
+};
+
+// The sum of squares between groups, Σ nᵢ (meanᵢ − mean)², in ns².
+double SquaresBetween(std::span<const Sum> groups);
+
+// How much of a variance a grouping explains, 0 to 1: ε² (Kelley 1935), which is η² (the share of squares
+// that lie between groups) less what as many groups explain by chance. Of 200 durations in 128 windows,
+// chance explains 64 %. 0 where there are too few values to tell.
+double VarianceExplained(double squares_between, double squares, int64_t count, int64_t groups);
+
+}  // namespace gpusonde::analyze

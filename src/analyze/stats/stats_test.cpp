@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "analyze/stats/bounded_table.h"
+#include "analyze/stats/inference.h"
+#include "analyze/stats/log_moments.h"
+#include "analyze/stats/squares.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+TEST(FixedLog2, IsWithinAUnitOfTheLogarithmAndNeverFalls) {
+  EXPECT_EQ(FixedLog2(-5), 0);
+  EXPECT_EQ(FixedLog2(1), 0);
+  EXPECT_EQ(FixedLog2(1024), 10 * kLogUnits);
+  std::mt19937_64 random(1);
+  int32_t last = 0;
+  for (int64_t value = 1; value < (int64_t{1} << 60);
+       value += 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(value))) {
+    const int32_t log = FixedLog2(value);
+    EXPECT_NEAR(log, std::log2(static_cast<double>(value)) * kLogUnits, 1.3) << value;
+    EXPECT_GE(log, last);
+    last = log;
+  }
+}
+
+TEST(LogMoments, VarianceIsThatOfItsNumbersAndNeverNothing) {
+  LogMoments moments;
+  for (const int32_t log : {100, 104, 96, 100}) moments.Add(log);
+  EXPECT_DOUBLE_EQ(moments.Mean(), 100);
+  EXPECT_NEAR(moments.Variance(), 32.0 / 3, 1e-9);
+  LogMoments equal;
+  for (int i = 0; i < 10; ++i) equal.Add(7);
+  EXPECT_GT(equal.Variance(), 0);
+}
+
+TEST(PooledRatio, FindsAFactorWithinItsInterval) {
+  std::mt19937_64 random(2);
+  std::lognormal_distribution<double> noise(0, 0.1);
+  PooledRatio pooled;
+  for (const double scale : {5'000.0, 80'000.0, 1'000'000.0}) {
+    LogMoments slow, fast;
+    for (int i = 0; i < 400; ++i) {
+      slow.Add(FixedLog2(std::llround(scale * 1.2 * noise(random))));
+      fast.Add(FixedLog2(std::llround(scale * noise(random))));
+    }
+    pooled.Add(slow, fast);
+  }
+  const Ratio ratio = pooled.Finish();
+  EXPECT_EQ(ratio.count, 1200);
+  EXPECT_LT(ratio.low, 1.2);
+  EXPECT_GT(ratio.high, 1.2);
+  EXPECT_NEAR(ratio.ratio, 1.2, 0.02);
+  EXPECT_LT(ratio.p, 1e-9);
+}
+
+TEST(PooledRatio, PassesOverWhatIsTooFew) {
+  PooledRatio pooled;
+  LogMoments few, many;
+  for (int i = 0; i < 29; ++i) few.Add(9000 + i);
+  for (int i = 0; i < 300; ++i) many.Add(1000 + i);
+  pooled.Add(few, many);
+  EXPECT_TRUE(pooled.empty());
+  EXPECT_EQ(pooled.Finish().p, 1);
+}
+
+TEST(Significant, IsBenjaminiAndHochberg) {
+  // The example of their paper (1995, section 3.2): at 5 %, the four smallest of 15.
+  const std::vector<double> p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
+                                 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.000};
+  const std::vector<bool> significant = Significant(p);
+  EXPECT_EQ(std::ranges::count(significant, true), 4);
+  EXPECT_TRUE(significant[3]);
+  EXPECT_FALSE(significant[4]);
+  EXPECT_TRUE(Significant({}).empty());
+}
+
+TEST(SquaresBetween, IsTheTextbookSum) {
+  // Groups {1, 3}, {5, 7, 9}, {}: means 2 and 7, mean of all 5: 2·9 + 3·4 = 30.
+  const std::vector<Sum> groups = {{2, 4}, {3, 21}, {}};
+  EXPECT_DOUBLE_EQ(SquaresBetween(groups), 30);
+  // All squares: 16 + 4 + 0 + 4 + 16 = 40; within 10 of 3 degrees of freedom: 1 − (10/3)/(40/4).
+  EXPECT_DOUBLE_EQ(VarianceExplained(30, 40, 5, 2), 1 - (10.0 / 3) / 10);
+  EXPECT_EQ(VarianceExplained(40, 40, 2, 2), 0);
+}
+
+struct Counter {
+  int64_t count = 0;
+  void Merge(const Counter& other) { count += other.count; }
+};
+
+TEST(BoundedTable, KeepsTheSameKeysWholeInAnyOrder) {
+  std::mt19937_64 random(3);
+  std::vector<uint64_t> events;
+  std::map<uint64_t, int64_t> expected;
+  for (int i = 0; i < 50'000; ++i) {
+    const uint64_t hash = MixBits(random() % 1'000);
+    events.push_back(hash);
+    ++expected[hash];
+  }
+  for (int order = 0; order < 4; ++order) {
+    std::ranges::shuffle(events, random);
+    BoundedTable<Counter> table(100);
+    for (const uint64_t hash : events) {
+      bool is_new = false;
+      ++table.At(hash, is_new).count;
+    }
+    table.Finish();
+    ASSERT_EQ(table.entries().size(), 100u);
+    auto smallest = expected.begin();
+    int64_t kept = 0;
+    for (const auto& [hash, counter] : table.entries()) {
+      EXPECT_EQ(hash, smallest->first);
+      EXPECT_EQ(counter.count, smallest->second);
+      kept += counter.count;
+      ++smallest;
+    }
+    EXPECT_EQ(kept + table.other().count, 50'000);
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::analyze

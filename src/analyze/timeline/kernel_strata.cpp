@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/timeline/kernel_strata.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analyze/stats/squares.h"
+
+namespace gpusonde::analyze {
+
+void Stratum::Merge(const Stratum& other) {
+  sum.Merge(other.sum);
+  logs.Merge(other.logs);
+  alone.Merge(other.alone);
+  for (const auto& [copy, moments] : other.with_copy) with_copy[copy].Merge(moments);
+}
+
+void KernelStrata::Gathered::Merge(const Gathered& other) {
+  stratum.Merge(other.stratum);
+  if (windows.empty()) windows.resize(other.windows.size());
+  for (size_t i = 0; i < other.windows.size(); ++i) windows[i].Merge(other.windows[i]);
+}
+
+void KernelStrata::NameSums::AddSlow(const SlowKernel& kernel) {
+  if (slowest.size() == kSlowest) {
+    if (slowest.front().Key() < kernel.Key()) return;
+    std::ranges::pop_heap(slowest, {}, &SlowKernel::Key);
+    slowest.pop_back();
+  }
+  slowest.push_back(kernel);
+  std::ranges::push_heap(slowest, {}, &SlowKernel::Key);
+}
+
+KernelStrata::KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_ns, int64_t last_ns)
+    : name_hashes_(name_hashes),
+      first_ns_(first_ns),
+      span_ns_(std::max<int64_t>(1, last_ns - first_ns)),
+      strata_(kMaxStrata),
+      streams_(kMaxStrata),
+      names_(kMaxNames),
+      windows_(kWindows) {}
+
+size_t KernelStrata::WindowOf(int64_t time_ns) const {
+  const auto window = static_cast<size_t>(Int128{time_ns - first_ns_} * kWindows / span_ns_);
+  return std::min(window, kWindows - 1);
+}
+
+uint64_t KernelStrata::HashOf(uint32_t name, uint32_t other) const {
+  return MixBits(name_hashes_[name] ^ MixBits(other));
+}
+
+void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
+  const int64_t duration_ns = event.end_ns - event.start_ns;
+  const size_t window = WindowOf(event.start_ns);
+  bool is_new = false;
+
+  NameSums& name = names_.At(MixBits(name_hashes_[event.name]), is_new);
+  if (is_new) {
+    name.name = event.name;
+    name.windows.resize(kWindows);
+  }
+  if (!name.windows.empty()) {
+    name.windows[window].Add(duration_ns);
+    name.AddSlow({.duration_ns = duration_ns, .start_ns = event.start_ns, .stream = event.stream});
+  }
+
+  StreamSum& stream = streams_.At(HashOf(event.name, event.stream), is_new);
+  if (is_new) {
+    stream.name = event.name;
+    stream.stream = event.stream;
+  }
+  stream.sum.Add(duration_ns);
+
+  const uint64_t hash = HashOf(event.name, event.shape);
+  Gathered& gathered = strata_.At(hash, is_new);
+  if (is_new) {
+    gathered.stratum.name = event.name;
+    gathered.stratum.shape = event.shape;
+    if (!is_communication) gathered.windows.resize(kWindows);
+  }
+  const int32_t log = FixedLog2(duration_ns);
+  gathered.stratum.sum.Add(duration_ns);
+  gathered.stratum.logs.Add(log);
+  if (is_communication) return copies_.Other(event);
+  windows_[window].Add(duration_ns);
+  if (!gathered.windows.empty()) gathered.windows[window].Merge({.count = 1, .logs = log});
+  copies_.Kernel(event, hash, known_);
+  TakeKnown();
+}
+
+void KernelStrata::Copy(const GpuRecord& event) {
+  copies_.Copy(event, known_);
+  TakeKnown();
+}
+
+void KernelStrata::TakeKnown() {
+  for (const WatchedKernel& kernel : known_) {
+    bool is_new = false;
+    Stratum& stratum = strata_.At(kernel.stratum, is_new).stratum;
+    LogMoments& moments = kernel.copy.has_value() ? stratum.with_copy[kernel.copy->Pack()] : stratum.alone;
+    moments.Add(FixedLog2(kernel.duration_ns));
+  }
+  known_.clear();
+}
+
+// Under the hypothesis that nothing is the matter, the c kernels of a stratum in a window are drawn from its
+// n, so the sum of their logarithms varies by c · s² · (1 − c/n).
+void KernelStrata::MeasureWindows(std::vector<Window>& windows) const {
+  windows.resize(kWindows);
+  for (size_t i = 0; i < kWindows; ++i) {
+    const auto edge = [&](size_t at) {
+      return first_ns_ + static_cast<int64_t>(Int128{span_ns_} * static_cast<int64_t>(at) / kWindows);
+    };
+    windows[i].begin_ns = edge(i);
+    windows[i].end_ns = edge(i + 1);
+    windows[i].kernel_ns = static_cast<int64_t>(windows_[i].total_ns);
+  }
+  for (const auto& [hash, gathered] : strata_.entries()) {
+    const LogMoments& all = gathered.stratum.logs;
+    if (all.count < 2 || gathered.windows.empty()) continue;
+    const double mean = all.Mean();
+    const double variance = all.Variance();
+    for (size_t i = 0; i < kWindows; ++i) {
+      const double count = gathered.windows[i].count;
+      if (count == 0) continue;
+      windows[i].kernels += gathered.windows[i].count;
+      windows[i].excess += static_cast<double>(gathered.windows[i].logs) - count * mean;
+      windows[i].variance += count * variance * (1 - count / static_cast<double>(all.count));
+    }
+  }
+}
+
+KernelResult KernelStrata::Finish() {
+  copies_.Finish(known_);
+  TakeKnown();
+  strata_.Finish();
+  streams_.Finish();
+  names_.Finish();
+  KernelResult result{.other_strata = strata_.other().stratum};
+  MeasureWindows(result.windows);
+  for (auto& [hash, gathered] : strata_.entries()) result.strata.push_back(std::move(gathered.stratum));
+  for (auto& [hash, stream] : streams_.entries()) result.streams.push_back(stream);
+  for (auto& [hash, name] : names_.entries()) {
+    NameResult& found = result.names[name.name];
+    std::ranges::sort(name.slowest, {}, &SlowKernel::Key);
+    found.slowest = std::move(name.slowest);
+    found.between_windows = SquaresBetween(name.windows);
+    found.windows = std::ranges::count_if(name.windows, [](const Sum& sum) { return sum.count > 0; });
+  }
+  return result;
+}
+
+}  // namespace gpusonde::analyze

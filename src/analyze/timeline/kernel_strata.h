@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "analyze/records.h"
+#include "analyze/stats/bounded_table.h"
+#include "analyze/stats/log_moments.h"
+#include "analyze/stats/squares.h"
+#include "analyze/timeline/copy_watch.h"
+
+namespace gpusonde::analyze {
+
+// Time on a rank is looked at in so many windows of equal length.
+inline constexpr size_t kWindows = 128;
+
+// What kernels of one name and launch shape did on a rank.
+struct Stratum {
+  uint32_t name = 0;
+  uint32_t shape = 0;
+  Sum sum;
+  LogMoments logs;
+  LogMoments alone;                          // without a copy beside or right before
+  std::map<uint16_t, LogMoments> with_copy;  // by CopyClass::Pack
+
+  void Merge(const Stratum& other);
+};
+
+struct StreamSum {
+  uint32_t name = 0;
+  uint32_t stream = 0;
+  Sum sum;
+
+  void Merge(const StreamSum& other) { sum.Merge(other.sum); }
+};
+
+// How much longer or shorter the kernels of a window took than the same kernels (of the same launch shapes)
+// did on average on this rank.
+struct Window {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  int64_t kernels = 0;
+  int64_t kernel_ns = 0;
+  double excess = 0;    // the sum of log durations less what was expected, in units
+  double variance = 0;  // of that sum, where nothing is the matter
+};
+
+// One of the slowest kernels of its name.
+struct SlowKernel {
+  int64_t duration_ns = 0;
+  int64_t start_ns = 0;
+  uint32_t stream = 0;
+
+  // Slowest first; equal ones in order of time.
+  auto Key() const { return std::tuple(-duration_ns, start_ns, stream); }
+};
+
+// What kernels of one name did on a rank.
+struct NameResult {
+  std::vector<SlowKernel> slowest;  // at most kSlowest, slowest first
+  double between_windows = 0;       // the sum of squares of durations between windows, in ns²
+  int64_t windows = 0;              // that have any
+};
+
+inline constexpr size_t kSlowest = 16;
+
+// Everything about the kernels of a rank that is needed beyond it.
+struct KernelResult {
+  std::vector<Stratum> strata;     // those kept, in an order that depends on their names and shapes only
+  std::vector<StreamSum> streams;  // likewise
+  Stratum other_strata;            // all that were too many
+  std::map<uint32_t, NameResult> names;
+  std::vector<Window> windows;
+};
+
+// Gathers the kernels of one rank, whose first and last moments are known. Memory: at most 8,192 strata of
+// 128 windows each and 4,096 names, 32 MiB.
+class KernelStrata {
+ public:
+  // `name_hashes`: by a name's number, of its bytes. It must outlive this.
+  KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_ns, int64_t last_ns);
+
+  // Kernels come by their starts. Communication is left out of windows and of the effects of copies: it lasts
+  // as long as other ranks let it.
+  void Kernel(const GpuRecord& event, bool is_communication);
+  void Copy(const GpuRecord& event);
+  void Other(const GpuRecord& event) { copies_.Other(event); }
+  KernelResult Finish();
+
+ private:
+  static constexpr size_t kMaxStrata = 4096;  // twice as many while gathering
+  static constexpr size_t kMaxNames = 2048;
+
+  struct WindowSum {
+    uint32_t count = 0;
+    int64_t logs = 0;
+
+    void Merge(const WindowSum& other) {
+      count += other.count;
+      logs += other.logs;
+    }
+  };
+  struct Gathered {
+    Stratum stratum;
+    std::vector<WindowSum> windows;  // empty or kWindows
+
+    void Merge(const Gathered& other);
+  };
+  struct NameSums {
+    uint32_t name = 0;
+    std::vector<Sum> windows;
+    std::vector<SlowKernel> slowest;  // a heap, its fastest first
+
+    void Merge(const NameSums& /*other*/) {}  // names beyond the bound have no windows of their own
+    void AddSlow(const SlowKernel& kernel);
+  };
+
+  size_t WindowOf(int64_t time_ns) const;
+  uint64_t HashOf(uint32_t name, uint32_t other) const;
+  void TakeKnown();
+  void MeasureWindows(std::vector<Window>& windows) const;
+
+  std::span<const uint64_t> name_hashes_;
+  int64_t first_ns_;
+  int64_t span_ns_;
+  BoundedTable<Gathered> strata_;
+  BoundedTable<StreamSum> streams_;
+  BoundedTable<NameSums> names_;
+  std::vector<Sum> windows_;
+  CopyWatch copies_;
+  std::vector<WatchedKernel> known_;
+};
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "analyze/timeline/kernel_strata.h"
+#include "analyze/timeline/launch_join.h"
+#include "analyze/timeline/rank_timeline.h"
+#include "analyze/trace_state.h"
+#include "base/result.h"
+
+namespace gpusonde::analyze {
+
+// A communication kernel.
+struct Collective {
+  uint32_t name = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// What one rank did over time. Names are numbered as in the state that it comes from.
+struct RankResult {
+  RankKey key;
+  Extent extent;
+  RankTimeline timeline;
+  QueueLength queue;
+  KernelResult kernels;
+  // By their starts, the first kMaxCollectives.
+  std::vector<Collective> collectives;
+};
+
+// Two hours of steps with 100 collectives, one a second and a half; 1.5 MiB a rank.
+inline constexpr size_t kMaxCollectives = 65'536;
+
+// Goes through the events of a finished state in order of time, by several threads, each a process at a time.
+// The results are in order of process and device. Errors: those of temporary files.
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads);
+
+}  // namespace gpusonde::analyze

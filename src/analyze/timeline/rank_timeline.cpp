@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/timeline/rank_timeline.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace gpusonde::analyze {
+namespace {
+
+// HTA calls it 30 ns in its documents and uses 30 µs; nsys's own gpu_gaps has no such class.
+constexpr int64_t kBackToBackNs = 30'000;
+
+void AddGap(IdleTime& idle, const LaunchedRecord& record, int64_t work_ended_ns) {
+  const int64_t gap_ns = record.gpu.start_ns - work_ended_ns;
+  if (record.has_call && record.call_start_ns > work_ended_ns)
+    idle.host_ns += gap_ns;
+  else if (gap_ns < kBackToBackNs)
+    idle.back_to_back_ns += gap_ns;
+  else if (record.has_call)
+    idle.device_ns += gap_ns;
+  else
+    idle.unknown_ns += gap_ns;
+}
+
+}  // namespace
+
+void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
+  const GpuRecord& event = record.gpu;
+  if (events_++ == 0)
+    first_ns_ = event.start_ns;
+  else if (event.start_ns > all_.covered_to())
+    AddGap(idle_, record, all_.covered_to());
+  const auto [stream, is_first] = stream_ends_.try_emplace(event.stream, event.end_ns);
+  if (!is_first) {
+    if (event.start_ns > stream->second) AddGap(stream_gaps_, record, stream->second);
+    stream->second = std::max(stream->second, event.end_ns);
+  }
+  all_.Add(event.start_ns, event.end_ns);
+  if (event.work == importers::GpuWork::kKernel) {
+    kernels_.Add(event.start_ns, event.end_ns);
+    (is_communication ? comm_ : compute_).Add(event.start_ns, event.end_ns);
+  } else {
+    transfers_.Add(event.start_ns, event.end_ns);
+  }
+  if (!record.has_call) return;
+  latency_.Add(event.start_ns - record.call_start_ns);
+  delay_.Add(std::max<int64_t>(0, event.start_ns - record.call_end_ns));
+}
+
+void QueueLength::Change(int64_t time_ns, int64_t by) {
+  if (changes_++ == 0) first_ns_ = last_ns_ = time_ns;
+  area_ += Int128{length_} * (time_ns - last_ns_);
+  last_ns_ = time_ns;
+  length_ += by;
+  max_ = std::max(max_, length_);
+  sum_ += length_;
+}
+
+double QueueLength::MeanOverChanges() const {
+  return changes_ > 0 ? static_cast<double>(sum_) / static_cast<double>(changes_) : 0;
+}
+
+double QueueLength::MeanOverTime() const {
+  return last_ns_ > first_ns_ ? static_cast<double>(area_) / static_cast<double>(last_ns_ - first_ns_) : 0;
+}
+
+bool IsCommunication(std::string_view kernel_name) {
+  constexpr std::string_view kTail = "ccl";
+  for (size_t i = 0; i + 4 <= kernel_name.size(); ++i) {
+    const char first = static_cast<char>(kernel_name[i] | 0x20);
+    if (first != 'n' && first != 'r') continue;
+    const std::string_view rest = kernel_name.substr(i + 1, kTail.size());
+    if (std::ranges::equal(rest, kTail, [](char a, char b) { return (a | 0x20) == b; })) return true;
+  }
+  return false;
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+
+#include "analyze/records.h"
+#include "analyze/trace_state.h"
+
+namespace gpusonde::analyze {
+
+// The length of the union of intervals that come by their starts.
+class Coverage {
+ public:
+  void Add(int64_t start_ns, int64_t end_ns) {
+    if (end_ns <= covered_to_) return;
+    length_ns_ += end_ns - std::max(start_ns, covered_to_);
+    covered_to_ = end_ns;
+  }
+  int64_t length_ns() const { return length_ns_; }
+  // The latest end so far; the smallest number before the first.
+  int64_t covered_to() const { return covered_to_; }
+
+ private:
+  int64_t covered_to_ = std::numeric_limits<int64_t>::min();
+  int64_t length_ns_ = 0;
+};
+
+// Time without work, by what ended it. `host`: the call that launched the next event began only after the
+// work before it had ended. `back_to_back`: else, and under 30 µs, which is what the device needs between two
+// events. `device`: else; it waited for something else, such as another stream. `unknown`: no call is known.
+struct IdleTime {
+  int64_t host_ns = 0;
+  int64_t back_to_back_ns = 0;
+  int64_t device_ns = 0;
+  int64_t unknown_ns = 0;
+};
+
+// What a rank's device did over time: events come by their starts.
+class RankTimeline {
+ public:
+  void Add(const LaunchedRecord& record, bool is_communication);
+
+  int64_t events() const { return events_; }
+  int64_t first_ns() const { return first_ns_; }
+  int64_t span_ns() const { return events_ > 0 ? all_.covered_to() - first_ns_ : 0; }
+  int64_t busy_ns() const { return all_.length_ns(); }
+  int64_t compute_ns() const { return compute_.length_ns(); }
+  int64_t comm_ns() const { return comm_.length_ns(); }
+  int64_t transfer_ns() const { return transfers_.length_ns(); }
+  // Of communication and computation: |A ∩ B| = |A| + |B| − |A ∪ B|.
+  int64_t overlap_ns() const { return compute_ns() + comm_ns() - kernels_.length_ns(); }
+  // Of copies and sets with kernels.
+  int64_t transfer_overlap_ns() const { return transfer_ns() + kernels_.length_ns() - busy_ns(); }
+
+  // Of the device: moments when no stream had work. Sums to span − busy.
+  const IdleTime& idle() const { return idle_; }
+  // Of each stream alone, summed: between the latest end on it and its next start.
+  const IdleTime& stream_gaps() const { return stream_gaps_; }
+
+  // Start on the GPU − start of the call. Negative where clocks disagree.
+  const Durations& launch_latency() const { return latency_; }
+  // Start on the GPU − end of the call, at least 0.
+  const Durations& queue_delay() const { return delay_; }
+
+ private:
+  Coverage all_, compute_, comm_, kernels_, transfers_;
+  int64_t events_ = 0;
+  int64_t first_ns_ = 0;
+  IdleTime idle_, stream_gaps_;
+  std::unordered_map<uint32_t, int64_t> stream_ends_;
+  Durations latency_, delay_;
+};
+
+// How many launches of a rank had begun and not yet reached the GPU. Changes come by time; at one moment,
+// those that join come first.
+class QueueLength {
+ public:
+  void Join(int64_t time_ns) { Change(time_ns, 1); }
+  void Leave(int64_t time_ns) { Change(time_ns, -1); }
+
+  int64_t max() const { return max_; }
+  // Averages over its changes and over time; 0 without any.
+  double MeanOverChanges() const;
+  double MeanOverTime() const;
+
+ private:
+  void Change(int64_t time_ns, int64_t by);
+
+  int64_t length_ = 0;
+  int64_t max_ = 0;
+  int64_t changes_ = 0;
+  Int128 sum_ = 0;
+  Int128 area_ = 0;  // length · ns
+  int64_t first_ns_ = 0;
+  int64_t last_ns_ = 0;
+};
+
+// Whether a kernel is communication between ranks, by its name: nccl or rccl, in any case.
+bool IsCommunication(std::string_view kernel_name);
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "analyze/timeline/copy_watch.h"
+#include "analyze/timeline/process_timeline.h"
+#include "analyze/trace_state.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+using importers::ApiCall;
+using importers::GpuEvent;
+using importers::GpuWork;
+
+// Events of one device on a few streams, some of them launched by calls.
+struct Work {
+  std::vector<GpuEvent> events;
+  std::vector<ApiCall> calls;
+};
+
+Work RandomWork(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&random](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
+  Work work;
+  for (int64_t i = 0; i < 200; ++i) {
+    const int64_t start_ns = below(3'000'000);
+    const auto kind = static_cast<GpuWork>(below(3));
+    GpuEvent event{.start_ns = start_ns,
+                   .end_ns = start_ns + below(40'000),
+                   .correlation = i,
+                   .stream = below(3),
+                   .work = kind};
+    if (kind == GpuWork::kKernel) event.name = below(2);
+    work.events.push_back(event);
+    if (below(4) == 0) continue;
+    const int64_t call_ns = start_ns - below(60'000);
+    work.calls.push_back({.start_ns = call_ns, .end_ns = call_ns + 5'000, .correlation = i});
+  }
+  return work;
+}
+
+TraceState StateOf(const Work& work) {
+  TraceState state;
+  state.Name("gemm");
+  state.Name("ncclDevKernel_AllReduce");
+  state.Gpu(work.events);
+  state.Api(work.calls);
+  EXPECT_TRUE(state.Finish().has_value());
+  return state;
+}
+
+bool IsComm(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 1; }
+bool IsCompute(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 0; }
+
+// In how many ns some event of the kind runs.
+template <class Kind>
+std::vector<bool> Covered(const Work& work, Kind kind) {
+  std::vector<bool> covered(3'100'000);
+  for (const GpuEvent& event : work.events)
+    if (kind(event)) std::fill(covered.begin() + event.start_ns, covered.begin() + event.end_ns, true);
+  return covered;
+}
+
+int64_t CountBoth(const std::vector<bool>& a, const std::vector<bool>& b) {
+  int64_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) count += a[i] && b[i] ? 1 : 0;
+  return count;
+}
+
+TEST(RankTimeline, UnionsAndOverlapsAreThoseOfCountingNanoseconds) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    const Work work = RandomWork(seed);
+    const auto results = FollowProcesses(StateOf(work), 1).value();
+    ASSERT_EQ(results.size(), 1u);
+    const RankTimeline& timeline = results[0].timeline;
+    const auto all = Covered(work, [](const GpuEvent&) { return true; });
+    const auto comm = Covered(work, IsComm);
+    const auto compute = Covered(work, IsCompute);
+    const auto kernels = Covered(work, [](const GpuEvent& e) { return e.work == GpuWork::kKernel; });
+    const auto transfers = Covered(work, [](const GpuEvent& e) { return e.work != GpuWork::kKernel; });
+    EXPECT_EQ(timeline.busy_ns(), CountBoth(all, all));
+    EXPECT_EQ(timeline.comm_ns(), CountBoth(comm, comm));
+    EXPECT_EQ(timeline.compute_ns(), CountBoth(compute, compute));
+    EXPECT_EQ(timeline.overlap_ns(), CountBoth(comm, compute));
+    EXPECT_EQ(timeline.transfer_overlap_ns(), CountBoth(transfers, kernels));
+    const IdleTime& idle = timeline.idle();
+    EXPECT_EQ(idle.host_ns + idle.back_to_back_ns + idle.device_ns + idle.unknown_ns,
+              timeline.span_ns() - timeline.busy_ns());
+  }
+}
+
+TEST(RankTimeline, LatencyAndDelayAreThoseOfEachEventAndItsCall) {
+  const Work work = RandomWork(7);
+  std::map<int64_t, ApiCall> calls;
+  for (const ApiCall& call : work.calls) calls[call.correlation] = call;
+  int64_t latency_ns = 0, delay_ns = 0;
+  for (const GpuEvent& event : work.events) {
+    const auto call = calls.find(event.correlation);
+    if (call == calls.end()) continue;
+    latency_ns += event.start_ns - call->second.start_ns;
+    delay_ns += std::max<int64_t>(0, event.start_ns - call->second.end_ns);
+  }
+  const auto results = FollowProcesses(StateOf(work), 1).value();
+  EXPECT_EQ(results[0].timeline.launch_latency().moments.total(), latency_ns);
+  EXPECT_EQ(results[0].timeline.queue_delay().moments.total(), delay_ns);
+  EXPECT_EQ(results[0].timeline.launch_latency().moments.count(), static_cast<int64_t>(work.calls.size()));
+}
+
+TEST(RankTimeline, AGapIsTheHostsIfTheCallCameAfterItBegan) {
+  const auto gaps = [](int64_t call_ns, int64_t start_ns) {
+    const Work work{.events = {{.start_ns = 0, .end_ns = 1'000, .correlation = 1},
+                               {.start_ns = start_ns, .end_ns = start_ns + 10, .correlation = 2}},
+                    .calls = {{.start_ns = call_ns, .end_ns = call_ns + 5, .correlation = 2}}};
+    return FollowProcesses(StateOf(work), 1).value()[0].timeline.stream_gaps();
+  };
+  EXPECT_EQ(gaps(1'500, 2'000).host_ns, 1'000);
+  EXPECT_EQ(gaps(900, 2'000).back_to_back_ns, 1'000);
+  EXPECT_EQ(gaps(900, 41'000).device_ns, 40'000);
+}
+
+TEST(JoinLaunches, OfCallsWithOneIdTheLastBeforeTheEventCounts) {
+  const Work work{.events = {{.start_ns = 5'000, .end_ns = 5'001, .correlation = 9},
+                             {.start_ns = 20'000, .end_ns = 20'001, .correlation = 9},
+                             {.start_ns = 90'000'000'000, .end_ns = 90'000'000'001, .correlation = 9},
+                             {.start_ns = 6'000, .end_ns = 6'001}},
+                  .calls = {{.start_ns = 12'000, .end_ns = 12'100, .correlation = 9},
+                            {.start_ns = 4'000, .end_ns = 4'100, .correlation = 9}}};
+  const auto results = FollowProcesses(StateOf(work), 1).value();
+  // The third is more than a minute away from any call, the fourth has no id.
+  EXPECT_EQ(results[0].timeline.launch_latency().moments.count(), 2);
+  EXPECT_EQ(results[0].timeline.launch_latency().moments.total(), 1'000 + 8'000);
+  EXPECT_EQ(results[0].queue.max(), 1);
+}
+
+TEST(JoinLaunches, ProcessesWithTheSameIdsAreApart) {
+  Work work{.events = {{.start_ns = 100, .end_ns = 200, .process = 1, .correlation = 5},
+                       {.start_ns = 100, .end_ns = 200, .process = 2, .correlation = 5}},
+            .calls = {{.start_ns = 40, .end_ns = 60, .process = 1, .correlation = 5}}};
+  const auto results = FollowProcesses(StateOf(work), 2).value();
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].timeline.launch_latency().moments.count(), 1);
+  EXPECT_EQ(results[1].timeline.launch_latency().moments.count(), 0);
+}
+
+std::vector<WatchedKernel> Watch(const std::vector<GpuRecord>& events) {
+  CopyWatch watch;
+  std::vector<WatchedKernel> known;
+  uint64_t number = 0;
+  for (const GpuRecord& event : events) {
+    if (event.work == GpuWork::kKernel)
+      watch.Kernel(event, number++, known);
+    else if (event.work == GpuWork::kMemcpy)
+      watch.Copy(event, known);
+    else
+      watch.Other(event);
+  }
+  watch.Finish(known);
+  std::ranges::sort(known, {}, &WatchedKernel::stratum);
+  return known;
+}
+
+GpuRecord KernelAt(int64_t start_ns, int64_t end_ns) { return {.start_ns = start_ns, .end_ns = end_ns}; }
+GpuRecord CopyAt(int64_t start_ns, int64_t end_ns,
+                 importers::CopyKind kind = importers::CopyKind::kHostToDevice) {
+  return {.start_ns = start_ns,
+          .end_ns = end_ns,
+          .name = PackTransfer(kind, importers::MemoryKind::kPinned, importers::MemoryKind::kDevice),
+          .bytes = 1 << 20,
+          .work = GpuWork::kMemcpy};
+}
+
+TEST(CopyWatch, FindsKernelsBesideAndRightAfterCopies) {
+  const auto known = Watch({KernelAt(0, 100),          // nothing near
+                            CopyAt(1'000, 2'000),      //
+                            KernelAt(1'500, 1'600),    // beside
+                            KernelAt(2'000, 2'100),    // its last event is a kernel
+                            CopyAt(3'000, 4'000),      //
+                            KernelAt(14'000, 14'500),  // 10 µs after
+                            CopyAt(20'000, 21'000),    //
+                            KernelAt(31'001, 31'500),  // more than 10 µs after
+                            KernelAt(40'000, 50'000),  // beside a copy that begins later
+                            CopyAt(49'999, 60'000)});
+  ASSERT_EQ(known.size(), 6u);
+  EXPECT_FALSE(known[0].copy.has_value());
+  ASSERT_TRUE(known[1].copy.has_value());
+  EXPECT_FALSE(known[1].copy->after);
+  EXPECT_EQ(known[1].copy->host_memory, importers::MemoryKind::kPinned);
+  EXPECT_EQ(kCopySizes[known[1].copy->size], "1m_and_more");
+  EXPECT_FALSE(known[2].copy.has_value());
+  ASSERT_TRUE(known[3].copy.has_value());
+  EXPECT_TRUE(known[3].copy->after);
+  EXPECT_FALSE(known[4].copy.has_value());
+  ASSERT_TRUE(known[5].copy.has_value());
+  EXPECT_FALSE(known[5].copy->after);
+}
+
+TEST(CopyWatch, OfSeveralCopiesTheLongestBesideCounts) {
+  const auto known = Watch({CopyAt(0, 1'200, importers::CopyKind::kHostToDevice), KernelAt(1'000, 5'000),
+                            CopyAt(2'000, 4'000, importers::CopyKind::kDeviceToHost)});
+  ASSERT_TRUE(known[0].copy.has_value());
+  EXPECT_EQ(known[0].copy->kind, importers::CopyKind::kDeviceToHost);
+}
+
+TEST(CopyClass, PacksAndUnpacks) {
+  for (uint16_t packed = 0; packed < CopyClass::kCount; ++packed)
+    EXPECT_EQ(CopyClass::Unpack(packed).Pack(), packed);
+}
+
+}  // namespace
+}  // namespace gpusonde::analyze

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/kineto/names.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace gpusonde::importers::kineto {
+namespace {
+
+std::string Unescaped(std::string_view text) {
+  std::string out;
+  Unescape(text, out);
+  return out;
+}
+
+TEST(Unescape, IsTheInverseOfJsonsEscapes) {
+  for (const std::string text :
+       {"plain", "\"\\/\b\f\n\r\t", "\x01\x1f", "\xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80"}) {
+    const std::string dumped = nlohmann::json(text).dump(-1, ' ', true);  // \u for all but ASCII
+    EXPECT_EQ(Unescaped(dumped.substr(1, dumped.size() - 2)), text);
+  }
+}
+
+TEST(Unescape, LeavesWhatIsNoEscape) {
+  EXPECT_EQ(Unescaped("a\\"), "a\\");
+  EXPECT_EQ(Unescaped("\\q\\u12"), "\\q\\u12");
+  EXPECT_EQ(Unescaped("\\ud800x\\udc00"), "\xEF\xBF\xBDx\xEF\xBF\xBD");
+}
+
+TEST(DescribeMemory, ReadsTheNamesOfKineto) {
+  GpuEvent event;
+  DescribeMemory("Memcpy HtoD (Pageable -> Device)", event);
+  EXPECT_EQ(event.copy, CopyKind::kHostToDevice);
+  EXPECT_EQ(event.source, MemoryKind::kPageable);
+  EXPECT_EQ(event.target, MemoryKind::kDevice);
+  event = {};
+  DescribeMemory("Memcpy DtoH (Device -> Pinned)", event);
+  EXPECT_EQ(event.copy, CopyKind::kDeviceToHost);
+  EXPECT_EQ(event.target, MemoryKind::kPinned);
+  event = {};
+  DescribeMemory("Memset (Device)", event);
+  EXPECT_EQ(event.copy, CopyKind::kUnknown);
+  EXPECT_EQ(event.target, MemoryKind::kDevice);
+  event = {};
+  DescribeMemory(")(", event);
+  EXPECT_EQ(event.target, MemoryKind::kUnknown);
+}
+
+TEST(CategoryOf, KnowsOldAndNewSpellings) {
+  EXPECT_EQ(CategoryOf("kernel"), CategoryOf("Kernel"));
+  EXPECT_EQ(CategoryOf("gpu_memcpy"), CategoryOf("Memcpy"));
+  EXPECT_EQ(CategoryOf("cuda_runtime"), CategoryOf("Runtime"));
+  EXPECT_EQ(CategoryOf("cuda_sync"), Category::kOther);
+  EXPECT_EQ(CategoryOf("gpu_user_annotation"), Category::kOther);
+}
+
+TEST(KeyIs, ComparesToTheQuote) {
+  EXPECT_TRUE(KeyIs("ts\":1", "ts"));
+  EXPECT_FALSE(KeyIs("tsx\":1", "ts"));
+  EXPECT_FALSE(KeyIs("t\":1", "ts"));
+}
+
+}  // namespace
+}  // namespace gpusonde::importers::kineto

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""shuffle_trace.py TRACE OUT: the same events in another order, which is always the same one."""
+
+import gzip
+import json
+import random
+import re
+import shutil
+import sqlite3
+import sys
+
+
+def shuffle_sqlite(path, out):
+    shutil.copy(path, out)
+    database = sqlite3.connect(out)
+    database.text_factory = bytes
+    names = [row[0].decode() for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for name in names:
+        if not re.match("CUPTI_ACTIVITY_KIND_|NVTX_EVENTS", name):
+            continue
+        rows = database.execute(f"SELECT * FROM {name}").fetchall()
+        if not rows:
+            continue
+        random.shuffle(rows)
+        database.execute(f"DELETE FROM {name}")
+        places = ",".join("?" * len(rows[0]))
+        database.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+    database.commit()
+
+
+def shuffle_kineto(path, out):
+    text = gzip.open(path, "rb").read().decode(errors="surrogateescape")
+    # Numbers stay as they are written: a double would lose digits.
+    trace = json.loads(text, parse_float=lambda number: "@" + number + "@")
+    random.shuffle(trace["traceEvents"] if isinstance(trace, dict) else trace)
+    text = re.sub(r'"@([-+.0-9eE]+)@"', r"\1", json.dumps(trace))
+    with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def main():
+    random.seed(4)
+    (shuffle_sqlite if sys.argv[1].endswith(".sqlite") else shuffle_kineto)(sys.argv[1], sys.argv[2])
+
+
+main()
