@@ -11,18 +11,19 @@
 #include <variant>
 
 #include "agent/gpu_rows.h"
+#include "agent/kernel_side.h"
+#include "agent/off_cpu_rows.h"
 #include "agent/proc_events.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_describer.h"
 #include "agent/stack_interner.h"
+#include "agent/stack_trim.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/version.h"
 #include "sources/cupti/gpu_events.h"
 #include "sources/cupti/inject_library.h"
-#include "sources/ebpf/cpu_sampler.h"
-#include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
 
@@ -41,6 +42,8 @@ struct Pending {
   gpusonde_stack_counts counts;
   // The call or graph node that the stack is of, by its place in State::calls; none for a clock's sample.
   std::optional<size_t> call;
+  // Of a thread that left its CPU.
+  std::optional<gpusonde_off_cpu_head> away = {};
 };
 
 // A call or graph node whose stack waits, and the texts that it refers to.
@@ -61,53 +64,6 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, b
   if (events.has_value()) return std::move(*events);
   LogWarn("GPU work is not seen: {}", events.error().message);
   return std::nullopt;
-}
-
-// What needs privileges.
-struct KernelSide {
-  static Result<KernelSide> Create(const CpuProfiler::Options& options) {
-    // The side-band first: no mapping may be missed that a sample refers to.
-    ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
-    ASSIGN_OR_RETURN(ebpf::StackTables tables, ebpf::StackTables::Create());
-    ASSIGN_OR_RETURN(
-        ebpf::CpuSampler sampler,
-        ebpf::CpuSampler::Create(
-            {.frequency_hz = options.frequency_hz, .every_process = options.every_process}, tables));
-    return KernelSide{std::move(sideband), std::move(tables), std::move(sampler)};
-  }
-
-  perf::Sideband sideband;
-  ebpf::StackTables tables;
-  ebpf::CpuSampler sampler;
-};
-
-// Stacks that don't reach the thread's start, by reason. Those cut at their limit the kernel's program
-// counts, and an address outside all code the interner.
-void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
-  using enum model::DropReason;
-  if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
-  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
-  if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
-  if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
-  if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
-}
-
-// Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
-// somebody looks.
-void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
-  if (counts.kernel_frames != 0) return;
-  size_t hidden = 0;
-  while (hidden + 1 < counts.user_frames) {
-    const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
-    if (mapping == nullptr || mapping->binary == nullptr) break;
-    const std::string& name = mapping->binary->name;
-    if (!cupti::LooksLikeInjectLibrary(name) && !name.starts_with("libcupti.so")) break;
-    ++hidden;
-  }
-  if (hidden == 0) return;
-  counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
-  frames = frames.subspan(hidden);
-  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
 }
 
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
@@ -138,7 +94,8 @@ struct CpuProfiler::State {
                   .host = source.host,
                   .epoch_offset_ns = source.epoch_offset_ns,
                   .devices = options.devices},
-                 rows, drops) {
+                 rows, drops),
+        off_cpu_rows(source.epoch_offset_ns, rows) {
     if (kernel.has_value()) describer.emplace(kernel->tables, binaries, processes);
   }
 
@@ -157,11 +114,14 @@ struct CpuProfiler::State {
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
+  OffCpuRows off_cpu_rows;
 
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
   std::unordered_set<Process*> sampled;  // in this round
   std::vector<PendingCall> calls;
+  std::vector<ebpf::OffCpu::End> ends;  // of absences
+  std::vector<int32_t> ended_threads;   // in this round
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
 
@@ -171,7 +131,9 @@ struct CpuProfiler::State {
   void Apply(const perf::SidebandEvent& event);
   void TakeSample(const Pending& sample);
   Status DrainSamples();
+  Status DrainOffCpu();
   Status DrainGpu();
+  void TakeEnds(int64_t until_ns);
   void Describe(Process& process);
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
@@ -242,7 +204,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Poll() {
 }
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
-  if (state_->kernel.has_value()) state_->kernel->sampler.Stop();
+  if (state_->kernel.has_value()) state_->kernel->Stop();
   if (state_->gpu.has_value()) state_->gpu->Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
@@ -269,9 +231,7 @@ void CpuProfiler::Wait(int timeout_ms) {
   std::vector<pollfd> fds;
   if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
   if (state_->kernel.has_value()) {
-    fds.push_back({.fd = state_->kernel->sampler.wake_fd(), .events = POLLIN, .revents = 0});
-    for (const int fd : state_->kernel->sideband.wake_fds())
-      fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    for (const int fd : state_->kernel->wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   }
   const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
   for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
@@ -290,6 +250,7 @@ void CpuProfiler::Wait(int timeout_ms) {
 // the time that the buffers are read, samples first; what is later waits for the next round.
 Status CpuProfiler::State::Gather(int64_t until_ns) {
   TRY(DrainSamples());
+  TRY(DrainOffCpu());
   TRY(DrainGpu());
   if (kernel.has_value())
     kernel->sideband.Drain(events);
@@ -308,12 +269,24 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
+  TakeEnds(until_ns);
   Forget(next_sample);
   // Once more, as they are now: what was mapped since is in the stacks to come.
   for (Process* process : sampled) Describe(*process);
   sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
   return {};
+}
+
+// After their begins, which were among the samples, and before their threads are forgotten.
+void CpuProfiler::State::TakeEnds(int64_t until_ns) {
+  std::erase_if(ends, [&](const ebpf::OffCpu::End& end) {
+    if (static_cast<int64_t>(end.end_ns) > until_ns) return false;
+    off_cpu_rows.End(end);
+    return true;
+  });
+  for (const int32_t tid : ended_threads) off_cpu_rows.Forget(tid);
+  ended_threads.clear();
 }
 
 void CpuProfiler::State::TakeLines() {
@@ -347,6 +320,8 @@ std::vector<model::Batch> CpuProfiler::State::TakeRows() {
 void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
   if (describer.has_value()) describer->Follow(event);
+  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
+    ended_threads.push_back(exit->tid);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
   // processes are never sampled.
@@ -387,6 +362,19 @@ void CpuProfiler::State::Forget(size_t count) {
   calls = std::move(kept_calls);
 }
 
+Status CpuProfiler::State::DrainOffCpu() {
+  if (!kernel.has_value() || !kernel->off_cpu.has_value()) return {};
+  return kernel->off_cpu->Drain(
+      [this](const ebpf::OffCpu::Begin& begin) {
+        const std::span<const uint64_t> stack = begin.stack.words();
+        samples.push_back({static_cast<int64_t>(begin.head.time_ns), static_cast<int32_t>(begin.head.pid),
+                           static_cast<int32_t>(begin.head.tid), static_cast<int32_t>(begin.head.cpu),
+                           words.size(), stack.size(), begin.stack.counts(), std::nullopt, begin.head});
+        words.insert(words.end(), stack.begin(), stack.end());
+      },
+      [this](const ebpf::OffCpu::End& end) { ends.push_back(end); });
+}
+
 // What needs no stack becomes rows at once; calls wait for their turn among the samples, since a stack means
 // what was mapped when it was taken.
 Status CpuProfiler::State::DrainGpu() {
@@ -424,8 +412,17 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   gpusonde_stack_counts counts = sample.counts;
   std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
   if (sample.call.has_value()) HideObservers(process, counts, frames);
+  if (sample.away.has_value()) {
+    const size_t watchers = stacks.CountSchedulerWatchers(frames.first(counts.kernel_frames));
+    counts.kernel_frames = static_cast<uint16_t>(counts.kernel_frames - watchers);
+    frames = frames.subspan(watchers);
+  }
   const ebpf::RawStack raw(counts, frames);
   const Id128 stack = stacks.Intern(process, raw, drops);
+  if (sample.away.has_value()) {
+    off_cpu_rows.Begin(*sample.away, process.id, stack, IsInCudaCall(process, raw.user()));
+    return;
+  }
   if (sample.call.has_value()) {
     PendingCall& pending = calls[*sample.call];
     if (auto* call = std::get_if<cupti::Call>(&pending.event.what)) {
@@ -449,10 +446,7 @@ void CpuProfiler::State::Describe(Process& process) {
 }
 
 void CpuProfiler::State::WriteDrops() {
-  if (kernel.has_value()) {
-    drops.Merge(kernel->sampler.TakeDrops());
-    drops.Merge(kernel->sideband.TakeDrops());
-  }
+  if (kernel.has_value()) drops.Merge(kernel->TakeDrops());
   const model::DropCounts taken = drops.Take();
   for (const model::DropInfo& reason : model::kDropReasons)
     if (const int64_t count = taken.Of(reason.reason); count > 0)

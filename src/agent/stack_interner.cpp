@@ -198,6 +198,15 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
   return frame;
 }
 
+size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const {
+  if (!kernel_.has_value()) return 0;
+  for (size_t i = 0; i < kernel_frames.size(); ++i)
+    if (const auto symbol = kernel_->Find(kernel_frames[i]);
+        symbol.has_value() && symbol->name == "__schedule")
+      return i;
+  return 0;
+}
+
 void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops) {
   using enum symbols::LineAnswer::Kind;
   if (answer.kind == kNoDebugInfo) drops.Add(model::DropReason::kNoDebugInfo);

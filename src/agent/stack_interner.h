@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,6 +35,9 @@ class StackInterner {
   // interpreter's own. A sample without frames gets the stack of one unknown location. Frames that can't be
   // named are counted in `drops`.
   Id128 Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops);
+
+  // How many of a kernel stack's frames, leaf first, are those of whoever watches the scheduler.
+  size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const;
 
   // Writes a location again, with the lines that were asked for when it was first seen.
   void TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);

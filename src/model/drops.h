@@ -18,6 +18,7 @@ enum class DropReason : uint8_t {
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
   kTooManyProcesses,   // processes that could not be followed
+  kOffCpuLost,         // waiting threads that could not be told of
   kUnwindNotReady,     // stacks followed by frame pointers for want of tables
   kUnwindNoRule,       // stacks that ended in code no unwind table covers
   kUnwindUnsupported,  // stacks that ended at a rule that isn't understood
@@ -62,6 +63,8 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kStackTruncated, true, "stack_truncated", "Stacks cut at 127 frames."},
     DropInfo{DropReason::kTooManyProcesses, true, "too_many_processes",
              "Processes that were not sampled because too many were running at once."},
+    DropInfo{DropReason::kOffCpuLost, true, "off_cpu_lost",
+             "Waiting threads that were not told of because too many waited at once."},
     DropInfo{DropReason::kUnwindNotReady, false, "unwind_not_ready",
              "Stacks followed by frame pointers because the program's unwind tables were not loaded yet."},
     DropInfo{DropReason::kUnwindNoRule, false, "unwind_no_rule",
