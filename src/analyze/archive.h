@@ -24,8 +24,8 @@
 namespace gpusonde::analyze {
 
 template <class T>
-concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Int128> ||
-                 std::is_same_v<T, Uint128>;
+concept Scalar =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Int128> || std::is_same_v<T, Uint128>;
 
 class ArchiveWriter {
  public:

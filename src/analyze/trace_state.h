@@ -170,6 +170,8 @@ class TraceState final : public importers::EventSink {
   std::span<const ProcessRecords> processes() const { return processes_; }
   // The records of a process, to add some that carry this state's numbers.
   ProcessRecords& RecordsOf(uint16_t process);
+  // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
+  void LimitMemory();
 
   // All but the records.
   template <class Archive>
@@ -186,8 +188,6 @@ class TraceState final : public importers::EventSink {
 
  private:
   void Summarize(const importers::GpuEvent& event);
-  // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
-  void LimitMemory();
   void RefuseRanks();
 
   static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;

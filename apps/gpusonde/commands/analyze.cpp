@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "analyze/analyzer.h"
+#include "analyze/scale/crew.h"
+#include "analyze/scale/crew_job.h"
 #include "analyze/scale/part_file.h"
 #include "base/fd.h"
 #include "command.h"
@@ -55,6 +57,26 @@ Result<Fraction> ParseFraction(std::string_view text) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: write i/N with i from 0 to N-1", text));
 }
 
+Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options) {
+  const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
+  if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
+  return WriteFileAtomically(options.output, text);
+}
+
+// As one of the processes that mpirun started. Only the first of them writes, errors too.
+Status RunTogether(const AnalyzeOptions& options) {
+  ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Join());
+  bool others_wait = false;
+  auto report = analyze::AnalyzeTogether(*crew, options.traces, options.how, others_wait);
+  Status done = report.has_value() ? Status() : std::unexpected(report.error());
+  if (report.has_value() && report->has_value()) done = WriteReport(**report, options);
+  if (others_wait) {
+    fmt::print(stderr, "gpusonde analyze: rank {}: {}\n", crew->rank(), done.error().message);
+    crew->Abort();
+  }
+  return done;
+}
+
 Status Run(AnalyzeOptions& options) {
   if (!options.rank_from.empty()) {
     try {
@@ -67,12 +89,11 @@ Status Run(AnalyzeOptions& options) {
     ASSIGN_OR_RETURN(const Fraction part, ParseFraction(options.part));
     return analyze::AnalyzePart(options.traces, options.how, part.index, part.count, options.output);
   }
+  if (options.merge.empty() && analyze::Crew::IsLaunched()) return RunTogether(options);
   ASSIGN_OR_RETURN(const analyze::Report report, options.merge.empty()
                                                      ? analyze::Analyze(options.traces, options.how)
                                                      : analyze::MergeParts(options.merge, options.how));
-  const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
-  if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
-  return WriteFileAtomically(options.output, text);
+  return WriteReport(report, options);
 }
 
 }  // namespace
@@ -102,7 +123,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");
     const Status done = Run(*options);
     if (done.has_value()) return;
-    fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
+    if (!done.error().message.empty()) fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
     exit_status = kExitFailed;
   });
 }

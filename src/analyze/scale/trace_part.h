@@ -54,6 +54,8 @@ class Division {
   // Errors: kNotFound and others for files that can't be looked at.
   static Result<Division> Make(const std::vector<std::string>& paths, uint64_t parts);
   // What a part reads of a trace; nothing: another part reads all of it.
+  // Whether all parts read all traces.
+  bool IsShared() const { return owners_.empty(); }
   std::optional<Share> Of(size_t trace, uint64_t part) const;
 
  private:
