@@ -46,7 +46,9 @@ Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& p
   same_time.from_ns = strips.cpu.from_ns;
   same_time.to_ns = std::max(strips.cpu.from_ns, strips.cpu.to_ns);
   ASSIGN_OR_RETURN(strips.gpus, Answer(data.ReadGpuStrips(same_time, count)));
-  if (with_state) ASSIGN_OR_RETURN(strips.state, Answer(data.ReadMetricStrips(same_time, count)));
+  if (with_state) {
+    ASSIGN_OR_RETURN(strips.state, Answer(data.ReadMetricStrips(same_time, count)));
+  }
   ASSIGN_OR_RETURN(strips.marks, Answer(data.ReadDeviceMarks(same_time, count)));
   return StripsJson(strips);
 }
