@@ -37,7 +37,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
   latest.current = { onBrush, brush, marks };
 
   useEffect(() => {
-    const u = makePlot(host.current!, strip, height, axis, {
+    const u = makePlot(host.current!, strip, { height, low, axis }, {
       onSelect: (range) => latest.current.onBrush(range),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: setCursor,
@@ -53,7 +53,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
       resizes.disconnect();
       u.destroy();
     };
-  }, [isDark, strip.id, strip.max, height, axis]);
+  }, [isDark, strip.id, strip.max, height, low, axis]);
 
   useEffect(() => {
     const u = plot.current!;
@@ -125,7 +125,7 @@ interface PlotEvents {
   marks(): Mark[];
 }
 
-function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean, events: PlotEvents): uPlot {
+function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: { height: number; low: boolean; axis: boolean }, events: PlotEvents): uPlot {
   const style = getComputedStyle(host);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   const drawn: uPlot.Axis = {
@@ -165,7 +165,7 @@ function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean
       },
       axes: [
         { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
-        { ...drawn, size: 30, gap: 4, space: 18, values: (_, splits) => splits.map((s) => axisLabel(s, strip.unit)) },
+        { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => axisLabel(s, strip.unit)) },
       ],
       series: [
         {},
@@ -196,8 +196,13 @@ function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean
   return u;
 }
 
+// A low strip has room for two labels.
+function ends(_: uPlot, __: number, min: number, max: number): number[] {
+  return [min, max];
+}
+
 function axisLabel(value: number, unit: string): string {
-  if (!unit.startsWith("bytes") || value === 0) return String(value);
+  if (!unit.startsWith("bytes") || value === 0) return String(Number(value.toPrecision(3)));
   const [figure, prefixed] = formatReading(value, unit);
   return figure.replace(/\.?0+$/, "") + prefixed.charAt(0);
 }
