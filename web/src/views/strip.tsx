@@ -105,7 +105,9 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
 // What a part is of; per cent say that themselves.
 function scaleOf({ max, unit, name }: Strip): string {
   if (unit === "%") return name ?? "";
-  return max === null ? "" : `of ${formatReading(max, unit).join("\u202f")}`;
+  if (max === null) return "";
+  const [figure, prefixed] = formatReading(max, unit);
+  return `of ${figure.replace(/\.0+$/, "")} ${prefixed}`;
 }
 
 function reading(value: number | null, { unit }: Strip): [figure: string, unit: string] {
