@@ -34,23 +34,13 @@ Result<std::string> GetOverview(ApiData& data, const ApiFacts& facts, QueryParam
 
 Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
-  ASSIGN_OR_RETURN(const bool with_state, parameters.TakeFlag("state"));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
   ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
-  AllStrips strips{.cpus = CpusOf(overview)};
-  ASSIGN_OR_RETURN(strips.cpu, Answer(data.ReadCpuStrip(selection, count)));
-  // The strips stand one below the other: where the selection leaves an end open, it is the CPU's.
-  model::Selection same_time = selection;
-  same_time.from_ns = strips.cpu.from_ns;
-  same_time.to_ns = std::max(strips.cpu.from_ns, strips.cpu.to_ns);
-  ASSIGN_OR_RETURN(strips.gpus, Answer(data.ReadGpuStrips(same_time, count)));
-  if (with_state) {
-    ASSIGN_OR_RETURN(strips.state, Answer(data.ReadMetricStrips(same_time, count)));
-  }
-  ASSIGN_OR_RETURN(strips.marks, Answer(data.ReadDeviceMarks(same_time, count)));
-  return StripsJson(strips);
+  ASSIGN_OR_RETURN(const store::Strip cpu, Answer(data.ReadCpuStrip(selection, count)));
+  ASSIGN_OR_RETURN(const auto gpus, Answer(data.ReadGpuStrips(selection, count)));
+  return StripsJson(cpu, CpusOf(overview), gpus);
 }
 
 Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters& parameters) {

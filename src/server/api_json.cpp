@@ -6,12 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "base/version.h"
-#include "model/metric_catalogue.h"
 
 namespace gpusonde::server {
 namespace {
@@ -29,42 +27,11 @@ std::string LabelOf(const store::GpuDevice& device) {
   return device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal);
 }
 
-// "XID 79: the GPU has fallen off the bus"
-std::string XidText(int64_t code) {
-  const std::string_view meaning = model::XidMeaning(code);
-  return "XID " + std::to_string(code) + (meaning.empty() ? "" : ": ") + std::string(meaning);
-}
-
-// "slowed down: power cap, hardware slowdown"
-std::string ThrottleText(int64_t bits) {
-  std::string text = "slowed down";
-  std::string_view separator = ": ";
-  for (const model::ThrottleReason& reason : model::kThrottleReasons) {
-    if ((static_cast<uint64_t>(bits) & reason.bit) == 0) continue;
-    text += std::string(std::exchange(separator, ", ")) + std::string(reason.label);
-  }
-  return text;
-}
-
 void WriteValues(JsonWriter& json, const store::Strip& strip, double scale) {
   json.Key("values").BeginArray();
   for (const std::optional<double>& value : strip.values)
     json.Value(value.transform([scale](double share) { return share * scale; }));
   json.EndArray();
-}
-
-void WriteState(JsonWriter& json, const store::MetricStrip& state) {
-  const model::MetricInfo& info = model::InfoOf(state.metric);
-  // Of reasons the strip has the share of time in which there was one.
-  const bool is_share = info.kind == model::MetricKind::kFlags;
-  json.BeginObject().Field("id", std::string(info.name) + "-" + state.device.device.ToHex());
-  json.Field("label", info.label).Field("unit", is_share ? "%" : info.unit);
-  const double scale = is_share ? 100 : 1;
-  json.Field("max", state.most.transform([scale](double most) { return most * scale; }));
-  json.Field("metric", info.name).Field("meaning", info.meaning);
-  WriteDevice(json, state.device);
-  WriteValues(json, state.strip, scale);
-  json.EndObject();
 }
 
 }  // namespace
@@ -97,8 +64,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   return json.Take();
 }
 
-std::string StripsJson(const AllStrips& strips) {
-  const store::Strip& cpu = strips.cpu;
+std::string StripsJson(const store::Strip& cpu, int64_t cpus, const std::vector<store::DeviceStrip>& gpus) {
   // Unsigned: the ends are any two moments that a file names.
   const int64_t to_ns = std::max(cpu.from_ns, cpu.to_ns);
   const uint64_t span_ns = static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(cpu.from_ns);
@@ -108,36 +74,17 @@ std::string StripsJson(const AllStrips& strips) {
   json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(to_ns));
   json.Field("bucket_us", static_cast<double>(span_ns) / kNanosPerMicro / static_cast<double>(buckets));
   json.Key("strips").BeginArray();
-  for (const store::DeviceStrip& gpu : strips.gpus) {
+  for (const store::DeviceStrip& gpu : gpus) {
     json.BeginObject().Field("id", "gpu-" + gpu.device.device.ToHex()).Field("label", LabelOf(gpu.device));
     json.Field("unit", "%").Field("max", 100.0);
     WriteDevice(json, gpu.device);
     WriteValues(json, gpu.strip, 100);
     json.EndObject();
-    for (const store::MetricStrip& state : strips.state)
-      if (state.device.device == gpu.device.device) WriteState(json, state);
   }
-  // Of devices that nobody heard work of.
-  for (const store::MetricStrip& state : strips.state)
-    if (std::ranges::none_of(strips.gpus, [&](const store::DeviceStrip& gpu) {
-          return gpu.device.device == state.device.device;
-        }))
-      WriteState(json, state);
   json.BeginObject().Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
-  json.Field("max", strips.cpus > 0 ? std::optional(static_cast<double>(strips.cpus)) : std::nullopt);
+  json.Field("max", cpus > 0 ? std::optional(static_cast<double>(cpus)) : std::nullopt);
   WriteValues(json, cpu, 1);
-  json.EndObject().EndArray();
-  json.Key("marks").BeginArray();
-  for (const store::DeviceMark& mark : strips.marks.marks) {
-    const bool is_xid = mark.kind == store::DeviceMark::Kind::kXid;
-    json.BeginObject()
-        .Field("device", mark.device.device.ToHex())
-        .Field("kind", is_xid ? "xid" : "throttled");
-    json.Field("from_us", StartMicros(mark.from_ns)).Field("to_us", EndMicros(mark.to_ns));
-    json.Field("code", mark.code).Field("text", is_xid ? XidText(mark.code) : ThrottleText(mark.code));
-    json.EndObject();
-  }
-  json.EndArray().Field("marks_omitted", strips.marks.omitted).EndObject();
+  json.EndObject().EndArray().EndObject();
   return json.Take();
 }
 

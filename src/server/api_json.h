@@ -8,7 +8,6 @@
 #include "server/api.h"
 #include "server/flame_tree.h"
 #include "store/gpu_query.h"
-#include "store/metric_query.h"
 #include "store/profile_query.h"
 
 // The bodies that docs/api.md describes.
@@ -16,14 +15,8 @@ namespace gpusonde::server {
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);
 
-struct AllStrips {
-  store::Strip cpu;
-  int64_t cpus = 0;  // how many can be busy at once, the strip's natural upper end; 0 when unknown
-  std::vector<store::DeviceStrip> gpus;
-  std::vector<store::MetricStrip> state;  // below those of their device
-  store::DeviceMarks marks;
-};
-std::string StripsJson(const AllStrips& strips);
+// `cpus`: how many can be busy at once, the strip's natural upper end; 0 when unknown.
+std::string StripsJson(const store::Strip& cpu, int64_t cpus, const std::vector<store::DeviceStrip>& gpus);
 
 std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 

@@ -42,11 +42,6 @@ class FakeData final : public ApiData {
   Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection&, int) override {
     return gpu_strips;
   }
-  Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& asked, int) override {
-    selection = asked;
-    return state;
-  }
-  Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
     selection = asked;
     return devices;
@@ -56,8 +51,6 @@ class FakeData final : public ApiData {
   Result<model::Profile> gpu_profile;
   std::vector<store::DeviceStrip> gpu_strips;
   std::vector<store::DeviceUse> devices;
-  std::vector<store::MetricStrip> state;
-  store::DeviceMarks marks;
   store::Strip strip;
   std::vector<store::ProcessUse> processes;
   Result<model::Profile> profile;
@@ -134,46 +127,10 @@ TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
   data_.strip = {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.5, std::nullopt}};
   EXPECT_EQ(Get("strips", {{"buckets", "2"}}), json::parse(R"({
     "from_us":1000,"to_us":5000,"bucket_us":2000.0,
-    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}],
-    "marks":[],"marks_omitted":0})"));
+    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}]})"));
   EXPECT_EQ(data_.buckets, 2);
   Get("strips");
   EXPECT_EQ(data_.buckets, 600);
-}
-
-TEST_F(ApiTest, StripsHaveTheStateOfDevicesWhenAskedAndAlwaysTheirMarks) {
-  const store::GpuDevice device{.device = kId, .ordinal = 1, .uuid = "GPU-1", .name = "H100"};
-  data_.overview = store::Overview{};
-  data_.strip = {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.5}};
-  data_.gpu_strips = {{device, {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.25}}}};
-  data_.state = {{device, model::Metric::kGpuPower, {.values = {612}}, 700},
-                 {device, model::Metric::kGpuThrottleReasons, {.values = {0.5}}, 1}};
-  data_.marks = {.marks = {{.kind = store::DeviceMark::Kind::kXid,
-                            .device = device,
-                            .from_ns = 2'000'000,
-                            .to_ns = 2'000'000,
-                            .code = 79},
-                           {.kind = store::DeviceMark::Kind::kThrottled,
-                            .device = device,
-                            .from_ns = 3'000'000,
-                            .to_ns = 4'000'000,
-                            .code = 0x4 | 0x40}},
-                 .omitted = 3};
-  const json strips = Get("strips", {{"buckets", "1"}, {"state", "1"}});
-  EXPECT_EQ(data_.selection.from_ns, 1'000'000) << "all strips are of the same time";
-  ASSERT_EQ(strips["strips"].size(), 4);
-  EXPECT_EQ(strips["strips"][1]["label"], "Power");
-  EXPECT_EQ(strips["strips"][1]["unit"], "W");
-  EXPECT_EQ(strips["strips"][1]["max"], 700);
-  EXPECT_EQ(strips["strips"][1]["device"], kIdText);
-  EXPECT_EQ(strips["strips"][2]["unit"], "%") << "the share of time with a reason";
-  EXPECT_EQ(strips["strips"][2]["values"], json({50.0}));
-  EXPECT_EQ(strips["marks"][0]["kind"], "xid");
-  EXPECT_EQ(strips["marks"][0]["from_us"], 2000);
-  EXPECT_THAT(strips["marks"][0]["text"].get<std::string>(), HasSubstr("XID 79: "));
-  EXPECT_EQ(strips["marks"][1]["text"], "slowed down: power cap, hardware thermal slowdown");
-  EXPECT_EQ(strips["marks_omitted"], 3);
-  EXPECT_EQ(Get("strips")["strips"].size(), 2);
 }
 
 TEST_F(ApiTest, StripsWithoutACpuCountHaveNoUpperEnd) {

@@ -45,7 +45,7 @@ export function App() {
 
   // New data means other counts; a retry asks again whatever they are.
   const revision = (seen?.samples ?? 0) + (seen?.kernels ?? 0) + retries;
-  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.state && { state: 1 }) }), revision, same);
+  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
   const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type });

@@ -34,22 +34,6 @@ export function formatValue(value: number, unit: string): string {
   return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;
 }
 
-const LARGE: [limit: number, divisor: number, prefix: string][] = [
-  [1e3, 1, ""],
-  [1e6, 1e3, "k"],
-  [1e9, 1e6, "M"],
-  [1e12, 1e9, "G"],
-  [Infinity, 1e12, "T"],
-];
-
-// A reading: bytes with a prefix, everything else as it is.
-export function formatReading(value: number, unit: string): [figure: string, unit: string] {
-  if (!unit.startsWith("bytes")) return [threeDigits(value), unit];
-  const rounded = Number(value.toPrecision(3));
-  const [, divisor, prefix] = LARGE.find(([limit]) => Math.abs(rounded) < limit)!;
-  return [threeDigits(rounded / divisor), prefix + unit.replace("bytes", "B")];
-}
-
 // "± 1.20 ms", or nothing where there is no interval to speak of.
 export function formatInterval(interval: number, unit: string): string {
   return interval > 0 ? `±${SPACE}${formatValue(interval, unit)}` : "";

@@ -155,25 +155,14 @@ export function deviceUse(selection, until) {
   };
 }
 
-function stateStrips(device, from, width, buckets) {
-  const strip = (metric, label, unit, max, value) => ({
-    id: `${metric}-${device.device}`, label, unit, max, metric, meaning: `${label} of the device`, ...device,
-    values: Array.from({ length: buckets }, (_, b) => value((from + (b + 0.5) * width - START_US) / LENGTH_US)),
-  });
-  return [
-    strip("gpu.power", "Power", "W", 700, (t) => (device.ordinal ? 90 : 200 + 700 * gpuBusy(t))),
-    strip("gpu.memory.used", "Memory used", "bytes", 85.9e9, () => (device.ordinal ? 4e8 : 61.2e9)),
-  ];
-}
-
 function gpuStrips(selection, from, width, buckets) {
-  return DEVICES.filter(({ device }) => !selection.device || selection.device === device).flatMap((device) => [{
+  return DEVICES.filter(({ device }) => !selection.device || selection.device === device).map((device) => ({
     id: `gpu-${device.device}`, label: `GPU ${device.ordinal}`, unit: "%", max: 100, ...device,
     values: Array.from({ length: buckets }, (_, b) => {
       const t = (from + (b + 0.5) * width - START_US) / LENGTH_US;
       return t < 330 / SLICES || t >= 342 / SLICES ? (device.ordinal ? 0 : 100 * gpuBusy(t) * (0.9 + 0.2 * Math.sin(b))) : null;
     }),
-  }, ...(selection.state ? stateStrips(device, from, width, buckets) : [])]);
+  }));
 }
 
 export function gpuFlamegraph(selection, until) {
@@ -201,11 +190,7 @@ export function realisticStrips(selection, buckets, until, gpus) {
     return (perSlice[slice] * PERIOD_NS) / (SLICE_US * 1000);
   });
   const cpu = { id: "cpu", label: "CPU", unit: "cores", max: 2, values };
-  const marks = gpus ? [
-    { device: DEVICES[0].device, kind: "throttled", from_us: START_US + 0.2 * LENGTH_US, to_us: START_US + 0.25 * LENGTH_US, code: 4, text: "slowed down: power cap" },
-    { device: DEVICES[0].device, kind: "xid", from_us: START_US + 0.8 * LENGTH_US, to_us: START_US + 0.8 * LENGTH_US, code: 79, text: "XID 79: the GPU has fallen off the bus" },
-  ] : [];
-  return { from_us: from, to_us: to, bucket_us: width, strips: [...(gpus ? gpuStrips(selection, from, width, buckets) : []), cpu], marks, marks_omitted: 0 };
+  return { from_us: from, to_us: to, bucket_us: width, strips: [...(gpus ? gpuStrips(selection, from, width, buckets) : []), cpu] };
 }
 
 export function realisticProcesses(selection, until) {

@@ -21,7 +21,7 @@ function readSelection(params, allowed) {
   const selection = {};
   for (const [key, value] of params) {
     if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
-    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle", "state"].includes(key)) {
+    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle"].includes(key)) {
       if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
       selection[key] = Number(value);
     } else {
@@ -81,7 +81,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         readSelection(params, []);
         return overview();
       case "strips": {
-        const selection = readSelection(params, [...SELECTION, "buckets", "state"]);
+        const selection = readSelection(params, [...SELECTION, "buckets"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
       }
       case "devices": {

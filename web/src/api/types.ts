@@ -49,9 +49,6 @@ export interface Strip extends Partial<Device> {
   label: string;
   unit: string;
   max: number | null;
-  // Of a device's state: the metric's name and a phrase that says what it is.
-  metric?: string;
-  meaning?: string;
   values: (number | null)[];
 }
 
@@ -60,17 +57,6 @@ export interface Strips {
   to_us: number;
   bucket_us: number;
   strips: Strip[];
-  marks: Mark[];
-  marks_omitted: number;
-}
-
-// Something that happened to a device: an error, or a time in which it was slowed down.
-export interface Mark {
-  device: string;
-  kind: "xid" | "throttled";
-  from_us: number;
-  to_us: number;
-  text: string;
 }
 
 export interface DeviceUse extends Device {

@@ -6,8 +6,6 @@ import type { Selection } from "../api/types";
 export interface View {
   // The stretch of time that the strips cover: the last so many seconds, or all there is (null).
   last: number | null;
-  // Whether the devices' state (power, clocks, …) has strips too.
-  state: boolean;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
   brush: Range | null;
   // Whose time: that of CPUs, or that of GPUs under the code that asked for it.
@@ -44,7 +42,6 @@ export type SortKey = "name" | "self" | "total";
 
 export const DEFAULT_VIEW: View = {
   last: null,
-  state: false,
   brush: null,
   type: "cpu",
   idle: false,
@@ -78,7 +75,6 @@ export function parseView(query: string): View {
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
     last: integer(params.get("last")),
-    state: params.get("state") === "1",
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     type,
     // An idle GPU has no GPU time.
@@ -105,7 +101,6 @@ export function parseView(query: string): View {
 export function formatView(view: View): string {
   const params = new URLSearchParams();
   if (view.last !== null) params.set("last", String(view.last));
-  if (view.state) params.set("state", "1");
   if (view.brush) {
     params.set("from_us", String(view.brush.from));
     params.set("to_us", String(view.brush.to));

@@ -8,7 +8,6 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
   [["G"], "CPU time or GPU time"],
   [["W"], "Only CPU time while the GPU is idle"],
-  [["S"], "Strips of the GPUs’ state: memory, clocks, power, heat, PCIe"],
   [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Mark, Strip, Strips } from "../api/types";
-import { formatClock, formatRange, formatReading } from "../format";
+import type { Strip, Strips } from "../api/types";
+import { formatClock, formatRange, threeDigits } from "../format";
 import { meanOver, nudge, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Simulated } from "./simulated";
@@ -29,19 +29,17 @@ const AXIS_HEIGHT = 18;
 export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const marks = marksOf(strips, strip);
   const [cursor, setCursor] = useState<number | null>(null);
   const height = (low ? LOW_HEIGHT : HEIGHT) + (axis ? AXIS_HEIGHT : 0);
   // uPlot's handlers outlive a render: they look here.
-  const latest = useRef({ onBrush, brush, marks });
-  latest.current = { onBrush, brush, marks };
+  const latest = useRef({ onBrush, brush });
+  latest.current = { onBrush, brush };
 
   useEffect(() => {
-    const u = makePlot(host.current!, strip, { height, low, axis }, {
+    const u = makePlot(host.current!, strip, height, axis, {
       onSelect: (range) => latest.current.onBrush(range),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: setCursor,
-      marks: () => latest.current.marks,
     });
     plot.current = u;
     const resizes = new ResizeObserver(() => {
@@ -53,7 +51,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
       resizes.disconnect();
       u.destroy();
     };
-  }, [isDark, strip.id, strip.max, height, low, axis]);
+  }, [isDark, strip.id, strip.max, height, axis]);
 
   useEffect(() => {
     const u = plot.current!;
@@ -63,12 +61,9 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
   }, [isDark, height, axis, strips, strip, window.from, window.to, brush?.from, brush?.to]);
 
   const shown = brush ?? window;
+  const mean = meanOver(strips, strip, shown);
   const hovered = cursor === null ? undefined : strip.values[cursor];
-  const [figure, unit] = reading(hovered === undefined ? meanOver(strips, strip, shown) : hovered, strip);
   const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
-  // As far to either side as a pointer is inexact.
-  const near = 2 * strips.bucket_us;
-  const marked = cursor === null ? undefined : marks.find((mark) => mark.from_us - near <= at && at <= mark.to_us + near);
   return (
     <section
       class={`strip ${low ? "low" : ""}`}
@@ -83,18 +78,13 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
       }}
     >
       <div class="strip-figures">
-        <h2 title={[strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
-          {strip.label} {strip.simulated && !strip.metric && <Simulated />}
+        <h2 title={[strip.name, strip.uuid].filter(Boolean).join("\n")}>
+          {strip.label} {strip.simulated && <Simulated />}
         </h2>
         <div class="figure">
-          <strong>{figure}</strong> {unit}
+          <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
         </div>
         {!low && <div class="figure dim">{hovered === undefined ? scaleOf(strip) : formatClock(at)}</div>}
-        {marked && (
-          <div class="strip-mark" role="status">
-            {marked.text}
-          </div>
-        )}
       </div>
       <div class="strip-plot" ref={host} />
       <StripTable strips={strips} strip={strip} />
@@ -105,29 +95,20 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
 // What a part is of; per cent say that themselves.
 function scaleOf({ max, unit, name }: Strip): string {
   if (unit === "%") return name ?? "";
-  if (max === null) return "";
-  const [figure, prefixed] = formatReading(max, unit);
-  return `of ${figure.replace(/\.0+$/, "")} ${prefixed}`;
+  return max === null ? "" : `of ${max}`;
 }
 
-function reading(value: number | null, { unit }: Strip): [figure: string, unit: string] {
-  return value === null ? ["–", unit.startsWith("bytes") ? "" : unit] : formatReading(value, unit);
-}
-
-// A device's first strip has what happened to it.
-function marksOf({ marks, strips }: Strips, strip: Strip): Mark[] {
-  const first = strips.find(({ device }) => device === strip.device);
-  return strip.device && first === strip ? marks.filter(({ device }) => device === strip.device) : [];
+function figure(value: number | null): string {
+  return value === null ? "–" : threeDigits(value);
 }
 
 interface PlotEvents {
   onSelect(range: Range | null): void;
   onClick(): void;
   onCursor(bucket: number | null): void;
-  marks(): Mark[];
 }
 
-function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: { height: number; low: boolean; axis: boolean }, events: PlotEvents): uPlot {
+function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean, events: PlotEvents): uPlot {
   const style = getComputedStyle(host);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   const drawn: uPlot.Axis = {
@@ -167,7 +148,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: { heig
       },
       axes: [
         { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
-        { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => axisLabel(s, strip.unit)) },
+        { ...drawn, size: 30, gap: 4, space: 18, values: (_, splits) => splits.map((s) => String(s)) },
       ],
       series: [
         {},
@@ -181,7 +162,6 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: { heig
         },
       ],
       hooks: {
-        draw: [() => drawMarks(u, events.marks(), colour)],
         setSelect: [
           () => {
             const { left, width } = u.select;
@@ -196,43 +176,6 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: { heig
     host,
   );
   return u;
-}
-
-// A low strip has room for two labels.
-function ends(_: uPlot, __: number, min: number, max: number): number[] {
-  return [min, max];
-}
-
-function axisLabel(value: number, unit: string): string {
-  if (!unit.startsWith("bytes") || value === 0) return String(Number(value.toPrecision(3)));
-  const [figure, prefixed] = formatReading(value, unit);
-  return figure.replace(/\.?0+$/, "") + prefixed.charAt(0);
-}
-
-// A line along the foot while the device was slowed down, a triangle at the top where it had an error.
-function drawMarks(u: uPlot, marks: Mark[], colour: (name: string) => string): void {
-  const { ctx, bbox } = u;
-  const ratio = devicePixelRatio || 1;
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top - 4 * ratio, bbox.width, bbox.height + 4 * ratio);
-  ctx.clip();
-  for (const mark of marks) {
-    const from = u.valToPos(mark.from_us / 1e6, "x", true);
-    const to = u.valToPos(mark.to_us / 1e6, "x", true);
-    if (mark.kind === "throttled") {
-      ctx.fillStyle = colour("--warning-line");
-      ctx.fillRect(from, bbox.top + bbox.height - 3 * ratio, Math.max(to - from, ratio), 3 * ratio);
-    } else {
-      ctx.fillStyle = colour("--error");
-      ctx.beginPath();
-      ctx.moveTo(from - 4 * ratio, bbox.top - 3 * ratio);
-      ctx.lineTo(from + 4 * ratio, bbox.top - 3 * ratio);
-      ctx.lineTo(from, bbox.top + 5 * ratio);
-      ctx.fill();
-    }
-  }
-  ctx.restore();
 }
 
 function showBrush(u: uPlot, brush: Range | null): void {
@@ -257,11 +200,10 @@ const TABLE_ROWS = 12;
 // The strip for who does not see it: means over a dozen stretches.
 function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
   const length = (strips.to_us - strips.from_us) / TABLE_ROWS;
-  const marks = marksOf(strips, strip);
   return (
     <table class="unseen">
       <caption>
-        {strip.label}, mean in {strip.unit || "its unit"}
+        {strip.label}, mean in {strip.unit}
       </caption>
       <tbody>
         {Array.from({ length: TABLE_ROWS }, (_, i) => {
@@ -269,16 +211,10 @@ function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
           return (
             <tr key={i}>
               <th scope="row">{formatRange(range.from, range.to)}</th>
-              <td>{reading(meanOver(strips, strip, range), strip).join(" ")}</td>
+              <td>{figure(meanOver(strips, strip, range))}</td>
             </tr>
           );
         })}
-        {marks.map((mark) => (
-          <tr key={`${mark.kind}${mark.from_us}`}>
-            <th scope="row">{formatRange(mark.from_us, mark.to_us)}</th>
-            <td>{mark.text}</td>
-          </tr>
-        ))}
       </tbody>
     </table>
   );

@@ -28,17 +28,6 @@ export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; 
           while GPU idle
         </button>
       )}
-      {(hasGpus || view.state) && (
-        <button
-          type="button"
-          class="plain toggle"
-          aria-pressed={view.state}
-          title="Strips of the GPUs’ memory, clocks, power, heat and PCIe (S)"
-          onClick={() => nav.step({ state: !view.state })}
-        >
-          GPU state
-        </button>
-      )}
     </div>
   );
 }

@@ -102,38 +102,6 @@ export const tests = [
     },
   },
   {
-    name: "the GPUs' state has strips when asked for, with their units",
-    scenario: "gpu",
-    async run(page, server) {
-      await page.ready();
-      assert.equal(await page.count(".strip"), 3);
-      await page.press("s");
-      await page.settle();
-      assert.equal(page.param("state"), "1");
-      assert.equal(await page.count(".strip"), 7);
-      const figures = (await page.raw.locator(".strip-figures").allInnerTexts()).map((text) => text.replace(/\s+/g, " "));
-      assert.match(figures[1], /^Power [45]\d\d W/);
-      assert.match(figures[2], /^Memory used 61\.2 GB/);
-      assert.ok(server.requests.some((r) => r.includes("strips") && r.includes("state=1")));
-      await page.raw.getByRole("button", { name: "GPU state" }).click();
-      assert.equal(page.param("state"), null);
-    },
-  },
-  {
-    name: "what happened to a device is marked on its strip, and told where one points",
-    scenario: "gpu",
-    async run(page) {
-      await page.ready();
-      const box = await page.raw.locator(".strip .u-over").first().boundingBox();
-      await page.raw.mouse.move(box.x + 0.8 * box.width, box.y + 20);
-      assert.match(await page.text(".strip-mark"), /XID 79: the GPU has fallen off the bus/);
-      await page.raw.mouse.move(box.x + 0.22 * box.width, box.y + 20);
-      await page.settle();
-      assert.match(await page.text(".strip-mark"), /slowed down: power cap/);
-      assert.match(await page.raw.locator(".strip table").first().textContent(), /XID 79/);
-    },
-  },
-  {
     name: "a device and a stream select GPU work, strips and all",
     scenario: "gpu",
     query: "?type=gpu",

@@ -16,7 +16,6 @@ describe("the view in the address", () => {
   test("every part survives the way to the address and back", () => {
     const view: View = {
       last: 900,
-      state: true,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       type: "gpu",
       idle: false,
@@ -93,7 +92,7 @@ describe("Escape", () => {
 
 describe("the strip", () => {
   const strip: Strip = { id: "cpu", label: "CPU", unit: "cores", max: 2, values: [1, null, 3, 0] };
-  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, strips: [strip], marks: [], marks_omitted: 0 };
+  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, strips: [strip] };
 
   test("the last bucket has a width", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);
