@@ -42,7 +42,12 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),
+    Benchmark("gpu", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
+              ("bench/gpu_bench.py",)),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
+    Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
+    Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
+    Benchmark("privacy", "Encrypted reports, beside Paillier", "{build}/bin/bench_privacy"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("stacks", "Whole stacks, beside perf record --call-graph dwarf", "bench/stacks_bench.py",

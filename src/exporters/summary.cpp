@@ -184,15 +184,19 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   }
   const double seconds = static_cast<double>(facts.duration_ns) / 1e9;
 
-  std::string text = fmt::format("recorded  {} for {:.1f} s at {:g} Hz: {}, {}\n", Printable(facts.command),
-                                 seconds, facts.sampling_hz, facts.path, HumanBytes(facts.bytes));
+  const bool cpu = facts.sampling_hz > 0;
+  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Printable(facts.command), seconds,
+                                 cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
+                                 HumanBytes(facts.bytes));
   // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
   const bool gpu = facts.gpu.has_value();
   const size_t others = (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u);
   if (gpu)
-    text += Busy(*facts.gpu) + WhileIdle(facts.gpu->cpu_while_idle) +
+    text += Busy(*facts.gpu) + (cpu ? WhileIdle(facts.gpu->cpu_while_idle) : "") +
             HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
-  if (samples == 0) {
+  if (!cpu) {
+    text += "cpu       not sampled\n";
+  } else if (samples == 0) {
     text += "cpu       no samples: the program ended, or slept, before the first one was due\n";
   } else {
     text += fmt::format(

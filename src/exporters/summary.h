@@ -26,7 +26,7 @@ struct SummaryFacts {
   int64_t bytes = 0;    // its size
   int64_t duration_ns = 0;
   int32_t cpus = 0;
-  double sampling_hz = 0;
+  double sampling_hz = 0;  // 0: CPUs were not sampled
   // What GPUs did; absent when they did nothing.
   std::optional<GpuFacts> gpu;
   // What was lost, and what is there with less detail than it could have, as counts with a phrase each:

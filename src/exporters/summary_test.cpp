@@ -115,6 +115,13 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
 
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }
 
+TEST(Summarise, WithoutCpuSamplingItSaysSo) {
+  SummaryFacts facts = Facts();
+  facts.sampling_hz = 0;
+  EXPECT_THAT(Summarise({}, facts),
+              testing::AllOf(HasSubstr("cpu       not sampled\n"), Not(HasSubstr("Hz"))));
+}
+
 TEST(Summarise, NamesFromStrangersCannotWriteToTheTerminal) {
   model::Profile profile = TwoFunctions();
   profile.functions[1].name = "evil\x1b[2J\n";

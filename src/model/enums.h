@@ -11,7 +11,9 @@ namespace gpusonde::model {
 // What kind of code a location is in.
 enum class FrameKind : uint8_t { kUnknown, kNative, kKernel, kJit, kPython, kGpu };
 
-// Whether a sampled thread was running, and if not, why (off-CPU reasons come with off-CPU sampling).
+// Whether a sampled thread was running, and if not, what it waited for: files, pipes and sockets (io); other
+// threads, or locks of the kernel (lock); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a
+// call of CUDA (gpu_wait).
 enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait };
 
 // Where rows come from.

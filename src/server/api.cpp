@@ -34,13 +34,19 @@ Result<std::string> GetOverview(ApiData& data, const ApiFacts& facts, QueryParam
 
 Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
+  ASSIGN_OR_RETURN(const bool with_metrics, parameters.TakeFlag("metrics"));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
   ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
   ASSIGN_OR_RETURN(const store::Strip cpu, Answer(data.ReadCpuStrip(selection, count)));
-  ASSIGN_OR_RETURN(const auto gpus, Answer(data.ReadGpuStrips(selection, count)));
-  return StripsJson(cpu, CpusOf(overview), gpus);
+  AllStrips strips{.cpu = cpu, .cpus = CpusOf(overview)};
+  ASSIGN_OR_RETURN(strips.gpus, Answer(data.ReadGpuStrips(selection, count)));
+  ASSIGN_OR_RETURN(strips.marks, Answer(data.ReadDeviceMarks(selection, count)));
+  if (with_metrics) {
+    ASSIGN_OR_RETURN(strips.metrics, Answer(data.ReadMetricStrips(selection, count)));
+  }
+  return StripsJson(strips);
 }
 
 Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters& parameters) {

@@ -9,6 +9,8 @@
 //   modules=N         N times: load a module, run its kernel gamma, unload it
 //   sync              waits for the device
 //   wait=MS exit=CODE
+//   exec              becomes this program anew, with the steps that are left
+//   dlclose           gives back every library of CUPTI's and of ours, more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -219,6 +221,17 @@ void Fork() {
   std::printf("child %d\n", WEXITSTATUS(status));
 }
 
+void CloseLibraries() {
+  for (const char* path : {kCupti, static_cast<const char*>(std::getenv("CUDA_INJECTION64_PATH"))}) {
+    void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) {
+      std::printf("%s is not loaded\n", path);
+      continue;
+    }
+    for (int i = 0; i < 3; ++i) dlclose(library);
+  }
+}
+
 void Do(std::string_view word, long first, long second) {
   if (word == "subscribe") {
     gpusonde_cupti_subscriber_handle subscriber = nullptr;
@@ -244,6 +257,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
   if (word == "fork") Fork();
+  if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));
   if (word == "exit") std::exit(static_cast<int>(first));
   if (word == "_exit") _exit(0);
@@ -257,6 +271,11 @@ int main(int count, char** arguments) {
     const std::string_view argument = arguments[i];
     const size_t equals = argument.find('=');
     const std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
+    if (argument == "exec") {
+      arguments[i] = arguments[0];
+      execv("/proc/self/exe", arguments + i);
+      return 127;
+    }
     char* rest = nullptr;
     const long first = std::strtol(value.c_str(), &rest, 10);
     Do(argument.substr(0, equals), first, *rest == ',' ? std::strtol(rest + 1, nullptr, 10) : 0);

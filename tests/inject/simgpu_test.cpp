@@ -2,10 +2,13 @@
 // The inject library beside the simulated GPU's CUPTI: what is told is what the device says that it did.
 #include <unistd.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "harness.h"
 
@@ -166,18 +169,60 @@ TEST_F(SimGpu, TheDeviceIsToldByItsOwnName) {
   EXPECT_GT(heard_.devices[0].memory_bytes, 0);
 }
 
-TEST_F(SimGpu, AnyFailureOfAnyCuptiCallLeavesTheProgramAsItIs) {
-  for (const char* function :
-       {"cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivityEnable",
-        "cuptiActivityDisable", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback",
-        "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
-        "cuptiUnsubscribe", "cuptiGetGraphNodeId", "cuptiGetGraphId"})
-    for (const char* fault : {":8", ":999", ":999@2"}) {
-      RunClient({"kernels=200", "graph=5,2", "sync", "wait=300", "exit=6"},
-                {std::string("SIMGPU_CUPTI_FAIL=") + function + fault});
-      EXPECT_EQ(status_, 6) << function << fault;
-      EXPECT_EQ(printed_, "") << function << fault;
-    }
+// Every function of CUPTI's that the library calls: their names are in it.
+std::set<std::string> CuptiCalls() {
+  const std::string library = ReadFile(GPUSONDE_INJECT_LIBRARY).value();
+  std::set<std::string> names;
+  for (size_t at = 0; (at = library.find("cupti", at)) != std::string::npos; ++at)
+    if (at > 0 && library[at - 1] == '\0' && std::isupper(library[at + 5]) != 0)
+      names.insert(library.c_str() + at);
+  return names;
+}
+
+class CuptiFault : public SimGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CuptiFault, InAnyCallLeavesTheProgramAsItIs) {
+  const std::set<std::string> calls = CuptiCalls();
+  ASSERT_TRUE(calls.contains("cuptiActivityFlushAll") && calls.contains("cuptiSubscribe_v2")) << calls.size();
+  const std::string fault = GetParam();
+  const std::string knob = fault.substr(0, fault.find(' ')) + "=";
+  for (const std::string& function : calls) {
+    RunClient({"kernels=200", "graph=5,2", "sync", "wait=300", "exit=6"},
+              {knob + function + fault.substr(fault.find(' ') + 1)});
+    EXPECT_EQ(status_, 6) << function;
+    EXPECT_EQ(printed_, "") << function;
+    EXPECT_EQ(device_.size(), 210U) << function << ": the device does what it would";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, CuptiFault,
+                         ::testing::Values("SIMGPU_CUPTI_FAIL :8",      // out of memory
+                                           "SIMGPU_CUPTI_FAIL :999",    // unknown
+                                           "SIMGPU_CUPTI_FAIL :999@2",  // after it worked once
+                                           "SIMGPU_CUPTI_DELAY :100"));
+
+TEST_F(SimGpu, AnExecBeginsAnewAndLosesNothing) {
+  RunClient({"kernels=1000", "sync", "wait=600", "exec", "kernels=500", "sync", "wait=100", "exit=6"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(heard_.begins.size(), 2U);
+  EXPECT_EQ(heard_.pids.size(), 1U);
+  EXPECT_EQ(heard_.kernels.size(), 1500U);
+}
+
+TEST_F(SimGpu, LibrariesThatTheProgramGivesBackStay) {
+  RunClient({"kernels=1000", "dlclose", "kernels=1000", "sync", "dlclose", "wait=400", "exit=6"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(device_.size(), 2000U);
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+
+TEST_F(SimGpu, AnExitInTheMiddleOfAFlushIsAnExit) {
+  // Flushes take longer than the time between them, so one is under way.
+  RunClient({"kernels=5000", "sync", "wait=700", "exit=6"}, {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:300"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
 }
 
 TEST_F(SimGpu, ASlowCuptiDelaysTheExitOnlySoLong) {

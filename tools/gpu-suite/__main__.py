@@ -4,7 +4,7 @@
 they are, METHOD.md how to run them where time on a GPU is short.
 
     python3 tools/gpu-suite list
-    python3 tools/gpu-suite run --out DIR [--budget SECONDS] [--done RESULTS…] [PART…]
+    python3 tools/gpu-suite run --out DIR [--budget SECONDS] [--done RESULTS]… [PART…]
     python3 tools/gpu-suite report RESULTS… [--data FOLDER] [--docs FOLDER]
 """
 
@@ -32,12 +32,12 @@ GRACE_S = 20  # what a part may overrun its budget before it is killed
 LEAST_S = 10  # a part isn't begun with less
 
 
-def run_part(name, out, budget_s, done):
+def run_part(name, out, budget_s, done, quick):
     """In a process of its own: the part's entry of the results."""
     started = time.monotonic()
     entry = {"part": name, "title": parts.ALL[name].TITLE, "status": "done"}
     try:
-        entry |= vars(parts.ALL[name].run(suite.Suite(out, budget_s, done)))
+        entry |= vars(parts.ALL[name].run(suite.Suite(out, budget_s, done, quick)))
     except suite.Skip as reason:
         entry |= {"status": "skipped", "why": str(reason)}
     except suite.Failed as reason:
@@ -47,13 +47,13 @@ def run_part(name, out, budget_s, done):
     return entry | {"seconds": round(time.monotonic() - started, 1)}
 
 
-def run_apart(name, out, budget_s, done):
+def run_apart(name, out, budget_s, done, quick):
     """The same, seen from outside: a part that crashes or hangs is an entry too."""
     entry_path = out / "work" / f"{name}.json"
     entry_path.parent.mkdir(parents=True, exist_ok=True)
     entry_path.unlink(missing_ok=True)
     command = [sys.executable, str(pathlib.Path(__file__).resolve().parent), "part", name, "--out", str(out),
-               "--budget", str(budget_s), "--entry", str(entry_path), "--items-done", *done]
+               "--budget", str(budget_s), "--entry", str(entry_path), *(["--quick"] if quick else []), "--items-done", *done]
     with (out / "log.txt").open("ab") as log:
         log.write(f"== {name}\n".encode())
         log.flush()
@@ -95,8 +95,10 @@ def run(arguments):
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + arguments.budget
+    if path := suite.library_path():
+        os.environ["LD_LIBRARY_PATH"] = path
     whole, items = finished_before(arguments.done)
-    results = {"suite": 1, "machine": machine(), "parts": []}
+    results = {"suite": 1, "quick": arguments.quick, "machine": machine(), "parts": []}
     print(f"on {results['machine']['device']}", flush=True)
     wanted = arguments.parts or [name for name in parts.ALL if name not in whole]
     for name in wanted:
@@ -104,7 +106,7 @@ def run(arguments):
         if left_s < LEAST_S:
             entry = {"part": name, "title": parts.ALL[name].TITLE, "status": "not run", "why": "no time was left"}
         else:
-            entry = run_apart(name, out, left_s, sorted(items.get(name, ())))
+            entry = run_apart(name, out, left_s, sorted(items.get(name, ())), arguments.quick)
         results["parts"].append(entry)
         # After each part, so that what is known survives whatever comes.
         (out / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
@@ -122,14 +124,16 @@ def main():
     running = verbs.add_parser("run", help="run parts; without names, all")
     running.add_argument("--out", type=pathlib.Path, required=True, help="folder for the results")
     running.add_argument("--budget", type=float, default=450, help="seconds for all of it (default: 450)")
-    running.add_argument("--done", nargs="+", default=[], metavar="RESULTS",
-                         help="results.json of earlier runs: their finished parts and items are not run again")
+    running.add_argument("--done", action="append", default=[], metavar="RESULTS",
+                         help="results.json of an earlier run, may be repeated: what it finished is not run again")
+    running.add_argument("--quick", action="store_true", help="tries the suite itself: its numbers then mean nothing")
     running.add_argument("parts", nargs="*", metavar="PART")
     one = verbs.add_parser("part")  # what `run` starts for each part
     one.add_argument("name", choices=list(parts.ALL))
     one.add_argument("--out", type=pathlib.Path, required=True)
     one.add_argument("--budget", type=float, required=True)
     one.add_argument("--entry", type=pathlib.Path, required=True)
+    one.add_argument("--quick", action="store_true")
     one.add_argument("--items-done", nargs="*", default=[])
     telling = verbs.add_parser("report", help="results of several runs as one dated file, and as a page")
     telling.add_argument("results", nargs="+", type=pathlib.Path)
@@ -144,7 +148,7 @@ def main():
     if arguments.verb == "report":
         return report.write(arguments.results, arguments.data, arguments.docs)
     if arguments.verb == "part":
-        entry = run_part(arguments.name, arguments.out, arguments.budget, arguments.items_done)
+        entry = run_part(arguments.name, arguments.out, arguments.budget, arguments.items_done, arguments.quick)
         arguments.entry.write_text(json.dumps(entry, ensure_ascii=False))
         return 0
     unknown = set(arguments.parts) - set(parts.ALL)

@@ -57,6 +57,7 @@ def section(entry):
 def markdown(results):
     about = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if key != "device")
     return (f"<!-- Made by tools/gpu-suite. -->\n# {results['machine']['device']}\n\n{about}\n"
+            + ("\nTried only: these numbers mean nothing.\n" if results.get("quick") else "")
             + "\n".join(section(entry) for entry in results["parts"]) + "\n")
 
 

@@ -14,6 +14,17 @@ HPC_STEPS = 200
 HPC_KERNELS = {"_Z16interior_stencilm": 6_000_000, "_Z16boundary_stencilm": 400_000, "_Z9pack_halom": 150_000,
                "_Z11unpack_halom": 150_000, "_Z13residual_normm": 80_000}
 TRAIN_STEPS = 20
+FORK = """
+import ctypes, os
+driver = ctypes.CDLL("libcuda.so.1")
+context, count, memory = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint64()
+driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), driver.cuCtxSetCurrent(context)
+if os.fork() == 0:
+    print(driver.cuDeviceGetCount(ctypes.byref(count)), driver.cuCtxSynchronize(),
+          driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096)), flush=True)
+    os._exit(0)
+os.wait()
+"""
 MOST_LATE = 0.02  # a kernel's wait ends with the next look at %globaltimer, which ticks in up to 1 µs
 
 
@@ -65,9 +76,21 @@ def training(suite, result):
     result.row("kernels in a step of examples/train", median([row["n"] for row in counts]), "")
 
 
+def driver(suite, result):
+    """What the driver does that simgpu plays from documents alone."""
+    hpc = find("bin/gpusonde-hpc", "bin/hpc")
+    done = suite.run(hpc, "--steps", 1, env={"CUDA_INJECTION64_PATH": "/nonexistent/library.so"}, check=False)
+    result.fact("a CUDA_INJECTION64_PATH that can't be loaded is passed over in silence",
+                done.returncode == 0 and not done.stderr, f"exit status {done.returncode}, {last_lines(done.stderr) or 'silence'}")
+    done = suite.run(sys.executable, "-c", FORK, check=False)
+    result.fact("every driver call in a forked child returns 3 (not initialised)", done.stdout.strip() == "3 3 3",
+                done.stdout.strip() or last_lines(done.stderr))
+
+
 def run(suite):
     suite.needs_gpu()
     result = Result()
     stencil(suite, result)
     training(suite, result)
+    driver(suite, result)
     return result

@@ -18,7 +18,7 @@ def ways(suite):
     program = find("bin/gpusonde-launch-cost", "bin/launch_cost")
 
     def command(rate):
-        return [program, "--rate", rate, "--seconds", SECONDS, "--depth", DEPTH]
+        return [program, "--rate", rate, "--seconds", 0.2 if suite.quick else SECONDS, "--depth", DEPTH]
 
     def recorded(rate):
         recording = suite.record(*command(rate))
@@ -47,17 +47,18 @@ def run(suite):
     found = ways(suite)
     for title, rate in RATES.items():
         runs = {way: [] for way in found}
-        for _ in range(ROUNDS):
+        for _ in range(1 if suite.quick else ROUNDS):
             for way, measure in found.items():  # by turns: whatever drifts, drifts for all
                 if suite.seconds_left() < 30:
-                    result.left.append(f"{title}, {way}")
+                    result.left = [*dict.fromkeys([*result.left, title])]
                     continue
                 runs[way].append(last_json(measure(rate)))
-        compare(result, title, rate, {way: made for way, made in runs.items() if made})
+        compare(result, title, rate, {way: made for way, made in runs.items() if made}, suite.simulated())
     return result
 
 
-def compare(result, title, rate, runs):
+def compare(result, title, rate, runs, simulated):
+    """Rows of one rate. What the simulated CUPTI costs is its own affair: no goals there."""
     if "alone" not in runs:
         return
     figure = "p99_ns" if rate == 200 else "mean_ns"
@@ -71,4 +72,5 @@ def compare(result, title, rate, runs):
         result.row(f"{title}: CUPTI itself adds", middle["CUPTI only"] - middle["alone"], "ns")
     if "awake" in middle and "CUPTI only" in middle:
         goal = {200: 15_000, 10_000: 300, 0: 30}[rate]
-        result.row(f"{title}: gpusonde adds to that", middle["awake"] - middle["CUPTI only"], "ns", at_most=goal)
+        result.row(f"{title}: gpusonde adds to that", middle["awake"] - middle["CUPTI only"], "ns",
+                   at_most=None if simulated else goal)

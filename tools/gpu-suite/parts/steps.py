@@ -22,9 +22,10 @@ def stencil_ms(output):
     return float(found.group(1))
 
 
-def programs():
+def programs(quick):
     """{name: (command, how to read its step time)}"""
-    found = {"examples/hpc": ([find("bin/gpusonde-hpc", "bin/hpc"), "--steps", 400], stencil_ms)}
+    hpc = find("bin/gpusonde-hpc", "bin/hpc")
+    found = {"examples/hpc": ([hpc, "--steps", 20 if quick else 400], stencil_ms)}
     if have("torch"):
         for model, steps in TORCH_STEPS.items():
             found[f"PyTorch, {model}"] = ([sys.executable, WORKLOADS / "torch_work.py", "--model", model, "--steps", steps],
@@ -35,11 +36,12 @@ def programs():
 def run(suite):
     suite.needs_gpu()
     result = Result()
+    goal = None if suite.simulated() else MOST_PERCENT  # what simgpu's CUPTI costs is its own affair
     if not have("torch"):
         result.notes.append("no PyTorch here: only examples/hpc was measured")
-    for name, (command, read) in programs().items():
+    for name, (command, read) in programs(suite.quick).items():
         runs = {"alone": [], "asleep": [], "recorded": []}
-        for _ in range(ROUNDS):  # by turns: whatever drifts, drifts for all
+        for _ in range(1 if suite.quick else ROUNDS):  # by turns: whatever drifts, drifts for all
             if suite.seconds_left() < 45:
                 result.left.append(name)
                 break
@@ -54,5 +56,5 @@ def run(suite):
         result.row(f"{name}: step alone", alone, "ms", spread=spread(runs["alone"]))
         for way in ("asleep", "recorded"):
             more = [100 * (value / alone - 1) for value in runs[way]]
-            result.row(f"{name}: step when {way}", median(more), "% longer", spread=spread(more, 2), at_most=MOST_PERCENT)
+            result.row(f"{name}: step when {way}", median(more), "% longer", spread=spread(more, 2), at_most=goal)
     return result

@@ -17,7 +17,7 @@ TABLES = {"kernels": "kernels", "copies": "memcpys", "sets": "memsets"}
 
 
 def seen_by_gpusonde(suite, command):
-    """{"kernels": {"n", "ns"}, …} between the two moments that the program names."""
+    """({"kernels": {"n", "ns"}, …}, drops, streams of kernels) between the two moments that the program names."""
     recorded = suite.record(*command, timeout=200)
     said = last_json(recorded.stdout)
     sums = {}
@@ -26,10 +26,12 @@ def seen_by_gpusonde(suite, command):
             SELECT count(*) AS n, coalesce(sum(end_ns - start_ns), 0) AS ns FROM {table}
             WHERE start_ns BETWEEN {said['start_ns']} AND {said['end_ns']}""")
     lost = suite.query(recorded, "SELECT reason, sum(count) AS n FROM drops WHERE reason LIKE 'gpu%' GROUP BY reason")
+    streams = [row["stream"] for row in suite.query(recorded, f"""
+        SELECT DISTINCT stream FROM kernels WHERE start_ns BETWEEN {said['start_ns']} AND {said['end_ns']}""")]
     suite.forget(recorded)
     if sums["kernels"]["n"] == 0:
         raise Failed(f"gpusonde saw no kernel: {last_lines(recorded.stderr)}")
-    return sums, lost
+    return sums, lost, streams
 
 
 def run(suite):
@@ -45,12 +47,13 @@ def run(suite):
                 result.left.append(model)
                 break
             theirs.append(last_json(suite.run(*command, "--profiler", 1, timeout=200).stdout)["totals"])
-            sums, drops = seen_by_gpusonde(suite, command)
+            sums, drops, streams = seen_by_gpusonde(suite, command)
             ours.append(sums)
             lost += drops
         if ours:
             compare(result, model, ours, theirs)
             result.fact(f"{model}: nothing is lost", not lost, lost or "no drops")
+            result.fact(f"{model}: the legacy stream has id 7", streams == [7], streams)
     return result
 
 

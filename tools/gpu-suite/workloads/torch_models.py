@@ -178,7 +178,7 @@ def nano_gpt(torch):
             length = tokens.shape[1]
             mask = nn.Transformer.generate_square_subsequent_mask(length, device=tokens.device)
             x = self.tokens(tokens) + self.places(torch.arange(length, device=tokens.device))
-            return self.head(self.layers(x, mask=mask, is_causal=True))
+            return self.head(self.layers(x, mask=mask))
     return Gpt(), lambda n: (torch.randint(0, 50304, (n, 256)),)
 
 

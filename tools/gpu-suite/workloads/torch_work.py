@@ -11,6 +11,7 @@ import time
 import torch
 
 WARM_UP = 15
+PROFILER_WARM_UP = 5
 
 
 def mlp():
@@ -93,10 +94,20 @@ def main():
             step()
         torch.cuda.synchronize()
 
-    profiler = None
+    profiler, seen = None, {}
     if arguments.profiler:
-        profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+        def keep(finished):
+            seen["totals"], seen["kernels"] = totals_of(finished)
+
+        # Its own warm-up, or the first of the steps would lack what ran before it was ready.
+        profiler = torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CUDA], on_trace_ready=keep,
+            schedule=torch.profiler.schedule(wait=0, warmup=PROFILER_WARM_UP, active=arguments.steps, repeat=1))
         profiler.start()
+        for _ in range(PROFILER_WARM_UP):
+            step()
+            torch.cuda.synchronize()
+            profiler.step()
     time.sleep(0.01)
     start_ns, steps_ms = time.time_ns(), []
     for _ in range(arguments.steps):
@@ -104,13 +115,14 @@ def main():
         step()
         torch.cuda.synchronize()
         steps_ms.append(round(1000 * (time.perf_counter() - started), 4))
+        if profiler:
+            profiler.step()
     end_ns = time.time_ns()
     time.sleep(0.01)
-    said = {"device": torch.cuda.get_device_name(), "start_ns": start_ns, "end_ns": end_ns, "steps_ms": steps_ms}
     if profiler:
         profiler.stop()
-        said["totals"], said["kernels"] = totals_of(profiler)
-    print(json.dumps(said), flush=True)
+    print(json.dumps({"device": torch.cuda.get_device_name(), "start_ns": start_ns, "end_ns": end_ns,
+                      "steps_ms": steps_ms, **seen}), flush=True)
 
 
 if __name__ == "__main__":
