@@ -223,7 +223,11 @@ void CommitMinute(benchmark::State& state) {
     sequence += std::ssize(rows);
   }
 }
-BENCHMARK(CommitMinute)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime()->Iterations(10);
+BENCHMARK(CommitMinute)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Iterations(10);
 
 void ReadGpuProfile(benchmark::State& state) {
   store::LiveStore& store = Node();
