@@ -29,15 +29,16 @@ PROGRAMS = ROOT / "bench/stacks"
 HZ = 499
 GOAL_PERCENT = 99
 GOAL_POINTS = 2
+JUDGE_PERCENT = 90  # of perf's stacks must be whole for it to judge ours
 HOTTEST = 10
 PERF_STACK_BYTES = 32768
 
 # Where threads begin: programs, the C library's threads, the dynamic loader, Go's two kinds of thread.
-STARTS = re.compile(r"(_start|_dl_start_user|(__)?clone3?|start_thread|runtime\.goexit(\.abi0)?|runtime\.rt0_go(\.abi0)?"
+STARTS = re.compile(r"(_start|_dl_start_user|(__GI_)?(__)*clone3?|start_thread|runtime\.goexit(\.abi0)?|runtime\.rt0_go(\.abi0)?"
                     r"|runtime\.mstart(\.abi0)?|_rt0_amd64_linux)$")
 # What only one of the two names, or both by another name.
 LEFT_OUT = re.compile(r"_PyEval_EvalFrameDefault|.*@plt$|\[.*\]$|(Lazy|Eval|Function|Script|Builtin|Bytecode|Stub|RegExp)"
-                      r"[^ ]*:|JS:|py::|_PyEval_EvalFrame.*|(__)?clone3?$|__libc_start_call_main$|start_thread$")
+                      r"[^ ]*:|JS:|py::|_PyEval_EvalFrame.*|(__GI_)?(__)*clone3?$")
 
 Stack = tuple  # of function names, outermost first
 
@@ -64,7 +65,7 @@ class Profile:
         """{path: share in percent} of whole stacks of code of the process itself, all that perf is asked for."""
         paths = collections.Counter()
         for stack, samples in (self.whole - self.in_kernel).items():
-            paths[tuple(name for name in stack if not LEFT_OUT.match(name))] += samples
+            paths[tuple(without_alias(name) for name in stack if not LEFT_OUT.match(name))] += samples
         total = sum(paths.values())
         return {path: 100 * samples / total for path, samples in paths.items()}
 
@@ -72,6 +73,11 @@ class Profile:
 def plain(name):
     """Without what compilers add to the names of parts and copies of a function."""
     return re.sub(r"(\.(cold|part|isra|constprop|llvm|lto_priv)(\.\d+)*)+$|@@?[A-Z].*$", "", name)
+
+
+def without_alias(name):
+    """The C library's functions have many names at one address, and each of the two takes its own pick."""
+    return name if name.startswith("_Z") else re.sub(r"^_*(GI_)?_*(libc_)?|_impl$", "", name)
 
 
 def read_ours(gpusonde, recording):
@@ -187,6 +193,8 @@ def rows_of(name, ours, perfs, details):
         report(name, ours, perfs)
     if not perfs:
         return
+    if perfs.whole_percent < JUDGE_PERCENT:
+        return  # it is no judge of paths that it can't follow itself
     own, others = ours.paths(), perfs.paths()
     hottest = sorted(others, key=others.get, reverse=True)[:HOTTEST]
     worst = max((abs(others[path] - own.get(path, 0)) for path in hottest), default=0.0)

@@ -126,7 +126,8 @@ void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
   command.add_option("--pid", flags.pid, "Only this process")->check(CLI::PositiveNumber);
   command.add_option("--tid", flags.tid, "Only this thread")->check(CLI::PositiveNumber);
   command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");
-  CLI::Option* device = command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)");
+  CLI::Option* device =
+      command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)");
   command.add_option("--stream", flags.stream, "Only GPU work on this stream of it")->needs(device);
   command.add_flag("--while-gpu-idle", flags.while_gpu_idle,
                    "Only CPU time in which the GPUs that were used had nothing to do");

@@ -15,7 +15,8 @@ class App;
 
 namespace gpusonde::app {
 
-// --from, --to, --pid, --tid, --filter, --device, --stream, --while-gpu-idle: the part of a recording that a command reads, as typed.
+// --from, --to, --pid, --tid, --filter, --device, --stream, --while-gpu-idle: the part of a recording that a
+// command reads, as typed.
 struct SelectionFlags {
   std::string from;  // UTC, or seconds after the recording's first moment; empty: open
   std::string to;

@@ -21,13 +21,14 @@ constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
 constexpr size_t kFramesPerCommit = 64;
 
-Result<CpuProfiler> StartProfiler(double frequency_hz, int64_t epoch_offset_ns,
+Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns,
                                   std::shared_ptr<DeviceTable> devices) {
-  return CpuProfiler::Create({.frequency_hz = frequency_hz,
+  return CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                               .every_process = true,
                               .command = "",
                               .epoch_offset_ns = epoch_offset_ns,
-                              .devices = std::move(devices)});
+                              .devices = std::move(devices),
+                              .line_server = options.line_server});
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                    spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
   const auto devices = std::make_shared<DeviceTable>();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz, epoch_offset_ns, devices));
+  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options, epoch_offset_ns, devices));
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
   if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
@@ -113,7 +114,7 @@ Status LiveAgent::State::FollowClock() {
     if (gpus.has_value()) Spool(gpus->Poll());
     ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
     Spool(last);
-    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz, offset, devices));
+    ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
     if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
     epoch_offset_ns = offset;
   }

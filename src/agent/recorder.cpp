@@ -12,6 +12,7 @@
 #include "agent/cpu_profiler.h"
 #include "agent/gpu_monitor.h"
 #include "base/time.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/proc/process.h"
 #include "spool/spool.h"
 
@@ -22,6 +23,12 @@ namespace {
 // Together that keeps what a kill -9 can take below a second.
 constexpr int kRoundMs = 250;
 
+// Whether a machine that refuses the kernel's side for this reason may still have something to tell.
+bool MayHearGpuOnly(const Error& error, const std::vector<std::string>& command) {
+  const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kUnsupported;
+  return refused && !command.empty() && cupti::FindInjectLibrary().has_value() && cupti::CudaDriverIsThere();
+}
+
 }  // namespace
 
 struct Recorder::State {
@@ -31,6 +38,7 @@ struct Recorder::State {
   std::optional<GpuMonitor> gpus;
   spool::Writer spool;
   std::optional<Child> child;
+  std::string refusal;
   Outcome outcome;
 
   Status Gather();
@@ -52,10 +60,19 @@ Result<Recorder> Recorder::Create(Options options) {
       command = info->command;
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
   const auto devices = std::make_shared<DeviceTable>();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
-                                                              .command = command,
-                                                              .epoch_offset_ns = epoch_offset_ns,
-                                                              .devices = devices}));
+  CpuProfiler::Options wanted{.frequency_hz = options.frequency_hz,
+                              .command = command,
+                              .epoch_offset_ns = epoch_offset_ns,
+                              .devices = devices,
+                              .line_server = options.line_server};
+  Result<CpuProfiler> created = CpuProfiler::Create(wanted);
+  std::string refusal;
+  if (!created.has_value() && MayHearGpuOnly(created.error(), options.command)) {
+    refusal = created.error().message;
+    wanted.with_kernel = false;
+    created = CpuProfiler::Create(wanted);
+  }
+  ASSIGN_OR_RETURN(CpuProfiler profiler, std::move(created));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));
@@ -77,6 +94,7 @@ Result<Recorder> Recorder::Create(Options options) {
                                                    std::move(gpus),
                                                    std::move(spool),
                                                    std::move(child),
+                                                   std::move(refusal),
                                                    {}}));
 }
 
@@ -147,6 +165,8 @@ void Recorder::State::PassOn(RecorderSignals& signals) const {
   if (!child.has_value()) return;
   if (const int number = signals.forward_signal.exchange(0); number != 0) ::kill(child->pid(), number);
 }
+
+const std::string& Recorder::refusal() const { return state_->refusal; }
 
 int Recorder::WaitForProgram(RecorderSignals& signals) {
   while (true) {

@@ -102,18 +102,15 @@ struct ByStart {
   }
 };
 
-// A launch joins a queue at its call's start and leaves it at its start on the GPU.
-struct QueueStep {
+// A launch joins a queue at its call's start; it leaves it at its start on the GPU.
+struct QueueEntry {
   int64_t time_ns = 0;
-  int32_t rank = 0;
-  int32_t change = 0;  // +1 or −1; at the same moment +1 comes first
+  int64_t rank = 0;
 };
-static_assert(sizeof(QueueStep) == 16);
+static_assert(sizeof(QueueEntry) == 16);
 
 struct ByTime {
-  bool operator()(const QueueStep& a, const QueueStep& b) const {
-    return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.change > b.change;
-  }
+  bool operator()(const QueueEntry& a, const QueueEntry& b) const { return a.time_ns < b.time_ns; }
 };
 
 }  // namespace gpusonde::analyze

@@ -100,8 +100,9 @@ struct SlowLine {
 
 struct VariabilityLine {
   std::string name;
+  bool communication = false;  // how long it takes is up to other ranks
   int64_t count = 0;
-  int64_t excess_ns = 0;  // beyond the time that as many kernels of median duration take
+  int64_t excess_ns = 0;  // beyond what as many of typical duration take, by rank and launch shape
   double robust_cv = 0;   // 1.4826 · MAD / median
   VarianceShares explained;
   int64_t outliers = 0;

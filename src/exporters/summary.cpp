@@ -103,8 +103,9 @@ std::string WhileIdle(const model::Profile& profile) {
   for (const model::Profile::Sample& sample : profile.samples) {
     if (sample.stack < 0) continue;
     const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
-    const Place place = PlaceOf(profile, stack).value_or(
-        Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
+    const Place place =
+        PlaceOf(profile, stack)
+            .value_or(Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
     total_ns += sample.weight_ns;
     by_place[place.name] += sample.weight_ns;
     called[place.name][{place.called, ""}] += sample.weight_ns;
@@ -112,9 +113,9 @@ std::string WhileIdle(const model::Profile& profile) {
   if (by_place.empty()) return "while idle  no CPU time was sampled\n";
   const auto top = std::ranges::max_element(by_place, {}, &std::pair<const std::string, int64_t>::second);
   const std::string callee = Largest(called[top->first], 1).front().name;
-  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of CPU time)\n", Percent(top->second, total_ns),
-                     Printable(top->first), callee.empty() ? "" : " → " + Printable(callee),
-                     static_cast<double>(total_ns) / 1e9);
+  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of CPU time)\n",
+                     Percent(top->second, total_ns), Printable(top->first),
+                     callee.empty() ? "" : " → " + Printable(callee), static_cast<double>(total_ns) / 1e9);
 }
 
 // The hottest kernels, a line each, with the place that launched most of each one's time.
@@ -133,8 +134,8 @@ std::string HottestKernels(const model::Profile& profile, size_t count) {
   std::string lines;
   for (const Share& share : Largest(by_kernel, count)) {
     const std::string caller = Largest(callers[share.name], 1).front().name;
-    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
-                         caller.empty() ? "" : " ← " + Printable(caller));
+    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns),
+                         Printable(share.name), caller.empty() ? "" : " ← " + Printable(caller));
   }
   return lines;
 }
@@ -175,22 +176,27 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     total_ns += sample.weight_ns;
     samples += sample.count;
     const auto* stack = sample.stack < 0 ? nullptr : &profile.stacks[static_cast<size_t>(sample.stack)];
-    by_function[SelfOf(profile, stack == nullptr || stack->empty() ? -1 : stack->front())] += sample.weight_ns;
+    by_function[SelfOf(profile, stack == nullptr || stack->empty() ? -1 : stack->front())] +=
+        sample.weight_ns;
     const model::Profile::Thread& thread = profile.threads[static_cast<size_t>(sample.thread)];
     by_thread[{thread.name, fmt::format("{}", thread.tid)}] += sample.weight_ns;
     processes.insert(thread.process);
   }
   const double seconds = static_cast<double>(facts.duration_ns) / 1e9;
 
-  std::string text = fmt::format("recorded  {} for {:.1f} s at {:g} Hz: {}, {}\n", Printable(facts.command),
-                                 seconds, facts.sampling_hz, facts.path, HumanBytes(facts.bytes));
+  const bool cpu = facts.sampling_hz > 0;
+  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Printable(facts.command), seconds,
+                                 cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
+                                 HumanBytes(facts.bytes));
   // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
   const bool gpu = facts.gpu.has_value();
   const size_t others = (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u);
   if (gpu)
-    text += Busy(*facts.gpu) + WhileIdle(facts.gpu->cpu_while_idle) +
+    text += Busy(*facts.gpu) + (cpu ? WhileIdle(facts.gpu->cpu_while_idle) : "") +
             HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
-  if (samples == 0) {
+  if (!cpu) {
+    text += "cpu       not sampled\n";
+  } else if (samples == 0) {
     text += "cpu       no samples: the program ended, or slept, before the first one was due\n";
   } else {
     text += fmt::format(
@@ -199,12 +205,13 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
         facts.cpus, static_cast<double>(total_ns) / 1e9, processes.size(), by_thread.size(), samples);
     std::vector<std::string> threads;
     for (const Share& share : Largest(by_thread, kBusiest))
-      threads.push_back(
-          fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where, Percent(share.weight_ns, total_ns)));
+      threads.push_back(fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where,
+                                    Percent(share.weight_ns, total_ns)));
     if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
     for (const Share& share : Largest(by_function, gpu ? 1 : std::min(kHottest, kLines - others)))
-      text += fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
-                          share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
+      text +=
+          fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
+                      share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
   }
   text += facts.lost.empty() ? "complete  nothing was dropped\n"
                              : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));

@@ -26,7 +26,7 @@ struct SummaryFacts {
   int64_t bytes = 0;    // its size
   int64_t duration_ns = 0;
   int32_t cpus = 0;
-  double sampling_hz = 0;
+  double sampling_hz = 0;  // 0: CPUs were not sampled
   // What GPUs did; absent when they did nothing.
   std::optional<GpuFacts> gpu;
   // What was lost, and what is there with less detail than it could have, as counts with a phrase each:
@@ -35,9 +35,10 @@ struct SummaryFacts {
   std::vector<std::string> poorer;
 };
 
-// At most ten lines, each ended by a newline: what was recorded; where GPUs worked how busy they were, what the
-// CPU did while they were idle, and the hottest kernels with who launched them; CPU use, busiest threads, hottest
-// functions by self time (of a file without symbols all together); what is incomplete, and where to go on. Any names; control characters are shown as spaces.
+// At most ten lines, each ended by a newline: what was recorded; where GPUs worked how busy they were, what
+// the CPU did while they were idle, and the hottest kernels with who launched them; CPU use, busiest threads,
+// hottest functions by self time (of a file without symbols all together); what is incomplete, and where to
+// go on. Any names; control characters are shown as spaces.
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
 
 }  // namespace gpusonde::exporters

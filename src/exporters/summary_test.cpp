@@ -64,7 +64,9 @@ TEST(Summarise, FramesOfAFileWithoutSymbolsAreOneLine) {
   for (int64_t address : {0x100, 0x200, 0x300}) {
     profile.stacks.push_back({static_cast<int32_t>(profile.locations.size()), 0});
     profile.locations.push_back({.kind = model::FrameKind::kNative, .binary = 0, .address = address});
-    profile.samples.push_back({.stack = static_cast<int32_t>(profile.stacks.size()) - 1, .thread = 0, .count = 2,
+    profile.samples.push_back({.stack = static_cast<int32_t>(profile.stacks.size()) - 1,
+                               .thread = 0,
+                               .count = 2,
                                .weight_ns = 20'000'000});
   }
   const std::string text = Summarise(profile, Facts());
@@ -101,14 +103,24 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
   SummaryFacts facts = Facts();
   facts.gpu = Gpu();
   const std::string text = Summarise(TwoFunctions(), facts);
-  EXPECT_THAT(text, HasSubstr("gpu       busy 54.0 % of 1.0 s on 2 devices: NVIDIA H100 (simulated); kernels 1234\n"));
-  EXPECT_THAT(text, HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("gpu       busy 54.0 % of 1.0 s on 2 devices: NVIDIA H100 (simulated); kernels 1234\n"));
+  EXPECT_THAT(text,
+              HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
   EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
   facts.gpu->cpu_while_idle.samples.clear();
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
 }
 
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }
+
+TEST(Summarise, WithoutCpuSamplingItSaysSo) {
+  SummaryFacts facts = Facts();
+  facts.sampling_hz = 0;
+  EXPECT_THAT(Summarise({}, facts),
+              testing::AllOf(HasSubstr("cpu       not sampled\n"), Not(HasSubstr("Hz"))));
+}
 
 TEST(Summarise, NamesFromStrangersCannotWriteToTheTerminal) {
   model::Profile profile = TwoFunctions();

@@ -95,7 +95,8 @@ struct Profile {
 };
 
 // What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are
-// none): the function's name; else "[libfoo.so+0x1234]"; else "[unknown]".
+// none): the function's name; else "[libfoo.so+0x1234]"; for code made at run time "[JIT code]"; else
+// "[unknown]".
 std::string FrameName(const Profile& profile, int32_t location, size_t line = 0);
 
 }  // namespace gpusonde::model

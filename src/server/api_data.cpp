@@ -25,6 +25,13 @@ class StoreData final : public ApiData {
                                                         int buckets) override {
     return store::ReadGpuStrips(store_, selection, buckets);
   }
+  Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& selection,
+                                                           int buckets) override {
+    return store::ReadMetricStrips(store_, selection, buckets);
+  }
+  Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
+    return store::ReadDeviceMarks(store_, selection, buckets);
+  }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) override {
     return store::ReadDeviceUse(store_, selection);
   }

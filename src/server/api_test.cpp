@@ -42,6 +42,10 @@ class FakeData final : public ApiData {
   Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection&, int) override {
     return gpu_strips;
   }
+  Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection&, int) override {
+    return metric_strips;
+  }
+  Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
     selection = asked;
     return devices;
@@ -50,6 +54,8 @@ class FakeData final : public ApiData {
   Result<store::Overview> overview;
   Result<model::Profile> gpu_profile;
   std::vector<store::DeviceStrip> gpu_strips;
+  std::vector<store::MetricStrip> metric_strips;
+  store::DeviceMarks marks;
   std::vector<store::DeviceUse> devices;
   store::Strip strip;
   std::vector<store::ProcessUse> processes;
@@ -127,7 +133,8 @@ TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
   data_.strip = {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.5, std::nullopt}};
   EXPECT_EQ(Get("strips", {{"buckets", "2"}}), json::parse(R"({
     "from_us":1000,"to_us":5000,"bucket_us":2000.0,
-    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}]})"));
+    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}],
+    "marks":[],"marks_omitted":0})"));
   EXPECT_EQ(data_.buckets, 2);
   Get("strips");
   EXPECT_EQ(data_.buckets, 600);
@@ -147,7 +154,8 @@ TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
   EXPECT_EQ(strips["bucket_us"], 0);
 }
 
-const store::GpuDevice kGpu{.device = kId, .ordinal = 3, .uuid = "GPU-1", .name = "NVIDIA X", .simulated = true};
+const store::GpuDevice kGpu{
+    .device = kId, .ordinal = 3, .uuid = "GPU-1", .name = "NVIDIA X", .simulated = true};
 
 TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
   data_.overview = store::Overview{};
@@ -159,6 +167,60 @@ TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
     "max":100.0,"device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,
     "simulated":true,"values":[25.0,null]})"));
   EXPECT_EQ(strips[1]["id"], "cpu");
+}
+
+TEST_F(ApiTest, MetricsOfADeviceFollowItsStripWhenAskedFor) {
+  data_.overview = store::Overview{};
+  data_.gpu_strips = {{kGpu, {.values = {0.5}}}};
+  store::GpuDevice other = kGpu;
+  other.device = {9, 9};
+  data_.metric_strips = {
+      {other, model::Metric::kGpuPower, {.values = {310.5}}, 700},
+      {kGpu, model::Metric::kGpuMemoryUsed, {.values = {3.0 * (1 << 30)}}, 80.0 * (1 << 30)},
+      {kGpu, model::Metric::kGpuThrottleReasons, {.values = {0.25}}, 1},
+      {kGpu, model::Metric::kGpuPcieRx, {.values = {2e9}}, std::nullopt}};
+  EXPECT_EQ(Get("strips")["strips"].size(), 2U);
+  const json strips = Get("strips", {{"metrics", "1"}})["strips"];
+  std::vector<std::string> ids, units;
+  for (const json& strip : strips) {
+    ids.push_back(strip["id"]);
+    units.push_back(strip["unit"]);
+  }
+  const std::string own = "gpu-" + kId.ToHex();
+  EXPECT_THAT(ids,
+              testing::ElementsAre(own, own + "-gpu.memory.used", own + "-gpu.throttle.reasons",
+                                   own + "-gpu.pcie.rx", "gpu-" + Id128{9, 9}.ToHex() + "-gpu.power", "cpu"));
+  EXPECT_THAT(units, testing::ElementsAre("%", "GiB", "%", "MB/s", "W", "cores"));
+  EXPECT_EQ(strips[1]["values"], json::parse("[3.0]"));
+  EXPECT_EQ(strips[1]["max"], 80.0);
+  EXPECT_EQ(strips[1]["metric"], "gpu.memory.used");
+  EXPECT_EQ(strips[1]["simulated"], true);
+  EXPECT_EQ(strips[2]["values"], json::parse("[25.0]"));
+  EXPECT_EQ(strips[2]["max"], 100.0);
+  EXPECT_EQ(strips[3]["values"], json::parse("[2000.0]"));
+  EXPECT_EQ(strips[3]["max"], nullptr);
+  EXPECT_THAT(Error("strips", {{"metrics", "2"}}), testing::StartsWith("400 invalid_argument: "));
+}
+
+TEST_F(ApiTest, WhatHappenedToDevicesIsTold) {
+  data_.overview = store::Overview{};
+  data_.marks = {.marks = {{store::DeviceMark::Kind::kThrottled, kGpu, 1'500, 2'500, 0x24},
+                           {store::DeviceMark::Kind::kXid, kGpu, 5'000, 5'000, 79},
+                           {store::DeviceMark::Kind::kXid, kGpu, 6'000, 6'000, 12345}},
+                 .omitted = 7};
+  const json strips = Get("strips");
+  EXPECT_EQ(strips["marks_omitted"], 7);
+  const json& marks = strips["marks"];
+  EXPECT_EQ(marks[0]["kind"], "throttled");
+  EXPECT_EQ(marks[0]["from_us"], 1);
+  EXPECT_EQ(marks[0]["to_us"], 3);
+  EXPECT_THAT(marks[0]["text"].get<std::string>(),
+              testing::AllOf(testing::HasSubstr("slowed down by power cap"),
+                             testing::HasSubstr("; software thermal slowdown")));
+  EXPECT_EQ(marks[1]["device"], kId.ToHex());
+  EXPECT_EQ(marks[1]["code"], 79);
+  EXPECT_EQ(marks[1]["text"], "XID 79: the GPU has fallen off the bus");
+  EXPECT_EQ(marks[2]["text"], "XID 12345");
 }
 
 TEST_F(ApiTest, DevicesCarryTheirStreams) {
@@ -175,7 +237,9 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   profile.type = model::ProfileType::kGpu;
   profile.functions = {{.name = "gemm"}, {.name = "a"}, {.name = "b"}, {.name = "main"}};
   profile.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
-                       {.lines = {{1, 0}}}, {.lines = {{2, 0}}}, {.lines = {{3, 0}}}};
+                       {.lines = {{1, 0}}},
+                       {.lines = {{2, 0}}},
+                       {.lines = {{3, 0}}}};
   profile.stacks = {{0, 1, 3}, {0, 2, 3}};
   profile.samples = {{.stack = 0, .count = 3, .weight_ns = 750, .launch_group = 0, .launches = {60, 1800}},
                      {.stack = 1, .count = 1, .weight_ns = 250, .launch_group = 0, .launches = {20, 200}}};

@@ -59,7 +59,8 @@ TEST(QueryParameters, GpuParametersAreRead) {
   EXPECT_TRUE(selection.while_gpu_idle);
   EXPECT_THAT(MessageOf({{"stream", "7"}}), HasSubstr("'stream' needs 'device'"));
   EXPECT_THAT(MessageOf({{"device", "0"}}), HasSubstr("32 hex digits of a device's id"));
-  EXPECT_THAT(MessageOf({{"while_gpu_idle", "yes"}}), HasSubstr("'while_gpu_idle' takes an integer from 0 to 1"));
+  EXPECT_THAT(MessageOf({{"while_gpu_idle", "yes"}}),
+              HasSubstr("'while_gpu_idle' takes an integer from 0 to 1"));
 }
 
 TEST(QueryParameters, WhatIsNoIntegerInRangeIsRefused) {

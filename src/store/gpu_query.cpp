@@ -4,69 +4,91 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "store/gpu_sql.h"
+#include "store/gpu_windows.h"
 #include "store/time_range.h"
+#include "store/windows.h"
+#include "store/work_sums.h"
 
 namespace gpusonde::store {
 namespace {
 
-// Sorting 4 M rows took more than the 128 MB that a store has.
+// They are held in memory, by the database and by us: 56 MB.
 constexpr int64_t kSliceRows = 1'000'000;
 
-// Rows of a device's busy pieces of time, cut to the range and without overlap: of pieces by start, each begins
-// no sooner than the latest end of those before it.
-constexpr std::string_view kBusySql = R"(
-  WITH cut AS (
-    SELECT device, greatest(start_ns, ?) AS start_ns, least(end_ns, ?) AS end_ns FROM {work}
-  ), separate AS (
-    SELECT device, end_ns, greatest(start_ns, coalesce(max(end_ns) OVER (
-      PARTITION BY device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-      start_ns)) AS start_ns FROM cut
-  )
-  {select} FROM separate WHERE end_ns > start_ns{rest})";
-
-// Busy time by device and bucket, in units of a bucket.
-constexpr std::string_view kBucketsSelect =
-    "SELECT device, bucket, sum(least(until, bucket + 1) - greatest(since, bucket)) FROM ("
-    "SELECT *, unnest(range(floor(since)::BIGINT, ceil(until)::BIGINT)) AS bucket FROM ("
-    "SELECT device, (start_ns - ?) / ? AS since, (end_ns - ?) / ? AS until";
-constexpr std::string_view kSumsSelect = "SELECT device, sum(end_ns - start_ns)::BIGINT";
-
-// The selection's work in the range. Moments before 1970 hold no work, so no difference of times overflows.
-SqlPart BusySql(const model::Selection& selection, const TimeRange& range, std::string_view select,
-                std::string_view rest) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kRunsIn);
-  SqlPart busy{fmt::format(kBusySql, fmt::arg("work", work.text), fmt::arg("select", select),
-                           fmt::arg("rest", rest)),
-               {range.from_ns, range.to_ns}};
-  return busy += {"", work.parameters};
+// Where the selection's work may be looked up in windows of devices: those are of everybody's work.
+bool IsWholeDevices(const model::Selection& selection) {
+  return !selection.process.has_value() && !selection.stream.has_value();
 }
 
-// Times in which each device's work would have been seen, cut to the range; rising, without overlap.
-using Observed = std::map<Id128, std::vector<TimeRange>>;
-Result<Observed> ReadObservedOf(Store& store, const model::Selection& selection, const TimeRange& range) {
+// Times in which each device's work would have been seen, cut to the range.
+Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
+                                      const TimeRange& range) {
+  model::Selection any_stream = selection;
+  any_stream.stream.reset();
   SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
   sessions += GpuSessions(selection, range);
-  sessions.text += " AS sessions JOIN (SELECT DISTINCT device, process FROM ";
-  sessions += GpuWork(selection, SessionReach(range), WorkIn::kRunsIn);
-  sessions.text += ") USING (process) ORDER BY start_ns";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
-  Observed observed;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return observed;
-    std::vector<TimeRange>& times = observed[rows->Id(0)];
-    TimeRange time{std::max(rows->Int64(1), range.from_ns), std::min(rows->Int64(2), range.to_ns)};
-    if (!times.empty()) time.from_ns = std::max(time.from_ns, times.back().to_ns);
-    if (time.from_ns < time.to_ns) times.push_back(time);
+  sessions.text += " AS sessions JOIN (";
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, SessionReach(range), kLevels)) {
+    sessions.text +=
+        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
+    if (piece.level.has_value())
+      sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
+    else
+      sessions += GpuWork(any_stream, piece.range, WorkIn::kRunsIn);
   }
+  sessions.text += ") USING (process)";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  return ReadBusyTimes(*rows, range);
+}
+
+// Tells on_time(device, range, busy share) of all time in the range in which a device was busy, with windows
+// of these levels where there are some.
+template <class OnTime>
+Status ForEachBusyTime(Store& store, const model::Selection& selection, const TimeRange& range,
+                       std::span<const WindowLevel> levels, OnTime&& on_time) {
+  if (!IsWholeDevices(selection)) levels = {};
+  for (const TimePiece& piece : PiecesOfWork(store, range, levels)) {
+    if (piece.level.has_value()) {
+      SqlPart windows{
+          "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows "
+          "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
+          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+      if (selection.device.has_value()) windows += {" AND device = ?", {*selection.device}};
+      windows.text += " GROUP BY device, start_ns, end_ns";
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(windows.text, windows.parameters));
+      while (true) {
+        ASSIGN_OR_RETURN(const bool more, rows->Next());
+        if (!more) break;
+        // Work that goes on past midnight is in the files of two days.
+        const double share =
+            static_cast<double>(rows->Int64(3)) / static_cast<double>(piece.level->length_ns);
+        on_time(rows->Id(0), TimeRange{rows->Int64(1), rows->Int64(2)}, std::min(share, 1.0));
+      }
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                     ReadSlices(store, selection, piece.range, kSliceRows));
+    for (const TimeRange& slice : slices) {
+      SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
+      work += GpuWork(selection, slice, WorkIn::kRunsIn);
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
+      ASSIGN_OR_RETURN(const DeviceTimes busy, ReadBusyTimes(*rows, slice));
+      for (const auto& [device, times] : busy)
+        for (const TimeRange& time : times) on_time(device, time, 1.0);
+    }
+  }
+  return {};
 }
 
 Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
@@ -76,20 +98,14 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
 
 Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
                     std::map<Id128, DeviceUse>& uses) {
-  ASSIGN_OR_RETURN(const Observed observed, ReadObservedOf(store, selection, range));
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
   for (const auto& [device, times] : observed)
     for (const TimeRange& time : times) uses[device].observed_ns += time.to_ns - time.from_ns;
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, range, kSliceRows));
-  for (const TimeRange& slice : slices) {
-    const SqlPart sums = BusySql(selection, slice, kSumsSelect, " GROUP BY device");
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      uses[rows->Id(0)].busy_ns += rows->Int64(1);
-    }
-  }
-  return {};
+  constexpr std::array kLevels = {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy};
+  return ForEachBusyTime(
+      store, selection, range, kLevels, [&](Id128 device, const TimeRange& time, double share) {
+        uses[device].busy_ns += std::llround(static_cast<double>(time.to_ns - time.from_ns) * share);
+      });
 }
 
 // A device's time in each bucket, in units of a bucket.
@@ -97,15 +113,15 @@ struct BucketTimes {
   std::vector<double> busy, observed;
 };
 
-// Adds a stretch of time, in units of a bucket since the first one's start.
-void AddTime(double since, double until, std::vector<double>& buckets) {
+// Adds a share of a stretch of time, which is in units of a bucket since the first one's start.
+void AddTime(double since, double until, double share, std::vector<double>& buckets) {
   const auto count = static_cast<double>(buckets.size());
   since = std::clamp(since, 0.0, count);
   until = std::clamp(until, 0.0, count);
   for (auto bucket = static_cast<size_t>(since); bucket < buckets.size(); ++bucket) {
     const auto start = static_cast<double>(bucket);
     if (start >= until) break;
-    buckets[bucket] += std::min(until, start + 1) - std::max(since, start);
+    buckets[bucket] += share * (std::min(until, start + 1) - std::max(since, start));
   }
 }
 
@@ -116,42 +132,52 @@ Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Sele
   const double bucket_ns =
       static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
       static_cast<double>(count);
-  const double skipped =
-      static_cast<double>(static_cast<uint64_t>(range.from_ns) - static_cast<uint64_t>(whole.from_ns)) / bucket_ns;
-  const auto at = [&](int64_t time_ns) { return static_cast<double>(time_ns - range.from_ns) / bucket_ns + skipped; };
+  const auto at = [&](int64_t time_ns) {
+    return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(whole.from_ns)) /
+           bucket_ns;
+  };
   const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
   std::map<Id128, BucketTimes> by_device;
-  ASSIGN_OR_RETURN(const Observed observed, ReadObservedOf(store, selection, range));
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
   for (const auto& [device, times] : observed)
     for (const TimeRange& time : times)
-      AddTime(at(time.from_ns), at(time.to_ns), by_device.try_emplace(device, nothing).first->second.observed);
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(store, selection, range, kSliceRows));
-  for (const TimeRange& slice : slices) {
-    SqlPart buckets = BusySql(selection, slice, kBucketsSelect, ")) GROUP BY device, bucket");
-    buckets += {"", {range.from_ns, bucket_ns, range.from_ns, bucket_ns}};
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(buckets.text, buckets.parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      // A bucket in the database begins at the first moment of the range.
-      const double since = static_cast<double>(rows->Int64(1)) + skipped;
-      const auto bucket = std::min(static_cast<size_t>(std::max(since, 0.0)), count - 1);
-      by_device.try_emplace(rows->Id(0), nothing).first->second.busy[bucket] += rows->Float64(2);
-    }
-  }
+      AddTime(at(time.from_ns), at(time.to_ns), 1,
+              by_device.try_emplace(device, nothing).first->second.observed);
+  // A window as long as a bucket would smear what happened in it over two of them.
+  std::vector<WindowLevel> levels;
+  for (const WindowLevel& level : {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy})
+    if (static_cast<double>(level.length_ns) <= bucket_ns) levels.push_back(level);
+  TRY(ForEachBusyTime(store, selection, range, levels,
+                      [&](Id128 device, const TimeRange& time, double share) {
+                        AddTime(at(time.from_ns), at(time.to_ns), share,
+                                by_device.try_emplace(device, nothing).first->second.busy);
+                      }));
   return by_device;
 }
 
 Status ReadStreamSums(Store& store, const model::Selection& selection, const TimeRange& range,
                       std::map<Id128, DeviceUse>& uses) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT device, stream, count(*) FILTER (NOT starts_with(name, '[mem')), "
-                              "least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT AS busy_ns "
-                              "FROM {} GROUP BY device, stream ORDER BY busy_ns DESC, stream",
-                              work.text),
-                  work.parameters));
+  SqlPart sums{
+      "SELECT device, stream, sum(count) FILTER (NOT starts_with(name, '[mem'))::BIGINT AS kernels, "
+      "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
+      {}};
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
+    sums.text += fmt::format("{}SELECT device, stream, name, ", std::exchange(separator, " UNION ALL "));
+    if (piece.level.has_value()) {
+      sums.text += "count, duration_ns FROM ";
+      sums += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+      sums.text += " WHERE part <> 'sampled'";
+    } else {
+      sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn);
+      sums.text += " GROUP BY device, stream, name";
+    }
+  }
+  if (separator.empty()) return {};
+  sums.text += ") GROUP BY device, stream ORDER BY busy_ns DESC, stream";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};

@@ -21,8 +21,8 @@ namespace gpusonde::store {
 // (model/launch_shares.h); the parts sum to the whole to the nanosecond. Where no launch was sampled, the
 // leaf's only caller is `[stack not sampled]`.
 //
-// Work of a CUDA graph is under the stack that captured its node, exact, and a frame `[captured in graph]` says
-// so; where nobody saw that, under its launch and a frame `[graph launch]`.
+// Work of a CUDA graph is under the stack that captured its node, exact, and a frame `[captured in graph]`
+// says so; where nobody saw that, under its launch and a frame `[graph launch]`.
 //
 // `tid` selects among sampled launches; `filter` among stacks as shown. Lost records know no stream.
 // Errors: those of Store::Query.

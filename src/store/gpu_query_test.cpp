@@ -207,18 +207,19 @@ TEST_F(GpuQuery, KernelsWithoutASampledLaunchSayTheirStackIsNotKnown) {
 
 TEST_F(GpuQuery, LostRecordsCountInTheTotalOfTheirKernel) {
   Launch(1, kSecond, 600, kForward);
-  const auto lost = [](const std::string& name, std::optional<Id128> stack) {
+  const auto lost = [](const std::string& name, model::WorkPart part) {
     return model::KernelWindow{.start_ns = kSecond,
                                .end_ns = 2 * kSecond,
+                               .part = part,
                                .process = kTrainer,
                                .device = kGpu0,
                                .name = name,
-                               .stack = stack,
                                .count = 3,
                                .duration_ns = 1000};
   };
   Add(model::kKernelWindows,
-      {lost("_Z4gemmv", std::nullopt), lost("relu", std::nullopt), lost("_Z4gemmv", kForward)});
+      {lost("_Z4gemmv", model::WorkPart::kLost), lost("relu", model::WorkPart::kLost),
+       lost("_Z4gemmv", model::WorkPart::kAll)});  // the last one sums rows that are there
   EXPECT_THAT(ReadFolded(), UnorderedElementsAre(Pair("main forward gemm()", Line(4, 1600)),
                                                  Pair("[stack not sampled] relu", Line(3, 1000))));
   EXPECT_THAT(ReadFolded({.from_ns = 0, .to_ns = kSecond}), IsEmpty());
@@ -283,8 +284,9 @@ TEST_F(GpuQuery, GraphWorkIsUnderWhatCapturedItElseUnderItsLaunch) {
                         kernel(40, 12, 1, 1), kernel(50, 5, 1, 1)});
   Add(model::kApiCalls, {Call(1, kSecond, kForward, 0.5)});
   const model::Profile profile = Read();
-  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("main capture [captured in graph] gemm()", Line(2, 200)),
-                                                    Pair("main forward [graph launch] gemm()", Line(3, 47))));
+  EXPECT_THAT(Folded(profile),
+              UnorderedElementsAre(Pair("main capture [captured in graph] gemm()", Line(2, 200)),
+                                   Pair("main forward [graph launch] gemm()", Line(3, 47))));
   for (const auto& sample : profile.samples) {
     EXPECT_TRUE(sample.graph);
     EXPECT_EQ(sample.launch_group == -1, sample.weight_ns == 200) << "what is known of capture is exact";
@@ -400,20 +402,21 @@ TEST_F(GpuQuery, TimeOutsideSessionsIsNotIdle) {
 
 TEST_F(GpuQuery, ASessionLastsAsLongAsItWasTold) {
   Launch(1, 4 * kSecond, kSecond);
-  Add(model::kGpuSessions, {{.process = kTrainer, .session = 1, .start_ns = 2 * kSecond, .end_ns = 7 * kSecond},
-                            {.process = kTrainer, .session = 2, .start_ns = 8 * kSecond, .end_ns = std::nullopt}});
+  Add(model::kGpuSessions,
+      {{.process = kTrainer, .session = 1, .start_ns = 2 * kSecond, .end_ns = 7 * kSecond},
+       {.process = kTrainer, .session = 2, .start_ns = 8 * kSecond, .end_ns = std::nullopt}});
   model::Kernel later = Kernel(1, 9 * kSecond, kSecond / 2);
   later.session = 2;
   Add(model::kKernels, {later});
   const auto strips = ReadGpuStrips(*store_, {}, 10);
   ASSERT_THAT(*strips, SizeIs(1));
   EXPECT_THAT((*strips)[0].strip.values,
-              ElementsAre(std::nullopt, std::nullopt, Optional(0.0), Optional(0.0), Optional(1.0), Optional(0.0),
-                          Optional(0.0), std::nullopt, Optional(0.0), Optional(1.0)))
-      << "of the second session's last half second nothing is known";
-  EXPECT_EQ((*ReadDeviceUse(*store_, {}))[0].observed_ns, kSecond * 13 / 2);
+              ElementsAre(std::nullopt, std::nullopt, Optional(0.0), Optional(0.0), Optional(1.0),
+                          Optional(0.0), Optional(0.0), std::nullopt, Optional(0.0), Optional(0.5)))
+      << "what has no end goes on";
+  EXPECT_EQ((*ReadDeviceUse(*store_, {}))[0].observed_ns, 7 * kSecond);
   for (int64_t second = 0; second < 10; ++second) CpuSample(second * kSecond + kSecond / 2);
-  EXPECT_EQ(IdleSamples({}), 5);
+  EXPECT_EQ(IdleSamples({}), 6);
 }
 
 TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {

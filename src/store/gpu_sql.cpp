@@ -36,21 +36,21 @@ TimeRange RangeOf(const model::Selection& selection) { return {selection.from_ns
 
 // `SELECT columns FROM table WHERE` of each table, with the same condition.
 SqlPart UnionOf(std::initializer_list<std::pair<std::string_view, std::string_view>> selects,
-                const SqlPart& condition) {
+                const SqlPart& condition, std::string_view tables = "") {
   SqlPart all{"(", {}};
   std::string_view separator;
   for (const auto& [columns, table] : selects) {
-    all.text +=
-        fmt::format("{}SELECT {} FROM {} WHERE ", std::exchange(separator, " UNION ALL "), columns, table);
+    all.text += fmt::format("{}SELECT {} FROM {}{} WHERE ", std::exchange(separator, " UNION ALL "), columns,
+                            tables, table);
     all += condition;
   }
   all.text += ")";
   return all;
 }
 
-SqlPart AllWork(const SqlPart& condition) {
+SqlPart AllWork(const SqlPart& condition, std::string_view tables) {
   return UnionOf({{kKernelColumns, "kernels"}, {kMemcpyColumns, "memcpys"}, {kMemsetColumns, "memsets"}},
-                 condition);
+                 condition, tables);
 }
 
 // Whether `device` is one whose idleness counts.
@@ -83,7 +83,8 @@ SqlPart Watched(const model::Selection& selection, const TimeRange& range) {
 
 }  // namespace
 
-SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which) {
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                const std::string& tables) {
   SqlPart condition{which == WorkIn::kStartsIn
                         ? "start_ns >= ? AND start_ns < ? AND end_ns >= start_ns"
                         : "end_ns > ? AND start_ns < ? AND end_ns > start_ns AND start_ns >= 0",
@@ -92,7 +93,7 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
   if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
   if (selection.device.has_value() && selection.stream.has_value())
     condition += {" AND stream = ?", {*selection.stream}};
-  return AllWork(condition);
+  return AllWork(condition, tables);
 }
 
 Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
@@ -117,26 +118,33 @@ Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& 
 TimeRange SessionReach(const TimeRange& range) { return Widened(range, kSessionReachNs); }
 
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
-  const TimeRange reach = SessionReach(range);
-  SqlPart condition{"end_ns > ? AND start_ns < ? AND end_ns >= start_ns AND start_ns >= 0",
-                    {reach.from_ns, reach.to_ns}};
-  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
-  constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
-  // A row without an end adds its start, and the work the rest.
+  SqlPart of_process;
+  if (selection.process.has_value()) of_process += {" AND process = ?", {*selection.process}};
   SqlPart sessions{
-      "(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ("
-      "SELECT process, session, start_ns, coalesce(end_ns, start_ns) AS end_ns FROM gpu_sessions "
-      "WHERE start_ns > 0 AND start_ns < ? AND (end_ns IS NULL OR (end_ns > ? AND end_ns >= start_ns))",
-      {range.to_ns, range.from_ns}};
-  if (selection.process.has_value()) sessions += {" AND process = ?", {*selection.process}};
-  sessions.text += " UNION ALL SELECT * FROM ";
+      "(SELECT process, session, start_ns, end_ns FROM (SELECT process, session, start_ns, "
+      "coalesce(end_ns, lead(start_ns) OVER (PARTITION BY process ORDER BY session), exited_ns, "
+      "9223372036854775807) AS end_ns FROM gpu_sessions LEFT JOIN processes USING (process) WHERE start_ns > "
+      "0",
+      {}};
+  sessions += of_process;
+  sessions +=
+      {") WHERE start_ns < ? AND end_ns > ? AND end_ns >= start_ns UNION ALL "
+       "SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ",
+       {range.to_ns, range.from_ns}};
+  const TimeRange reach = SessionReach(range);
+  SqlPart condition{
+      "process NOT IN (SELECT process FROM gpu_sessions) AND "
+      "end_ns > ? AND start_ns < ? AND end_ns >= start_ns AND start_ns >= 0",
+      {reach.from_ns, reach.to_ns}};
+  condition += of_process;
+  constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
   sessions += UnionOf({{kColumns, "kernels"},
                        {kColumns, "memcpys"},
                        {kColumns, "memsets"},
                        {kColumns, "syncs"},
                        {kColumns, "api_calls"}},
                       condition);
-  sessions.text += ") GROUP BY process, session)";
+  sessions.text += " GROUP BY process, session)";
   return sessions;
 }
 
@@ -156,8 +164,8 @@ SqlPart WhileGpuIdle(const SqlPart& samples, const model::Selection& selection) 
     return part;
   };
 
-  // Moments in which something ran. What is short runs in the slot of time that it starts in or the next one, so
-  // the many rows of work pass by a few moments, unsorted; long work is rare.
+  // Moments in which something ran. What is short runs in the slot of time that it starts in or the next one,
+  // so the many rows of work pass by a few moments, unsorted; long work is rare.
   SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
                            "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
                            kSlotNs),

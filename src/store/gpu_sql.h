@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -24,11 +25,13 @@ enum class WorkIn {
 
 // Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
 // (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
-// process, device and stream; its time is `range`.
-SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which);
+// process, device and stream; its time is `range`. `tables` goes before the names of tables: "" or a schema
+// and a dot.
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                const std::string& tables = "");
 
-// Slices of time, side by side, that cover the range, each with about so many rows of the selection's work: as
-// many as a question can be asked of in the memory that a store has.
+// Slices of time, side by side, that cover the range, each with about so many rows of the selection's work:
+// as many as a question can be asked of in the memory that a store has.
 Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows);
 
@@ -36,9 +39,10 @@ Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& 
 // would grow with the store.
 TimeRange SessionReach(const TimeRange& range);
 
-// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, of the selection's process only.
-// A session lasts as long as table gpu_sessions says. One whose end was not told, or that has no row there, is
-// known from the first to the last of its work, waits and calls in SessionReach(range), and no more.
+// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, of the selection's process
+// only. A session lasts as long as table gpu_sessions says; if its end was not told, until the next one of
+// its process, or the process's end. Those of a process that has no row there are known from the first to the
+// last of their work, waits and calls in SessionReach(range), and no more.
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
 
 // The rows of `samples` (what follows FROM; it has time_ns) at moments at which the GPU was idle, as what

@@ -29,7 +29,8 @@ constexpr std::array kShown = {
 // Readings come at least once a second.
 constexpr int64_t kHoldNs = 2'500 * kNanosPerMilli;
 // With buckets as long as this, how long exactly each of a bucket's readings stood changes nothing that a
-// person could see, and a week is read 10 times sooner (bench/store_bench.cpp).
+// person could see. Eight hours read exactly take more than half of the time that a week takes read so
+// (bench/metrics_bench.cpp).
 constexpr int64_t kLongBucketNs = 20 * kHoldNs;
 
 constexpr std::string_view kSlowedSql = "((TRY_CAST(value AS BIGINT) & {}) != 0)";

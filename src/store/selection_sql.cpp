@@ -22,7 +22,7 @@ constexpr std::string_view kStacksNamed = R"(
   ), names AS (
     SELECT frames.location, functions.name FROM frames JOIN raw.functions USING (function)
     UNION ALL
-    SELECT location, CASE WHEN binaries.binary_id IS NULL THEN '[unknown]'
+    SELECT location, CASE WHEN kind = 'jit' THEN '[JIT code]' WHEN binaries.binary_id IS NULL THEN '[unknown]'
                           ELSE format('[{}+0x{:x}]', binaries.name, coalesce(address, 0)) END
     FROM raw.locations LEFT JOIN raw.binaries USING (binary_id) WHERE len(functions) = 0
   ), matching AS (

@@ -43,12 +43,6 @@ Result<Fd> OpenRegular(const std::string& path) {
   return fd;
 }
 
-Result<Fd> Duplicate(const Fd& fd) {
-  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) return Fail(ErrnoError(errno, "duplicate a file"));
-  return copy;
-}
-
 // The vDSO is no file, but every process has the same one: ours.
 Result<Fd> OpenVdso() {
   const auto address = ::getauxval(AT_SYSINFO_EHDR);
@@ -163,6 +157,11 @@ const PythonInterpreter* BinaryTable::FindPython(const Binary* binary, int32_t p
       LogWarn("{}", found.error().message);
   }
   return entry.python.has_value() ? &*entry.python : nullptr;
+}
+
+const BinaryTable::Binary* BinaryTable::FindById(const Id128& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &found->second->binary;
 }
 
 std::optional<Symbol> BinaryTable::Find(const Binary* binary, uint64_t file_offset) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <span>
 
@@ -64,8 +65,14 @@ std::string NameOf(Dwarf_Die* die) {
   return TextOf(dwarf_diename(die));
 }
 
-SourceFrame FrameOf(Dwarf_Die* die) {
-  SourceFrame frame{.function = NameOf(die), .file = TextOf(dwarf_decl_file(die))};
+// A source file's full path: what is told may be relative to where the compiler ran.
+std::string FileOf(const char* file, const std::string& compiled_in) {
+  if (file == nullptr || *file == '\0') return {};
+  return (std::filesystem::path(compiled_in) / file).lexically_normal().string();
+}
+
+SourceFrame FrameOf(Dwarf_Die* die, const std::string& compiled_in) {
+  SourceFrame frame{.function = NameOf(die), .file = FileOf(dwarf_decl_file(die), compiled_in)};
   int line = 0;
   if (dwarf_decl_line(die, &line) == 0) frame.first_line = LineOf(static_cast<Dwarf_Word>(line));
   return frame;
@@ -83,7 +90,11 @@ int32_t CallLineOf(Dwarf_Die* inlined) {
 // A compilation unit; its functions are listed when the first of its addresses is asked for.
 class Unit {
  public:
-  explicit Unit(const Dwarf_Die& lines, const Dwarf_Die& dies) : lines_(lines), dies_(dies) {}
+  Unit(const Dwarf_Die& lines, const Dwarf_Die& dies) : lines_(lines), dies_(dies) {
+    Dwarf_Attribute folder;
+    if (dwarf_attr(&lines_, DW_AT_comp_dir, &folder) != nullptr)
+      compiled_in_ = TextOf(dwarf_formstring(&folder));
+  }
 
   std::vector<SourceFrame> Find(uint64_t address) {
     if (!listed_) {
@@ -127,8 +138,8 @@ class Unit {
   }
 
   // From the function down through what was inlined at the address; innermost first.
-  static std::vector<SourceFrame> FramesOf(Dwarf_Die function, uint64_t address) {
-    std::vector<SourceFrame> frames = {FrameOf(&function)};
+  std::vector<SourceFrame> FramesOf(Dwarf_Die function, uint64_t address) const {
+    std::vector<SourceFrame> frames = {FrameOf(&function, compiled_in_)};
     Dwarf_Die block = function, child;
     for (int depth = 0; depth < kMaxInlined && dwarf_child(&block, &child) == 0; ++depth) {
       bool inside = false;
@@ -139,7 +150,7 @@ class Unit {
         if (!inside) continue;
         if (tag == DW_TAG_inlined_subroutine) {
           frames.back().line = CallLineOf(&child);
-          frames.push_back(FrameOf(&child));
+          frames.push_back(FrameOf(&child, compiled_in_));
         }
         block = child;
         break;
@@ -155,11 +166,12 @@ class Unit {
     int number = 0;
     if (line == nullptr || dwarf_lineno(line, &number) != 0) return;
     frame.line = LineOf(static_cast<Dwarf_Word>(number));
-    if (frame.file.empty()) frame.file = TextOf(dwarf_linesrc(line, nullptr, nullptr));
+    if (frame.file.empty()) frame.file = FileOf(dwarf_linesrc(line, nullptr, nullptr), compiled_in_);
   }
 
   Dwarf_Die lines_;  // the unit's own DIE
   Dwarf_Die dies_;   // where its functions are: the same, or that of a split unit
+  std::string compiled_in_;
   bool listed_ = false;
   std::vector<Range> functions_;
   std::vector<Dwarf_Die> function_dies_;

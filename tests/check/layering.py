@@ -17,6 +17,7 @@ ALLOWED = {
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "fleet": {"privacy"},
     "importers": {"store"},
     "inject": {"wire"},
     "model": {"base"},

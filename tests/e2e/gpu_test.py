@@ -139,5 +139,66 @@ class Gpu(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM kernels"), 0)
 
 
+class WithoutPrivileges(program.TestCase):
+    """The tree may be where nobody else may look, so the program is copied as if installed."""
+
+    needs_recording = False
+    NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+    def setUp(self):
+        super().setUp()
+        if program.os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody without privileges")
+        self.install = self.folder / "install"
+        files = {"bin": [program.GPUSONDE, SIMGPU],
+                 "lib": [program.BUILD / "lib/libgpusonde-inject.so", program.ROOT / "build/deps/duckdb/libduckdb.so"],
+                 "lib/simgpu": (program.BUILD / "lib/simgpu").iterdir(),
+                 "examples/train": (program.ROOT / "examples/train").glob("*.py"), "tests/programs": [LAUNCHES]}
+        for folder, paths in files.items():
+            (self.install / folder).mkdir(parents=True, exist_ok=True)
+            for path in paths:
+                program.shutil.copy(path, self.install / folder)
+        (self.folder / "out").mkdir()
+        program.os.chown(self.folder / "out", 65534, 65534)
+        self.folder.chmod(0o755)
+        self.recording = self.folder / "out/run.sonde"
+        self.environment = dict(program.os.environ, SIMGPU_MACHINE=self.folder.name, HOME=str(self.folder / "out"),
+                                PATH="/usr/local/bin:/usr/bin:/bin")
+        self.addCleanup(program.subprocess.run, [*self.NOBODY, self.install / "bin/simgpu", "reset"],
+                        env=self.environment, check=False)
+
+    def record_as_nobody(self, *command, through=()):
+        return program.subprocess.run(
+            [*self.NOBODY, *through, self.install / "bin/gpusonde", "record", "-o", self.recording, "--", *command],
+            env=self.environment, cwd=self.folder / "out", capture_output=True, text=True, timeout=120, check=False)
+
+    def test_gpu_work_is_recorded_whole(self):
+        script = f"python3 {self.install}/tests/programs/gpu_launches.py {ROUNDS} && exit 7"
+        done = self.record_as_nobody("sh", "-c", script, through=(self.install / "bin/simgpu", "run", "--"))
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("only GPU work is recorded, without the stacks that launched it", done.stderr)
+        self.assertIn("CAP_BPF", done.stderr)
+        self.assertIn("cpu       not sampled", done.stderr)
+        counts = {row["name"]: row["n"] for row in self.query("SELECT name, count(*) AS n FROM kernels GROUP BY name")}
+        self.assertEqual(counts, {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS})
+        self.assertEqual(self.value("SELECT count(*) FROM memcpys WHERE kind = 'htod' AND bytes = 4096"), 20 * ROUNDS)
+        self.assertEqual(self.value("SELECT count(stack) FROM api_calls"), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM samples"), 0)
+        self.assertEqual(self.value("SELECT sampling_hz FROM sources"), None)
+        self.assertGreater(self.value("SELECT count(*) FROM metrics WHERE metric = 'gpu.power'"), 0)
+        names = {row["name"]: row["command"] for row in self.query("SELECT name, command FROM processes")}
+        self.assertIn("gpu_launches.py", " ".join(names.values()), names)
+        self.assertEqual(self.value("SELECT count(*) FROM processes JOIN kernels USING (process) "
+                                    "WHERE command LIKE '%gpu_launches%'"), 153 * ROUNDS)
+
+    def test_without_a_gpu_nothing_is_left_to_record(self):
+        done = self.record_as_nobody("touch", self.folder / "out/ran")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("CAP_BPF", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertFalse((self.folder / "out/ran").exists(), "the program was not started")
+        self.assertFalse(self.recording.exists())
+
+
 if __name__ == "__main__":
     unittest.main()

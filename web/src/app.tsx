@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
 import type { Devices, FlamegraphJson, Overview, Processes, Strips } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
-import { formatDuration, formatRange } from "./format";
+import { formatCount, formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
 import { useResource } from "./state/use-resource";
@@ -45,7 +45,7 @@ export function App() {
 
   // New data means other counts; a retry asks again whatever they are.
   const revision = (seen?.samples ?? 0) + (seen?.kernels ?? 0) + retries;
-  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS }), revision, same);
+  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
   const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type });
@@ -90,6 +90,8 @@ export function App() {
   };
 
   const shown = strips.data?.strips ?? [];
+  const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
+  const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
   const failures = [overview.error, strips.error, processes.error, devices.error, profile.url === profileUrl ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.url !== null && !seen.live;
@@ -118,7 +120,8 @@ export function App() {
               brush={view.brush}
               onBrush={(brush) => nav.step({ brush })}
               isDark={theme.isDark}
-              low={shown.length > MOST_HIGH_STRIPS}
+              marks={shown.findIndex(({ device }) => device === strip.device) === i ? marksOf(strip.device) : []}
+              low={shown.length > MOST_HIGH_STRIPS || strip.metric !== undefined}
               axis={i === shown.length - 1}
             />
           ))}
@@ -130,6 +133,17 @@ export function App() {
             Profile
           </a>
         </nav>
+        {(devices.data?.devices.length ?? 0) > 0 && (
+          <button
+            type="button"
+            class="plain toggle"
+            aria-pressed={view.metrics}
+            title="Strips of the GPUs’ clocks, power, temperature, memory and PCIe (M)"
+            onClick={() => nav.step({ metrics: !view.metrics })}
+          >
+            GPU state{xids > 0 && <span class="alarm"> {xids === 1 ? "1 XID" : `${formatCount(xids)} XIDs`}</span>}
+          </button>
+        )}
         {available && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
       </div>
       {busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}

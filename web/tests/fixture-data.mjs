@@ -156,14 +156,33 @@ export function deviceUse(selection, until) {
 }
 
 function gpuStrips(selection, from, width, buckets) {
-  return DEVICES.filter(({ device }) => !selection.device || selection.device === device).map((device) => ({
+  return DEVICES.filter(({ device }) => !selection.device || selection.device === device).flatMap((device) => [{
     id: `gpu-${device.device}`, label: `GPU ${device.ordinal}`, unit: "%", max: 100, ...device,
     values: Array.from({ length: buckets }, (_, b) => {
       const t = (from + (b + 0.5) * width - START_US) / LENGTH_US;
       return t < 330 / SLICES || t >= 342 / SLICES ? (device.ordinal ? 0 : 100 * gpuBusy(t) * (0.9 + 0.2 * Math.sin(b))) : null;
     }),
+  }, ...(selection.metrics === "1" ? stateStrips(device, from, width, buckets) : [])]);
+}
+
+const STATE = [
+  ["gpu.memory.used", "Memory used", "GiB", 79.6, (t) => 30 + 20 * t],
+  ["gpu.clock.sm", "SM clock", "MHz", null, (t) => (t > 0.8 ? 1410 : 1980)],
+  ["gpu.throttle.reasons", "Throttling", "%", 100, (t) => (t > 0.8 ? 100 : 0)],
+  ["gpu.power", "Power", "W", 700, (t) => 90 + 600 * gpuBusy(t)],
+];
+
+function stateStrips({ device, ...facts }, from, width, buckets) {
+  return STATE.map(([metric, label, unit, max, at]) => ({
+    id: `gpu-${device}-${metric}`, label, metric, meaning: `the ${label.toLowerCase()}`, unit, max, device, ...facts,
+    values: Array.from({ length: buckets }, (_, b) => at((from + (b + 0.5) * width - START_US) / LENGTH_US)),
   }));
 }
+
+const MARKS = [
+  { kind: "throttled", device: DEVICES[0].device, from_us: START_US + 0.8 * LENGTH_US, to_us: START_US + LENGTH_US, code: 4, text: "slowed down by power cap (the board draws as much power as it may)" },
+  { kind: "xid", device: DEVICES[1].device, from_us: START_US + 0.25 * LENGTH_US, to_us: START_US + 0.25 * LENGTH_US, code: 79, text: "XID 79: the GPU has fallen off the bus" },
+];
 
 export function gpuFlamegraph(selection, until) {
   const seconds = (Math.min(selection.to_us ?? until, until) - (selection.from_us ?? START_US)) / 1e6;
@@ -190,7 +209,8 @@ export function realisticStrips(selection, buckets, until, gpus) {
     return (perSlice[slice] * PERIOD_NS) / (SLICE_US * 1000);
   });
   const cpu = { id: "cpu", label: "CPU", unit: "cores", max: 2, values };
-  return { from_us: from, to_us: to, bucket_us: width, strips: [...(gpus ? gpuStrips(selection, from, width, buckets) : []), cpu] };
+  return { from_us: from, to_us: to, bucket_us: width, strips: [...(gpus ? gpuStrips(selection, from, width, buckets) : []), cpu],
+    marks: gpus ? MARKS.filter((mark) => !selection.device || selection.device === mark.device) : [], marks_omitted: 0 };
 }
 
 export function realisticProcesses(selection, until) {

@@ -81,7 +81,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         readSelection(params, []);
         return overview();
       case "strips": {
-        const selection = readSelection(params, [...SELECTION, "buckets"]);
+        const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
       }
       case "devices": {

@@ -60,15 +60,15 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
   ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
-  ASSIGN_OR_RETURN(const model::Profile profile, gpu ? store::ReadGpuProfile(*store, selection)
-                                                     : store::ReadProfile(*store, selection));
+  ASSIGN_OR_RETURN(const model::Profile profile,
+                   gpu ? store::ReadGpuProfile(*store, selection) : store::ReadProfile(*store, selection));
   if (profile.samples.empty())
     return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
-  const exporters::Options how{
-      .title = std::filesystem::path(options.files.front()).filename().string(),
-      .value = options.value == "us" || (options.value.empty() && gpu) ? exporters::Value::kMicroseconds
-                                                                       : exporters::Value::kSamples,
-      .per_thread = options.per_thread};
+  const exporters::Options how{.title = std::filesystem::path(options.files.front()).filename().string(),
+                               .value = options.value == "us" || (options.value.empty() && gpu)
+                                            ? exporters::Value::kMicroseconds
+                                            : exporters::Value::kSamples,
+                               .per_thread = options.per_thread};
   ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
   TRY(Write(output, content));
   if (output == kStandardOutput) return {};

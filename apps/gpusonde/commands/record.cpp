@@ -143,9 +143,14 @@ int Record(const RecordOptions& options) {
        .nvml_hz = options.nvml_hz,
        .command = options.command,
        .pid = options.pid,
-       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
+       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
+       .line_server = OwnLineServer()});
   if (!recorder.has_value()) return Complain(recorder.error());
 
+  if (!recorder->refusal().empty())
+    fmt::print(stderr,
+               "gpusonde record: only GPU work is recorded, without the stacks that launched it: {}\n",
+               recorder->refusal());
   const auto outcome = recorder->Run(signals);
   if (!outcome.has_value()) {
     std::error_code ignored;
@@ -184,6 +189,7 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "  gpusonde record -o run.sonde -- python3 train.py\n"
       "  gpusonde record -o run.sonde -p 4711 --duration 30\n"
       "  gpusonde record --recover -o run.sonde     after a crash\n\n"
+      "Without privileges (`gpusonde doctor`) only GPU work is recorded, of a program after --.\n"
       "Exits as the program did; 125 when gpusonde itself fails, 126 and 127 when the program can't be "
       "started.");
   command->add_option("-o,--output", options->output, "The recording to make")->capture_default_str();

@@ -72,7 +72,8 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   StoreSink sink(*store);
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
                                                                      .frequency_hz = options.frequency_hz,
-                                                                     .nvml_hz = options.nvml_hz},
+                                                                     .nvml_hz = options.nvml_hz,
+                                                                     .line_server = OwnLineServer()},
                                                                     sink));
   ASSIGN_OR_RETURN(
       const auto server,

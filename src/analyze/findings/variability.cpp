@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -19,7 +20,15 @@ struct Grouped {
   Groups by_rank, by_stream, by_shape;
   double between_windows = 0;
   int64_t windows = 0;
+  double excess_ns = 0;
 };
+
+// How much longer kernels took than as many of typical (geometric mean) duration.
+double ExcessOf(const Stratum& stratum) {
+  const double typical_ns = std::exp2(stratum.logs.Mean() / kLogUnits);
+  return std::max(
+      0.0, static_cast<double>(stratum.sum.total_ns) - typical_ns * static_cast<double>(stratum.sum.count));
+}
 
 std::map<uint32_t, Grouped> Group(const Job& job) {
   std::map<uint32_t, Grouped> names;
@@ -29,6 +38,7 @@ std::map<uint32_t, Grouped> Group(const Job& job) {
       Grouped& grouped = names[stratum.name];
       grouped.by_rank[i].Merge(stratum.sum);
       grouped.by_shape[stratum.shape].Merge(stratum.sum);
+      grouped.excess_ns += ExcessOf(stratum);
     }
     for (const StreamSum& stream : kernels.streams)
       names[stream.name].by_stream[stream.stream].Merge(stream.sum);
@@ -80,17 +90,20 @@ std::vector<SlowLine> SlowestOf(const Job& job, uint32_t name) {
 }  // namespace
 
 std::vector<VariabilityLine> FindVariability(const Job& job) {
+  const std::map<uint32_t, Grouped> names = Group(job);
   std::vector<std::pair<uint32_t, VariabilityLine>> found;
-  for (uint32_t name = 0; name < job.kernels.size(); ++name) {
+  for (const auto& [name, grouped] : names) {
     const Durations& durations = job.kernels[name];
     if (durations.moments.count() < 2) continue;
-    const int64_t median = durations.sketch.Quantile(1, 2);
-    const Int128 excess = durations.moments.sum() - Int128{median} * durations.moments.count();
     VariabilityLine line{.name = std::string(job.names[name]), .count = durations.moments.count()};
-    line.excess_ns = static_cast<int64_t>(std::max<Int128>(0, excess));
+    line.communication = IsCommunication(line.name);
+    line.excess_ns = std::llround(grouped.excess_ns);
+    const int64_t median = durations.sketch.Quantile(1, 2);
     if (median > 0)
       line.robust_cv = 1.4826 * static_cast<double>(durations.sketch.MedianDistanceFrom(median)) /
                        static_cast<double>(median);
+    line.explained =
+        SharesOf(grouped, static_cast<double>(durations.moments.SquaredDeviations()), line.count);
     line.outliers = CountOutliers(durations.sketch);
     found.emplace_back(name, std::move(line));
   }
@@ -98,13 +111,8 @@ std::vector<VariabilityLine> FindVariability(const Job& job) {
     return std::tuple(-one.second.excess_ns, -one.second.count, std::string_view(one.second.name));
   });
   found.resize(std::min(found.size(), kMaxLines));
-  const std::map<uint32_t, Grouped> grouped = Group(job);
   std::vector<VariabilityLine> lines;
   for (auto& [name, line] : found) {
-    const auto groups = grouped.find(name);
-    if (groups != grouped.end())
-      line.explained = SharesOf(
-          groups->second, static_cast<double>(job.kernels[name].moments.SquaredDeviations()), line.count);
     line.slowest = SlowestOf(job, name);
     lines.push_back(std::move(line));
   }

@@ -65,7 +65,11 @@ void Write(JsonWriter& json, const RankLine& line) {
 }
 
 void Write(JsonWriter& json, const VariabilityLine& line) {
-  json.BeginObject().Field("name", line.name).Field("count", line.count).Field("excess_ns", line.excess_ns);
+  json.BeginObject()
+      .Field("name", line.name)
+      .Field("communication", line.communication)
+      .Field("count", line.count)
+      .Field("excess_ns", line.excess_ns);
   json.Field("robust_cv", line.robust_cv)
       .Key("variance_explained")
       .BeginObject()

@@ -17,6 +17,11 @@ struct Sum {
     ++count;
     total_ns += duration_ns;
   }
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(count);
+    archive(total_ns);
+  }
   void Merge(const Sum& other) {
     count += other.count;
     total_ns += other.total_ns;
@@ -26,9 +31,9 @@ struct Sum {
 // The sum of squares between groups, Σ nᵢ (meanᵢ − mean)², in ns².
 double SquaresBetween(std::span<const Sum> groups);
 
-// How much of a variance a grouping explains, 0 to 1: ε² (Kelley 1935), which is η² (the share of squares that
-// lie between groups) less what as many groups explain by chance. Of 200 durations in 128 windows, chance
-// explains 64 %. 0 where there are too few values to tell.
+// How much of a variance a grouping explains, 0 to 1: ε² (Kelley 1935), which is η² (the share of squares
+// that lie between groups) less what as many groups explain by chance. Of 200 durations in 128 windows,
+// chance explains 64 %. 0 where there are too few values to tell.
 double VarianceExplained(double squares_between, double squares, int64_t count, int64_t groups);
 
 }  // namespace gpusonde::analyze

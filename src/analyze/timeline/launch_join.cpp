@@ -62,9 +62,7 @@ Result<Launches> JoinLaunches(const ProcessRecords& process) {
       record.has_call = 1;
       record.call_start_ns = call->start_ns;
       record.call_end_ns = call->end_ns;
-      launches.queue.Add(
-          {.time_ns = std::min(call->start_ns, event->start_ns), .rank = event->rank, .change = 1});
-      launches.queue.Add({.time_ns = event->start_ns, .rank = event->rank, .change = -1});
+      launches.queue.Add({.time_ns = std::min(call->start_ns, event->start_ns), .rank = event->rank});
     }
     launches.events.Add(record);
   }

@@ -23,14 +23,20 @@ struct Extent {
     first_ns = std::min(first_ns, start_ns);
     last_ns = std::max(last_ns, end_ns);
   }
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(first_ns);
+    archive(last_ns);
+  }
 };
 
-// The GPU events of a process with the calls that launched them, by start, and what they did to the queues of
-// launched work.
+// The GPU events of a process with the calls that launched them, by start, and when launches joined the
+// queues.
 struct Launches {
   explicit Launches(const std::shared_ptr<TemporaryFile>& file) : events(file), queue(file) {}
   SortedRuns<LaunchedRecord, ByStart> events;
-  SortedRuns<QueueStep, ByTime> queue;
+  SortedRuns<QueueEntry, ByTime> queue;
   std::map<uint16_t, Extent> extents;  // by the rank's number
 };
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -34,6 +35,7 @@ class RankFollower {
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool is_communication = is_kernel && names_.is_communication[event.name];
     result_.timeline.Add(record, is_communication);
+    if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
       kernels_.Kernel(event, is_communication);
     else if (event.work == importers::GpuWork::kMemcpy)
@@ -43,7 +45,7 @@ class RankFollower {
     if (is_communication && result_.collectives.size() < kMaxCollectives)
       result_.collectives.push_back({event.name, event.start_ns, event.end_ns});
   }
-  void Add(const QueueStep& step) { result_.queue.Add(step); }
+  void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 
   RankResult Finish() && {
     result_.kernels = kernels_.Finish();
@@ -87,23 +89,34 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
   ASSIGN_OR_RETURN(const Launches launches, JoinLaunches(state.processes()[process]));
   ProcessFollower ranks(state.ranks(), launches.extents, names);
   Merged<LaunchedRecord, ByStart> events(launches.events.runs());
-  while (const LaunchedRecord* event = events.Next()) ranks[event->gpu.rank].Add(*event);
+  Merged<QueueEntry, ByTime> joining(launches.queue.runs());
+  const QueueEntry* entry = joining.Next();
+  while (const LaunchedRecord* event = events.Next()) {
+    for (; entry != nullptr && entry->time_ns <= event->gpu.start_ns; entry = joining.Next())
+      ranks[static_cast<uint16_t>(entry->rank)].Join(entry->time_ns);
+    ranks[event->gpu.rank].Add(*event);
+  }
   TRY(events.status());
-  Merged<QueueStep, ByTime> steps(launches.queue.runs());
-  while (const QueueStep* step = steps.Next()) ranks[static_cast<uint16_t>(step->rank)].Add(*step);
-  TRY(steps.status());
+  TRY(joining.status());
   return std::move(ranks).Finish();
 }
 
 }  // namespace
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads) {
+  std::vector<size_t> all(state.processes().size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return FollowProcesses(state, all, threads);
+}
+
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
+                                                int threads) {
   const Names names(state.names());
-  const size_t count = state.processes().size();
+  const size_t count = processes.size();
   std::vector<Result<std::vector<RankResult>>> results(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) results[i] = FollowProcess(state, i, names);
+    for (size_t i = next++; i < count; i = next++) results[i] = FollowProcess(state, processes[i], names);
   };
   {
     std::vector<std::jthread> others;

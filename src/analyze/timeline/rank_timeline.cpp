@@ -47,11 +47,11 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
   delay_.Add(std::max<int64_t>(0, event.start_ns - record.call_end_ns));
 }
 
-void QueueLength::Add(const QueueStep& step) {
-  if (changes_++ == 0) first_ns_ = last_ns_ = step.time_ns;
-  area_ += Int128{length_} * (step.time_ns - last_ns_);
-  last_ns_ = step.time_ns;
-  length_ += step.change;
+void QueueLength::Change(int64_t time_ns, int64_t by) {
+  if (changes_++ == 0) first_ns_ = last_ns_ = time_ns;
+  area_ += Int128{length_} * (time_ns - last_ns_);
+  last_ns_ = time_ns;
+  length_ += by;
   max_ = std::max(max_, length_);
   sum_ += length_;
 }

@@ -224,23 +224,31 @@ void RowReader::AddRange(const Reading& reading) {
 
 Result<uint32_t> RowReader::NameOf(const sqlite::Cell& cell) {
   if (!cell.is_integer()) return sink_.Name(kNoName);
+  if (cell.integer == last_name_id_) return last_name_;
   const auto known = names_.find(cell.integer);
-  if (known != names_.end()) return known->second;
-  uint32_t id = 0;
+  if (known != names_.end()) {
+    last_name_id_ = cell.integer;
+    last_name_ = known->second;
+    return last_name_;
+  }
+  return LookUpName(cell.integer);
+}
+
+Result<uint32_t> RowReader::LookUpName(int64_t string_id) {
+  std::string_view name = kNoName;
   const std::optional<size_t> value = strings_.has_value() ? strings_->Find("value") : std::nullopt;
+  sqlite::Row row;
   if (value.has_value()) {
     if (string_reader_ == nullptr) {
       ASSIGN_OR_RETURN(string_reader_, strings_->Read(std::array{*value}));
     }
-    sqlite::Row row;
-    ASSIGN_OR_RETURN(const bool found, string_reader_->Find(cell.integer, row));
-    const bool text = found && (row.cells[0].type == sqlite::CellType::kText ||
-                                row.cells[0].type == sqlite::CellType::kBlob);
-    id = sink_.Name(text ? row.cells[0].bytes : kNoName);
-  } else {
-    id = sink_.Name(kNoName);
+    ASSIGN_OR_RETURN(const bool found, string_reader_->Find(string_id, row));
+    if (found &&
+        (row.cells[0].type == sqlite::CellType::kText || row.cells[0].type == sqlite::CellType::kBlob))
+      name = row.cells[0].bytes;
   }
-  names_.emplace(cell.integer, id);
+  const uint32_t id = sink_.Name(name);
+  names_.emplace(string_id, id);
   return id;
 }
 

@@ -31,11 +31,9 @@ class RowReader final : public ShardReader {
   struct Reading {
     std::unique_ptr<sqlite::TableReader> rows;
     std::array<uint8_t, 14> cell_of{};
-    bool has_process = false;
   };
 
   Status Begin(size_t index);
-  Status ReadRows(const OpenTable& table, Reading& reading);
   Status Dispatch(Kind kind, const Reading& reading);
   Status AddKernel(const Reading& reading);
   void AddMemcpy(const Reading& reading);
@@ -50,13 +48,15 @@ class RowReader final : public ShardReader {
   bool FillGpu(const Reading& reading, GpuEvent& event);
   // The sink's id of a string of StringIds.
   Result<uint32_t> NameOf(const sqlite::Cell& cell);
+  Result<uint32_t> LookUpName(int64_t string_id);
 
   std::span<const OpenTable> tables_;
   std::vector<Reading> readers_;  // as tables_
   const std::optional<sqlite::Table>& strings_;
   std::unique_ptr<sqlite::TableReader> string_reader_;
-  size_t string_value_ = 0;
   std::unordered_map<int64_t, uint32_t> names_;
+  int64_t last_name_id_ = -1;  // nearly always the same for calls
+  uint32_t last_name_ = 0;
   EventSink& sink_;
   sqlite::Row row_;
   std::vector<GpuEvent> gpu_;

@@ -18,10 +18,14 @@ constexpr uint64_t kMaxPayload = uint64_t{256} << 20;
 // Bytes of a serial type 0 to 9 (section 2.1); 10 and 11 are reserved.
 constexpr uint8_t kSizes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
+// Behind every buffer of pages, so that a number of any size is read as 8 bytes.
+constexpr size_t kPadding = 8;
+
+// A big-endian signed number of 1 to 8 bytes.
 int64_t BigSigned(const uint8_t* p, size_t size) {
-  auto value = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int8_t>(p[0])));
-  for (size_t i = 1; i < size; ++i) value = value << 8 | p[i];
-  return static_cast<int64_t>(value);
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, p, sizeof bytes);
+  return static_cast<int64_t>(__builtin_bswap64(bytes)) >> (64 - 8 * size);
 }
 
 void SetInteger(Cell& cell, int64_t value) {
@@ -31,6 +35,7 @@ void SetInteger(Cell& cell, int64_t value) {
 
 // `type` is none of the reserved ones, and its bytes lie at p.
 void SetCell(Cell& cell, uint64_t type, const uint8_t* p, size_t size) {
+  if (type - 1 < 6) return SetInteger(cell, BigSigned(p, size));
   switch (type) {
     case 0:
       cell.type = CellType::kNull;
@@ -45,7 +50,6 @@ void SetCell(Cell& cell, uint64_t type, const uint8_t* p, size_t size) {
     case 9:
       return SetInteger(cell, 1);
     default:
-      if (type < 7) return SetInteger(cell, BigSigned(p, size));
       cell.type = (type & 1) != 0 ? CellType::kText : CellType::kBlob;
       cell.bytes = {reinterpret_cast<const char*>(p), size};
   }
@@ -56,8 +60,10 @@ void SetCell(Cell& cell, uint64_t type, const uint8_t* p, size_t size) {
 PageReader::PageReader(const Table& table, std::span<const size_t> columns)
     : table_(table), database_(*table.database_), cells_(columns.size()) {
   for (size_t slot = 0; slot < columns.size(); ++slot) {
-    if (slots_.size() <= columns[slot]) slots_.resize(columns[slot] + 1, -1);
-    slots_[columns[slot]] = static_cast<int16_t>(slot);
+    const Column& column = table.columns_[columns[slot]];
+    if (slots_.size() <= columns[slot]) slots_.resize(columns[slot] + 1);
+    slots_[columns[slot]] = {
+        .cell = static_cast<int16_t>(slot), .is_rowid = column.is_rowid, .is_real = column.is_real};
   }
 }
 
@@ -79,7 +85,7 @@ Status PageReader::Load(size_t first_leaf, size_t count) {
   leaf_ = 0;
   cell_ = cell_count_ = 0;
   page_ = nullptr;
-  pages_.resize(count * page_size);
+  pages_.resize(count * page_size + kPadding);
   for (size_t i = 0; i < count;) {  // pages of a table mostly follow each other in the file
     const uint32_t page = table_.leaves_[first_leaf + i].page;
     size_t run = 1;
@@ -159,7 +165,9 @@ Status PageReader::DecodeCell(Row& row) {
   const size_t local = fitting <= usable - 35 ? fitting : least;
   if (local + 4 > static_cast<uint64_t>(end - p)) return Fail(Corrupt("ends outside the page"));
   TRY(FollowOverflow(p, local, payload));
-  return DecodeRecord(overflow_.data(), overflow_.data() + overflow_.size(), row.rowid);
+  const size_t size = overflow_.size();
+  overflow_.resize(size + kPadding);
+  return DecodeRecord(overflow_.data(), overflow_.data() + size, row.rowid);
 }
 
 Status PageReader::FollowOverflow(const uint8_t* local, size_t local_size, uint64_t payload_size) {
@@ -185,19 +193,17 @@ Status PageReader::DecodeRecord(const uint8_t* p, const uint8_t* end, int64_t ro
     return Fail(Corrupt("its header is larger than it"));
   const uint8_t* const header_end = begin + header_size;
   const uint8_t* value = header_end;
-  for (size_t column = 0; column < slots_.size(); ++column) {
-    const int slot = slots_[column];
+  for (const Slot& slot : slots_) {
     uint64_t type = 0;  // rows older than a column end before it: NULL
     if (p < header_end && !ReadVarint(p, header_end, type)) return Fail(Corrupt("its header ends early"));
     if (type == 10 || type == 11) return Fail(Corrupt(fmt::format("serial type {}", type)));
     const uint64_t size = type < 10 ? kSizes[type] : (type - 12) / 2;
     if (size > static_cast<uint64_t>(end - value)) return Fail(Corrupt("a value ends outside it"));
-    if (slot >= 0) {
-      Cell& cell = cells_[static_cast<size_t>(slot)];
+    if (slot.cell >= 0) {
+      Cell& cell = cells_[static_cast<size_t>(slot.cell)];
       SetCell(cell, type, value, size);
-      const Column& about = table_.columns_[column];
-      if (about.is_rowid) SetInteger(cell, rowid);
-      if (about.is_real && cell.type == CellType::kInteger) {
+      if (slot.is_rowid) SetInteger(cell, rowid);
+      if (slot.is_real && cell.type == CellType::kInteger) {
         cell.type = CellType::kReal;
         cell.real = static_cast<double>(cell.integer);
       }

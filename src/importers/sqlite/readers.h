@@ -33,7 +33,14 @@ class PageReader final : public TableReader {
 
   const Table& table_;
   const Database& database_;
-  std::vector<int16_t> slots_;  // of each column up to the last one asked for: its place in cells_, or −1
+  // A column, up to the last one asked for.
+  struct Slot {
+    int16_t cell = -1;  // its place in cells_; −1: not wanted
+    bool is_rowid = false;
+    bool is_real = false;
+  };
+
+  std::vector<Slot> slots_;
   std::vector<Cell> cells_;
   std::vector<uint8_t> pages_;     // of the current part
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/cupti/inject_library.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -17,6 +19,12 @@ std::optional<std::string> FindInjectLibrary() {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(library, failed)) return std::nullopt;
   return library;
+}
+
+bool CudaDriverIsThere() {
+  void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver != nullptr) ::dlclose(driver);
+  return driver != nullptr;
 }
 
 std::vector<std::string> InjectEnvironment(const std::string& library) {

@@ -2,6 +2,7 @@
 #include "sources/nvml/monitor.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <optional>
@@ -172,6 +173,7 @@ Result<Monitor> Monitor::Start(Options options) {
   state->hub = hub;
   state->thread =
       std::thread([hub, options = std::move(options), library = std::optional(std::move(library))]() mutable {
+        ::pthread_setname_np(::pthread_self(), "nvml");
         Reader(std::move(options), std::move(hub)).Run(std::exchange(library, std::nullopt));
       });
   return Monitor(std::move(state));

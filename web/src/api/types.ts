@@ -50,6 +50,19 @@ export interface Strip extends Partial<Device> {
   unit: string;
   max: number | null;
   values: (number | null)[];
+  // Of a device's state: its name in the catalogue, and what it says.
+  metric?: string;
+  meaning?: string;
+}
+
+// Something that happened to a device: an error that its driver reported, or a time in which it was slowed down.
+export interface Mark {
+  kind: "xid" | "throttled";
+  device: string;
+  from_us: number;
+  to_us: number;
+  code: number;
+  text: string;
 }
 
 export interface Strips {
@@ -57,6 +70,8 @@ export interface Strips {
   to_us: number;
   bucket_us: number;
   strips: Strip[];
+  marks: Mark[];
+  marks_omitted: number;
 }
 
 export interface DeviceUse extends Device {

@@ -85,9 +85,9 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
 }
 
 // 1 for each function whose frames the view folds into their callers; null when it folds none.
-export function hiddenFunctions({ groups, ofFunction }: Groups, functions: FunctionTable, view: View): Uint8Array | null {
+export function hiddenFunctions({ groups, ofFunction }: Groups, tree: Tree, view: View): Uint8Array | null {
   const hidden = groups.map(({ name }) => (view.only === null ? view.hide.includes(name) : name !== view.only));
-  const internal = view.fold ? internalFunctions(functions) : null;
+  const internal = view.fold ? internalFunctions(tree) : null;
   if (!internal && !hidden.includes(true)) return null;
   return Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
 }

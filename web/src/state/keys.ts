@@ -36,6 +36,8 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
           return () => nav.step({ fold: !view.fold });
         case "g":
           return () => nav.step({ type: view.type === "cpu" ? "gpu" : "cpu", ...OTHER_PROFILE });
+        case "m":
+          return () => nav.step({ metrics: !view.metrics });
         case "w":
           return view.type === "cpu" ? () => nav.step({ idle: !view.idle, zoom: null }) : null;
         case "Escape":

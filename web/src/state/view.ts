@@ -8,6 +8,8 @@ export interface View {
   last: number | null;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
   brush: Range | null;
+  // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
+  metrics: boolean;
   // Whose time: that of CPUs, or that of GPUs under the code that asked for it.
   type: "cpu" | "gpu";
   // Only CPU time while the devices had nothing to do.
@@ -43,6 +45,7 @@ export type SortKey = "name" | "self" | "total";
 export const DEFAULT_VIEW: View = {
   last: null,
   brush: null,
+  metrics: false,
   type: "cpu",
   idle: false,
   process: null,
@@ -76,6 +79,7 @@ export function parseView(query: string): View {
   return {
     last: integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
+    metrics: params.get("metrics") === "1",
     type,
     // An idle GPU has no GPU time.
     idle: type === "cpu" && params.get("while_gpu_idle") === "1",
@@ -105,6 +109,7 @@ export function formatView(view: View): string {
     params.set("from_us", String(view.brush.from));
     params.set("to_us", String(view.brush.to));
   }
+  if (view.metrics) params.set("metrics", "1");
   if (view.type !== "cpu") params.set("type", view.type);
   if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
   if (view.process) params.set("process", view.process);

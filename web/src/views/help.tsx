@@ -7,6 +7,7 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["Enter"], "Zoom to the focused frame"],
   [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
   [["G"], "CPU time or GPU time"],
+  [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],
   [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],
   [["I"], "Icicle or flame"],

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Strip, Strips } from "../api/types";
+import type { Mark, Strip, Strips } from "../api/types";
 import { formatClock, formatRange, threeDigits } from "../format";
 import { meanOver, nudge, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
+import { Marks } from "./marks";
 import { Simulated } from "./simulated";
 
 interface Props {
@@ -14,6 +15,8 @@ interface Props {
   brush: Range | null;
   onBrush: (brush: Range | null) => void;
   isDark: boolean;
+  // What happened to its device.
+  marks: Mark[];
   // One of many.
   low: boolean;
   // The last one has the time axis of all.
@@ -26,7 +29,7 @@ const LOW_HEIGHT = 32;
 const AXIS_HEIGHT = 18;
 
 // One metric over time, and the brush that selects a stretch of it.
-export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low, axis }: Props) {
+export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -66,10 +69,10 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
   const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
   return (
     <section
-      class={`strip ${low ? "low" : ""}`}
+      class={`strip ${low ? "low" : ""} ${strip.metric ? "state" : ""}`}
       style={{ height: `${height + 3}px` }}
       tabIndex={0}
-      aria-label={`${strip.label} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
+      aria-label={`${nameOf(strip)} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
       onKeyDown={(event) => {
         const next = nudge(brush, window, event.key, event.shiftKey);
         if (!next) return;
@@ -78,8 +81,8 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
       }}
     >
       <div class="strip-figures">
-        <h2 title={[strip.name, strip.uuid].filter(Boolean).join("\n")}>
-          {strip.label} {strip.simulated && <Simulated />}
+        <h2 title={[strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
+          {strip.label} {strip.simulated && !strip.metric && <Simulated />}
         </h2>
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
@@ -87,9 +90,15 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, low
         {!low && <div class="figure dim">{hovered === undefined ? scaleOf(strip) : formatClock(at)}</div>}
       </div>
       <div class="strip-plot" ref={host} />
+      <Marks marks={marks} window={window} label={nameOf(strip)} />
       <StripTable strips={strips} strip={strip} />
     </section>
   );
+}
+
+// A device's state says whose it is where it is not seen under its device's strip.
+function nameOf({ label, metric, ordinal }: Strip): string {
+  return metric && ordinal !== undefined ? `${label} of GPU ${ordinal}` : label;
 }
 
 // What a part is of; per cent say that themselves.
@@ -121,7 +130,7 @@ function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean
     {
       width: host.clientWidth,
       height,
-      padding: [6, 12, axis ? 0 : 3, 0],
+      padding: [6, 28, axis ? 0 : 3, 0],
       legend: { show: false },
       cursor: {
         y: false,
@@ -203,7 +212,7 @@ function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
   return (
     <table class="unseen">
       <caption>
-        {strip.label}, mean in {strip.unit}
+        {nameOf(strip)}, mean in {strip.unit}
       </caption>
       <tbody>
         {Array.from({ length: TABLE_ROWS }, (_, i) => {

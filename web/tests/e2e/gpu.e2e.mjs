@@ -102,6 +102,44 @@ export const tests = [
     },
   },
   {
+    name: "the devices' state is shown on demand, each under its device, and stays in the address",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await page.count(".strip.state"), 0);
+      assert.ok(!server.requests.some((r) => r.includes("metrics=1")), "nothing is asked for what is not shown");
+      await page.raw.getByRole("button", { name: "GPU state" }).click();
+      await page.settle();
+      assert.equal(page.param("metrics"), "1");
+      const labels = (await page.raw.locator(".strip h2").allInnerTexts()).map((label) => label.replace(/\s+/g, " ").trim());
+      const state = ["Memory used", "SM clock", "Throttling", "Power"];
+      assert.deepEqual(labels, ["GPU 0 simulated", ...state, "GPU 1 simulated", ...state, "CPU"]);
+      assert.match(await page.raw.locator(".strip.state").nth(3).innerText(), /\d+ W/);
+      assert.match(await page.raw.locator(".strip.state").nth(3).getAttribute("aria-label"), /^Power of GPU 0 over time/);
+      await page.press("m");
+      await page.settle();
+      assert.equal(await page.count(".strip.state"), 0);
+    },
+  },
+  {
+    name: "XIDs and throttling are marks on their device's strip, and say what they are",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const xid = page.raw.locator(".strip").nth(1).locator(".mark.xid");
+      assert.match(await xid.getAttribute("title"), /XID 79: the GPU has fallen off the bus/);
+      const plot = await page.raw.locator(".strip .u-over").nth(1).boundingBox();
+      const needle = await xid.boundingBox();
+      assert.ok(Math.abs((needle.x + needle.width / 2 - plot.x) / plot.width - 0.25) < 0.005, "at its time");
+      const slow = page.raw.locator(".strip").nth(0).locator(".mark.throttled");
+      assert.match(await slow.getAttribute("title"), /slowed down by power cap/);
+      const bar = await slow.boundingBox();
+      assert.ok(Math.abs((bar.x - plot.x) / plot.width - 0.8) < 0.005 && Math.abs(bar.width / plot.width - 0.2) < 0.005, "for its time");
+      assert.match(await page.text(".toggle .alarm"), /1 XID/);
+      assert.equal(await page.raw.locator(".strip").nth(2).locator(".mark").count(), 0, "the CPU has none");
+    },
+  },
+  {
     name: "a device and a stream select GPU work, strips and all",
     scenario: "gpu",
     query: "?type=gpu",

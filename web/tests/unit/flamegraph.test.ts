@@ -132,7 +132,7 @@ describe("fold", () => {
   const tree = treeOf("app!main;py!eval;app!work;libc!read 30", "app!main;py!call;app!work 10", "py!eval 5");
 
   test("hidden frames give their time and their callees to their callers", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, { ...DEFAULT_VIEW, hide: ["py"] })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, hide: ["py"] })!;
     const folded = foldFunctions(tree, hidden);
     expect(stacksOf(folded)).toEqual([" 5", "main;work 10", "main;work;read 30"]);
     expect(folded.total[ROOT]).toBe(tree.total[ROOT]);
@@ -140,16 +140,16 @@ describe("fold", () => {
   });
 
   test("keeping only one group hides all others", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, { ...DEFAULT_VIEW, only: "libc" })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, only: "libc" })!;
     expect(stacksOf(foldFunctions(tree, hidden))).toEqual([" 15", "read 30"]);
   });
 
   test("folding internals keeps Python and what the program calls", () => {
-    const tree = treeOf("python3.11!_start;libpython3.11.so.1.0!eval;script!step;libcuda.so.1!cuLaunchKernel;libz.so.1!inflate 30");
+    const tree = treeOf("python3.11!_start;libc.so.6!__libc_start_main;libc.so.6![libc.so.6+0x27];libpython3.11.so.1.0!eval;script!step;libcuda.so.1!cuLaunchKernel;libz.so.1!inflate;libc.so.6![libc.so.6+0x99] 30");
     tree.functions.kind[tree.functions.name.indexOf("step")] = "python";
     const view = { ...DEFAULT_VIEW, fold: true };
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, view)!;
-    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate 30"]);
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, view)!;
+    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate;[libc.so.6+0x99] 30"]);
   });
 
   test("an interval survives alone; of several that merge nobody knows it", () => {
@@ -166,7 +166,7 @@ describe("fold", () => {
   });
 
   test("hiding nothing changes nothing", () => {
-    expect(hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, DEFAULT_VIEW)).toBeNull();
+    expect(hiddenFunctions(groupFunctions(tree, "binary"), tree, DEFAULT_VIEW)).toBeNull();
     const folded = foldFunctions(tree, new Uint8Array(tree.functions.count));
     expect(folded.total).toEqual(tree.total);
     expect(folded.function).toEqual(tree.function);
@@ -177,7 +177,7 @@ describe("fold", () => {
     // 7 ns under work were below min_total.
     for (let i = 0; i < json.nodes.total.length; i++) json.nodes.total[i]! += 7;
     const cut = parseProfile(json).tree;
-    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), cut.functions, { ...DEFAULT_VIEW, hide: ["py"] })!);
+    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), cut, { ...DEFAULT_VIEW, hide: ["py"] })!);
     expect(folded.total[find(folded, "work")]).toBe(37);
     expect(folded.total[ROOT]).toBe(47);
   });

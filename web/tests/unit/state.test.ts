@@ -17,6 +17,7 @@ describe("the view in the address", () => {
     const view: View = {
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
+      metrics: true,
       type: "gpu",
       idle: false,
       process: PROCESS,
@@ -92,7 +93,7 @@ describe("Escape", () => {
 
 describe("the strip", () => {
   const strip: Strip = { id: "cpu", label: "CPU", unit: "cores", max: 2, values: [1, null, 3, 0] };
-  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, strips: [strip] };
+  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, marks: [], marks_omitted: 0, strips: [strip] };
 
   test("the last bucket has a width", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);

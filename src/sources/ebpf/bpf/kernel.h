@@ -46,7 +46,7 @@ struct pid {
 /* The registers with which a thread came into the kernel (arch/x86/include/asm/ptrace.h); what follows ___ is
  * not part of the kernel's name, and tells it from user space's own pt_regs. */
 struct pt_regs___kernel {
-  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 
 struct task_struct {
@@ -57,6 +57,8 @@ struct task_struct {
   struct pid *thread_pid;
   struct signal_struct *signal;
   struct thread_struct thread;
+  unsigned int __state; /* 0: it can run */
+  unsigned in_iowait : 1;
 };
 
 #pragma clang attribute pop

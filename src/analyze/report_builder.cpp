@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/report_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "analyze/lines.h"
+
+namespace gpusonde::analyze {
+
+void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
+                        std::vector<RankResult> ranks) {
+  const size_t trace = report_.traces.size();
+  report_.traces.push_back(MakeTraceLine(path, info, state));
+  AddNotes(trace, info, state, report_.notes);
+  const std::vector<uint32_t> ids = all_.MergeSums(state);
+  for (RankResult& result : ranks) {
+    Renumber(result, ids);
+    // What the trace says holds for one rank; where it has several, they have no numbers of their own.
+    const bool numbered = info.rank.has_value() && ranks.size() == 1;
+    ranks_.push_back({.trace = trace,
+                      .number = numbered ? *info.rank : static_cast<int64_t>(ranks_.size()),
+                      .epoch_offset_ns = info.epoch_offset_ns,
+                      .result = std::move(result)});
+  }
+}
+
+Status ReportBuilder::CheckRanks() const {
+  std::vector<const JobRank*> sorted;
+  for (const JobRank& rank : ranks_) sorted.push_back(&rank);
+  const auto first_ns = [](const JobRank& rank) {
+    return rank.result.extent.first_ns + rank.epoch_offset_ns;
+  };
+  const auto last_ns = [](const JobRank& rank) { return rank.result.extent.last_ns + rank.epoch_offset_ns; };
+  std::ranges::stable_sort(sorted, {},
+                           [&](const JobRank* rank) { return std::pair(rank->number, first_ns(*rank)); });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const JobRank& a = *sorted[i - 1];
+    const JobRank& b = *sorted[i];
+    if (a.number != b.number || last_ns(a) <= first_ns(b)) continue;
+    const size_t first = std::min(a.trace, b.trace);
+    const size_t second = std::max(a.trace, b.trace);
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} and {} are both of rank {} at the same time; --rank-from takes ranks from the "
+                    "files' names, e.g. --rank-from 'rank([0-9]+)'",
+                    report_.traces[first].path, report_.traces[second].path, a.number));
+  }
+  return {};
+}
+
+Result<Report> ReportBuilder::Finish() && {
+  TRY(CheckRanks());
+  const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_};
+  report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
+  report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
+  report_.memcpys = MakeTransferLines(all_.copies());
+  report_.memsets = MakeTransferLines(all_.sets());
+  for (const JobRank& rank : job.ranks) report_.ranks.push_back(MakeRankLine(rank));
+  report_.variability = FindVariability(job);
+  report_.windows = FindAnomalousWindows(job);
+  report_.copy_effects = FindCopyEffects(job);
+  report_.slow_ranks = FindSlowRanks(job);
+  report_.collectives = CompareCollectives(job);
+  return std::move(report_);
+}
+
+}  // namespace gpusonde::analyze

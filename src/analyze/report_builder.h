@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/findings/job.h"
+#include "analyze/report.h"
+#include "analyze/trace_state.h"
+#include "base/result.h"
+#include "importers/trace.h"
+
+namespace gpusonde::analyze {
+
+// Puts a report together from traces that were read, in the order in which they are given. Only sums are kept
+// of each, so a job may have more traces than memory.
+class ReportBuilder {
+ public:
+  // `ranks` are those of the state.
+  void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
+           std::vector<RankResult> ranks);
+  // Errors: kInvalidArgument for two ranks of the same number at the same time, naming their traces.
+  Result<Report> Finish() &&;
+
+ private:
+  Status CheckRanks() const;
+
+  Report report_;
+  TraceState all_;
+  std::vector<JobRank> ranks_;
+};
+
+}  // namespace gpusonde::analyze
