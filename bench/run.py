@@ -41,6 +41,8 @@ class Benchmark:
 
 
 BENCHMARKS = (
+    Benchmark("analyze", "Trace analysis, beside libsqlite3's scan, simdjson and pandas",
+              "{build}/bin/bench_analyze_baselines", ("bench/analyze_bench.py",)),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
