@@ -129,7 +129,7 @@ TEST(Coin, EstimatesEveryClassWithoutBiasWhateverTheTimes) {
     Coin::Times times = {};
     for (uint32_t second = 1; second <= 4; ++second) {
       for (size_t of = 0; of < times.size(); ++of)
-        times[of] = static_cast<uint32_t>((of * 7 + second * 13) % 97 * 100);
+        times[of] = static_cast<uint32_t>((of * 7 + size_t{second} * 13) % 97 * 100);
       for (uint32_t call = 0; call < Mix::kCalls; ++call) {
         const uint32_t of = Mix::ClassOf(call);
         ++calls[of];
