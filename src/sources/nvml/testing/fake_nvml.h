@@ -90,7 +90,7 @@ class FakeNvml {
     return calls_[function];
   }
   // At most kMostGpus.
-  static void* HandleOf(size_t gpu) { return &handles_[gpu]; }
+  static void* HandleOf(size_t gpu) { return &handles[gpu]; }
 
   static Functions functions() {
     Functions f;
@@ -177,7 +177,7 @@ class FakeNvml {
       fill(nothing);
       return GPUSONDE_NVML_SUCCESS;
     }
-    const auto index = static_cast<size_t>(static_cast<char*>(device) - handles_.data());
+    const auto index = static_cast<size_t>(static_cast<char*>(device) - handles.data());
     if (index >= gpus_.size()) return GPUSONDE_NVML_ERROR_INVALID_ARGUMENT;
     Gpu& gpu = gpus_[index];
     if (const auto failure = gpu.fails.find(function); failure != gpu.fails.end() && failure->second != 0)
@@ -216,7 +216,7 @@ class FakeNvml {
   }
 
   static constexpr size_t kMostGpus = 64;
-  static inline std::array<char, kMostGpus> handles_;
+  static inline std::array<char, kMostGpus> handles;
 
   std::mutex mutex_;
   std::condition_variable changed_;
