@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench bench-analyze docs fmt clean configure web
+.PHONY: help setup build demo test check bench bench-analyze package docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ bench-analyze: ## measure trace analysis alone
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_analyze_baselines
 	@bench/run.py --build build/$(PRESET) analyze
 	@tools/performance_doc.py
+
+package: build ## a .tar.gz that runs on any x86-64 Linux >= 5.15, from any folder (docs/package.md)
+	@tools/package --build build/$(PRESET)
 
 docs: ## write the pages that are made from the code
 	@tools/setup build check

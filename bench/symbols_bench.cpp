@@ -41,12 +41,19 @@ struct Namer {
   Namer() {
     if (!processes.Follow(::getpid()).has_value()) Die("this process can't be read from /proc");
   }
+  // The id of a stack of user frames, leaf first.
+  Id128 Intern(std::span<const uint64_t> stack) {
+    gpusonde_stack_counts counts{};
+    counts.user_frames = static_cast<uint16_t>(stack.size());
+    return stacks.Intern(self(), {counts, stack}, drops);
+  }
   agent::Process& self() { return processes.FindSampled(::getpid(), MonotonicNow()); }
 
   symbols::BinaryTable binaries;
   agent::Rows rows;
   agent::ProcessTable processes{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries, rows};
-  agent::StackInterner stacks{std::nullopt, binaries, processes, rows};
+  symbols::LineClient lines{{}};  // asks nobody
+  agent::StackInterner stacks{std::nullopt, binaries, lines, processes, rows};
   model::DropCounts drops;
 };
 
@@ -86,7 +93,7 @@ void Symbolise(benchmark::State& state) {
     for (int64_t i = 0; i < kSamples; ++i) {
       const double skewed = std::pow(static_cast<double>(random() >> 11) * 0x1p-53, 4);
       const auto& stack = stacks[static_cast<size_t>(skewed * kStacks)];
-      benchmark::DoNotOptimize(namer.stacks.Intern(namer.self(), {}, stack, namer.drops));
+      benchmark::DoNotOptimize(namer.Intern(stack));
     }
     benchmark::DoNotOptimize(namer.rows.Take());
   }
@@ -99,8 +106,7 @@ void NameAddresses(benchmark::State& state) {
   const auto& addresses = Addresses();
   for (auto _ : state) {
     Namer namer;
-    for (const uint64_t address : addresses)
-      benchmark::DoNotOptimize(namer.stacks.Intern(namer.self(), {}, {&address, 1}, namer.drops));
+    for (const uint64_t address : addresses) benchmark::DoNotOptimize(namer.Intern({&address, 1}));
     benchmark::DoNotOptimize(namer.rows.Take());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(addresses.size()));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
@@ -20,5 +23,8 @@ struct Command {
   const char* name;
   void (*add)(CLI::App& app, int& exit_status);
 };
+
+// The command line of `gpusonde lines`, for those that start it; empty where this program's file isn't known.
+std::vector<std::string> OwnLineServer();
 
 }  // namespace gpusonde::app

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "store/gpu_query.h"
 #include "store/profile_query.h"
 
 namespace gpusonde::app {
@@ -94,6 +95,27 @@ Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Se
   return {};
 }
 
+Status SelectDevice(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
+  if (!flags.device.has_value()) return {};
+  ASSIGN_OR_RETURN(const std::vector<store::GpuDevice> devices, store::ReadDevices(store));
+  const auto found = std::ranges::find(devices, *flags.device, &store::GpuDevice::ordinal);
+  if (found == devices.end()) {
+    std::string names;
+    for (const store::GpuDevice& device : devices)
+      names += fmt::format("{}{} {}", names.empty() ? "" : ", ", device.ordinal, device.name);
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no device {}; devices: {}", *flags.device, names.empty() ? "none" : names));
+  }
+  const auto another = std::ranges::find(found + 1, devices.end(), *flags.device, &store::GpuDevice::ordinal);
+  if (another != devices.end())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("device {} is several, {} and {}: the recordings are of different hosts",
+                            *flags.device, found->uuid, another->uuid));
+  selection.device = found->device;
+  selection.stream = flags.stream;
+  return {};
+}
+
 }  // namespace
 
 void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
@@ -104,13 +126,20 @@ void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
   command.add_option("--pid", flags.pid, "Only this process")->check(CLI::PositiveNumber);
   command.add_option("--tid", flags.tid, "Only this thread")->check(CLI::PositiveNumber);
   command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");
+  CLI::Option* device =
+      command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)");
+  command.add_option("--stream", flags.stream, "Only GPU work on this stream of it")->needs(device);
+  command.add_flag("--while-gpu-idle", flags.while_gpu_idle,
+                   "Only CPU time in which the GPUs that were used had nothing to do");
 }
 
 Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags) {
   model::Selection selection;
   TRY(SelectTime(store, flags, selection));
   TRY(SelectProcess(store, flags, selection));
+  TRY(SelectDevice(store, flags, selection));
   selection.filter = flags.filter;
+  selection.while_gpu_idle = flags.while_gpu_idle;
   return selection;
 }
 

@@ -41,8 +41,10 @@ class StreamError(Exception):
 
 def identifier(name, taken):
     """A name that PTX allows: mangled ones are kept, others lose what is not a letter or digit."""
-    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:200] or "kernel"
-    plain = plain if re.match(r"[A-Za-z_]", plain) else "k_" + plain
+    plain = name
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
+        plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:200] or "kernel"
+        plain = plain if re.match(r"[A-Za-z_]", plain) else "k_" + plain
     unique, number = plain, 1
     while unique in taken:
         number += 1

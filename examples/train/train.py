@@ -117,6 +117,7 @@ def main():
     if seconds is None:
         seconds = 10 if arguments.steps is None else math.inf
 
+    dataset = make_dataset(BATCHES)  # before the device, which would wait for it
     try:
         device = Device(Stream(arguments.stream))
     except (CudaError, StreamError, OSError) as error:
@@ -125,7 +126,7 @@ def main():
 
     times = Times()
     ctrl_c = CtrlC()
-    loader = Loader(make_dataset(BATCHES), arguments.workers)
+    loader = Loader(dataset, arguments.workers)
     try:
         train(loader, device, Model(FEATURES, CLASSES), steps, seconds, times, ctrl_c)
     finally:

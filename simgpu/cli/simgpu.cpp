@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of the simulated GPU: runs programs on it, shows it, breaks it. README.md explains the
 // commands.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,10 +43,11 @@ int Fail(const std::string& what) {
   return 1;
 }
 
+// Where the simulated driver is that this program itself runs with.
 std::string LibraryFolder() {
-  // build/PRESET/bin/simgpu → build/PRESET/lib/simgpu
-  return (std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "lib" / "simgpu")
-      .string();
+  Dl_info driver{};
+  ::dladdr(reinterpret_cast<void*>(&cuInit), &driver);
+  return std::filesystem::canonical(driver.dli_fname).parent_path().string();
 }
 
 int Run(std::span<char*> command) {

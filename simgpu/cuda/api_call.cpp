@@ -134,9 +134,9 @@ void ApiCall::Leave(Result result) { LeaveCall(&event_, result); }
 }  // namespace simgpu::cuda
 
 SIMGPU_EXPORT simgpu::cuda::Result cuGetExportTable(const void** table, const void* id) {
-  using namespace simgpu;
   if (table == nullptr || id == nullptr) return GPUSONDE_CU_ERROR_INVALID_VALUE;
-  if (std::memcmp(id, kToolsTableId, sizeof kToolsTableId) != 0) return GPUSONDE_CU_ERROR_NOT_FOUND;
-  *table = &cuda::kToolsTable;
+  if (std::memcmp(id, simgpu::kToolsTableId, sizeof simgpu::kToolsTableId) != 0)
+    return GPUSONDE_CU_ERROR_NOT_FOUND;
+  *table = &simgpu::cuda::kToolsTable;
   return GPUSONDE_CU_SUCCESS;
 }

@@ -9,11 +9,10 @@ namespace {
 
 // Up to this size the driver takes pageable memory over at once, and the call returns before the copy is
 // done.
-constexpr size_t kStagedBytes = 64 * 1024;
+constexpr size_t kStagedBytes = size_t{64} << 10;
 
 // Copies on a stream. What is asked to be asynchronous still waits where pageable memory makes it, as CUDA
-// documents
-// ("API synchronization behavior").
+// documents ("API synchronization behavior").
 Result Copy(Transfer transfer, size_t bytes, void* stream_handle, bool async) {
   const Result result = ReadyWithContext();
   if (result != GPUSONDE_CU_SUCCESS) return result;

@@ -36,7 +36,7 @@ class LogFile {
   }
 
  private:
-  static constexpr size_t kPieceBytes = 64 * 1024;
+  static constexpr size_t kPieceBytes = size_t{64} << 10;
 
   LogFile() {
     const char* path = TextSetting("SIMGPU_LOG", nullptr);

@@ -80,7 +80,7 @@ TEST(Nvml, ReadsWhatTheTimelineDid) {
     EXPECT_EQ(monitor.ReadLong("nvmlDeviceGetCurrentClocksThrottleReasons"), GPUSONDE_NVML_THROTTLE_GPU_IDLE);
     // 10 ms of every 20 for 0.6 s, on the whole device.
     const int64_t begin_ns = MonotonicNs();
-    for (int i = 0; i < 30; ++i) {
+    for (int64_t i = 0; i < 30; ++i) {
       client.Launch(10 * kMs, client.stream, 1 << 20);
       while (MonotonicNs() < begin_ns + (i + 1) * 20 * kMs) Sleep(1);
     }

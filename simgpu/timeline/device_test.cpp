@@ -64,7 +64,7 @@ TEST(Device, UtilisationIsTheShareOfTimeWithAKernelRunning) {
 TEST(Device, TheAccountIsExact) {
   Fixture f;
   int64_t kernel_ns = 0;
-  for (int i = 0; i < 500; ++i) {
+  for (int64_t i = 0; i < 500; ++i) {
     const auto span = f.device->SubmitKernel(f.slot, i * 1000, 0, 700 + i, 1, 32);
     kernel_ns += span->end_ns - span->start_ns;
   }
@@ -123,7 +123,7 @@ TEST(Device, ADetachedProcessLeavesNothingBehind) {
 TEST(Device, ALongNightIsOneLook) {
   Fixture f;
   f.device->SubmitKernel(f.slot, 0, 0, kSecond, 1 << 20, 256);
-  constexpr int64_t kNightNs = 10 * 3600 * kSecond;
+  constexpr int64_t kNightNs = 36'000 * kSecond;
   EXPECT_EQ(f.device->LastSample(kNightNs).busy_ns, 0);
   EXPECT_NEAR(f.device->temperature_c(), 30 + 0.05 * 50, 0.01);
   EXPECT_NEAR(f.device->energy_j(), 500 + 50.0 * (10 * 3600 - 1), 1);

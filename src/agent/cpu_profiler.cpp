@@ -11,17 +11,19 @@
 #include <variant>
 
 #include "agent/gpu_rows.h"
-#include "agent/inject_library.h"
+#include "agent/kernel_side.h"
+#include "agent/off_cpu_rows.h"
+#include "agent/proc_events.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "agent/stack_describer.h"
 #include "agent/stack_interner.h"
+#include "agent/stack_trim.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/version.h"
 #include "sources/cupti/gpu_events.h"
-#include "sources/ebpf/cpu_sampler.h"
-#include "sources/ebpf/stack_tables.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
 
@@ -29,6 +31,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int kHurryMs = 10;
+// At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
+constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
 
 // A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
@@ -38,6 +42,8 @@ struct Pending {
   gpusonde_stack_counts counts;
   // The call or graph node that the stack is of, by its place in State::calls; none for a clock's sample.
   std::optional<size_t> call;
+  // Of a thread that left its CPU.
+  std::optional<gpusonde_off_cpu_head> away = {};
 };
 
 // A call or graph node whose stack waits, and the texts that it refers to.
@@ -47,46 +53,17 @@ struct PendingCall {
 };
 
 // Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
-std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables& tables, bool every_process) {
-  const std::optional<std::string> library = FindInjectLibrary();
+std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, bool every_process) {
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value()) {
     LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
     return std::nullopt;
   }
   Result<cupti::GpuEvents> events =
-      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, &tables);
+      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, tables);
   if (events.has_value()) return std::move(*events);
   LogWarn("GPU work is not seen: {}", events.error().message);
   return std::nullopt;
-}
-
-// Stacks that don't reach the thread's start, by reason. Those cut at their limit the kernel's program
-// counts, and an address outside all code the interner.
-void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
-  using enum model::DropReason;
-  if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
-  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
-  if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
-  if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
-  if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
-}
-
-// Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
-// somebody looks.
-void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
-  if (counts.kernel_frames != 0) return;
-  size_t hidden = 0;
-  while (hidden + 1 < counts.user_frames) {
-    const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
-    if (mapping == nullptr || mapping->binary == nullptr) break;
-    const std::string& name = mapping->binary->name;
-    if (!cupti::LooksLikeInjectLibrary(name) && !name.starts_with("libcupti.so")) break;
-    ++hidden;
-  }
-  if (hidden == 0) return;
-  counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
-  frames = frames.subspan(hidden);
-  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
 }
 
 // Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
@@ -100,44 +77,51 @@ std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
 }  // namespace
 
 struct CpuProfiler::State {
-  State(ebpf::StackTables tables_in, ebpf::CpuSampler sampler_in, std::optional<cupti::GpuEvents> gpu_in,
-        perf::Sideband sideband_in, model::Source source_in, bool every_process_in)
-      : every_process(every_process_in),
-        tables(std::move(tables_in)),
-        sampler(std::move(sampler_in)),
+  State(std::optional<KernelSide> kernel_in, std::optional<cupti::GpuEvents> gpu_in, model::Source source_in,
+        const Options& options)
+      : every_process(options.every_process),
+        kernel(std::move(kernel_in)),
         gpu(std::move(gpu_in)),
-        sideband(std::move(sideband_in)),
         source(std::move(source_in)),
         processes({.host = proc::ReadHost(),
                    .source = source.source,
                    .epoch_offset_ns = source.epoch_offset_ns,
                    .every_process = every_process},
                   binaries, rows),
-        describer(tables, binaries, processes),
-        stacks(LoadKernelSymbols(), binaries, processes, rows),
-        gpu_rows({.source = source.source, .host = source.host, .epoch_offset_ns = source.epoch_offset_ns},
-                 rows, drops) {}
+        lines({.command = options.line_server}),
+        stacks(kernel.has_value() ? LoadKernelSymbols() : std::nullopt, binaries, lines, processes, rows),
+        gpu_rows({.source = source.source,
+                  .host = source.host,
+                  .epoch_offset_ns = source.epoch_offset_ns,
+                  .devices = options.devices},
+                 rows, drops),
+        off_cpu_rows(source.epoch_offset_ns, rows) {
+    if (kernel.has_value()) describer.emplace(kernel->tables, binaries, processes);
+  }
 
   bool every_process;
   // Programs load most of their code when they start, and their stacks are broken until the kernel knows it.
   int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
-  ebpf::StackTables tables;
-  ebpf::CpuSampler sampler;
+  std::optional<KernelSide> kernel;
   std::optional<cupti::GpuEvents> gpu;
-  perf::Sideband sideband;
+  ProcEvents proc_events;  // without the kernel's side
   model::Source source;
   Rows rows;
   symbols::BinaryTable binaries;
   ProcessTable processes;
-  StackDescriber describer;
+  std::optional<StackDescriber> describer;
+  symbols::LineClient lines;
   StackInterner stacks;
   model::DropCounts drops;
   GpuRows gpu_rows;
+  OffCpuRows off_cpu_rows;
 
   std::vector<uint64_t> words;
   std::vector<Pending> samples;
   std::unordered_set<Process*> sampled;  // in this round
   std::vector<PendingCall> calls;
+  std::vector<ebpf::OffCpu::End> ends;  // of absences
+  std::vector<int32_t> ended_threads;   // in this round
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
 
@@ -146,10 +130,16 @@ struct CpuProfiler::State {
   std::vector<model::Batch> TakeRows();
   void Apply(const perf::SidebandEvent& event);
   void TakeSample(const Pending& sample);
+  Status DrainSamples();
+  Status DrainOffCpu();
   Status DrainGpu();
+  void TakeEnds(int64_t until_ns);
+  void Describe(Process& process);
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
   void Forget(size_t count);
+  void TakeLines();
+  void AwaitLines();
   void WriteDrops();
 };
 
@@ -160,28 +150,26 @@ CpuProfiler::~CpuProfiler() = default;
 
 Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
   const proc::HostInfo host = proc::ReadHost();
-  model::Source source{.kind = options.every_process ? model::SourceKind::kAgent : model::SourceKind::kRecord,
-                       .host = host.name,
-                       .boot_id = host.boot_id,
-                       .kernel = host.kernel_release,
-                       .version = std::string(kVersion),
-                       .cpus = host.cpus,
-                       .sampling_hz = options.frequency_hz,
-                       .command = options.command.empty() ? std::nullopt : std::optional(options.command),
-                       .epoch_offset_ns = options.epoch_offset_ns};
+  model::Source source{
+      .kind = options.every_process ? model::SourceKind::kAgent : model::SourceKind::kRecord,
+      .host = host.name,
+      .boot_id = host.boot_id,
+      .kernel = host.kernel_release,
+      .version = std::string(kVersion),
+      .cpus = host.cpus,
+      .sampling_hz = options.with_kernel ? std::optional(options.frequency_hz) : std::nullopt,
+      .command = options.command.empty() ? std::nullopt : std::optional(options.command),
+      .epoch_offset_ns = options.epoch_offset_ns};
   source.started_ns = MonotonicNow() + source.epoch_offset_ns;
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 
-  // The side-band first: no mapping may be missed that a sample refers to.
-  ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
-  ASSIGN_OR_RETURN(ebpf::StackTables tables, ebpf::StackTables::Create());
-  ASSIGN_OR_RETURN(
-      ebpf::CpuSampler sampler,
-      ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
-                               tables));
-  std::optional<cupti::GpuEvents> gpu = OpenGpuEvents(tables, options.every_process);
-  auto state = std::make_unique<State>(std::move(tables), std::move(sampler), std::move(gpu),
-                                       std::move(sideband), std::move(source), options.every_process);
+  std::optional<KernelSide> kernel;
+  if (options.with_kernel) {
+    ASSIGN_OR_RETURN(kernel, KernelSide::Create(options));
+  }
+  std::optional<cupti::GpuEvents> gpu =
+      OpenGpuEvents(kernel.has_value() ? &kernel->tables : nullptr, options.every_process);
+  auto state = std::make_unique<State>(std::move(kernel), std::move(gpu), std::move(source), options);
   state->rows.sources.Append(state->source);
   if (options.every_process)
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
@@ -191,14 +179,16 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
 Status CpuProfiler::Follow(int32_t pid) {
   TRY(state_->processes.Follow(pid));
   state_->HearMapped(pid);
-  return state_->sampler.Follow(pid);
+  if (state_->kernel.has_value()) return state_->kernel->sampler.Follow(pid);
+  state_->proc_events.Follow(pid);
+  return {};
 }
 
 Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
-  const std::optional<std::string> library = FindInjectLibrary();
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!state_->gpu.has_value() || !library.has_value()) return GpuEar{};
   ASSIGN_OR_RETURN(cupti::GpuEvents::Inheritance inheritance, state_->gpu->MakeSocket());
-  GpuEar ear{.socket = std::move(inheritance.fd), .environment = InjectEnvironment(*library)};
+  GpuEar ear{.socket = std::move(inheritance.fd), .environment = cupti::InjectEnvironment(*library)};
   ear.environment.push_back(std::move(inheritance.environment));
   return ear;
 }
@@ -214,12 +204,13 @@ Result<std::vector<model::Batch>> CpuProfiler::Poll() {
 }
 
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
-  state_->sampler.Stop();
+  if (state_->kernel.has_value()) state_->kernel->Stop();
   if (state_->gpu.has_value()) state_->gpu->Stop();
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
   state_->gpu_rows.SettleAll();
+  state_->AwaitLines();
   return state_->TakeRows();
 }
 
@@ -232,16 +223,21 @@ void CpuProfiler::Rewrite() {
 
 void CpuProfiler::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
 
+Id128 CpuProfiler::source() const { return state_->source.source; }
+
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
 void CpuProfiler::Wait(int timeout_ms) {
-  std::vector<pollfd> fds{{.fd = state_->sampler.wake_fd(), .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> fds;
   if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
-  for (const int fd : state_->sideband.wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  if (state_->kernel.has_value()) {
+    for (const int fd : state_->kernel->wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  }
   const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
   for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
        left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
-    const bool hurry = !state_->every_process && MonotonicNow() < state_->hurry_until_ns;
+    const bool hurry =
+        !state_->every_process && state_->kernel.has_value() && MonotonicNow() < state_->hurry_until_ns;
     const int step_ms = hurry ? std::min(left_ms, kHurryMs) : left_ms;
     const int ready = ::poll(fds.data(), fds.size(), step_ms);
     if (ready < 0 || (ready == 0 && step_ms == left_ms)) return;
@@ -253,14 +249,13 @@ void CpuProfiler::Wait(int timeout_ms) {
 // sample means what was mapped when it was taken. Everything stamped before `until_ns` is in its buffer by
 // the time that the buffers are read, samples first; what is later waits for the next round.
 Status CpuProfiler::State::Gather(int64_t until_ns) {
-  TRY(sampler.Drain([this](const ebpf::RawSample& sample) {
-    const std::span<const uint64_t> stack = sample.stack.words();
-    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, words.size(), stack.size(),
-                       sample.stack.counts(), std::nullopt});
-    words.insert(words.end(), stack.begin(), stack.end());
-  }));
+  TRY(DrainSamples());
+  TRY(DrainOffCpu());
   TRY(DrainGpu());
-  sideband.Drain(events);
+  if (kernel.has_value())
+    kernel->sideband.Drain(events);
+  else
+    proc_events.Look(events);
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
 
@@ -274,15 +269,49 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
+  TakeEnds(until_ns);
   Forget(next_sample);
   // Once more, as they are now: what was mapped since is in the stacks to come.
-  for (Process* process : sampled) describer.Describe(*process);
+  for (Process* process : sampled) Describe(*process);
   sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
   return {};
 }
 
+// After their begins, which were among the samples, and before their threads are forgotten.
+void CpuProfiler::State::TakeEnds(int64_t until_ns) {
+  std::erase_if(ends, [&](const ebpf::OffCpu::End& end) {
+    if (static_cast<int64_t>(end.end_ns) > until_ns) return false;
+    off_cpu_rows.End(end);
+    return true;
+  });
+  for (const int32_t tid : ended_threads) off_cpu_rows.Forget(tid);
+  ended_threads.clear();
+}
+
+void CpuProfiler::State::TakeLines() {
+  lines.Exchange([this](const symbols::LineClient::Answer& answer) { stacks.TakeLines(answer, drops); });
+}
+
+// What was sampled last has its lines, too.
+void CpuProfiler::State::AwaitLines() {
+  const int64_t until_ns = MonotonicNow() + kLinesPatienceNs;
+  for (TakeLines(); !lines.idle() && MonotonicNow() < until_ns; TakeLines()) lines.Wait(kHurryMs);
+  drops.Add(model::DropReason::kLinesLate, static_cast<int64_t>(lines.waiting()));
+}
+
+Status CpuProfiler::State::DrainSamples() {
+  if (!kernel.has_value()) return {};
+  return kernel->sampler.Drain([this](const ebpf::RawSample& sample) {
+    const std::span<const uint64_t> stack = sample.stack.words();
+    samples.push_back({sample.time_ns, sample.pid, sample.tid, sample.cpu, words.size(), stack.size(),
+                       sample.stack.counts(), std::nullopt});
+    words.insert(words.end(), stack.begin(), stack.end());
+  });
+}
+
 std::vector<model::Batch> CpuProfiler::State::TakeRows() {
+  TakeLines();
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();
@@ -290,7 +319,9 @@ std::vector<model::Batch> CpuProfiler::State::TakeRows() {
 
 void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
-  describer.Follow(event);
+  if (describer.has_value()) describer->Follow(event);
+  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
+    ended_threads.push_back(exit->tid);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
   // processes are never sampled.
@@ -331,6 +362,19 @@ void CpuProfiler::State::Forget(size_t count) {
   calls = std::move(kept_calls);
 }
 
+Status CpuProfiler::State::DrainOffCpu() {
+  if (!kernel.has_value() || !kernel->off_cpu.has_value()) return {};
+  return kernel->off_cpu->Drain(
+      [this](const ebpf::OffCpu::Begin& begin) {
+        const std::span<const uint64_t> stack = begin.stack.words();
+        samples.push_back({static_cast<int64_t>(begin.head.time_ns), static_cast<int32_t>(begin.head.pid),
+                           static_cast<int32_t>(begin.head.tid), static_cast<int32_t>(begin.head.cpu),
+                           words.size(), stack.size(), begin.stack.counts(), std::nullopt, begin.head});
+        words.insert(words.end(), stack.begin(), stack.end());
+      },
+      [this](const ebpf::OffCpu::End& end) { ends.push_back(end); });
+}
+
 // What needs no stack becomes rows at once; calls wait for their turn among the samples, since a stack means
 // what was mapped when it was taken.
 Status CpuProfiler::State::DrainGpu() {
@@ -362,14 +406,23 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
                                       const auto* comm = std::get_if<perf::CommEvent>(&event.what);
                                       return comm != nullptr && comm->exec && comm->pid == sample.pid;
                                     });
-  if (!replaced) describer.Describe(process);
+  if (!replaced) Describe(process);
   sampled.insert(&process);
   CountEnds(sample.counts, drops);
   gpusonde_stack_counts counts = sample.counts;
   std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
   if (sample.call.has_value()) HideObservers(process, counts, frames);
+  if (sample.away.has_value()) {
+    const size_t watchers = stacks.CountSchedulerWatchers(frames.first(counts.kernel_frames));
+    counts.kernel_frames = static_cast<uint16_t>(counts.kernel_frames - watchers);
+    frames = frames.subspan(watchers);
+  }
   const ebpf::RawStack raw(counts, frames);
   const Id128 stack = stacks.Intern(process, raw, drops);
+  if (sample.away.has_value()) {
+    off_cpu_rows.Begin(*sample.away, process.id, stack, IsInCudaCall(process, raw.user()));
+    return;
+  }
   if (sample.call.has_value()) {
     PendingCall& pending = calls[*sample.call];
     if (auto* call = std::get_if<cupti::Call>(&pending.event.what)) {
@@ -385,12 +438,15 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
                        .cpu = sample.cpu,
                        .stack = stack,
                        .state = model::ThreadState::kOnCpu,
-                       .weight_ns = sampler.period_ns()});
+                       .weight_ns = kernel->sampler.period_ns()});
+}
+
+void CpuProfiler::State::Describe(Process& process) {
+  if (describer.has_value()) describer->Describe(process);
 }
 
 void CpuProfiler::State::WriteDrops() {
-  drops.Merge(sampler.TakeDrops());
-  drops.Merge(sideband.TakeDrops());
+  if (kernel.has_value()) drops.Merge(kernel->TakeDrops());
   const model::DropCounts taken = drops.Take();
   for (const model::DropInfo& reason : model::kDropReasons)
     if (const int64_t count = taken.Of(reason.reason); count > 0)

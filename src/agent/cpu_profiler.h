@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/device_table.h"
 #include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
@@ -17,16 +18,25 @@ namespace gpusonde::agent {
 
 // From raw samples and side-band events to rows: the first half of a sample's life
 // (docs/life-of-a-sample.md). Poll it a few times a second. Not thread-safe.
+//
+// Without the kernel's side, which needs privileges, there are no CPU samples and no stacks: programs started
+// by us tell of their GPU work by a socket, and /proc tells of their processes.
 class CpuProfiler {
  public:
   struct Options {
     double frequency_hz = 99;
     bool every_process = false;  // else those given to Follow and their descendants
+    bool with_kernel = true;     // else what needs no privilege
     std::string command;         // what is recorded, as typed; empty for the whole machine
     int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
+    // Devices that others than the profiled programs tell of as well.
+    std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
+    // The program that finds source lines (symbols/line_client.h); empty: nobody does.
+    std::vector<std::string> line_server;
   };
 
-  // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband.
+  // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel's side those of
+  // cupti::GpuEvents.
   static Result<CpuProfiler> Create(const Options& options);
 
   // Samples this process and every descendant it makes from now on. Errors: kNotFound.
@@ -55,6 +65,9 @@ class CpuProfiler {
 
   // Stops sampling and returns the last batches; the source's row now has an end.
   Result<std::vector<model::Batch>> Finish();
+
+  // The run of this profiler; of what else was gathered beside it, too.
+  Id128 source() const;
 
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <variant>
 
@@ -41,13 +40,6 @@ std::string FormatUuid(const std::array<uint8_t, 16>& uuid) {
   for (size_t i = 0; i < uuid.size(); ++i)
     text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
   return text;
-}
-
-bool SaysSimulated(std::string_view name) {
-  constexpr std::string_view kWord = "simulated";
-  return !std::ranges::search(name, kWord, [](unsigned char a, char b) {
-            return std::tolower(a) == b;
-          }).empty();
 }
 
 int64_t StreamOf(uint32_t stream) { return stream == cupti::kNoStream ? -1 : int64_t{stream}; }
@@ -108,7 +100,7 @@ void GpuRows::SettleAll() {
 }
 
 void GpuRows::Rewrite() {
-  for (const auto& [id, device] : devices_) rows_.devices.Append(device);
+  options_.devices->ForEach([this](const model::Device& device) { rows_.devices.Append(device); });
   for (const auto& [process, session] : sessions_)
     if (session.row.start_ns != 0) rows_.gpu_sessions.Append(session.row);
 }
@@ -179,13 +171,9 @@ void GpuRows::Write(const cupti::SessionEnd& end, Session& session) {
 void GpuRows::Write(const cupti::Device& device, Session& session) {
   const bool known = std::ranges::any_of(device.uuid, [](uint8_t byte) { return byte != 0; });
   const std::string uuid = known ? FormatUuid(device.uuid) : "";
-  IdHasher hasher("device");
-  if (known)
-    hasher.Add(uuid);
-  else
-    hasher.Add(options_.host).Add(uint64_t{device.ordinal});
-  model::Device row{
-      .device = hasher.Finish(),
+  const model::Device row{
+      .device = known ? DeviceIdOf(uuid)
+                      : IdHasher("device").Add(options_.host).Add(uint64_t{device.ordinal}).Finish(),
       .source = options_.source,
       .ordinal = static_cast<int32_t>(device.ordinal),
       .uuid = uuid,
@@ -195,7 +183,8 @@ void GpuRows::Write(const cupti::Device& device, Session& session) {
       .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
       .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(ToUtf8(device.pci_bus))};
   session.devices[device.ordinal] = row.device;
-  if (devices_.emplace(row.device, row).second) rows_.devices.Append(row);
+  if (const auto told = options_.devices->Add(row, DeviceTable::Witness::kCuda); told.has_value())
+    rows_.devices.Append(*told);
 }
 
 void GpuRows::Write(const cupti::Kernel& kernel, Session& session) {

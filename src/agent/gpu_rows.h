@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "agent/device_table.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "base/id128.h"
@@ -27,6 +29,7 @@ class GpuRows {
     Id128 source;
     std::string host;
     int64_t epoch_offset_ns = 0;
+    std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
   };
   // `rows` and `drops` must outlive it.
   GpuRows(Options options, Rows& rows, model::DropCounts& drops);
@@ -82,7 +85,6 @@ class GpuRows {
   model::DropCounts& drops_;
   int32_t session_number_ = 0;                   // of the event that is being written
   std::unordered_map<Id128, Session> sessions_;  // the present one, by process
-  std::unordered_map<Id128, model::Device> devices_;
 };
 
 }  // namespace gpusonde::agent

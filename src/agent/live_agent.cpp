@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/cpu_profiler.h"
+#include "agent/gpu_monitor.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "spool/spool.h"
@@ -20,11 +21,14 @@ constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
 constexpr size_t kFramesPerCommit = 64;
 
-Result<CpuProfiler> StartProfiler(double frequency_hz, int64_t epoch_offset_ns) {
-  return CpuProfiler::Create({.frequency_hz = frequency_hz,
+Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns,
+                                  std::shared_ptr<DeviceTable> devices) {
+  return CpuProfiler::Create({.frequency_hz = options.frequency_hz,
                               .every_process = true,
                               .command = "",
-                              .epoch_offset_ns = epoch_offset_ns});
+                              .epoch_offset_ns = epoch_offset_ns,
+                              .devices = std::move(devices),
+                              .line_server = options.line_server});
 }
 
 }  // namespace
@@ -33,7 +37,9 @@ struct LiveAgent::State {
   Options options;
   Sink& sink;
   spool::Writer spool;
+  std::shared_ptr<DeviceTable> devices;
   CpuProfiler profiler;
+  std::optional<GpuMonitor> gpus;
   int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   int64_t committed = 0;  // through this frame
@@ -43,6 +49,7 @@ struct LiveAgent::State {
   std::string last_trouble;
 
   bool behind() const { return committed < spool.last_sequence(); }
+  Status Gather();
   Status HandOver();
   Status CatchUp();
   Status Commit(const std::vector<model::Batch>& frames);
@@ -60,9 +67,13 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(spool::Writer spool,
                    spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options.frequency_hz, epoch_offset_ns));
-  std::unique_ptr<State> state(
-      new State{options, sink, std::move(spool), std::move(profiler), epoch_offset_ns});
+  const auto devices = std::make_shared<DeviceTable>();
+  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options, epoch_offset_ns, devices));
+  std::optional<GpuMonitor> gpus;
+  if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
+  if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
+                                         std::move(gpus), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
   TRY(state->HandOver());
   return LiveAgent(std::move(state));
@@ -72,17 +83,25 @@ Status LiveAgent::Round() {
   State& state = *state_;
   state.profiler.Wait(kRoundMs);
   TRY(state.FollowClock());
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Poll());
-  state.Spool(batches);
+  TRY(state.Gather());
   if (const Status handed = state.HandOver(); !handed.has_value()) state.Trouble(handed.error());
   return {};
 }
 
 Status LiveAgent::Finish() {
   State& state = *state_;
+  if (state.gpus.has_value()) state.gpus->RequestStop();
   ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Finish());
+  if (state.gpus.has_value()) state.Spool(state.gpus->Finish());
   state.Spool(batches);
   return state.HandOver();
+}
+
+Status LiveAgent::State::Gather() {
+  if (gpus.has_value()) Spool(gpus->Poll());
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, profiler.Poll());
+  Spool(batches);
+  return {};
 }
 
 // Times from a step of the clock on belong to a new source with its own offset. A new day's data repeats
@@ -92,9 +111,11 @@ Status LiveAgent::State::FollowClock() {
   if (std::abs(offset - epoch_offset_ns) > kClockStepNs) {
     LogWarn("the wall clock stepped by {} ms; a new source begins",
             (offset - epoch_offset_ns) / kNanosPerMilli);
+    if (gpus.has_value()) Spool(gpus->Poll());
     ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
     Spool(last);
-    ASSIGN_OR_RETURN(profiler, StartProfiler(options.frequency_hz, offset));
+    ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
+    if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
@@ -102,6 +123,7 @@ Status LiveAgent::State::FollowClock() {
   TRY(HandOver());  // what is left belongs to the day before
   day = today;
   profiler.Rewrite();
+  if (gpus.has_value()) gpus->Rewrite();
   return {};
 }
 
@@ -124,6 +146,7 @@ void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
   if (failed_rows == 0) return;
   profiler.CountFailedRows(failed_rows);
   profiler.Rewrite();
+  if (gpus.has_value()) gpus->Rewrite();
 }
 
 // What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read

@@ -36,9 +36,11 @@ class LiveAgent {
   struct Options {
     std::string spool_folder;
     double frequency_hz = 19;
+    double nvml_hz = 1;  // how often the state of GPUs is read; 0: never
     // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
     // worth.
     int64_t max_waiting_frames = 100'000;
+    std::vector<std::string> line_server;  // as CpuProfiler::Options has it
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

@@ -10,7 +10,9 @@
 
 #include "agent/child.h"
 #include "agent/cpu_profiler.h"
+#include "agent/gpu_monitor.h"
 #include "base/time.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/proc/process.h"
 #include "spool/spool.h"
 
@@ -21,16 +23,26 @@ namespace {
 // Together that keeps what a kill -9 can take below a second.
 constexpr int kRoundMs = 250;
 
+// Whether a machine that refuses the kernel's side for this reason may still have something to tell.
+bool MayHearGpuOnly(const Error& error, const std::vector<std::string>& command) {
+  const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kUnsupported;
+  return refused && !command.empty() && cupti::FindInjectLibrary().has_value() && cupti::CudaDriverIsThere();
+}
+
 }  // namespace
 
 struct Recorder::State {
   Options options;
   int64_t epoch_offset_ns;
   CpuProfiler profiler;
+  std::optional<GpuMonitor> gpus;
   spool::Writer spool;
   std::optional<Child> child;
+  std::string refusal;
   Outcome outcome;
 
+  Status Gather();
+  Status Finish();
   void Write(const std::vector<model::Batch>& batches);
   bool Done(const RecorderSignals& signals, int64_t stop_ns);
   void PassOn(RecorderSignals& signals) const;
@@ -47,9 +59,20 @@ Result<Recorder> Recorder::Create(Options options) {
     if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
       command = info->command;
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, CpuProfiler::Create({.frequency_hz = options.frequency_hz,
-                                                              .command = command,
-                                                              .epoch_offset_ns = epoch_offset_ns}));
+  const auto devices = std::make_shared<DeviceTable>();
+  CpuProfiler::Options wanted{.frequency_hz = options.frequency_hz,
+                              .command = command,
+                              .epoch_offset_ns = epoch_offset_ns,
+                              .devices = devices,
+                              .line_server = options.line_server};
+  Result<CpuProfiler> created = CpuProfiler::Create(wanted);
+  std::string refusal;
+  if (!created.has_value() && MayHearGpuOnly(created.error(), options.command)) {
+    refusal = created.error().message;
+    wanted.with_kernel = false;
+    created = CpuProfiler::Create(wanted);
+  }
+  ASSIGN_OR_RETURN(CpuProfiler profiler, std::move(created));
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(profiler.Follow(options.pid));
@@ -61,8 +84,18 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(profiler.HearGpuOf(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
-  return Recorder(std::unique_ptr<State>(new State{
-      std::move(options), epoch_offset_ns, std::move(profiler), std::move(spool), std::move(child), {}}));
+  // Only now: what the driver opens is nothing for the program.
+  std::optional<GpuMonitor> gpus;
+  if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
+  if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  return Recorder(std::unique_ptr<State>(new State{std::move(options),
+                                                   epoch_offset_ns,
+                                                   std::move(profiler),
+                                                   std::move(gpus),
+                                                   std::move(spool),
+                                                   std::move(child),
+                                                   std::move(refusal),
+                                                   {}}));
 }
 
 Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
@@ -79,15 +112,28 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
     const int64_t left_ms = (stop_ns - MonotonicNow()) / kNanosPerMilli + 1;
     state.profiler.Wait(static_cast<int>(std::min<int64_t>(kRoundMs, std::max<int64_t>(left_ms, 0))));
     state.PassOn(signals);
-    ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, state.profiler.Poll());
-    state.Write(batches);
+    TRY(state.Gather());
   }
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, state.profiler.Finish());
-  state.Write(last);
+  TRY(state.Finish());
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
   const int64_t step_ns = state.options.measure_epoch_offset() - state.epoch_offset_ns;
   if (std::abs(step_ns) > kClockStepNs) state.outcome.clock_step_ns = step_ns;
   return state.outcome;
+}
+
+Status Recorder::State::Gather() {
+  if (gpus.has_value()) Write(gpus->Poll());
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, profiler.Poll());
+  Write(batches);
+  return {};
+}
+
+Status Recorder::State::Finish() {
+  if (gpus.has_value()) gpus->RequestStop();
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
+  if (gpus.has_value()) Write(gpus->Finish());
+  Write(last);
+  return {};
 }
 
 // A full disk doesn't end the recording: what doesn't fit is counted, and when there is room again every name
@@ -106,6 +152,7 @@ void Recorder::State::Write(const std::vector<model::Batch>& batches) {
   outcome.failed_rows += failed;
   profiler.CountFailedRows(failed);
   profiler.Rewrite();
+  if (gpus.has_value()) gpus->Rewrite();
 }
 
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
@@ -118,6 +165,8 @@ void Recorder::State::PassOn(RecorderSignals& signals) const {
   if (!child.has_value()) return;
   if (const int number = signals.forward_signal.exchange(0); number != 0) ::kill(child->pid(), number);
 }
+
+const std::string& Recorder::refusal() const { return state_->refusal; }
 
 int Recorder::WaitForProgram(RecorderSignals& signals) {
   while (true) {

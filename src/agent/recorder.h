@@ -26,9 +26,11 @@ class Recorder {
   struct Options {
     std::string spool_folder;
     double frequency_hz = 99;
+    double nvml_hz = 10;               // how often the state of GPUs is read; 0: never
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
-    std::optional<double> duration_s;  // stop gathering after this; the program goes on
+    std::optional<double> duration_s;      // stop gathering after this; the program goes on
+    std::vector<std::string> line_server;  // as CpuProfiler::Options has it
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
@@ -43,7 +45,9 @@ class Recorder {
   };
 
   // Gets everything ready: the kernel's side, the spool, the program stopped before its first instruction.
-  // Errors: those of CpuProfiler::Create and spool::Writer::Open; kNotFound when there is no process `pid`.
+  // A machine that has CUDA's driver but refuses the kernel's side still gets GPU work, of a program that we
+  // start. Errors: those of CpuProfiler::Create and spool::Writer::Open; kNotFound when there is no process
+  // `pid`.
   static Result<Recorder> Create(Options options);
 
   // Starts the program and gathers until it ends, the duration is over, or a person has had enough: an
@@ -51,6 +55,10 @@ class Recorder {
   // spool on return, also after errors. Errors: kNotFound, kPermissionDenied when the program can't be
   // started.
   Result<Outcome> Run(RecorderSignals& signals);
+
+  // Why the kernel's side doesn't work, when only what needs no privilege is recorded: GPU work as a whole,
+  // without CPU samples and stacks. Empty when everything is.
+  const std::string& refusal() const;
 
   // Waits for a program that outlives the recording; its exit status.
   int WaitForProgram(RecorderSignals& signals);

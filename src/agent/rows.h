@@ -17,6 +17,7 @@
 #include "model/tables/mappings.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
+#include "model/tables/metrics.h"
 #include "model/tables/processes.h"
 #include "model/tables/ranges.h"
 #include "model/tables/samples.h"
@@ -48,6 +49,7 @@ struct Rows {
   model::BatchBuilder<decltype(model::kSyncs)> syncs{model::kSyncs};
   model::BatchBuilder<decltype(model::kRanges)> ranges{model::kRanges};
   model::BatchBuilder<decltype(model::kKernelWindows)> kernel_windows{model::kKernelWindows};
+  model::BatchBuilder<decltype(model::kMetrics)> metrics{model::kMetrics};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
   // Every table that has rows, names before what refers to them; leaves all empty.

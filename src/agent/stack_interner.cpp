@@ -14,8 +14,8 @@ constexpr size_t kMaxCachedStacks = 100'000;
 }  // namespace
 
 StackInterner::StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
-                             ProcessTable& processes, Rows& rows)
-    : kernel_(std::move(kernel)), binaries_(binaries), processes_(processes), rows_(rows) {}
+                             symbols::LineClient& lines, ProcessTable& processes, Rows& rows)
+    : kernel_(std::move(kernel)), binaries_(binaries), lines_(lines), processes_(processes), rows_(rows) {}
 
 Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
   processes_.RefreshPerfMap(process);
@@ -38,7 +38,8 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
     const auto add = [&](const Frame& frame) {
       locations.push_back(frame.location);
       made.unknown_mappings += frame.known_mapping ? 0 : 1;
-      made.without_symbol += frame.known_mapping && !frame.named && !frame.python ? 1 : 0;
+      made.without_symbol += frame.known_mapping && !frame.named && !frame.python && !frame.jit ? 1 : 0;
+      made.without_jit_name += !frame.named && frame.jit ? 1 : 0;
       made.without_python_name += !frame.named && frame.python ? 1 : 0;
     };
     for (const uint64_t address : stack.kernel()) add(KernelFrame(address));
@@ -51,6 +52,7 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
   }
   drops.Add(model::DropReason::kUnknownMapping, cached->second.unknown_mappings);
   drops.Add(model::DropReason::kNoSymbol, cached->second.without_symbol);
+  drops.Add(model::DropReason::kJitUnnamed, cached->second.without_jit_name);
   drops.Add(model::DropReason::kPythonUnnamed, cached->second.without_python_name);
   drops.Merge(unreadable_.Take());
   return cached->second.stack;
@@ -107,14 +109,19 @@ bool StackInterner::IsNew(const Id128& location, bool named) {
   return true;
 }
 
-Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address) {
+Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address,
+                                   const symbols::SourceFrame& source) {
   const Id128 function = IdHasher("function").Add(scope).Add(system_name).Add(address).Finish();
-  if (functions_.insert(function).second)
-    rows_.functions.Append({.function = function,
-                            .name = Demangle(system_name),
-                            .system_name = system_name,
-                            .file = std::nullopt,
-                            .line = std::nullopt});
+  const bool has_file = !source.file.empty();
+  const auto [known, added] = functions_.try_emplace(function, has_file);
+  // Written without its file before, and now it is told: the new row replaces the old.
+  if (!added && (known->second || !has_file)) return function;
+  known->second = has_file;
+  rows_.functions.Append({.function = function,
+                          .name = Demangle(system_name),
+                          .system_name = system_name,
+                          .file = has_file ? std::optional(source.file) : std::nullopt,
+                          .line = source.first_line > 0 ? std::optional(source.first_line) : std::nullopt});
   return function;
 }
 
@@ -122,7 +129,7 @@ Id128 StackInterner::WritePythonFunction(const symbols::PythonCode& code) {
   const Id128 scope = IdHasher("python_file").Add(code.file).Finish();
   const Id128 function =
       IdHasher("function").Add(scope).Add(code.name).Add(static_cast<uint64_t>(code.first_line)).Finish();
-  if (functions_.insert(function).second)
+  if (functions_.try_emplace(function, true).second)
     rows_.functions.Append({.function = function,
                             .name = code.name,
                             .system_name = code.name,
@@ -186,17 +193,63 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
     row.lines = {0};
   }
   rows_.locations.Append(row);
+  lines_.Ask(mapping.binary->id, process.info.pid, mapping.binary->path, offset,
+             [&] { return symbols::BinaryTable::OpenFile(*mapping.binary, process.info.pid); });
   return frame;
+}
+
+size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const {
+  if (!kernel_.has_value()) return 0;
+  for (size_t i = 0; i < kernel_frames.size(); ++i)
+    if (const auto symbol = kernel_->Find(kernel_frames[i]);
+        symbol.has_value() && symbol->name == "__schedule")
+      return i;
+  return 0;
+}
+
+void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops) {
+  using enum symbols::LineAnswer::Kind;
+  if (answer.kind == kNoDebugInfo) drops.Add(model::DropReason::kNoDebugInfo);
+  if (answer.kind == kUnreadable) drops.Add(model::DropReason::kDebugInfoFailed);
+  const symbols::BinaryTable::Binary* binary = binaries_.FindById(answer.file);
+  if (binary == nullptr || answer.frames.empty()) return;
+  const std::optional<symbols::Symbol> symbol = binaries_.Find(binary, answer.offset);
+  model::Location row{.location = IdHasher("file").Add(binary->id).Add(answer.offset).Finish(),
+                      .kind = model::FrameKind::kNative,
+                      .binary = binary->id,
+                      .address = static_cast<int64_t>(answer.offset),
+                      .functions = {},
+                      .lines = {}};
+  for (const symbols::SourceFrame& frame : answer.frames) {
+    // The function that was called has the name and place that the symbol table gives it, as without lines.
+    const bool called = &frame == &answer.frames.back() && symbol.has_value();
+    const std::string& name = called ? symbol->name : frame.function;
+    if (name.empty()) return;
+    row.functions.push_back(WriteFunction(binary->id, name, called ? symbol->address : 0, frame));
+    row.lines.push_back(frame.line);
+  }
+  locations_[row.location] = true;
+  rows_.locations.Append(row);
 }
 
 StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t address) {
   const std::optional<symbols::PerfMap::Symbol> symbol = process.perf_map.Find(address);
-  if (!symbol.has_value()) return UnknownFrame();
+  if (!symbol.has_value()) {
+    Frame unnamed{.location = IdHasher("jit").Add(process.id).Finish(), .named = false, .jit = true};
+    if (IsNew(unnamed.location, false))
+      rows_.locations.Append({.location = unnamed.location,
+                              .kind = model::FrameKind::kJit,
+                              .binary = std::nullopt,
+                              .address = std::nullopt,
+                              .functions = {},
+                              .lines = {}});
+    return unnamed;
+  }
 
   // JIT code moves and is overwritten: it is known by its name and place within, not by its address.
   const std::string name(symbol->name);
   const uint64_t offset = address - symbol->address;
-  Frame frame{.location = IdHasher("jit").Add(process.id).Add(name).Add(offset).Finish()};
+  Frame frame{.location = IdHasher("jit").Add(process.id).Add(name).Add(offset).Finish(), .jit = true};
   if (IsNew(frame.location, true))
     rows_.locations.Append({.location = frame.location,
                             .kind = model::FrameKind::kJit,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,6 +16,7 @@
 #include "sources/ebpf/raw_stack.h"
 #include "symbols/binary_table.h"
 #include "symbols/kernel_symbols.h"
+#include "symbols/line_client.h"
 
 namespace gpusonde::agent {
 
@@ -27,12 +29,18 @@ class StackInterner {
   // `kernel` may be nothing (addresses hidden): kernel frames are then shown by address.
   // The references must outlive the interner.
   StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
-                ProcessTable& processes, Rows& rows);
+                symbols::LineClient& lines, ProcessTable& processes, Rows& rows);
 
   // The id of the stack: kernel frames on top of user frames, Python frames in the places of the
   // interpreter's own. A sample without frames gets the stack of one unknown location. Frames that can't be
   // named are counted in `drops`.
   Id128 Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops);
+
+  // How many of a kernel stack's frames, leaf first, are those of whoever watches the scheduler.
+  size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const;
+
+  // Writes a location again, with the lines that were asked for when it was first seen.
+  void TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);
 
   // Writes everything again from now on, as into a new store.
   void Rewrite();
@@ -42,6 +50,7 @@ class StackInterner {
     Id128 stack;
     int32_t unknown_mappings = 0;  // frames of that stack
     int32_t without_symbol = 0;
+    int32_t without_jit_name = 0;
     int32_t without_python_name = 0;
   };
   // One frame made ready: its id, and whether a name was found.
@@ -50,6 +59,7 @@ class StackInterner {
     bool known_mapping = true;
     bool named = true;
     bool python = false;
+    bool jit = false;
   };
 
   std::vector<Frame> UserFrames(Process& process, const ebpf::RawStack& stack);
@@ -63,17 +73,20 @@ class StackInterner {
 
   // Remembers a location by its id; true when it is new and its row is still to be written.
   bool IsNew(const Id128& location, bool named);
-  Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address);
+  // `source` tells its file and first line.
+  Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address,
+                      const symbols::SourceFrame& source = {});
   Id128 WritePythonFunction(const symbols::PythonCode& code);
 
   std::optional<symbols::KernelSymbols> kernel_;
   symbols::BinaryTable& binaries_;
+  symbols::LineClient& lines_;
   ProcessTable& processes_;
   Rows& rows_;
   std::unordered_map<Id128, CachedStack> by_raw_frames_;
   std::unordered_map<Id128, bool> locations_;  // written ones, and whether they have a name
   std::unordered_set<Id128> stacks_;
-  std::unordered_set<Id128> functions_;
+  std::unordered_map<Id128, bool> functions_;  // written ones, and whether they have a file
   model::DropCounts unreadable_;
 };
 

@@ -36,11 +36,12 @@ class StackInternerTest : public testing::Test {
   }
 
   symbols::BinaryTable binaries_;
+  symbols::LineClient lines_{{}};
   Rows rows_;
   ProcessTable processes_{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries_, rows_};
   StackInterner stacks_{
       symbols::KernelSymbols::Parse("ffffffff81000000 T _stext\nffffffff81000100 T do_sys_read\n").value(),
-      binaries_, processes_, rows_};
+      binaries_, lines_, processes_, rows_};
   model::DropCounts drops_;
   const uint64_t getenv_ = reinterpret_cast<uint64_t>(&::getenv);
 };
@@ -87,7 +88,7 @@ TEST_F(StackInternerTest, JitCodeIsNamedFromThePerfMapEvenWhenTheMapComesLater) 
       {.time_ns = MonotonicNow(),
        .what = perf::MapEvent{.pid = ::getpid(), .start = address, .length = 4096, .path = "//anon"}});
   Intern({}, {address + 8});
-  EXPECT_EQ(drops_.Of(model::DropReason::kUnknownMapping), 1);
+  EXPECT_EQ(drops_.Of(model::DropReason::kJitUnnamed), 1);
   rows_.Take();
 
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
@@ -109,7 +110,8 @@ TEST_F(StackInternerTest, TheSameCodeHasTheSameIdInAnotherProcessTable) {
   Rows rows;
   ProcessTable processes({.host = {}, .source = {3, 4}, .epoch_offset_ns = 5}, binaries, rows);
   ASSERT_TRUE(processes.Follow(::getpid()).has_value());
-  StackInterner stacks(std::nullopt, binaries, processes, rows);
+  symbols::LineClient lines{{}};
+  StackInterner stacks(std::nullopt, binaries, lines, processes, rows);
   EXPECT_EQ(Intern(stacks, processes.FindSampled(::getpid(), 0), {}, {getenv_}), here);
 }
 

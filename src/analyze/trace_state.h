@@ -127,8 +127,8 @@ struct ProcessRecords {
 class TraceState final : public importers::EventSink {
  public:
   TraceState() : file_(std::make_shared<TemporaryFile>()) {}
-  TraceState(TraceState&&) = default;
-  TraceState& operator=(TraceState&&) = default;
+  TraceState(TraceState&&) noexcept = default;
+  TraceState& operator=(TraceState&&) noexcept = default;
 
   uint32_t Name(std::string_view name) override { return names_.Add(name); }
   void Gpu(std::span<const importers::GpuEvent> events) override;

@@ -39,6 +39,12 @@ Result<Fd> Open(const std::string& path, int flags, unsigned mode) {
   return Fd(fd);
 }
 
+Result<Fd> Duplicate(const Fd& fd) {
+  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return Fail(ErrnoError(errno, "duplicate a file descriptor"));
+  return copy;
+}
+
 Result<std::string> ReadFile(const std::string& path, size_t limit) {
   ASSIGN_OR_RETURN(Fd fd, Open(path, O_RDONLY));
   std::string content;

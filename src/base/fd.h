@@ -32,6 +32,9 @@ class Fd {
 // open(2) with O_CLOEXEC. `flags` as for open(2); `mode` is used with O_CREAT.
 Result<Fd> Open(const std::string& path, int flags, unsigned mode = 0644);
 
+// Another descriptor of the same open file, closed on exec.
+Result<Fd> Duplicate(const Fd& fd);
+
 // The whole file, however its size is reported (/proc says 0). At most `limit` bytes; a larger file is
 // kUnsupported.
 Result<std::string> ReadFile(const std::string& path, size_t limit = size_t{64} << 20);

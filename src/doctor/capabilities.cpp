@@ -20,6 +20,8 @@ std::span<const Capability> AllCapabilities() {
       Capability{"cuda", Use::kGpu, ProbeCuda},
       Capability{"cupti", Use::kGpu, ProbeCupti},
       Capability{"duckdb", Use::kRecord, ProbeDuckdb},
+      Capability{"gpu_processes", Use::kGpu, ProbeGpuProcesses},
+      Capability{"inject", Use::kGpu, ProbeInject},
       Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
       Capability{"memlock", Use::kDetail, ProbeMemlock},
       Capability{"mpi", Use::kScale, ProbeMpi},

@@ -1,20 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+#include "doctor/cuda_devices.h"
+#include "doctor/in_child.h"
 #include "doctor/probes.h"
 #include "doctor/shared_library.h"
 
 namespace gpusonde::doctor {
+namespace {
 
-// A program profiled brings its own CUPTI; this says whether the machine has one where CUDA puts it.
-Finding ProbeCupti(const Settings&) {
-  const FoundLibrary cupti =
+FoundLibrary FindCupti() {
+  FoundLibrary found =
       FindLibrary({"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                    "/usr/local/cuda/lib64/libcupti.so"},
                   "cuptiActivityRegisterCallbacks");
+  const char* home = std::getenv("CUDA_HOME");
+  if (!found.path.empty() || home == nullptr) return found;
+  const std::string folder = home;
+  return FindLibrary(
+      {(folder + "/extras/CUPTI/lib64/libcupti.so").c_str(), (folder + "/lib64/libcupti.so").c_str()},
+      "cuptiActivityRegisterCallbacks");
+}
+
+// 0 when it doesn't tell.
+uint32_t VersionOf(const std::string& path) {
+  const Result<std::string> answer = InChild([&] {
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto* get = library == nullptr
+                    ? nullptr
+                    : reinterpret_cast<int32_t (*)(uint32_t*)>(::dlsym(library, "cuptiGetVersion"));
+    uint32_t version = 0;
+    return get != nullptr && get(&version) == 0 ? std::to_string(version) : std::string();
+  });
+  uint32_t version = 0;
+  if (answer.has_value()) std::from_chars(answer->data(), answer->data() + answer->size(), version);
+  return version;
+}
+
+}  // namespace
+
+// A program profiled brings its own CUPTI; this says whether the machine has one where CUDA puts it.
+Finding ProbeCupti(const Settings&) {
+  const FoundLibrary cupti = FindCupti();
   if (cupti.path.empty())
     return Fails("CUPTI 12 or 13 does not load: " + cupti.error,
                  "install CUDA's CUPTI, or add its folder to LD_LIBRARY_PATH; programs that bring their own "
                  "need neither");
-  return Works("CUPTI is " + cupti.path);
+  const Result<std::string> cuda = StartCuda();
+  return Works(fmt::format("CUPTI is {} (API version {}), for {}", cupti.path, VersionOf(cupti.path),
+                           cuda.has_value() ? *cuda : "no device that works now"));
 }
 
 }  // namespace gpusonde::doctor

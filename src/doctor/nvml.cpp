@@ -1,15 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "doctor/in_child.h"
 #include "doctor/probes.h"
 #include "doctor/shared_library.h"
+#include "sources/nvml/library.h"
+#include "sources/nvml/poller.h"
 
 namespace gpusonde::doctor {
+namespace {
+
+// The child's answer: its first character says which of these it is.
+constexpr char kFine = '+';
+constexpr char kNoDriver = 'd';
+constexpr char kMismatch = 'm';
+constexpr char kFailed = '-';
+
+std::string_view WhatToDo(char answer) {
+  switch (answer) {
+    case kNoDriver:
+      return "load the driver (`modprobe nvidia`); in a container, start it with the GPU";
+    case kMismatch:
+      return "the driver was updated while it ran: restart the machine, or the kernel modules";
+    default:
+      return "`nvidia-smi` has to work first; in a container ask for the `utility` capability";
+  }
+}
+
+std::string DriverVersion(const nvml::Functions& functions) {
+  std::array<char, GPUSONDE_NVML_VERSION_BYTES> text{};
+  if (functions.driver_version == nullptr ||
+      functions.driver_version(text.data(), text.size() - 1) != GPUSONDE_NVML_SUCCESS)
+    return "of an unknown version";
+  return text.data();
+}
+
+// One round of what `record` reads all the time.
+std::string ReadEverything() {
+  const Result<nvml::Library> library = nvml::Library::Open();
+  if (!library.has_value()) return kFailed + library.error().message;
+  if (const auto result = library->functions().init(); result != GPUSONDE_NVML_SUCCESS) {
+    const char kind = result == GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED         ? kNoDriver
+                      : result == GPUSONDE_NVML_ERROR_LIB_RM_VERSION_MISMATCH ? kMismatch
+                                                                              : kFailed;
+    return kind + fmt::format("NVML does not start: {}", library->Explain(result));
+  }
+  std::vector<std::string> remarks;
+  const Result<std::vector<nvml::Device>> devices = nvml::ListDevices(*library, remarks);
+  if (!devices.has_value()) return kFailed + devices.error().message;
+  if (devices->empty()) return kFailed + fmt::format("NVML sees no GPU {}", fmt::join(remarks, "; "));
+  std::vector<std::string> names;
+  for (const nvml::Device& device : *devices) names.push_back(device.name);
+  nvml::Poller poller(*library, *devices);
+  nvml::News news;
+  poller.Round(kNanosPerSecond, news);
+  for (const nvml::Notice& notice : news.notices) remarks.push_back(notice.text);
+  return kFine + fmt::format("driver {}, {} readings of {}{}{}", DriverVersion(library->functions()),
+                             news.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
+                             fmt::join(remarks, "\n"));
+}
+
+}  // namespace
 
 Finding ProbeNvml(const Settings&) {
   const FoundLibrary nvml = FindLibrary({"libnvidia-ml.so.1"}, "nvmlInit_v2");
   if (nvml.path.empty())
     return Fails("NVIDIA's management library does not load: " + nvml.error,
                  "it comes with NVIDIA's driver; in a container ask for the `utility` capability");
-  return Works("NVIDIA's management library is " + nvml.path);
+  const Result<std::string> answer = InChild(ReadEverything);
+  if (!answer.has_value() || answer->empty())
+    return Fails(fmt::format("{} does not answer: {}", nvml.path,
+                             answer.has_value() ? "nothing came" : answer.error().message),
+                 std::string(WhatToDo(kFailed)));
+  const std::string text = answer->substr(1);
+  return answer->front() == kFine ? Works(text) : Fails(text, std::string(WhatToDo(answer->front())));
 }
 
 }  // namespace gpusonde::doctor

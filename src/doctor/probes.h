@@ -12,6 +12,8 @@ Finding ProbeCpuSampling(const Settings& settings);
 Finding ProbeCuda(const Settings& settings);
 Finding ProbeCupti(const Settings& settings);
 Finding ProbeDuckdb(const Settings& settings);
+Finding ProbeGpuProcesses(const Settings& settings);
+Finding ProbeInject(const Settings& settings);
 Finding ProbeKallsyms(const Settings& settings);
 Finding ProbeMemlock(const Settings& settings);
 Finding ProbeMpi(const Settings& settings);

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/fd.h"
+#include "base/program_file.h"
 #include "doctor/advice.h"
 #include "doctor/probes.h"
 
@@ -45,10 +46,12 @@ uint64_t OffsetOfOwnCode() {
 Finding ProbeUprobes(const Settings&) {
   const Result<std::string> type = ReadFile(kTypeFile);
   if (!type.has_value()) return Fails(type.error().message, "use a kernel built with CONFIG_UPROBE_EVENTS");
+  const Result<std::string> program = ProgramFile();
+  if (!program.has_value()) return Fails(program.error().message, "mount /proc");
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   std::from_chars(type->data(), type->data() + type->size(), attributes.type);
-  attributes.uprobe_path = reinterpret_cast<uintptr_t>("/proc/self/exe");
+  attributes.uprobe_path = reinterpret_cast<uintptr_t>(program->c_str());
   attributes.probe_offset = OffsetOfOwnCode();
   attributes.disabled = 1;
   const Fd probe(

@@ -12,7 +12,8 @@
 // Profiles in the formats of other people's tools.
 namespace gpusonde::exporters {
 
-// What the numbers of a format with one number per stack are. Formats that carry both ignore it.
+// What the numbers of a format with one number per stack are: samples (of GPU time: kernels, copies and sets)
+// or time. Formats that carry both ignore it.
 enum class Value : uint8_t { kSamples, kMicroseconds };
 
 struct Options {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <pprof.pb.h>
 
 #include <algorithm>
@@ -52,15 +53,23 @@ class Writer {
   }
 
   void WriteHead() {
-    SetType(*out_.add_sample_type(), "samples", "count");
-    SetType(*out_.add_sample_type(), "cpu", "nanoseconds");
-    SetType(*out_.mutable_period_type(), "cpu", "nanoseconds");
-    out_.set_default_sample_type(String("cpu"));
+    // Names as Pyroscope and Parca have them.
+    const bool waits = profile_.type == model::ProfileType::kOffCpu;
+    const std::string_view time = is_gpu() ? "gpu_kernel_time" : waits ? "off_cpu" : "cpu";
+    SetType(*out_.add_sample_type(), is_gpu() ? "gpu_kernels" : waits ? "waits" : "samples", "count");
+    SetType(*out_.add_sample_type(), time, "nanoseconds");
+    SetType(*out_.mutable_period_type(), time, "nanoseconds");
+    out_.set_default_sample_type(String(time));
+    for (const model::Profile::Device& device : profile_.devices)
+      out_.add_comment(String(fmt::format("cuda_device {}: {}{}", device.ordinal, device.name,
+                                          device.simulated ? " (simulated)" : "")));
     if (profile_.sampling_hz > 0)
       out_.set_period(std::llround(static_cast<double>(kNanosPerSecond) / profile_.sampling_hz));
     out_.set_time_nanos(profile_.start_ns);
     out_.set_duration_nanos(profile_.end_ns - profile_.start_ns);
   }
+
+  bool is_gpu() const { return profile_.type == model::ProfileType::kGpu; }
 
   void WriteFunction(const model::Profile::Function& function) {
     pprof::Function& out = *out_.add_function();
@@ -144,6 +153,10 @@ class Writer {
     AddLabel(out, "pid").set_num(thread.pid);
     AddLabel(out, "thread").set_str(String(thread.name));
     AddLabel(out, "tid").set_num(thread.tid);
+    if (sample.device >= 0)
+      AddLabel(out, "cuda_device").set_num(profile_.devices[static_cast<size_t>(sample.device)].ordinal);
+    if (sample.stream.has_value()) AddLabel(out, "cuda_stream").set_num(*sample.stream);
+    if (sample.graph) AddLabel(out, "cuda_graph").set_str(String("true"));
   }
 
   pprof::Label& AddLabel(pprof::Sample& sample, std::string_view key) {

@@ -11,9 +11,14 @@
 namespace gpusonde::exporters {
 namespace {
 
-constexpr size_t kHottest = 4;  // with these the summary has ten lines
+constexpr size_t kLines = 10;
+constexpr size_t kHottest = 4;
+constexpr size_t kHottestKernels = 3;
 constexpr size_t kBusiest = 4;
 constexpr size_t kMaxNameBytes = 60;
+
+// By (name, where).
+using Weights = std::map<std::pair<std::string, std::string>, int64_t>;
 
 struct Share {
   std::string name;
@@ -29,8 +34,7 @@ std::string Printable(std::string_view text, size_t limit = kMaxNameBytes) {
   return text.size() > limit ? safe + "…" : safe;
 }
 
-std::vector<Share> Largest(const std::map<std::pair<std::string, std::string>, int64_t>& weights,
-                           size_t count) {
+std::vector<Share> Largest(const Weights& weights, size_t count) {
   std::vector<Share> shares;
   for (const auto& [key, weight] : weights) shares.push_back({key.first, key.second, weight});
   std::ranges::stable_sort(shares, std::greater(), &Share::weight_ns);
@@ -43,31 +47,156 @@ std::string HumanBytes(int64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+double Percent(int64_t part, int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
+}
+
+// A frame of a stack whose source line is known.
+struct Place {
+  std::string name;    // "train.py:41 load_batch"
+  std::string called;  // the nearest frame above it that is not the interpreter's; empty when there is none
+};
+
+// Code that came with Python or was installed into it: seldom what a person can change.
+bool IsLibrary(const std::string& file) {
+  return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
+         file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
+}
+
+bool IsInterpreter(const model::Profile& profile, const model::Profile::Location* location) {
+  if (location == nullptr || location->binary < 0) return false;
+  const std::string& name = profile.binaries[static_cast<size_t>(location->binary)].name;
+  return name.starts_with("python3") || name.starts_with("libpython3");
+}
+
+// What a person can do something about: the innermost Python function of the program itself, else of any,
+// else the innermost frame whose line is known.
+std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
+  std::optional<Place> best;
+  int best_rank = 0;
+  std::string called;
+  for (const int32_t at : stack) {
+    const auto* location = at < 0 ? nullptr : &profile.locations[static_cast<size_t>(at)];
+    const size_t lines = location == nullptr ? 0 : location->lines.size();
+    for (size_t i = 0; i < std::max<size_t>(lines, 1); ++i) {
+      std::string name = model::FrameName(profile, at, i);
+      const auto line = i < lines ? location->lines[i] : model::Profile::Line{};
+      if (line.function >= 0 && line.line > 0) {
+        const std::string& file = profile.functions[static_cast<size_t>(line.function)].file;
+        const bool python = location->kind == model::FrameKind::kPython;
+        const int rank = file.empty() ? 0 : !python ? 1 : IsLibrary(file) ? 2 : 3;
+        if (rank > best_rank) {
+          best_rank = rank;
+          best = {fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line.line, name), called};
+        }
+      }
+      if (!IsInterpreter(profile, location)) called = std::move(name);
+    }
+  }
+  return best;
+}
+
+std::string WhileIdle(const model::Profile& profile) {
+  int64_t total_ns = 0;
+  std::map<std::string, int64_t> by_place;
+  std::map<std::string, Weights> called;
+  for (const model::Profile::Sample& sample : profile.samples) {
+    if (sample.stack < 0) continue;
+    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
+    const Place place =
+        PlaceOf(profile, stack)
+            .value_or(Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
+    total_ns += sample.weight_ns;
+    by_place[place.name] += sample.weight_ns;
+    called[place.name][{place.called, ""}] += sample.weight_ns;
+  }
+  if (by_place.empty()) return "while idle  no CPU time was sampled\n";
+  const auto top = std::ranges::max_element(by_place, {}, &std::pair<const std::string, int64_t>::second);
+  const std::string callee = Largest(called[top->first], 1).front().name;
+  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of CPU time)\n",
+                     Percent(top->second, total_ns), Printable(top->first),
+                     callee.empty() ? "" : " → " + Printable(callee), static_cast<double>(total_ns) / 1e9);
+}
+
+// The hottest kernels, a line each, with the place that launched most of each one's time.
+std::string HottestKernels(const model::Profile& profile, size_t count) {
+  int64_t total_ns = 0;
+  Weights by_kernel;
+  std::map<std::string, Weights> callers;
+  for (const model::Profile::Sample& sample : profile.samples) {
+    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
+    const std::string kernel = model::FrameName(profile, stack.front());
+    const std::optional<Place> place = PlaceOf(profile, stack);
+    total_ns += sample.weight_ns;
+    by_kernel[{kernel, ""}] += sample.weight_ns;
+    callers[kernel][{place.has_value() ? place->name : "", ""}] += sample.weight_ns;
+  }
+  std::string lines;
+  for (const Share& share : Largest(by_kernel, count)) {
+    const std::string caller = Largest(callers[share.name], 1).front().name;
+    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns),
+                         Printable(share.name), caller.empty() ? "" : " ← " + Printable(caller));
+  }
+  return lines;
+}
+
+// How busy the devices were, one line.
+std::string Busy(const GpuFacts& gpu) {
+  std::vector<std::string> names;
+  for (const model::Profile::Device& device : gpu.devices) {
+    std::string name = Printable(device.name);
+    // Such a device says so in its name; should one not, it is said for it.
+    if (device.simulated && name.find("imulated") == std::string::npos) name += " (simulated)";
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}; kernels {}\n",
+                     Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9,
+                     gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "",
+                     fmt::join(names, ", "), gpu.kernels);
+}
+
+// A frame's function and file. One address after the other of a file without symbols says nothing, the file
+// does.
+std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_t leaf) {
+  if (leaf < 0) return {"[unknown]", ""};
+  const model::Profile::Location& location = profile.locations[static_cast<size_t>(leaf)];
+  const std::string binary =
+      location.binary < 0 ? "" : profile.binaries[static_cast<size_t>(location.binary)].name;
+  if (location.lines.empty() && !binary.empty()) return {fmt::format("[{}]", binary), ""};
+  return {model::FrameName(profile, leaf), binary};
+}
+
 }  // namespace
 
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) {
   int64_t total_ns = 0, samples = 0;
-  std::map<std::pair<std::string, std::string>, int64_t> by_function, by_thread;
+  Weights by_function, by_thread;
   std::set<Id128> processes;
   for (const model::Profile::Sample& sample : profile.samples) {
     total_ns += sample.weight_ns;
     samples += sample.count;
-    const int32_t leaf = profile.stacks[static_cast<size_t>(sample.stack)].front();
-    const int32_t binary = profile.locations[static_cast<size_t>(leaf)].binary;
-    by_function[{model::FrameName(profile, leaf),
-                 binary < 0 ? "" : profile.binaries[static_cast<size_t>(binary)].name}] += sample.weight_ns;
+    const auto* stack = sample.stack < 0 ? nullptr : &profile.stacks[static_cast<size_t>(sample.stack)];
+    by_function[SelfOf(profile, stack == nullptr || stack->empty() ? -1 : stack->front())] +=
+        sample.weight_ns;
     const model::Profile::Thread& thread = profile.threads[static_cast<size_t>(sample.thread)];
     by_thread[{thread.name, fmt::format("{}", thread.tid)}] += sample.weight_ns;
     processes.insert(thread.process);
   }
-  const auto percent = [&](int64_t weight_ns) {
-    return 100.0 * static_cast<double>(weight_ns) / static_cast<double>(std::max<int64_t>(total_ns, 1));
-  };
   const double seconds = static_cast<double>(facts.duration_ns) / 1e9;
 
-  std::string text = fmt::format("recorded  {} for {:.1f} s at {:g} Hz: {}, {}\n", Printable(facts.command),
-                                 seconds, facts.sampling_hz, facts.path, HumanBytes(facts.bytes));
-  if (samples == 0) {
+  const bool cpu = facts.sampling_hz > 0;
+  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Printable(facts.command), seconds,
+                                 cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
+                                 HumanBytes(facts.bytes));
+  // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
+  const bool gpu = facts.gpu.has_value();
+  const size_t others = (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u);
+  if (gpu)
+    text += Busy(*facts.gpu) + (cpu ? WhileIdle(facts.gpu->cpu_while_idle) : "") +
+            HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
+  if (!cpu) {
+    text += "cpu       not sampled\n";
+  } else if (samples == 0) {
     text += "cpu       no samples: the program ended, or slept, before the first one was due\n";
   } else {
     text += fmt::format(
@@ -76,12 +205,13 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
         facts.cpus, static_cast<double>(total_ns) / 1e9, processes.size(), by_thread.size(), samples);
     std::vector<std::string> threads;
     for (const Share& share : Largest(by_thread, kBusiest))
-      threads.push_back(
-          fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where, percent(share.weight_ns)));
-    text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
-    for (const Share& share : Largest(by_function, kHottest))
-      text += fmt::format("self      {:.1f} %  {}{}\n", percent(share.weight_ns), Printable(share.name),
-                          share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
+      threads.push_back(fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where,
+                                    Percent(share.weight_ns, total_ns)));
+    if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
+    for (const Share& share : Largest(by_function, gpu ? 1 : std::min(kHottest, kLines - others)))
+      text +=
+          fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
+                      share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
   }
   text += facts.lost.empty() ? "complete  nothing was dropped\n"
                              : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));

@@ -2,12 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/profile.h"
 
 namespace gpusonde::exporters {
+
+struct GpuFacts {
+  std::vector<model::Profile::Device> devices;
+  int64_t busy_ns = 0;      // of all devices
+  int64_t observed_ns = 0;  // likewise
+  int64_t kernels = 0;
+  model::Profile time;            // GPU time
+  model::Profile cpu_while_idle;  // CPU time in which the GPUs had nothing to do
+};
 
 // What a recording says in ten lines, for the end of `gpusonde record`.
 struct SummaryFacts {
@@ -16,15 +26,19 @@ struct SummaryFacts {
   int64_t bytes = 0;    // its size
   int64_t duration_ns = 0;
   int32_t cpus = 0;
-  double sampling_hz = 0;
+  double sampling_hz = 0;  // 0: CPUs were not sampled
+  // What GPUs did; absent when they did nothing.
+  std::optional<GpuFacts> gpu;
   // What was lost, and what is there with less detail than it could have, as counts with a phrase each:
   // "12 Stacks cut at 127 frames".
   std::vector<std::string> lost;
   std::vector<std::string> poorer;
 };
 
-// At most ten lines, each ended by a newline: what was recorded, CPU use, busiest threads, hottest functions
-// by self time, what is incomplete, and where to go on. Any names; control characters are shown as spaces.
+// At most ten lines, each ended by a newline: what was recorded; where GPUs worked how busy they were, what
+// the CPU did while they were idle, and the hottest kernels with who launched them; CPU use, busiest threads,
+// hottest functions by self time (of a file without symbols all together); what is incomplete, and where to
+// go on. Any names; control characters are shown as spaces.
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
 
 }  // namespace gpusonde::exporters

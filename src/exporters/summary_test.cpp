@@ -52,11 +52,75 @@ TEST(Summarise, HasTenLinesAtMostAndEndsWithWhereToGoOn) {
   facts.poorer = {"3 Frames without a name"};
   const std::string text = Summarise(profile, facts);
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
+  SummaryFacts gpu_facts = facts;
+  gpu_facts.gpu.emplace().time = profile;
+  EXPECT_LE(std::ranges::count(Summarise(profile, gpu_facts), '\n'), 10);
   EXPECT_THAT(text, HasSubstr("dropped   12 Samples lost\n"));
   EXPECT_TRUE(text.ends_with("next      gpusonde view run.sonde\n"));
 }
 
+TEST(Summarise, FramesOfAFileWithoutSymbolsAreOneLine) {
+  model::Profile profile = TwoFunctions();
+  for (int64_t address : {0x100, 0x200, 0x300}) {
+    profile.stacks.push_back({static_cast<int32_t>(profile.locations.size()), 0});
+    profile.locations.push_back({.kind = model::FrameKind::kNative, .binary = 0, .address = address});
+    profile.samples.push_back({.stack = static_cast<int32_t>(profile.stacks.size()) - 1,
+                               .thread = 0,
+                               .count = 2,
+                               .weight_ns = 20'000'000});
+  }
+  const std::string text = Summarise(profile, Facts());
+  EXPECT_THAT(text, HasSubstr("self      60.0 %  [libz.so.1]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("0x")));
+}
+
+// Half of the idle time in load_batch (train.py), which calls inflate; no source line is known of the rest.
+GpuFacts Gpu() {
+  GpuFacts gpu;
+  gpu.devices = {{"NVIDIA H100", 0, true}, {"NVIDIA H100", 1, true}};
+  gpu.busy_ns = 540'000'000;
+  gpu.observed_ns = 1'000'000'000;
+  gpu.kernels = 1234;
+  gpu.time.functions = {{.name = "gemm"},
+                        {.name = "relu"},
+                        {.name = "forward", .file = "/app/model.py", .line = 70},
+                        {.name = "linear", .file = "/usr/lib/python3/dist-packages/torch/nn.py", .line = 1}};
+  gpu.time.locations = {{.lines = {{0, 0}}},
+                        {.lines = {{1, 0}}},
+                        {.kind = model::FrameKind::kPython, .lines = {{2, 77}}},
+                        {.kind = model::FrameKind::kPython, .lines = {{3, 2}}}};
+  gpu.time.stacks = {{0, 3, 2}, {1}};  // a library's function lies between the kernel and the program's
+  gpu.time.samples = {{.stack = 0, .weight_ns = 750}, {.stack = 1, .weight_ns = 250}};
+  gpu.cpu_while_idle = TwoFunctions();
+  gpu.cpu_while_idle.functions.push_back({.name = "load_batch", .file = "/app/train.py", .line = 30});
+  gpu.cpu_while_idle.locations.push_back({.lines = {{2, 41}}});
+  gpu.cpu_while_idle.stacks.push_back({1, 2, 0});
+  gpu.cpu_while_idle.samples.push_back({.stack = 2, .thread = 0, .count = 4, .weight_ns = 40'000'000});
+  return gpu;
+}
+
+TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
+  SummaryFacts facts = Facts();
+  facts.gpu = Gpu();
+  const std::string text = Summarise(TwoFunctions(), facts);
+  EXPECT_THAT(
+      text,
+      HasSubstr("gpu       busy 54.0 % of 1.0 s on 2 devices: NVIDIA H100 (simulated); kernels 1234\n"));
+  EXPECT_THAT(text,
+              HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
+  EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
+  facts.gpu->cpu_while_idle.samples.clear();
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
+}
+
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }
+
+TEST(Summarise, WithoutCpuSamplingItSaysSo) {
+  SummaryFacts facts = Facts();
+  facts.sampling_hz = 0;
+  EXPECT_THAT(Summarise({}, facts),
+              testing::AllOf(HasSubstr("cpu       not sampled\n"), Not(HasSubstr("Hz"))));
+}
 
 TEST(Summarise, NamesFromStrangersCannotWriteToTheTerminal) {
   model::Profile profile = TwoFunctions();

@@ -26,7 +26,8 @@ enum class MemoryKind : uint8_t { kUnknown, kPageable, kPinned, kDevice, kManage
 std::string_view Name(CopyKind kind);
 std::string_view Name(MemoryKind kind);
 
-// A process's number in its own system: the lowest 24 bits; above are the machine's and its virtual machine's.
+// A process's number in its own system: the lowest 24 bits; above are the machine's and its virtual
+// machine's.
 constexpr int64_t PidOf(int64_t process) { return process & 0xFFFFFF; }
 
 // The correlation of an event that has none.

@@ -18,13 +18,18 @@ enum class DropReason : uint8_t {
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
   kTooManyProcesses,   // processes that could not be followed
+  kOffCpuLost,         // waiting threads that could not be told of
   kUnwindNotReady,     // stacks followed by frame pointers for want of tables
   kUnwindNoRule,       // stacks that ended in code no unwind table covers
   kUnwindUnsupported,  // stacks that ended at a rule that isn't understood
   kUnwindUnreadable,   // stacks that ended at memory that could not be read
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
+  kJitUnnamed,         // frames in code made at run time that nothing names
   kUnreadableBinary,   // binaries that were mapped but could not be read
+  kNoDebugInfo,        // binaries whose functions have no lines
+  kDebugInfoFailed,    // binaries whose debug information could not be read
+  kLinesLate,          // frames whose lines were not found in time
   kPythonStackLost,    // Python stacks that could not be read to their end
   kPythonUnnamed,      // Python frames whose code object could not be read any more
   kSpoolFailed,        // rows that could not be written to the spool
@@ -36,6 +41,9 @@ enum class DropReason : uint8_t {
   kGpuNameLost,        // GPU kernels without their name
   kGpuTotalsLost,      // GPU records that no total counts
   kGpuRangesDropped,   // annotated ranges that were not kept
+  kGpuReadingsFailed,  // GPU counters that the driver failed to read
+  kGpuReadingsAbsurd,  // such readings that can't be true
+  kGpuReadingsLost,    // such readings that waited too long to be taken
 };
 
 struct DropInfo {
@@ -55,6 +63,8 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kStackTruncated, true, "stack_truncated", "Stacks cut at 127 frames."},
     DropInfo{DropReason::kTooManyProcesses, true, "too_many_processes",
              "Processes that were not sampled because too many were running at once."},
+    DropInfo{DropReason::kOffCpuLost, true, "off_cpu_lost",
+             "Waiting threads that were not told of because too many waited at once."},
     DropInfo{DropReason::kUnwindNotReady, false, "unwind_not_ready",
              "Stacks followed by frame pointers because the program's unwind tables were not loaded yet."},
     DropInfo{DropReason::kUnwindNoRule, false, "unwind_no_rule",
@@ -67,8 +77,16 @@ inline constexpr std::array kDropReasons = {
              "Frames at addresses that belong to no known file."},
     DropInfo{DropReason::kNoSymbol, false, "no_symbol",
              "Frames in files whose symbol tables don't name them."},
+    DropInfo{DropReason::kJitUnnamed, false, "jit_unnamed",
+             "Frames in code made at run time that no perf map or jitdump names."},
     DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",
              "Program files that could not be read for symbols."},
+    DropInfo{DropReason::kNoDebugInfo, false, "no_debug_info",
+             "Program files without debug information: functions, but no lines and nothing inlined."},
+    DropInfo{DropReason::kDebugInfoFailed, false, "debug_info_failed",
+             "Program files whose debug information could not be read."},
+    DropInfo{DropReason::kLinesLate, false, "lines_late",
+             "Places in programs whose lines were still being looked for at the end."},
     DropInfo{DropReason::kPythonStackLost, true, "python_stack_lost",
              "Python stacks that could not be read to the thread's first frame."},
     DropInfo{DropReason::kPythonUnnamed, false, "python_unnamed",
@@ -87,6 +105,12 @@ inline constexpr std::array kDropReasons = {
              "GPU activity records that had no room in the exact totals."},
     DropInfo{DropReason::kGpuRangesDropped, true, "gpu_ranges_dropped",
              "Annotated ranges that were nested too deep or too many at once."},
+    DropInfo{DropReason::kGpuReadingsFailed, true, "gpu_readings_failed",
+             "Readings of a GPU's state that its driver failed to give."},
+    DropInfo{DropReason::kGpuReadingsAbsurd, true, "gpu_readings_absurd",
+             "Readings of a GPU's state whose value can't be true."},
+    DropInfo{DropReason::kGpuReadingsLost, true, "gpu_readings_lost",
+             "Readings of a GPU's state that had to wait too long to be written."},
 };
 
 template <>

@@ -11,11 +11,26 @@ namespace gpusonde::model {
 // What kind of code a location is in.
 enum class FrameKind : uint8_t { kUnknown, kNative, kKernel, kJit, kPython, kGpu };
 
-// Whether a sampled thread was running, and if not, why (off-CPU reasons come with off-CPU sampling).
+// Whether a sampled thread was running, and if not, what it waited for: files, pipes and sockets (io); other
+// threads, or locks of the kernel (lock); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a
+// call of CUDA (gpu_wait).
 enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait };
 
 // Where rows come from.
 enum class SourceKind : uint8_t { kRecord, kAgent, kImport };
+
+// What a row of GPU work summed over a window says: of records that were lost; of all work of a name, but
+// that of captured graphs; of its launches that were sampled, by stack; of work of graphs, by the stack that
+// captured it.
+enum class WorkPart : uint8_t { kLost, kAll, kSampled, kCaptured };
+
+template <>
+struct EnumNames<WorkPart> {
+  static constexpr std::string_view Name(WorkPart part) {
+    constexpr std::string_view kNames[] = {"lost", "all", "sampled", "captured"};
+    return kNames[static_cast<size_t>(part)];
+  }
+};
 
 template <>
 struct EnumNames<FrameKind> {

@@ -25,7 +25,8 @@ struct Launch {
 };
 
 // What sampling them once tells, by stack, and all together last.
-std::vector<LaunchSums> SampleOnce(const std::vector<Launch>& launches, size_t stacks, std::mt19937_64& random) {
+std::vector<LaunchSums> SampleOnce(const std::vector<Launch>& launches, size_t stacks,
+                                   std::mt19937_64& random) {
   std::vector<LaunchSums> sums(stacks + 1);
   std::uniform_real_distribution<double> coin(0, 1);
   for (const auto& [stack, duration, p] : launches) {
@@ -43,15 +44,16 @@ TEST(LaunchShares, IntervalsCoverTheTruthAndEstimatesAreUnbiased) {
   int64_t covered = 0;
   int64_t estimates = 0;
   for (int kernel = 0; kernel < 10; ++kernel) {
-    // Stacks of very different sizes, a hundred samples of the rarest, each with durations of its own; the probability changes as it does from
-    // second to second.
+    // Stacks of very different sizes, a hundred samples of the rarest, each with durations of its own; the
+    // probability changes as it does from second to second.
     constexpr size_t kStacks = 4;
     std::discrete_distribution<size_t> choose({50, 30, 15, 5});
     std::vector<Launch> launches(16'000);
     std::vector<double> truth(kStacks, 0);
     for (size_t i = 0; i < launches.size(); ++i) {
       const size_t stack = choose(random);
-      launches[i] = {stack, duration(random) * (1 + 0.5 * static_cast<double>(stack)), i < launches.size() / 2 ? 0.2 : 0.05};
+      launches[i] = {stack, duration(random) * (1 + 0.5 * static_cast<double>(stack)),
+                     i < launches.size() / 2 ? 0.2 : 0.05};
       truth[stack] += launches[i].duration_ns;
     }
     const double total = std::accumulate(truth.begin(), truth.end(), 0.0);
@@ -94,15 +96,15 @@ TEST(LaunchShares, AgreeWithTheFormulaTermByTerm) {
   }
   const double expected = 1e12 * squares / (sums[2].time_ns * sums[2].time_ns);
   EXPECT_NEAR(ShareVariance(1'000'000, sums[0], sums[2]), expected, expected * 1e-12);
-  EXPECT_NEAR(ShareVariance(1'000'000, sums[1], sums[2]), expected, expected * 1e-12) << "the rest is as uncertain";
+  EXPECT_NEAR(ShareVariance(1'000'000, sums[1], sums[2]), expected, expected * 1e-12)
+      << "the rest is as uncertain";
   EXPECT_EQ(ShareVariance(1'000'000, sums[2], sums[2]), 0) << "the whole is counted";
 }
 
 TEST(LaunchShares, HostileSumsGiveNumbers) {
   for (const double bad : {kNan, kInfinity, -kInfinity, -1.0, 0.0, 1e308})
     for (const double worse : {kNan, kInfinity, -5.0, 1e308}) {
-      const double variance =
-          ShareVariance(std::numeric_limits<int64_t>::max(), {bad, worse}, {worse, bad});
+      const double variance = ShareVariance(std::numeric_limits<int64_t>::max(), {bad, worse}, {worse, bad});
       EXPECT_TRUE(std::isfinite(variance) && variance >= 0) << bad << " " << worse;
       EXPECT_GE(IntervalNs(variance), 0);
     }

@@ -13,7 +13,7 @@ std::string FrameName(const Profile& profile, int32_t location_index, size_t lin
   if (location.binary >= 0)
     return fmt::format("[{}+{:#x}]", profile.binaries[static_cast<size_t>(location.binary)].name,
                        location.address);
-  return "[unknown]";
+  return location.kind == FrameKind::kJit ? "[JIT code]" : "[unknown]";
 }
 
 }  // namespace gpusonde::model

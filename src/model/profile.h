@@ -12,9 +12,9 @@
 
 namespace gpusonde::model {
 
-// What the time in a profile is: that of CPUs in sampled stacks, or that of GPUs under the stacks that asked
-// for it.
-enum class ProfileType : uint8_t { kCpu, kGpu };
+// What the time in a profile is: that of CPUs in sampled stacks, that of GPUs under the stacks that asked
+// for it, or that in which threads waited.
+enum class ProfileType : uint8_t { kCpu, kGpu, kOffCpu };
 
 // A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the
 // store gives for a selection, and what the flame graph, the summary and every exporter read. Everything an
@@ -95,7 +95,8 @@ struct Profile {
 };
 
 // What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are
-// none): the function's name; else "[libfoo.so+0x1234]"; else "[unknown]".
+// none): the function's name; else "[libfoo.so+0x1234]"; for code made at run time "[JIT code]"; else
+// "[unknown]".
 std::string FrameName(const Profile& profile, int32_t location, size_t line = 0);
 
 }  // namespace gpusonde::model

@@ -7,6 +7,7 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/batches.h"
 #include "model/tables/binaries.h"
+#include "model/tables/device_windows.h"
 #include "model/tables/devices.h"
 #include "model/tables/drops.h"
 #include "model/tables/evidence.h"
@@ -38,14 +39,14 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),        kBinaries.info(),
-      kDevices.info(),       kDrops.info(),         kEvidence.info(),       kFunctions.info(),
-      kGpuSessions.info(),   kGraphNodes.info(),    kHistograms.info(),     kIncidents.info(),
-      kKernelMetrics.info(), kKernelWindows.info(), kKernels.info(),        kLocations.info(),
-      kMappings.info(),      kMemcpys.info(),       kMemsets.info(),        kMeta.info(),
-      kMetrics.info(),       kProcesses.info(),     kProfileWindows.info(), kRanges.info(),
-      kSamples.info(),       kSources.info(),       kStacks.info(),         kSteps.info(),
-      kSyncs.info(),         kThreads.info(),
+      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),       kBinaries.info(),
+      kDeviceWindows.info(), kDevices.info(),       kDrops.info(),         kEvidence.info(),
+      kFunctions.info(),     kGpuSessions.info(),   kGraphNodes.info(),    kHistograms.info(),
+      kIncidents.info(),     kKernelMetrics.info(), kKernelWindows.info(), kKernels.info(),
+      kLocations.info(),     kMappings.info(),      kMemcpys.info(),       kMemsets.info(),
+      kMeta.info(),          kMetrics.info(),       kProcesses.info(),     kProfileWindows.info(),
+      kRanges.info(),        kSamples.info(),       kSources.info(),       kStacks.info(),
+      kSteps.info(),         kSyncs.info(),         kThreads.info(),
   };
   return kTables;
 }

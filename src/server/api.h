@@ -9,12 +9,15 @@
 #include "model/profile.h"
 #include "model/selection.h"
 #include "server/http_message.h"
+#include "store/gpu_query.h"
+#include "store/metric_query.h"
 #include "store/profile_query.h"
 
 // GET /api/v1/…, as docs/api.md describes it.
 namespace gpusonde::server {
 
-// What the API asks of the data; the functions of store/profile_query.h. Thread-safe.
+// What the API asks of the data; the functions of store/profile_query.h, gpu_query.h and metric_query.h.
+// Thread-safe.
 class ApiData {
  public:
   virtual ~ApiData() = default;
@@ -22,6 +25,13 @@ class ApiData {
   virtual Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) = 0;
   virtual Result<model::Profile> ReadProfile(const model::Selection& selection) = 0;
+  virtual Result<model::Profile> ReadGpuProfile(const model::Selection& selection) = 0;
+  virtual Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection& selection,
+                                                                int buckets) = 0;
+  virtual Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& selection,
+                                                                   int buckets) = 0;
+  virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
+  virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
 };
 
 // What a store holds; it must outlive the result.

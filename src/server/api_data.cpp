@@ -18,6 +18,23 @@ class StoreData final : public ApiData {
   Result<model::Profile> ReadProfile(const model::Selection& selection) override {
     return store::ReadProfile(store_, selection);
   }
+  Result<model::Profile> ReadGpuProfile(const model::Selection& selection) override {
+    return store::ReadGpuProfile(store_, selection);
+  }
+  Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection& selection,
+                                                        int buckets) override {
+    return store::ReadGpuStrips(store_, selection, buckets);
+  }
+  Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& selection,
+                                                           int buckets) override {
+    return store::ReadMetricStrips(store_, selection, buckets);
+  }
+  Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
+    return store::ReadDeviceMarks(store_, selection, buckets);
+  }
+  Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) override {
+    return store::ReadDeviceUse(store_, selection);
+  }
 
  private:
   store::Store& store_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/json_writer.h"
@@ -16,6 +19,68 @@ namespace {
 // Microseconds, so that [start, end) in them covers all that it did in nanoseconds.
 int64_t StartMicros(int64_t ns) { return ns / kNanosPerMicro - (ns % kNanosPerMicro < 0 ? 1 : 0); }
 int64_t EndMicros(int64_t ns) { return ns / kNanosPerMicro + (ns % kNanosPerMicro > 0 ? 1 : 0); }
+
+void WriteDevice(JsonWriter& json, const store::GpuDevice& device) {
+  json.Field("device", device.device.ToHex()).Field("name", device.name).Field("uuid", device.uuid);
+  json.Field("ordinal", device.ordinal).Field("simulated", device.simulated);
+}
+
+std::string LabelOf(const store::GpuDevice& device) {
+  return device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal);
+}
+
+std::string IdOf(const store::GpuDevice& device) { return "gpu-" + device.device.ToHex(); }
+
+void WriteValues(JsonWriter& json, const store::Strip& strip, double scale) {
+  json.Key("values").BeginArray();
+  for (const std::optional<double>& value : strip.values)
+    json.Value(value.transform([scale](double share) { return share * scale; }));
+  json.EndArray();
+}
+
+// The unit that people read a metric in, and how many of its own make one of those.
+struct ShownUnit {
+  std::string_view name;
+  double size;
+};
+
+ShownUnit ShownUnitOf(const model::MetricInfo& info) {
+  if (info.kind == model::MetricKind::kFlags) return {"%", 0.01};  // the share of time in which one slows
+  if (info.unit == "bytes") return {"GiB", 1 << 30};
+  if (info.unit == "bytes/s") return {"MB/s", 1e6};
+  return {info.unit, 1};
+}
+
+void WriteMetricStrip(JsonWriter& json, const store::MetricStrip& strip) {
+  const model::MetricInfo& info = model::InfoOf(strip.metric);
+  const auto [unit, size] = ShownUnitOf(info);
+  json.BeginObject().Field("id", fmt::format("{}-{}", IdOf(strip.device), info.name));
+  json.Field("label", info.label).Field("metric", info.name).Field("meaning", info.meaning);
+  json.Field("unit", unit).Field("max", strip.most.transform([&](double most) { return most / size; }));
+  WriteDevice(json, strip.device);
+  WriteValues(json, strip.strip, 1 / size);
+  json.EndObject();
+}
+
+std::string ReasonsOf(int64_t bits) {
+  std::string reasons;
+  for (const model::ThrottleReason& reason : model::kThrottleReasons)
+    if ((static_cast<uint64_t>(bits) & reason.bit) != 0)
+      reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : "; ", reason.label, reason.meaning);
+  return reasons;
+}
+
+void WriteMark(JsonWriter& json, const store::DeviceMark& mark) {
+  const bool is_xid = mark.kind == store::DeviceMark::Kind::kXid;
+  const std::string_view meaning = model::XidMeaning(mark.code);
+  json.BeginObject().Field("kind", is_xid ? "xid" : "throttled").Field("device", mark.device.device.ToHex());
+  json.Field("from_us", StartMicros(mark.from_ns))
+      .Field("to_us", EndMicros(mark.to_ns))
+      .Field("code", mark.code);
+  json.Field("text", is_xid ? fmt::format("XID {}{}{}", mark.code, meaning.empty() ? "" : ": ", meaning)
+                            : fmt::format("slowed down by {}", ReasonsOf(mark.code)));
+  json.EndObject();
+}
 
 }  // namespace
 
@@ -33,7 +98,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
     json.Field("kind", source.kind).Field("hz", source.sampling_hz).EndObject();
   }
   json.EndArray();
-  json.Field("samples", overview.samples);
+  json.Field("samples", overview.samples).Field("kernels", overview.kernels);
   json.Key("drops").BeginArray();
   for (const store::Overview::Drop& drop : overview.drops) {
     json.BeginObject().Field("reason", drop.reason).Field("meaning", drop.meaning);
@@ -47,7 +112,8 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   return json.Take();
 }
 
-std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
+std::string StripsJson(const AllStrips& strips) {
+  const store::Strip& cpu = strips.cpu;
   // Unsigned: the ends are any two moments that a file names.
   const int64_t to_ns = std::max(cpu.from_ns, cpu.to_ns);
   const uint64_t span_ns = static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(cpu.from_ns);
@@ -56,12 +122,45 @@ std::string StripsJson(const store::Strip& cpu, int64_t cpus) {
   json.BeginObject();
   json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(to_ns));
   json.Field("bucket_us", static_cast<double>(span_ns) / kNanosPerMicro / static_cast<double>(buckets));
-  json.Key("strips").BeginArray().BeginObject();
-  json.Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
-  json.Field("max", cpus > 0 ? std::optional(static_cast<double>(cpus)) : std::nullopt);
-  json.Key("values").BeginArray();
-  for (const std::optional<double>& value : cpu.values) json.Value(value);
-  json.EndArray().EndObject().EndArray().EndObject();
+  json.Key("strips").BeginArray();
+  // A device's metrics follow its own strip; those of a device that nobody heard work of stand alone.
+  for (const store::DeviceStrip& gpu : strips.gpus) {
+    json.BeginObject().Field("id", IdOf(gpu.device)).Field("label", LabelOf(gpu.device));
+    json.Field("unit", "%").Field("max", 100.0);
+    WriteDevice(json, gpu.device);
+    WriteValues(json, gpu.strip, 100);
+    json.EndObject();
+    for (const store::MetricStrip& metric : strips.metrics)
+      if (metric.device.device == gpu.device.device) WriteMetricStrip(json, metric);
+  }
+  for (const store::MetricStrip& metric : strips.metrics)
+    if (std::ranges::none_of(strips.gpus, [&](const store::DeviceStrip& gpu) {
+          return gpu.device.device == metric.device.device;
+        }))
+      WriteMetricStrip(json, metric);
+  json.BeginObject().Field("id", "cpu").Field("label", "CPU").Field("unit", "cores");
+  json.Field("max", strips.cpus > 0 ? std::optional(static_cast<double>(strips.cpus)) : std::nullopt);
+  WriteValues(json, cpu, 1);
+  json.EndObject().EndArray();
+  json.Key("marks").BeginArray();
+  for (const store::DeviceMark& mark : strips.marks.marks) WriteMark(json, mark);
+  json.EndArray().Field("marks_omitted", strips.marks.omitted).EndObject();
+  return json.Take();
+}
+
+std::string DevicesJson(const std::vector<store::DeviceUse>& devices) {
+  JsonWriter json;
+  json.BeginObject().Key("devices").BeginArray();
+  for (const store::DeviceUse& use : devices) {
+    json.BeginObject();
+    WriteDevice(json, use.device);
+    json.Field("kernels", use.kernels).Field("busy_ns", use.busy_ns).Field("observed_ns", use.observed_ns);
+    json.Key("streams").BeginArray();
+    for (const store::StreamUse& stream : use.streams)
+      json.BeginObject().Field("stream", stream.stream).Field("busy_ns", stream.busy_ns).EndObject();
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
   return json.Take();
 }
 
@@ -86,7 +185,8 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
 
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
-  json.BeginObject().Field("type", "cpu").Field("unit", "ns");
+  const bool gpu = tree.type == model::ProfileType::kGpu;
+  json.BeginObject().Field("type", gpu ? "gpu" : "cpu").Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
   json.Key("strings").BeginArray();
   for (const std::string& text : tree.strings) json.Value(text);
@@ -106,7 +206,9 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Column("file", tree.functions.file).Column("line", tree.functions.line).EndObject();
   json.Key("nodes").BeginObject();
   json.Column("function", tree.nodes.function).Column("parent", tree.nodes.parent);
-  json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns).EndObject();
+  json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns);
+  if (gpu) json.Column("interval", tree.nodes.interval_ns);
+  json.EndObject();
   json.Key("omitted").BeginObject();
   json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);
   json.EndObject().EndObject();

@@ -7,6 +7,8 @@
 
 #include "server/api.h"
 #include "server/flame_tree.h"
+#include "store/gpu_query.h"
+#include "store/metric_query.h"
 #include "store/profile_query.h"
 
 // The bodies that docs/api.md describes.
@@ -14,8 +16,16 @@ namespace gpusonde::server {
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);
 
-// `cpus`: how many can be busy at once, the strip's natural upper end; 0 when unknown.
-std::string StripsJson(const store::Strip& cpu, int64_t cpus);
+struct AllStrips {
+  const store::Strip& cpu;
+  int64_t cpus = 0;  // how many can be busy at once, the strip's natural upper end; 0 when unknown
+  std::vector<store::DeviceStrip> gpus;
+  std::vector<store::MetricStrip> metrics;
+  store::DeviceMarks marks;
+};
+std::string StripsJson(const AllStrips& strips);
+
+std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 
 std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
 

@@ -35,7 +35,28 @@ class FakeData final : public ApiData {
     return profile;
   }
 
+  Result<model::Profile> ReadGpuProfile(const model::Selection& asked) override {
+    selection = asked;
+    return gpu_profile;
+  }
+  Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection&, int) override {
+    return gpu_strips;
+  }
+  Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection&, int) override {
+    return metric_strips;
+  }
+  Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
+  Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
+    selection = asked;
+    return devices;
+  }
+
   Result<store::Overview> overview;
+  Result<model::Profile> gpu_profile;
+  std::vector<store::DeviceStrip> gpu_strips;
+  std::vector<store::MetricStrip> metric_strips;
+  store::DeviceMarks marks;
+  std::vector<store::DeviceUse> devices;
   store::Strip strip;
   std::vector<store::ProcessUse> processes;
   Result<model::Profile> profile;
@@ -78,6 +99,7 @@ TEST_F(ApiTest, OverviewTellsWhatIsThere) {
       .from_ns = 1763687000000000'999,
       .to_ns = 1763687900000000'001,
       .samples = 17211,
+      .kernels = 18,
       .drops = {{.reason = "ring_full", .meaning = "Samples lost.", .count = 12}}};
   const json overview = Get("overview");
   EXPECT_EQ(overview["version"], kVersion);
@@ -89,6 +111,7 @@ TEST_F(ApiTest, OverviewTellsWhatIsThere) {
   EXPECT_EQ(overview["to_us"], 1763687900000001);
   EXPECT_EQ(overview["cpus"], 12) << "the largest of each host";
   EXPECT_EQ(overview["samples"], 17211);
+  EXPECT_EQ(overview["kernels"], 18);
   EXPECT_EQ(overview["sources"][0], json({{"id", kIdText}, {"host", "vm"}, {"kind", "agent"}, {"hz", 19}}));
   EXPECT_EQ(overview["sources"][1]["hz"], nullptr);
   EXPECT_EQ(overview["drops"],
@@ -110,7 +133,8 @@ TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
   data_.strip = {.from_ns = 1'000'000, .to_ns = 5'000'000, .values = {0.5, std::nullopt}};
   EXPECT_EQ(Get("strips", {{"buckets", "2"}}), json::parse(R"({
     "from_us":1000,"to_us":5000,"bucket_us":2000.0,
-    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}]})"));
+    "strips":[{"id":"cpu","label":"CPU","unit":"cores","max":2.0,"values":[0.5,null]}],
+    "marks":[],"marks_omitted":0})"));
   EXPECT_EQ(data_.buckets, 2);
   Get("strips");
   EXPECT_EQ(data_.buckets, 600);
@@ -128,6 +152,107 @@ TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
   EXPECT_EQ(strips["from_us"], 7);
   EXPECT_EQ(strips["to_us"], 7);
   EXPECT_EQ(strips["bucket_us"], 0);
+}
+
+const store::GpuDevice kGpu{
+    .device = kId, .ordinal = 3, .uuid = "GPU-1", .name = "NVIDIA X", .simulated = true};
+
+TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
+  data_.overview = store::Overview{};
+  data_.gpu_strips = {{kGpu, {.from_ns = 0, .to_ns = 2'000'000, .values = {0.25, std::nullopt}}}};
+  data_.strip = {.from_ns = 0, .to_ns = 2'000'000, .values = {0.5, std::nullopt}};
+  const json strips = Get("strips", {{"buckets", "2"}})["strips"];
+  ASSERT_EQ(strips.size(), 2u);
+  EXPECT_EQ(strips[0], json::parse(R"({"id":"gpu-00112233445566778899aabbccddeeff","label":"GPU 3","unit":"%",
+    "max":100.0,"device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,
+    "simulated":true,"values":[25.0,null]})"));
+  EXPECT_EQ(strips[1]["id"], "cpu");
+}
+
+TEST_F(ApiTest, MetricsOfADeviceFollowItsStripWhenAskedFor) {
+  data_.overview = store::Overview{};
+  data_.gpu_strips = {{kGpu, {.values = {0.5}}}};
+  store::GpuDevice other = kGpu;
+  other.device = {9, 9};
+  data_.metric_strips = {
+      {other, model::Metric::kGpuPower, {.values = {310.5}}, 700},
+      {kGpu, model::Metric::kGpuMemoryUsed, {.values = {3.0 * (1 << 30)}}, 80.0 * (1 << 30)},
+      {kGpu, model::Metric::kGpuThrottleReasons, {.values = {0.25}}, 1},
+      {kGpu, model::Metric::kGpuPcieRx, {.values = {2e9}}, std::nullopt}};
+  EXPECT_EQ(Get("strips")["strips"].size(), 2U);
+  const json strips = Get("strips", {{"metrics", "1"}})["strips"];
+  std::vector<std::string> ids, units;
+  for (const json& strip : strips) {
+    ids.push_back(strip["id"]);
+    units.push_back(strip["unit"]);
+  }
+  const std::string own = "gpu-" + kId.ToHex();
+  EXPECT_THAT(ids,
+              testing::ElementsAre(own, own + "-gpu.memory.used", own + "-gpu.throttle.reasons",
+                                   own + "-gpu.pcie.rx", "gpu-" + Id128{9, 9}.ToHex() + "-gpu.power", "cpu"));
+  EXPECT_THAT(units, testing::ElementsAre("%", "GiB", "%", "MB/s", "W", "cores"));
+  EXPECT_EQ(strips[1]["values"], json::parse("[3.0]"));
+  EXPECT_EQ(strips[1]["max"], 80.0);
+  EXPECT_EQ(strips[1]["metric"], "gpu.memory.used");
+  EXPECT_EQ(strips[1]["simulated"], true);
+  EXPECT_EQ(strips[2]["values"], json::parse("[25.0]"));
+  EXPECT_EQ(strips[2]["max"], 100.0);
+  EXPECT_EQ(strips[3]["values"], json::parse("[2000.0]"));
+  EXPECT_EQ(strips[3]["max"], nullptr);
+  EXPECT_THAT(Error("strips", {{"metrics", "2"}}), testing::StartsWith("400 invalid_argument: "));
+}
+
+TEST_F(ApiTest, WhatHappenedToDevicesIsTold) {
+  data_.overview = store::Overview{};
+  data_.marks = {.marks = {{store::DeviceMark::Kind::kThrottled, kGpu, 1'500, 2'500, 0x24},
+                           {store::DeviceMark::Kind::kXid, kGpu, 5'000, 5'000, 79},
+                           {store::DeviceMark::Kind::kXid, kGpu, 6'000, 6'000, 12345}},
+                 .omitted = 7};
+  const json strips = Get("strips");
+  EXPECT_EQ(strips["marks_omitted"], 7);
+  const json& marks = strips["marks"];
+  EXPECT_EQ(marks[0]["kind"], "throttled");
+  EXPECT_EQ(marks[0]["from_us"], 1);
+  EXPECT_EQ(marks[0]["to_us"], 3);
+  EXPECT_THAT(marks[0]["text"].get<std::string>(),
+              testing::AllOf(testing::HasSubstr("slowed down by power cap"),
+                             testing::HasSubstr("; software thermal slowdown")));
+  EXPECT_EQ(marks[1]["device"], kId.ToHex());
+  EXPECT_EQ(marks[1]["code"], 79);
+  EXPECT_EQ(marks[1]["text"], "XID 79: the GPU has fallen off the bus");
+  EXPECT_EQ(marks[2]["text"], "XID 12345");
+}
+
+TEST_F(ApiTest, DevicesCarryTheirStreams) {
+  data_.devices = {{.device = kGpu, .kernels = 5, .busy_ns = 7, .observed_ns = 9, .streams = {{13, 7}}}};
+  EXPECT_EQ(Get("devices", {{"from_us", "1"}})["devices"], json::parse(R"([{
+    "device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,"simulated":true,
+    "kernels":5,"busy_ns":7,"observed_ns":9,"streams":[{"stream":13,"busy_ns":7}]}])"));
+  EXPECT_EQ(data_.selection.from_ns, 1000);
+}
+
+TEST_F(ApiTest, GpuTimeHasIntervals) {
+  // Two stacks of one kernel, 1000 ns, of which one launch each was sampled at p = 0.5, 30 and 10 ns long.
+  model::Profile profile;
+  profile.type = model::ProfileType::kGpu;
+  profile.functions = {{.name = "gemm"}, {.name = "a"}, {.name = "b"}, {.name = "main"}};
+  profile.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
+                       {.lines = {{1, 0}}},
+                       {.lines = {{2, 0}}},
+                       {.lines = {{3, 0}}}};
+  profile.stacks = {{0, 1, 3}, {0, 2, 3}};
+  profile.samples = {{.stack = 0, .count = 3, .weight_ns = 750, .launch_group = 0, .launches = {60, 1800}},
+                     {.stack = 1, .count = 1, .weight_ns = 250, .launch_group = 0, .launches = {20, 200}}};
+  profile.launch_groups = {{1000, {80, 2000}}};
+  data_.gpu_profile = profile;
+  const json tree = Get("flamegraph", {{"type", "gpu"}});
+  EXPECT_EQ(tree["type"], "gpu");
+  EXPECT_EQ(tree["samples"], 4);
+  EXPECT_EQ(tree["nodes"]["total"], json({1000, 1000, 750, 750, 250, 250}));
+  // R = 3/4: 1.96 · 1000/80 · sqrt((1/4)² 1800 + (3/4)² 200) = 367.5, the same for what is not R.
+  EXPECT_EQ(tree["nodes"]["interval"], json({0, 0, 368, 368, 368, 368}));
+  EXPECT_FALSE(data_.selection.while_gpu_idle);
+  EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}, {"while_gpu_idle", "1"}}), HasSubstr("is for type=cpu"));
 }
 
 TEST_F(ApiTest, ProcessesCarryTheirThreads) {
@@ -186,7 +311,7 @@ TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
               HasSubstr("400 invalid_argument: unknown parameter 'x'; this address takes none"));
   EXPECT_THAT(Error("strips", {{"buckets", "0"}}), HasSubstr("'buckets' takes an integer from 1 to 2000"));
   EXPECT_THAT(Error("strips", {{"buckets", "2001"}}), HasSubstr("400"));
-  EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}}), HasSubstr("'type' takes cpu, not 'gpu'"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}), HasSubstr("'type' takes cpu or gpu, not 'heap'"));
   EXPECT_THAT(Error("flamegraph", {{"min_total", "-1"}}), HasSubstr("400"));
   EXPECT_THAT(Error("flamegraph", {{"tid", "1"}}), HasSubstr("needs 'process'"));
 }

@@ -3,25 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
 #include <ranges>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/saturated.h"
 #include "server/call_trie.h"
 #include "server/frame_functions.h"
+#include "server/total_variances.h"
 
 namespace gpusonde::server {
 namespace {
 
 using model::Profile;
-
-int64_t AddSaturated(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
 
 size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
@@ -30,6 +26,7 @@ struct Unordered {
   CallTrie trie;
   std::vector<int64_t> self_ns;
   std::vector<int64_t> total_ns;
+  std::vector<int32_t> ends;  // the node at the end of each stack; -1: it wasn't sampled
 };
 
 // Each stack's time, over all threads; kNever when it wasn't sampled. The last entry is that of samples
@@ -57,7 +54,8 @@ class PathBlock {
   explicit PathBlock(Unordered& tree) : tree_(tree) {}
 
   // Adds the path of a stack (leaf first) and its time.
-  void Add(const FrameFunctions& functions, std::span<const int32_t> locations, int64_t weight_ns) {
+  void Add(const FrameFunctions& functions, size_t stack, std::span<const int32_t> locations,
+           int64_t weight_ns) {
     const size_t begin = frames_.size();
     for (const int32_t location : locations | std::views::reverse) {
       const auto frames = functions.At(location);
@@ -65,6 +63,7 @@ class PathBlock {
     }
     if (frames_.size() == begin) frames_.push_back(functions.At(-1).front());
     lengths_.push_back(frames_.size() - begin);
+    stacks_.push_back(stack);
     weights_ns_.push_back(weight_ns);
     if (lengths_.size() == CallTrie::kBlock) Flush();
   }
@@ -80,8 +79,10 @@ class PathBlock {
     for (size_t i = 0; i < count; ++i) {
       int64_t& self = tree_.self_ns[Index(ends[i])];
       self = AddSaturated(self, weights_ns_[i]);
+      tree_.ends[stacks_[i]] = ends[i];
     }
     frames_.clear();
+    stacks_.clear();
     lengths_.clear();
     weights_ns_.clear();
   }
@@ -90,16 +91,18 @@ class PathBlock {
   Unordered& tree_;
   std::vector<int32_t> frames_;  // of all paths, one after the other
   std::vector<size_t> lengths_;
+  std::vector<size_t> stacks_;
   std::vector<int64_t> weights_ns_;
 };
 
 Unordered Merge(const Profile& profile, const FrameFunctions& functions, const StackTimes& times) {
   Unordered tree;
+  tree.ends.resize(times.weight_ns.size(), -1);
   PathBlock block(tree);
   for (size_t i = 0; i < times.weight_ns.size(); ++i) {
     if (times.weight_ns[i] == StackTimes::kNever) continue;
     const bool has_stack = i < profile.stacks.size();
-    block.Add(functions, has_stack ? std::span(profile.stacks[i]) : std::span<const int32_t>(),
+    block.Add(functions, i, has_stack ? std::span(profile.stacks[i]) : std::span<const int32_t>(),
               times.weight_ns[i]);
   }
   block.Flush();
@@ -145,7 +148,9 @@ class Children {
   std::vector<int32_t> children_;
 };
 
-void WriteNodes(const Unordered& tree, int64_t min_total_ns, FlameTree& out) {
+// `variances_ns2` of the nodes' totals; empty: totals are not estimated.
+void WriteNodes(const Unordered& tree, std::span<const double> variances_ns2, int64_t min_total_ns,
+                FlameTree& out) {
   struct Pending {
     int32_t node;
     int32_t parent;  // in `out`
@@ -160,6 +165,8 @@ void WriteNodes(const Unordered& tree, int64_t min_total_ns, FlameTree& out) {
     out.nodes.parent.push_back(parent);
     out.nodes.self_ns.push_back(tree.self_ns[Index(node)]);
     out.nodes.total_ns.push_back(tree.total_ns[Index(node)]);
+    if (!variances_ns2.empty())
+      out.nodes.interval_ns.push_back(model::IntervalNs(variances_ns2[Index(node)]));
     for (const int32_t child : children.Of(node) | std::views::reverse) {
       if (tree.total_ns[Index(child)] >= min_total_ns)
         pending.push_back({child, written});
@@ -230,8 +237,13 @@ FlameTree BuildFlameTree(const Profile& profile, int64_t min_total_ns) {
   FlameTree out;
   const FrameFunctions functions(profile);
   const StackTimes times = SumByStack(profile);
+  out.type = profile.type;
   out.samples = times.samples;
-  WriteNodes(Merge(profile, functions, times), min_total_ns, out);
+  const Unordered tree = Merge(profile, functions, times);
+  std::vector<double> variances_ns2;
+  if (profile.type == model::ProfileType::kGpu)
+    variances_ns2 = TotalVariances(profile, tree.trie.parent(), tree.ends);
+  WriteNodes(tree, variances_ns2, min_total_ns, out);
   WriteFunctions(functions, out);
   return out;
 }

@@ -26,6 +26,8 @@ struct FlameTree {
     std::vector<int32_t> parent;
     std::vector<int64_t> self_ns;   // time in the function's own frames
     std::vector<int64_t> total_ns;  // and in what they called
+    // Half the width of the 95 % interval of total_ns; empty but for GPU time, 0 where that is exact.
+    std::vector<int64_t> interval_ns;
   };
   // What `min_total_ns` left out.
   struct Omitted {
@@ -33,7 +35,8 @@ struct FlameTree {
     int64_t total_ns = 0;  // time that is in no node's self: Σ self + this = the root's total
   };
 
-  int64_t samples = 0;
+  model::ProfileType type = model::ProfileType::kCpu;
+  int64_t samples = 0;  // of GPU time: kernels, copies and sets
   std::vector<std::string> strings;
   std::vector<model::Profile::Binary> binaries;
   Functions functions;

@@ -14,7 +14,8 @@ namespace {
 
 // The largest integer that JavaScript holds exactly; in microseconds the year 2255. Its nanoseconds fit
 // int64.
-constexpr int64_t kMaxMicros = (int64_t{1} << 53) - 1;
+constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
+constexpr int64_t kMaxMicros = kMaxExact;
 
 // Longer than any name worth searching for; keeps the database's work bounded.
 constexpr size_t kMaxFilterBytes = 1000;
@@ -65,15 +66,24 @@ Result<model::Selection> QueryParameters::TakeTimeRange() {
   return selection;
 }
 
+Result<std::optional<Id128>> QueryParameters::TakeId(std::string_view name) {
+  const std::optional<std::string_view> text = TakeText(name);
+  if (!text.has_value()) return std::nullopt;
+  const std::optional<Id128> id = Id128::FromHex(*text);
+  if (!id.has_value())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("parameter '{0}' takes the 32 hex digits of a {0}'s id, not '{1}'", name, *text));
+  return id;
+}
+
+Result<bool> QueryParameters::TakeFlag(std::string_view name) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> value, TakeInteger(name, 0, 1));
+  return value.value_or(0) == 1;
+}
+
 Result<model::Selection> QueryParameters::TakeSelection() {
   ASSIGN_OR_RETURN(model::Selection selection, TakeTimeRange());
-  if (const auto text = TakeText("process"); text.has_value()) {
-    selection.process = Id128::FromHex(*text);
-    if (!selection.process.has_value())
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("parameter 'process' takes the 32 hex digits of a process's id, not '{}'", *text));
-  }
+  ASSIGN_OR_RETURN(selection.process, TakeId("process"));
   ASSIGN_OR_RETURN(const std::optional<int64_t> tid,
                    TakeInteger("tid", 0, std::numeric_limits<int32_t>::max()));
   if (tid.has_value()) {
@@ -89,6 +99,12 @@ Result<model::Selection> QueryParameters::TakeSelection() {
           fmt::format("parameter 'filter' takes at most {} bytes, not {}", kMaxFilterBytes, text->size()));
     selection.filter = *text;
   }
+  ASSIGN_OR_RETURN(selection.device, TakeId("device"));
+  ASSIGN_OR_RETURN(selection.stream, TakeInteger("stream", 0, kMaxExact));
+  if (selection.stream.has_value() && !selection.device.has_value())
+    return Fail(ErrorCode::kInvalidArgument,
+                "parameter 'stream' needs 'device': a stream is one of a device");
+  ASSIGN_OR_RETURN(selection.while_gpu_idle, TakeFlag("while_gpu_idle"));
   return selection;
 }
 

@@ -25,6 +25,10 @@ class QueryParameters {
   std::optional<std::string_view> TakeText(std::string_view name);
   // A decimal integer in [low, high], digits with at most a leading '-'.
   Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
+  // The 32 hex digits of an id.
+  Result<std::optional<Id128>> TakeId(std::string_view name);
+  // 0 or 1; false when absent.
+  Result<bool> TakeFlag(std::string_view name);
 
   // The selection's parameters, from_us and to_us only, or all; see docs/api.md.
   Result<model::Selection> TakeTimeRange();

@@ -48,6 +48,19 @@ TEST(QueryParameters, ASelectionIsRead) {
   EXPECT_EQ(selection.process, Id128::FromHex(kProcess));
   EXPECT_EQ(selection.tid, 412);
   EXPECT_EQ(selection.filter, "mat mul");
+  EXPECT_FALSE(selection.while_gpu_idle);
+}
+
+TEST(QueryParameters, GpuParametersAreRead) {
+  const model::Selection selection =
+      Parse({{"device", std::string(kProcess)}, {"stream", "7"}, {"while_gpu_idle", "1"}}).value();
+  EXPECT_EQ(selection.device, Id128::FromHex(kProcess));
+  EXPECT_EQ(selection.stream, 7);
+  EXPECT_TRUE(selection.while_gpu_idle);
+  EXPECT_THAT(MessageOf({{"stream", "7"}}), HasSubstr("'stream' needs 'device'"));
+  EXPECT_THAT(MessageOf({{"device", "0"}}), HasSubstr("32 hex digits of a device's id"));
+  EXPECT_THAT(MessageOf({{"while_gpu_idle", "yes"}}),
+              HasSubstr("'while_gpu_idle' takes an integer from 0 to 1"));
 }
 
 TEST(QueryParameters, WhatIsNoIntegerInRangeIsRefused) {
@@ -78,7 +91,8 @@ TEST(QueryParameters, AFilterIsBounded) {
 
 TEST(QueryParameters, UnknownNamesAreRefusedWithTheKnownOnes) {
   EXPECT_EQ(MessageOf({{"form_us", "1"}}),
-            "unknown parameter 'form_us'; this address takes from_us, to_us, process, tid, filter");
+            "unknown parameter 'form_us'; this address takes from_us, to_us, process, tid, filter, device, "
+            "stream, while_gpu_idle");
 }
 
 TEST(QueryParameters, ANameGivenTwiceIsRefused) {

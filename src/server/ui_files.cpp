@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/program_file.h"
 #include "server/static_files.h"
 
 namespace gpusonde::server {
@@ -50,9 +51,8 @@ HttpResponse NoUiPage(const std::vector<std::string>& folders) {
 std::vector<std::string> UiFolders() {
   if (const char* named = std::getenv("GPUSONDE_WEB"); named != nullptr && *named != '\0') return {named};
   std::vector<std::string> folders;
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back((program.parent_path().parent_path() / "share/gpusonde/web").string());
+  if (const Result<std::string> installed = InstallFolder(); installed.has_value())
+    folders.push_back(*installed + "/share/gpusonde/web");
   folders.emplace_back(GPUSONDE_WEB_BUILD_FOLDER);
   return folders;
 }

@@ -4,59 +4,91 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "store/gpu_sql.h"
+#include "store/gpu_windows.h"
 #include "store/time_range.h"
+#include "store/windows.h"
+#include "store/work_sums.h"
 
 namespace gpusonde::store {
 namespace {
 
-// Rows of a device's pieces of time, busy or observed, cut to the range and without overlap: of pieces by
-// start, each begins no sooner than the latest end of those before it.
-constexpr std::string_view kPiecesSql = R"(
-  WITH work AS (SELECT device, process, start_ns, end_ns FROM {work}),
-  pieces AS (
-    SELECT true AS busy, device, start_ns, end_ns FROM work
-    UNION ALL
-    SELECT false, device, sessions.start_ns, sessions.end_ns
-    FROM {sessions} AS sessions JOIN (SELECT DISTINCT device, process FROM {nearby}) USING (process)
-  ), cut AS (
-    SELECT busy, device, greatest(start_ns, ?) AS start_ns, least(end_ns, ?) AS end_ns FROM pieces
-  ), separate AS (
-    SELECT busy, device, end_ns, greatest(start_ns, coalesce(max(end_ns) OVER (
-      PARTITION BY busy, device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-      start_ns)) AS start_ns FROM cut
-  )
-  SELECT busy, device, )";
-constexpr std::string_view kPiecesEnd = " FROM separate WHERE end_ns > start_ns)";
+// They are held in memory, by the database and by us: 56 MB.
+constexpr int64_t kSliceRows = 1'000'000;
 
-// Time by device in units of a bucket, for each bucket.
-constexpr std::string_view kBucketsSql =
-    "SELECT busy, device, bucket, sum(least(until, bucket + 1) - greatest(since, bucket)) FROM ("
-    "SELECT *, unnest(range(floor(since)::BIGINT, ceil(until)::BIGINT)) AS bucket FROM ({}"
-    "(start_ns - ?) / ? + ? AS since, (end_ns - ?) / ? + ? AS until{}) GROUP BY busy, device, bucket";
-constexpr std::string_view kSumsSql =
-    "SELECT busy, device, least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT FROM ({}"
-    "start_ns, end_ns{} GROUP BY busy, device";
+// Where the selection's work may be looked up in windows of devices: those are of everybody's work.
+bool IsWholeDevices(const model::Selection& selection) {
+  return !selection.process.has_value() && !selection.stream.has_value();
+}
 
-// The pieces of the selection's work in the range. Moments before 1970 hold no work, so no difference below
-// overflows.
-SqlPart Pieces(const model::Selection& selection, const TimeRange& range) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kRunsIn);
-  const SqlPart sessions = GpuSessions(selection, range);
-  const SqlPart nearby = GpuWork(selection, SessionReach(range), WorkIn::kRunsIn);
-  SqlPart pieces{fmt::format(kPiecesSql, fmt::arg("work", work.text), fmt::arg("sessions", sessions.text),
-                             fmt::arg("nearby", nearby.text)),
-                 work.parameters};
-  pieces += {"", sessions.parameters};
-  pieces += {"", nearby.parameters};
-  return pieces += {"", {range.from_ns, range.to_ns}};
+// Times in which each device's work would have been seen, cut to the range.
+Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
+                                      const TimeRange& range) {
+  model::Selection any_stream = selection;
+  any_stream.stream.reset();
+  SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
+  sessions += GpuSessions(selection, range);
+  sessions.text += " AS sessions JOIN (";
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, SessionReach(range), kLevels)) {
+    sessions.text +=
+        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
+    if (piece.level.has_value())
+      sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
+    else
+      sessions += GpuWork(any_stream, piece.range, WorkIn::kRunsIn);
+  }
+  sessions.text += ") USING (process)";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  return ReadBusyTimes(*rows, range);
+}
+
+// Tells on_time(device, range, busy share) of all time in the range in which a device was busy, with windows
+// of these levels where there are some.
+template <class OnTime>
+Status ForEachBusyTime(Store& store, const model::Selection& selection, const TimeRange& range,
+                       std::span<const WindowLevel> levels, OnTime&& on_time) {
+  if (!IsWholeDevices(selection)) levels = {};
+  for (const TimePiece& piece : PiecesOfWork(store, range, levels)) {
+    if (piece.level.has_value()) {
+      SqlPart windows{
+          "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows "
+          "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
+          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+      if (selection.device.has_value()) windows += {" AND device = ?", {*selection.device}};
+      windows.text += " GROUP BY device, start_ns, end_ns";
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(windows.text, windows.parameters));
+      while (true) {
+        ASSIGN_OR_RETURN(const bool more, rows->Next());
+        if (!more) break;
+        // Work that goes on past midnight is in the files of two days.
+        const double share =
+            static_cast<double>(rows->Int64(3)) / static_cast<double>(piece.level->length_ns);
+        on_time(rows->Id(0), TimeRange{rows->Int64(1), rows->Int64(2)}, std::min(share, 1.0));
+      }
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                     ReadSlices(store, selection, piece.range, kSliceRows));
+    for (const TimeRange& slice : slices) {
+      SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
+      work += GpuWork(selection, slice, WorkIn::kRunsIn);
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
+      ASSIGN_OR_RETURN(const DeviceTimes busy, ReadBusyTimes(*rows, slice));
+      for (const auto& [device, times] : busy)
+        for (const TimeRange& time : times) on_time(device, time, 1.0);
+    }
+  }
+  return {};
 }
 
 Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
@@ -64,30 +96,88 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
   return TimeRange{std::max<int64_t>(range.from_ns, 0), range.to_ns};
 }
 
-Status ReadPieceSums(Store& store, const model::Selection& selection, const TimeRange& range,
-                     std::map<Id128, DeviceUse>& uses) {
-  const SqlPart pieces = Pieces(selection, range);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kSumsSql, pieces.text, kPiecesEnd), pieces.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    DeviceUse& use = uses[rows->Id(1)];
-    (rows->Int64(0) != 0 ? use.busy_ns : use.observed_ns) = rows->Int64(2);
+Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
+                    std::map<Id128, DeviceUse>& uses) {
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times) uses[device].observed_ns += time.to_ns - time.from_ns;
+  constexpr std::array kLevels = {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy};
+  return ForEachBusyTime(
+      store, selection, range, kLevels, [&](Id128 device, const TimeRange& time, double share) {
+        uses[device].busy_ns += std::llround(static_cast<double>(time.to_ns - time.from_ns) * share);
+      });
+}
+
+// A device's time in each bucket, in units of a bucket.
+struct BucketTimes {
+  std::vector<double> busy, observed;
+};
+
+// Adds a share of a stretch of time, which is in units of a bucket since the first one's start.
+void AddTime(double since, double until, double share, std::vector<double>& buckets) {
+  const auto count = static_cast<double>(buckets.size());
+  since = std::clamp(since, 0.0, count);
+  until = std::clamp(until, 0.0, count);
+  for (auto bucket = static_cast<size_t>(since); bucket < buckets.size(); ++bucket) {
+    const auto start = static_cast<double>(bucket);
+    if (start >= until) break;
+    buckets[bucket] += share * (std::min(until, start + 1) - std::max(since, start));
   }
-  return {};
+}
+
+Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Selection& selection,
+                                                 const TimeRange& whole, size_t count) {
+  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+  // Unsigned: a file may say that it begins long before 1970.
+  const double bucket_ns =
+      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      static_cast<double>(count);
+  const auto at = [&](int64_t time_ns) {
+    return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(whole.from_ns)) /
+           bucket_ns;
+  };
+  const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
+  std::map<Id128, BucketTimes> by_device;
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times)
+      AddTime(at(time.from_ns), at(time.to_ns), 1,
+              by_device.try_emplace(device, nothing).first->second.observed);
+  // A window as long as a bucket would smear what happened in it over two of them.
+  std::vector<WindowLevel> levels;
+  for (const WindowLevel& level : {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy})
+    if (static_cast<double>(level.length_ns) <= bucket_ns) levels.push_back(level);
+  TRY(ForEachBusyTime(store, selection, range, levels,
+                      [&](Id128 device, const TimeRange& time, double share) {
+                        AddTime(at(time.from_ns), at(time.to_ns), share,
+                                by_device.try_emplace(device, nothing).first->second.busy);
+                      }));
+  return by_device;
 }
 
 Status ReadStreamSums(Store& store, const model::Selection& selection, const TimeRange& range,
                       std::map<Id128, DeviceUse>& uses) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT device, stream, count(*) FILTER (NOT starts_with(name, '[mem')), "
-                              "least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT AS busy_ns "
-                              "FROM {} GROUP BY device, stream ORDER BY busy_ns DESC, stream",
-                              work.text),
-                  work.parameters));
+  SqlPart sums{
+      "SELECT device, stream, sum(count) FILTER (NOT starts_with(name, '[mem'))::BIGINT AS kernels, "
+      "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
+      {}};
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
+    sums.text += fmt::format("{}SELECT device, stream, name, ", std::exchange(separator, " UNION ALL "));
+    if (piece.level.has_value()) {
+      sums.text += "count, duration_ns FROM ";
+      sums += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+      sums.text += " WHERE part <> 'sampled'";
+    } else {
+      sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn);
+      sums.text += " GROUP BY device, stream, name";
+    }
+  }
+  if (separator.empty()) return {};
+  sums.text += ") GROUP BY device, stream ORDER BY busy_ns DESC, stream";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
@@ -112,7 +202,8 @@ Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> se
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
-      store.Query("SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
+      store.Query(
+          "SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
   std::vector<GpuDevice> devices;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
@@ -125,7 +216,7 @@ Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
 Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   std::map<Id128, DeviceUse> by_id;
-  TRY(ReadPieceSums(store, selection, range, by_id));
+  TRY(ReadTimeSums(store, selection, range, by_id));
   TRY(ReadStreamSums(store, selection, range, by_id));
   std::vector<Id128> seen;
   for (const auto& [id, use] : by_id) seen.push_back(id);
@@ -145,46 +236,21 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
   if (buckets < 1)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
   ASSIGN_OR_RETURN(const TimeRange whole, ReadTimeRange(store, selection));
-  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
-  if (range.to_ns <= range.from_ns) return std::vector<DeviceStrip>();
+  if (whole.to_ns <= std::max<int64_t>(whole.from_ns, 0)) return std::vector<DeviceStrip>();
   const auto count = static_cast<size_t>(buckets);
-  const double bucket_ns =
-      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) / buckets;
-
-  SqlPart pieces = Pieces(selection, range);
-  // A file may say that it begins long before 1970.
-  const double skipped = static_cast<double>(static_cast<uint64_t>(range.from_ns) -
-                                             static_cast<uint64_t>(whole.from_ns)) / bucket_ns;
-  pieces += {"", {range.from_ns, bucket_ns, skipped, range.from_ns, bucket_ns, skipped}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kBucketsSql, pieces.text, kPiecesEnd), pieces.parameters));
-  struct Times {
-    std::vector<double> busy, observed;
-  };
-  std::map<Id128, Times> by_id;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    Times& times = by_id[rows->Id(1)];
-    std::vector<double>& values = rows->Int64(0) != 0 ? times.busy : times.observed;
-    values.resize(count);
-    const auto bucket = static_cast<size_t>(std::max<int64_t>(rows->Int64(2), 0));
-    values[std::min(bucket, count - 1)] += rows->Float64(3);
-  }
+  ASSIGN_OR_RETURN(const auto by_device, ReadBuckets(store, selection, whole, count));
   std::vector<Id128> seen;
-  for (const auto& [id, times] : by_id) seen.push_back(id);
+  for (const auto& [id, times] : by_device) seen.push_back(id);
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
   std::vector<DeviceStrip> strips;
   for (const GpuDevice& device : devices) {
-    const auto found = by_id.find(device.device);
-    if (found == by_id.end()) continue;
-    auto& [busy, observed] = found->second;
-    busy.resize(count);
-    observed.resize(count);
+    const auto found = by_device.find(device.device);
+    if (found == by_device.end()) continue;
+    const BucketTimes& times = found->second;
     DeviceStrip strip{device, {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)}};
     for (size_t i = 0; i < count; ++i)
-      if (const double seen_time = std::max(busy[i], observed[i]); seen_time > 0)
-        strip.strip.values[i] = busy[i] / seen_time;
+      if (const double known = std::max(times.busy[i], times.observed[i]); known > 0)
+        strip.strip.values[i] = times.busy[i] / known;
     strips.push_back(std::move(strip));
   }
   return strips;

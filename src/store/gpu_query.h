@@ -21,8 +21,8 @@ namespace gpusonde::store {
 // (model/launch_shares.h); the parts sum to the whole to the nanosecond. Where no launch was sampled, the
 // leaf's only caller is `[stack not sampled]`.
 //
-// Work of a CUDA graph is under the stack that captured its node, exact; where nobody saw that, under its
-// launch, below a frame `[graph launch]`.
+// Work of a CUDA graph is under the stack that captured its node, exact, and a frame `[captured in graph]`
+// says so; where nobody saw that, under its launch and a frame `[graph launch]`.
 //
 // `tid` selects among sampled launches; `filter` among stacks as shown. Lost records know no stream.
 // Errors: those of Store::Query.
@@ -45,8 +45,8 @@ struct StreamUse {
 struct DeviceUse {
   GpuDevice device;
   int64_t kernels = 0;
-  int64_t busy_ns = 0;      // with any work at all
-  int64_t observed_ns = 0;  // of the selection's time, how much is known of; at least busy_ns
+  int64_t busy_ns = 0;             // with any work at all
+  int64_t observed_ns = 0;         // of the selection's time, how much is known of; at least busy_ns
   std::vector<StreamUse> streams;  // falling by busy_ns, ties by stream
 };
 // What each device did in the selection's time and process; in the order of ReadDevices.

@@ -14,6 +14,7 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
@@ -52,21 +53,25 @@ class GpuQuery : public testing::Test {
     auto store = CreateInMemory();
     ASSERT_TRUE(store.has_value()) << store.error().message;
     store_ = std::move(store).value();
-    Add(model::kSources, {{.source = {9, 9}, .host = "here", .cpus = 2, .started_ns = 0, .ended_ns = 10 * kSecond}});
+    Add(model::kSources,
+        {{.source = {9, 9}, .host = "here", .cpus = 2, .started_ns = 0, .ended_ns = 10 * kSecond}});
     Add(model::kProcesses, {{.process = kTrainer, .pid = 100, .name = "python3"},
                             {.process = kOther, .pid = 200, .name = "other"}});
     Add(model::kThreads, {{kTrainer, 100, "main"}, {kTrainer, 101, "autograd"}});
-    Add(model::kDevices, {{.device = kGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "NVIDIA X"},
-                          {.device = kGpu0, .ordinal = 0, .uuid = "GPU-0", .name = "NVIDIA X", .simulated = true}});
+    Add(model::kDevices,
+        {{.device = kGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "NVIDIA X"},
+         {.device = kGpu0, .ordinal = 0, .uuid = "GPU-0", .name = "NVIDIA X", .simulated = true}});
     const auto frame = [this](uint64_t number, const std::string& name) {
       Add(model::kFunctions, {{{2, number}, name, name, "train.py", 1}});
-      Add(model::kLocations, {{{3, number}, model::FrameKind::kPython, std::nullopt, std::nullopt, {{2, number}}, {7}}});
+      Add(model::kLocations,
+          {{{3, number}, model::FrameKind::kPython, std::nullopt, std::nullopt, {{2, number}}, {7}}});
     };
     frame(1, "main");
     frame(2, "forward");
     frame(3, "backward");
     frame(4, "capture");
-    Add(model::kStacks, {{kForward, {{3, 2}, {3, 1}}}, {kBackward, {{3, 3}, {3, 1}}}, {kCapture, {{3, 4}, {3, 1}}}});
+    Add(model::kStacks,
+        {{kForward, {{3, 2}, {3, 1}}}, {kBackward, {{3, 3}, {3, 1}}}, {kCapture, {{3, 4}, {3, 1}}}});
   }
 
   template <class Table>
@@ -78,23 +83,38 @@ class GpuQuery : public testing::Test {
   }
 
   // What a launch of `kernel` leaves behind; not sampled without a stack.
-  void Launch(int64_t correlation, int64_t start_ns, int64_t duration_ns, std::optional<Id128> stack = std::nullopt,
-              double probability = 1, const std::string& kernel = "_Z4gemmv", int64_t stream = 7) {
+  void Launch(int64_t correlation, int64_t start_ns, int64_t duration_ns,
+              std::optional<Id128> stack = std::nullopt, double probability = 1,
+              const std::string& kernel = "_Z4gemmv", int64_t stream = 7) {
     Add(model::kKernels, {Kernel(correlation, start_ns, duration_ns, kernel, stream)});
     if (stack.has_value()) Add(model::kApiCalls, {Call(correlation, start_ns, *stack, probability)});
   }
   static model::Kernel Kernel(int64_t correlation, int64_t start_ns, int64_t duration_ns,
                               const std::string& kernel = "_Z4gemmv", int64_t stream = 7) {
-    return {.process = kTrainer, .device = kGpu0, .session = 1, .correlation = correlation, .stream = stream,
-            .start_ns = start_ns, .end_ns = start_ns + duration_ns, .name = kernel};
+    return {.process = kTrainer,
+            .device = kGpu0,
+            .session = 1,
+            .correlation = correlation,
+            .stream = stream,
+            .start_ns = start_ns,
+            .end_ns = start_ns + duration_ns,
+            .name = kernel};
   }
   static model::ApiCall Call(int64_t correlation, int64_t at_ns, Id128 stack, double probability = 1) {
-    return {.process = kTrainer, .tid = stack == kBackward ? 101 : 100, .session = 1, .correlation = correlation,
-            .start_ns = std::max<int64_t>(at_ns - 5000, 0), .end_ns = at_ns, .domain = "cuda_runtime",
-            .name = "cudaLaunchKernel", .stack = stack, .probability = probability};
+    return {.process = kTrainer,
+            .tid = stack == kBackward ? 101 : 100,
+            .session = 1,
+            .correlation = correlation,
+            .start_ns = std::max<int64_t>(at_ns - 5000, 0),
+            .end_ns = at_ns,
+            .domain = "cuda_runtime",
+            .name = "cudaLaunchKernel",
+            .stack = stack,
+            .probability = probability};
   }
   void CpuSample(int64_t time_ns, Id128 process = kTrainer) {
-    Add(model::kSamples, {{.time_ns = time_ns, .process = process, .tid = 100, .stack = kForward, .weight_ns = 10}});
+    Add(model::kSamples,
+        {{.time_ns = time_ns, .process = process, .tid = 100, .stack = kForward, .weight_ns = 10}});
   }
 
   model::Profile Read(const Selection& selection = {}) {
@@ -142,14 +162,16 @@ TEST_F(GpuQuery, AKernelsExactTimeIsDividedByItsSampledLaunches) {
   ASSERT_THAT(profile.launch_groups, SizeIs(1));
   EXPECT_EQ(profile.launch_groups[0].total_ns, 1001);
   EXPECT_DOUBLE_EQ(profile.launch_groups[0].launches.time_ns, 2400);
-  EXPECT_DOUBLE_EQ(profile.launch_groups[0].launches.variance_ns2, 0.5 / 0.25 * 600 * 600 + 0.75 / 0.0625 * 300 * 300);
+  EXPECT_DOUBLE_EQ(profile.launch_groups[0].launches.variance_ns2,
+                   0.5 / 0.25 * 600 * 600 + 0.75 / 0.0625 * 300 * 300);
   for (const auto& sample : profile.samples) {
     EXPECT_EQ(sample.launch_group, 0);
     EXPECT_THAT(sample.stream, Optional(7));
     EXPECT_TRUE(profile.devices.at(static_cast<size_t>(sample.device)).simulated);
     EXPECT_FALSE(sample.graph);
   }
-  const auto& leaf = profile.locations.at(static_cast<size_t>(profile.stacks.at(static_cast<size_t>(profile.samples[0].stack)).front()));
+  const auto& leaf = profile.locations.at(
+      static_cast<size_t>(profile.stacks.at(static_cast<size_t>(profile.samples[0].stack)).front()));
   EXPECT_EQ(leaf.kind, model::FrameKind::kGpu);
   EXPECT_EQ(profile.functions.at(static_cast<size_t>(leaf.lines[0].function)).system_name, "_Z4gemmv");
 }
@@ -185,15 +207,24 @@ TEST_F(GpuQuery, KernelsWithoutASampledLaunchSayTheirStackIsNotKnown) {
 
 TEST_F(GpuQuery, LostRecordsCountInTheTotalOfTheirKernel) {
   Launch(1, kSecond, 600, kForward);
-  const auto lost = [](const std::string& name, std::optional<Id128> stack) {
-    return model::KernelWindow{.start_ns = kSecond, .end_ns = 2 * kSecond, .process = kTrainer, .device = kGpu0,
-                               .name = name, .stack = stack, .count = 3, .duration_ns = 1000};
+  const auto lost = [](const std::string& name, model::WorkPart part) {
+    return model::KernelWindow{.start_ns = kSecond,
+                               .end_ns = 2 * kSecond,
+                               .part = part,
+                               .process = kTrainer,
+                               .device = kGpu0,
+                               .name = name,
+                               .count = 3,
+                               .duration_ns = 1000};
   };
-  Add(model::kKernelWindows, {lost("_Z4gemmv", std::nullopt), lost("relu", std::nullopt), lost("_Z4gemmv", kForward)});
+  Add(model::kKernelWindows,
+      {lost("_Z4gemmv", model::WorkPart::kLost), lost("relu", model::WorkPart::kLost),
+       lost("_Z4gemmv", model::WorkPart::kAll)});  // the last one sums rows that are there
   EXPECT_THAT(ReadFolded(), UnorderedElementsAre(Pair("main forward gemm()", Line(4, 1600)),
                                                  Pair("[stack not sampled] relu", Line(3, 1000))));
   EXPECT_THAT(ReadFolded({.from_ns = 0, .to_ns = kSecond}), IsEmpty());
-  EXPECT_THAT(ReadFolded({.device = kGpu0, .stream = 7}), ElementsAre(Pair("main forward gemm()", Line(1, 600))))
+  EXPECT_THAT(ReadFolded({.device = kGpu0, .stream = 7}),
+              ElementsAre(Pair("main forward gemm()", Line(1, 600))))
       << "of lost records nobody knows the stream";
 }
 
@@ -210,33 +241,52 @@ TEST_F(GpuQuery, CorrelationIdsJoinWithinSessionAndAMinute) {
 }
 
 TEST_F(GpuQuery, CopiesAndSetsAreLeavesByTheSameRule) {
-  Add(model::kMemcpys, {{.process = kTrainer, .device = kGpu0, .session = 1, .correlation = 1, .stream = 7,
-                         .start_ns = kSecond, .end_ns = kSecond + 50, .kind = "htod"}});
-  Add(model::kMemsets, {{.process = kTrainer, .device = kGpu0, .session = 1, .correlation = 2, .stream = 7,
-                         .start_ns = kSecond, .end_ns = kSecond + 20}});
+  Add(model::kMemcpys, {{.process = kTrainer,
+                         .device = kGpu0,
+                         .session = 1,
+                         .correlation = 1,
+                         .stream = 7,
+                         .start_ns = kSecond,
+                         .end_ns = kSecond + 50,
+                         .kind = "htod"}});
+  Add(model::kMemsets, {{.process = kTrainer,
+                         .device = kGpu0,
+                         .session = 1,
+                         .correlation = 2,
+                         .stream = 7,
+                         .start_ns = kSecond,
+                         .end_ns = kSecond + 20}});
   Add(model::kApiCalls, {Call(1, kSecond, kForward)});
   EXPECT_THAT(ReadFolded(), UnorderedElementsAre(Pair("main forward [memcpy htod]", Line(1, 50)),
                                                  Pair("[stack not sampled] [memset]", Line(1, 20))));
 }
 
 TEST_F(GpuQuery, GraphWorkIsUnderWhatCapturedItElseUnderItsLaunch) {
-  // Node 10 was captured, 20 is its clone in the graph that was instantiated, 30 the clone of that; nobody saw
-  // 40 being made.
+  // Node 10 was captured, 20 is its clone in the graph that was instantiated, 30 the clone of that; nobody
+  // saw 40 being made.
   const auto node = [](int64_t id, std::optional<int64_t> original, std::optional<Id128> stack) {
-    return model::GraphNode{.process = kTrainer, .session = 1, .graph = id, .node = id, .original_node = original, .stack = stack};
+    return model::GraphNode{.process = kTrainer,
+                            .session = 1,
+                            .graph = id,
+                            .node = id,
+                            .original_node = original,
+                            .stack = stack};
   };
-  Add(model::kGraphNodes, {node(10, std::nullopt, kCapture), node(20, 10, std::nullopt), node(30, 20, std::nullopt), node(50, 50, std::nullopt)});
+  Add(model::kGraphNodes, {node(10, std::nullopt, kCapture), node(20, 10, std::nullopt),
+                           node(30, 20, std::nullopt), node(50, 50, std::nullopt)});
   const auto kernel = [](int64_t graph_node, int64_t duration_ns, int64_t correlation, int32_t session) {
     model::Kernel row = Kernel(correlation, kSecond, duration_ns);
     row.graph_node = graph_node;
     row.session = session;
     return row;
   };
-  Add(model::kKernels, {kernel(30, 100, 1, 1), kernel(30, 100, 2, 5), kernel(40, 30, 1, 1), kernel(40, 12, 1, 1), kernel(50, 5, 1, 1)});
+  Add(model::kKernels, {kernel(30, 100, 1, 1), kernel(30, 100, 2, 5), kernel(40, 30, 1, 1),
+                        kernel(40, 12, 1, 1), kernel(50, 5, 1, 1)});
   Add(model::kApiCalls, {Call(1, kSecond, kForward, 0.5)});
   const model::Profile profile = Read();
-  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("main capture gemm()", Line(2, 200)),
-                                                    Pair("main forward [graph launch] gemm()", Line(3, 47))));
+  EXPECT_THAT(Folded(profile),
+              UnorderedElementsAre(Pair("main capture [captured in graph] gemm()", Line(2, 200)),
+                                   Pair("main forward [graph launch] gemm()", Line(3, 47))));
   for (const auto& sample : profile.samples) {
     EXPECT_TRUE(sample.graph);
     EXPECT_EQ(sample.launch_group == -1, sample.weight_ns == 200) << "what is known of capture is exact";
@@ -303,7 +353,12 @@ TEST_F(GpuQuery, BusyTimeCountsOverlappingWorkOnce) {
   Launch(1, kSecond, kSecond);
   Launch(2, kSecond + kSecond / 2, kSecond, std::nullopt, 1, "other", 9);
   Launch(3, 9 * kSecond, kSecond / 2);
-  Add(model::kSyncs, {{.process = kTrainer, .device = kGpu0, .session = 1, .correlation = 5, .start_ns = 9 * kSecond, .end_ns = 10 * kSecond}});
+  Add(model::kSyncs, {{.process = kTrainer,
+                       .device = kGpu0,
+                       .session = 1,
+                       .correlation = 5,
+                       .start_ns = 9 * kSecond,
+                       .end_ns = 10 * kSecond}});
   const auto uses = ReadDeviceUse(*store_, {});
   ASSERT_TRUE(uses.has_value()) << uses.error().message;
   ASSERT_THAT(*uses, SizeIs(2));
@@ -321,8 +376,8 @@ TEST_F(GpuQuery, BusyTimeCountsOverlappingWorkOnce) {
   ASSERT_TRUE(strips.has_value()) << strips.error().message;
   ASSERT_THAT(*strips, SizeIs(1)) << "the other device did nothing";
   EXPECT_THAT((*strips)[0].strip.values,
-              ElementsAre(std::nullopt, Optional(1.0), Optional(0.5), Optional(0.0), Optional(0.0), Optional(0.0),
-                          Optional(0.0), Optional(0.0), Optional(0.0), Optional(0.5)));
+              ElementsAre(std::nullopt, Optional(1.0), Optional(0.5), Optional(0.0), Optional(0.0),
+                          Optional(0.0), Optional(0.0), Optional(0.0), Optional(0.0), Optional(0.5)));
   const auto gap = ReadGpuStrips(*store_, {.from_ns = 5 * kSecond, .to_ns = 7 * kSecond}, 2);
   ASSERT_THAT(*gap, SizeIs(1)) << "nothing ran, and that was seen";
   EXPECT_THAT((*gap)[0].strip.values, ElementsAre(Optional(0.0), Optional(0.0)));
@@ -337,12 +392,31 @@ TEST_F(GpuQuery, TimeOutsideSessionsIsNotIdle) {
   const auto strips = ReadGpuStrips(*store_, {}, 10);
   ASSERT_THAT(*strips, SizeIs(1));
   EXPECT_THAT((*strips)[0].strip.values,
-              ElementsAre(std::nullopt, Optional(1.0), Optional(0.0), Optional(1.0), std::nullopt, std::nullopt,
-                          std::nullopt, Optional(1.0), std::nullopt, std::nullopt));
+              ElementsAre(std::nullopt, Optional(1.0), Optional(0.0), Optional(1.0), std::nullopt,
+                          std::nullopt, std::nullopt, Optional(1.0), std::nullopt, std::nullopt));
   for (int64_t second = 0; second < 10; ++second) CpuSample(second * kSecond + kSecond / 2);
   EXPECT_EQ(IdleSamples({}), 1);
   EXPECT_EQ(IdleSamples({.from_ns = 2 * kSecond, .to_ns = 3 * kSecond}), 1)
       << "the session is known from its work outside the selection";
+}
+
+TEST_F(GpuQuery, ASessionLastsAsLongAsItWasTold) {
+  Launch(1, 4 * kSecond, kSecond);
+  Add(model::kGpuSessions,
+      {{.process = kTrainer, .session = 1, .start_ns = 2 * kSecond, .end_ns = 7 * kSecond},
+       {.process = kTrainer, .session = 2, .start_ns = 8 * kSecond, .end_ns = std::nullopt}});
+  model::Kernel later = Kernel(1, 9 * kSecond, kSecond / 2);
+  later.session = 2;
+  Add(model::kKernels, {later});
+  const auto strips = ReadGpuStrips(*store_, {}, 10);
+  ASSERT_THAT(*strips, SizeIs(1));
+  EXPECT_THAT((*strips)[0].strip.values,
+              ElementsAre(std::nullopt, std::nullopt, Optional(0.0), Optional(0.0), Optional(1.0),
+                          Optional(0.0), Optional(0.0), std::nullopt, Optional(0.0), Optional(0.5)))
+      << "what has no end goes on";
+  EXPECT_EQ((*ReadDeviceUse(*store_, {}))[0].observed_ns, 7 * kSecond);
+  for (int64_t second = 0; second < 10; ++second) CpuSample(second * kSecond + kSecond / 2);
+  EXPECT_EQ(IdleSamples({}), 6);
 }
 
 TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
@@ -354,7 +428,12 @@ TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
   elsewhere.process = kOther;
   elsewhere.device = kGpu1;
   Add(model::kKernels, {others, elsewhere});
-  Add(model::kMemcpys, {{.process = kTrainer, .device = kGpu0, .session = 1, .start_ns = 8 * kSecond, .end_ns = 9 * kSecond, .kind = "dtoh"}});
+  Add(model::kMemcpys, {{.process = kTrainer,
+                         .device = kGpu0,
+                         .session = 1,
+                         .start_ns = 8 * kSecond,
+                         .end_ns = 9 * kSecond,
+                         .kind = "dtoh"}});
   for (int64_t second = 0; second < 10; ++second) {
     CpuSample(second * kSecond + kSecond / 2);
     CpuSample(second * kSecond + kSecond / 2, kOther);
@@ -368,6 +447,9 @@ TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
   EXPECT_GT(strip->values[1].value_or(0), 0);
   EXPECT_EQ(strip->values[2].value_or(-1), 0);
   EXPECT_THAT(*ReadProcesses(*store_, {.while_gpu_idle = true}), SizeIs(2));
+  CpuSample(5 * kSecond, {5, 3});
+  CpuSample(6 * kSecond, {5, 3});
+  EXPECT_EQ(IdleSamples({.process = {{5, 3}}}), 1) << "a process without GPU work: the devices of the others";
 }
 
 TEST(GpuQueryOfAnEmptyStore, AnswersWithNothing) {

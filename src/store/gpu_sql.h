@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "base/result.h"
 #include "model/selection.h"
 #include "store/selection_sql.h"
+#include "store/store.h"
 #include "store/time_range.h"
 
 // Parts of statements about what GPUs did: kernels, copies and sets together are "work".
@@ -15,24 +19,30 @@ namespace gpusonde::store {
 
 // Which work belongs to a time.
 enum class WorkIn {
-  kStartsIn,   // what starts in it: each row belongs to one of several times side by side
-  kRunsIn,     // what runs in it, if only for a part
+  kStartsIn,  // what starts in it: each row belongs to one of several times side by side
+  kRunsIn,    // what runs in it, if only for a part
 };
 
 // Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
 // (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
-// process, device and stream; its time is `range`.
-SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which);
+// process, device and stream; its time is `range`. `tables` goes before the names of tables: "" or a schema
+// and a dot.
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                const std::string& tables = "");
 
-// Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything would
-// grow with the store.
+// Slices of time, side by side, that cover the range, each with about so many rows of the selection's work:
+// as many as a question can be asked of in the memory that a store has.
+Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows);
+
+// Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything
+// would grow with the store.
 TimeRange SessionReach(const TimeRange& range);
 
-// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, from the first to the last
-// that is known of a session's work, waits and calls. Of the selection's process only. The rows don't tell
-// when the library fell asleep or woke, so this much is known to have been observed and no more.
-//
-// A session is found by what it has in SessionReach(range).
+// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, of the selection's process
+// only. A session lasts as long as table gpu_sessions says; if its end was not told, until the next one of
+// its process, or the process's end. Those of a process that has no row there are known from the first to the
+// last of their work, waits and calls in SessionReach(range), and no more.
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
 
 // The rows of `samples` (what follows FROM; it has time_ns) at moments at which the GPU was idle, as what

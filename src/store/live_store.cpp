@@ -19,6 +19,7 @@
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
+#include "store/gpu_windows.h"
 #include "store/windows.h"
 
 namespace gpusonde::store {
@@ -27,6 +28,9 @@ namespace {
 constexpr std::string_view kSuffix = ".sonde";
 // Rows come once a second; windows wait a little longer for what is slow.
 constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
+// GPU work may be told of so late and still be summed; it is in its table however late it comes. The times of
+// work are what other people's programs say, and none may make us sum days anew.
+constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
 
 std::string FormatDay(Day day) {
   const std::chrono::year_month_day date(day);
@@ -89,6 +93,7 @@ Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder) {
   TRY(store->RefreshViews());
   TRY(store->LoadCommitted());
   TRY(store->LoadWindows());
+  TRY(store->LoadGpuWindows());
   return store;
 }
 
@@ -191,7 +196,20 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
   if (times.has_value() && times->from_ns < windows_end_ns_)
     TRY(SumWindows(*writer_, CatalogOf(day), {times->from_ns, std::min(times->to_ns + 1, windows_end_ns_)},
                    windows_end_ns_));
+  const std::optional<TimeRange> work = WorkTimes(batches);
+  if (work.has_value() && work->from_ns < gpu_windows_.to_ns) {
+    gpu_windows_.to_ns = WindowStart(
+        kMinuteOfWork, std::clamp(work->from_ns, gpu_windows_.to_ns - kWorkLatenessNs, gpu_windows_.to_ns));
+    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, gpu_windows_.from_ns);
+    TRY(DeleteGpuWindows(*writer_, CatalogOf(day), gpu_windows_.to_ns));
+  }
   TRY(transaction.Commit());
+  if (work.has_value()) {
+    int64_t& newest_work_ns = newest_work_ns_[day];
+    newest_work_ns = std::max(newest_work_ns, std::min(work->to_ns, EpochNow()));
+    if (const Status closed = CloseGpuWindows(); !closed.has_value())
+      LogWarn("GPU windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
+  }
   if (!times.has_value()) return {};
   const auto [newest, is_first] = newest_ns_.try_emplace(day, times->to_ns);
   newest->second = std::max(newest->second, times->to_ns);
@@ -242,6 +260,49 @@ Status LiveStore::LoadWindows() {
   return CloseWindows();
 }
 
+// Sums the minutes of GPU work that have been over for a while.
+Status LiveStore::CloseGpuWindows() {
+  int64_t newest_ns = 0;
+  for (const auto& [day, day_newest_ns] : newest_work_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
+  const int64_t end_ns = WindowStart(kMinuteOfWork, newest_ns - kLatenessNs);
+  if (end_ns <= gpu_windows_.to_ns) return {};
+  // What comes first may be of any time; sums begin shortly before.
+  if (gpu_windows_.from_ns >= gpu_windows_.to_ns) {
+    const int64_t begin_ns = WindowStart(kMinuteOfWork, newest_ns - kWorkLatenessNs);
+    gpu_windows_ = {begin_ns, begin_ns};
+  }
+  for (const auto& [day, day_newest_ns] : newest_work_ns_)
+    if (day_newest_ns >= gpu_windows_.to_ns)
+      TRY(SumGpuWindows(*writer_, CatalogOf(day), {gpu_windows_.to_ns, end_ns}, end_ns));
+  gpu_windows_.to_ns = end_ns;
+  return {};
+}
+
+Status LiveStore::LoadGpuWindows() {
+  for (const Day day : days_) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        writer_->Ask(fmt::format(
+            "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}.kernels "
+            "UNION ALL SELECT start_ns FROM {0}.memcpys UNION ALL SELECT start_ns FROM {0}.memsets)) "
+            "FROM {0}.kernel_windows WHERE part <> 'lost'",
+            duckdb::QuoteName(CatalogOf(day)) + ".main")));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    if (!any) continue;
+    if (!rows->IsNull(2)) newest_work_ns_[day] = std::min(rows->Int64(2), EpochNow());
+    if (rows->IsNull(0)) continue;
+    const bool is_first = gpu_windows_.from_ns >= gpu_windows_.to_ns;
+    gpu_windows_.from_ns = is_first ? rows->Int64(0) : std::min(gpu_windows_.from_ns, rows->Int64(0));
+    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, rows->Int64(1));
+  }
+  return CloseGpuWindows();
+}
+
+TimeRange LiveStore::gpu_windows() const {
+  const std::scoped_lock lock(mutex_);
+  return gpu_windows_;
+}
+
 int64_t LiveStore::windows_end_ns() const {
   const std::scoped_lock lock(mutex_);
   return windows_end_ns_;
@@ -285,6 +346,7 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
 Status LiveStore::DeleteDay(Day day) {
   std::erase(days_, day);
   newest_ns_.erase(day);
+  newest_work_ns_.erase(day);
   TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
   TRY(writer_->Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
   for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})

@@ -68,6 +68,7 @@ class LiveStore : public Store {
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
   int64_t windows_end_ns() const override;
+  TimeRange gpu_windows() const override;
 
   ~LiveStore() override;
 
@@ -83,6 +84,8 @@ class LiveStore : public Store {
   Status LoadWindows();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   Status CloseWindows();
+  Status LoadGpuWindows();
+  Status CloseGpuWindows();
   Status SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns);
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
@@ -98,6 +101,8 @@ class LiveStore : public Store {
   std::map<Id128, int64_t> committed_;  // by spool
   int64_t windows_end_ns_ = 0;          // all windows that end until then are in their day's file
   std::map<Day, int64_t> newest_ns_;    // of the samples of each day's file
+  TimeRange gpu_windows_;               // likewise of GPU work; empty before there is any
+  std::map<Day, int64_t> newest_work_ns_;
 };
 
 }  // namespace gpusonde::store

@@ -159,13 +159,14 @@ Result<Overview> ReadOverview(Store& store) {
     overview.from_ns = range.from_ns;
     overview.to_ns = range.to_ns;
   }
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> counts,
-      store.Query("SELECT (SELECT count(*) FROM samples), (SELECT bool_or(simulated) FROM devices)"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts,
+                   store.Query("SELECT (SELECT count(*) FROM samples), (SELECT count(*) FROM kernels), "
+                               "(SELECT bool_or(simulated) FROM devices)"));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {
     overview.samples = counts->Int64(0);
-    overview.simulated = counts->Int64(1) != 0;
+    overview.kernels = counts->Int64(1);
+    overview.simulated = counts->Int64(2) != 0;
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> drops,
                    store.Query("SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason "

@@ -22,7 +22,7 @@ constexpr std::string_view kStacksNamed = R"(
   ), names AS (
     SELECT frames.location, functions.name FROM frames JOIN raw.functions USING (function)
     UNION ALL
-    SELECT location, CASE WHEN binaries.binary_id IS NULL THEN '[unknown]'
+    SELECT location, CASE WHEN kind = 'jit' THEN '[JIT code]' WHEN binaries.binary_id IS NULL THEN '[unknown]'
                           ELSE format('[{}+0x{:x}]', binaries.name, coalesce(address, 0)) END
     FROM raw.locations LEFT JOIN raw.binaries USING (binary_id) WHERE len(functions) = 0
   ), matching AS (
@@ -33,7 +33,7 @@ constexpr std::string_view kStacksNamed = R"(
 
 // What a selection asks for besides its time.
 SqlPart Filter(const model::Selection& selection) {
-  SqlPart filter{"state = 'on_cpu'", {}};
+  SqlPart filter{selection.off_cpu ? "state <> 'on_cpu'" : "state = 'on_cpu'", {}};
   if (selection.process.has_value()) {
     filter.text += " AND process = ?";
     filter.parameters.emplace_back(*selection.process);

@@ -14,6 +14,8 @@ struct SqlPart {
   std::string text;
   std::vector<Parameter> parameters;
 
+  SqlPart InBrackets() const { return {"(" + text + ")", parameters}; }
+
   SqlPart& operator+=(const SqlPart& more) {
     text += more.text;
     parameters.insert(parameters.end(), more.parameters.begin(), more.parameters.end());

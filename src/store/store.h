@@ -18,6 +18,12 @@ namespace gpusonde::store {
 // A value bound to `?` in a query; a query is never put together from text that came from outside.
 using Parameter = std::variant<int64_t, double, std::string, Id128>;
 
+// Half-open, ns since the epoch.
+struct TimeRange {
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
+};
+
 // Rows of a query's answer.
 // Not thread-safe; must not outlive its Store.
 class Rows {
@@ -67,6 +73,10 @@ class Store {
   // The end of the time, from the epoch on, whose samples are also there as sums in profile_windows; 0 when
   // this store keeps none.
   virtual int64_t windows_end_ns() const { return 0; }
+
+  // The time whose GPU work is also there as sums in kernel_windows and device_windows; empty when this store
+  // keeps none.
+  virtual TimeRange gpu_windows() const { return {}; }
 };
 
 }  // namespace gpusonde::store

@@ -11,12 +11,6 @@
 
 namespace gpusonde::store {
 
-// Half-open, ns since the epoch.
-struct TimeRange {
-  int64_t from_ns = 0;
-  int64_t to_ns = 0;
-};
-
 // When each source was gathering, by start. One that has no end (it runs, or was killed) is taken to have
 // gathered until the last sample or commit of a spool before the next source of its host began.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -46,9 +47,15 @@ int64_t WindowStart(const WindowLevel& level, int64_t time_ns) {
 }
 
 std::vector<TimePiece> PiecesOf(const TimeRange& range, int64_t windows_end_ns, bool by_stack) {
+  constexpr std::array kByStack = {kDay, kHour};
+  constexpr std::array kByThread = {kFiveMinutes};
+  return by_stack ? PiecesOf(range, windows_end_ns, kByStack) : PiecesOf(range, windows_end_ns, kByThread);
+}
+
+std::vector<TimePiece> PiecesOf(const TimeRange& range, int64_t windows_end_ns,
+                                std::span<const WindowLevel> levels) {
   std::vector<TimePiece> pieces = {{range, std::nullopt}};
-  for (const WindowLevel& level : {kDay, kHour, kFiveMinutes}) {
-    if (level.by_stack != by_stack) continue;
+  for (const WindowLevel& level : levels) {
     std::vector<TimePiece> finer;
     for (const TimePiece& piece : pieces) {
       const TimeRange whole = WholeWindows(level, piece.range, windows_end_ns);

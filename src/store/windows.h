@@ -37,7 +37,12 @@ struct TimePiece {
 // left for arithmetic at the other end of time.
 int64_t WindowStart(const WindowLevel& level, int64_t time_ns);
 
-// The range in as long windows as there are for all time before `windows_end_ns`, and samples for the rest.
+// The range in as long windows of these levels, which fall, as there are for all time before
+// `windows_end_ns`; the rest without.
+std::vector<TimePiece> PiecesOf(const TimeRange& range, int64_t windows_end_ns,
+                                std::span<const WindowLevel> levels);
+
+// The same in windows of CPU time.
 std::vector<TimePiece> PiecesOf(const TimeRange& range, int64_t windows_end_ns, bool by_stack);
 
 // First and last time of the samples among the batches, both included; nothing when there are none.

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "symbols/debug_file.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -54,6 +55,19 @@ Result<Fd> OpenVdso() {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives the address as a number
   TRY(WriteAll(fd.get(), {reinterpret_cast<const std::byte*>(address), size}));
   return fd;
+}
+
+// Debug files are looked for where the process would find them, and here. One that can't be read is no reason
+// to do without the file's own symbols.
+Result<ElfFile> LoadWithDebugFile(Fd fd, const BinaryTable::Binary& binary, int32_t pid) {
+  const std::string roots[] = {fmt::format("/proc/{}/root", pid), ""};
+  if (std::optional<Fd> debug = OpenDebugFile(fd.get(), binary.path, roots); debug.has_value()) {
+    ASSIGN_OR_RETURN(Fd own, Duplicate(fd));
+    Result<ElfFile> both = ElfFile::Load(std::move(own), binary.path, std::move(debug));
+    if (both.has_value()) return both;
+    LogInfo("{}", both.error().message);
+  }
+  return ElfFile::Load(std::move(fd), binary.path);
 }
 
 }  // namespace
@@ -99,7 +113,7 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
   if (entry.file != nullptr || entry.failed_pid == pid) return {};
 
   Result<Fd> fd = OpenFile(*binary, pid);
-  Result<ElfFile> file = fd.has_value() ? ElfFile::Load(std::move(*fd), binary->path)
+  Result<ElfFile> file = fd.has_value() ? LoadWithDebugFile(std::move(*fd), *binary, pid)
                                         : Result<ElfFile>(std::unexpected(std::move(fd).error()));
   if (file.has_value()) {
     symbols_loaded_ += file->symbol_count();
@@ -143,6 +157,11 @@ const PythonInterpreter* BinaryTable::FindPython(const Binary* binary, int32_t p
       LogWarn("{}", found.error().message);
   }
   return entry.python.has_value() ? &*entry.python : nullptr;
+}
+
+const BinaryTable::Binary* BinaryTable::FindById(const Id128& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &found->second->binary;
 }
 
 std::optional<Symbol> BinaryTable::Find(const Binary* binary, uint64_t file_offset) {

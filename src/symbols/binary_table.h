@@ -41,6 +41,9 @@ class BinaryTable {
   // Returns why not, in a sentence, the first time it fails.
   Status Load(const Binary* binary, int32_t pid);
 
+  // Null when it was never interned.
+  const Binary* FindById(const Id128& id) const;
+
   // The function at `file_offset`; nothing when no symbol covers it or the file could not be read.
   std::optional<Symbol> Find(const Binary* binary, uint64_t file_offset);
 

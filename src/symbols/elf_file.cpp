@@ -75,13 +75,19 @@ Result<std::string> ReadBuildId(int fd) {
   return BuildIdOf(elf.get());
 }
 
-Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name) {
+Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> debug_file) {
   ASSIGN_OR_RETURN(ElfHandle elf, BeginElf(fd.get(), name));
   ElfFile file;
   file.build_id_ = BuildIdOf(elf.get());
   TRY(file.ReadSegments(elf.get()));
-  TRY(file.ReadSymbols(elf.get(), name));
+  TRY(file.ReadSymbols(elf.get(), name, false));
   elf.reset();
+  if (debug_file.has_value()) {
+    ASSIGN_OR_RETURN(const ElfHandle debug, BeginElf(debug_file->get(), name + "'s debug file"));
+    TRY(file.ReadSymbols(debug.get(), name, true));
+    file.debug_fd_ = std::move(*debug_file);
+  }
+  file.SortSymbols();
   file.fd_ = std::move(fd);
   return file;
 }
@@ -98,7 +104,7 @@ Status ElfFile::ReadSegments(void* handle) {
   return {};
 }
 
-Status ElfFile::ReadSymbols(void* handle, const std::string& name) {
+Status ElfFile::ReadSymbols(void* handle, const std::string& name, bool is_debug_file) {
   auto* elf = static_cast<Elf*>(handle);
   for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
        section = elf_nextscn(elf, section)) {
@@ -123,16 +129,20 @@ Status ElfFile::ReadSymbols(void* handle, const std::string& name) {
                           .name_position = strings.sh_offset + symbol.st_name,
                           .size = static_cast<uint32_t>(
                               std::min<uint64_t>(symbol.st_size, std::numeric_limits<uint32_t>::max())),
-                          .rank = RankOf(symbol.st_info)});
+                          .rank = RankOf(symbol.st_info),
+                          .in_debug_file = is_debug_file});
     }
   }
+  return {};
+}
+
+void ElfFile::SortSymbols() {
   std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
     return std::tie(a.address, a.rank, a.name_position) < std::tie(b.address, b.rank, b.name_position);
   });
   const auto aliases = std::ranges::unique(entries_, {}, &Entry::address);
   entries_.erase(aliases.begin(), aliases.end());
   entries_.shrink_to_fit();
-  return {};
 }
 
 std::optional<Symbol> ElfFile::Find(uint64_t file_offset) const {
@@ -148,14 +158,15 @@ std::optional<Symbol> ElfFile::Find(uint64_t file_offset) const {
     --entry;
     const bool reaches_to_next = entry->size == 0 && std::next(entry) == after;
     if (reaches_to_next || address - entry->address < entry->size)
-      return Symbol{entry->address, entry->size, NameAt(entry->name_position)};
+      return Symbol{entry->address, entry->size, NameOf(*entry)};
   }
   return std::nullopt;
 }
 
-std::string ElfFile::NameAt(uint64_t position) const {
+std::string ElfFile::NameOf(const Entry& entry) const {
   char buffer[kMaxNameBytes];
-  const ssize_t count = ::pread(fd_.get(), buffer, sizeof buffer, static_cast<off_t>(position));
+  const ssize_t count = ::pread(entry.in_debug_file ? debug_fd_.get() : fd_.get(), buffer, sizeof buffer,
+                                static_cast<off_t>(entry.name_position));
   if (count <= 0) return {};
   return {buffer, ::strnlen(buffer, static_cast<size_t>(count))};
 }

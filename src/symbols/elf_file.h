@@ -27,8 +27,9 @@ Result<std::string> ReadBuildId(int fd);
 // never mapped: one that is truncated meanwhile gives an error, not a SIGBUS. Not thread-safe.
 class ElfFile {
  public:
-  // `name` is for messages. Errors: kCorrupt for what is no 64-bit ELF file, kUnsupported above 50 M symbols.
-  static Result<ElfFile> Load(Fd fd, const std::string& name);
+  // `name` is for messages; `debug_file`, if there is one, has the symbols that were stripped
+  // (symbols/debug_file.h). Errors: kCorrupt for what is no 64-bit ELF file, kUnsupported above 50 M symbols.
+  static Result<ElfFile> Load(Fd fd, const std::string& name, std::optional<Fd> debug_file = std::nullopt);
 
   // The function that covers the byte at `file_offset`, nothing if none does. A symbol of unknown size
   // reaches to the next one.
@@ -45,15 +46,18 @@ class ElfFile {
     uint64_t address;
     uint64_t name_position;  // in the file
     uint32_t size;
-    uint8_t rank;  // which alias is shown: lower is better
+    uint8_t rank;        // which alias is shown: lower is better
+    bool in_debug_file;  // where the name is
   };
 
   ElfFile() = default;
   Status ReadSegments(void* elf);
-  Status ReadSymbols(void* elf, const std::string& name);
-  std::string NameAt(uint64_t position) const;
+  Status ReadSymbols(void* elf, const std::string& name, bool is_debug_file);
+  void SortSymbols();
+  std::string NameOf(const Entry& entry) const;
 
   Fd fd_;
+  Fd debug_fd_;
   std::string build_id_;
   std::vector<Segment> segments_;  // PT_LOAD
   std::vector<Entry> entries_;     // by address, one per address

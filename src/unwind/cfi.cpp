@@ -78,15 +78,11 @@ class Parser {
     const uint64_t id = is_64 ? entry.reader.Read<uint64_t>() : entry.reader.Read<uint32_t>();
     const bool eh = section_.format == CfiFormat::kEhFrame;
     const uint64_t cie_id = eh ? 0 : is_64 ? ~uint64_t{0} : kExtendedLength;
-    if (entry.reader.failed())
-      ++malformed_;
-    else if (id == cie_id)
-      return;  // read when the first function asks for it
+    const bool failed = entry.reader.failed();
+    if (!failed && id == cie_id) return;  // read when the first function asks for it
     // .eh_frame counts back from the field itself, which is the body's first.
-    else if (eh && id > body)
-      ++malformed_;
-    else if (!ReadFde(entry, eh ? body - id : id))
-      ++malformed_;
+    const bool outside = eh && id > body;
+    if (failed || outside || !ReadFde(entry, eh ? body - id : id)) ++malformed_;
   }
 
   bool ReadFde(Entry& entry, uint64_t cie_position) {

@@ -7,8 +7,8 @@
 /* One stack of one running thread. */
 struct gpusonde_cpu_sample {
   __u64 time_ns; /* CLOCK_MONOTONIC */
-  __u32 pid;     /* thread group, in the initial pid namespace */
-  __u32 tid;     /* thread, in the initial pid namespace */
+  __u32 pid;     /* thread group, in the pid namespace of user space */
+  __u32 tid;     /* thread, likewise */
   __u32 cpu;
   __u32 unused;
   struct gpusonde_stack stack; /* last: it ends after the last word used */

@@ -17,9 +17,11 @@ ALLOWED = {
     "base": set(),
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
+    "fleet": {"privacy"},
     "importers": {"store"},
     "inject": {"wire"},
     "model": {"base"},
+    "privacy": {"base"},  # pure functions: no I/O, no clock
     "server": {"analyze", "exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},

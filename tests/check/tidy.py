@@ -26,10 +26,10 @@ TIDY = "clang-tidy-19"
 
 
 def commands():
-    """(file, arguments) of every source that is ours, not generated."""
+    """(file, arguments) of every C++ source that is ours, not generated."""
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if not path.is_relative_to(BUILD):
+        if path.suffix == ".cpp" and not path.is_relative_to(BUILD):
             yield path, shlex.split(entry["command"])
 
 

@@ -3,6 +3,7 @@
 """GPU work in recordings, on the simulated GPU."""
 
 import sys
+import time
 import unittest
 
 import program
@@ -82,12 +83,121 @@ class Gpu(program.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions"), 0)
 
+    def device_account(self, log):
+        """{pid: [kernels, ns]} as the simulated device tells it itself (SIMGPU_LOG)."""
+        account = {}
+        for line in log.read_text().splitlines():
+            kind, pid, _, _, _, _, start_ns, end_ns, *_ = line.split("\t")
+            if kind == "kernel":
+                sums = account.setdefault(int(pid), [0, 0])
+                sums[0] += 1
+                sums[1] += int(end_ns) - int(start_ns)
+        return account
+
+    def test_several_processes_on_one_device_have_each_their_own(self):
+        log = self.folder / "device.log"
+        self.environment["SIMGPU_LOG"] = str(log)
+        launches = f"{sys.executable} {LAUNCHES}"
+        done = self.record_gpu("sh", "-c", f"{launches} 10 & {launches} 20 & {launches} 30; wait")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.query("""
+            SELECT pid, count(*) AS n, sum(end_ns - start_ns)::BIGINT AS ns
+            FROM kernels JOIN processes USING (process) GROUP BY pid""")
+        self.assertEqual({row["pid"]: [row["n"], row["ns"]] for row in rows}, self.device_account(log))
+        self.assertEqual(sorted(row["n"] for row in rows), [153 * 10, 153 * 20, 153 * 30])
+        self.assertEqual(self.value("SELECT count(*) FROM devices"), 1)
+
+    def test_a_killed_recorder_leaves_the_program_as_it_was(self):
+        log, result = self.folder / "device.log", self.folder / "result"
+        self.environment["SIMGPU_LOG"] = str(log)
+        # It ends as it would: its kernels all run, its output and exit status are its own.
+        script = f"{sys.executable} {LAUNCHES} 50 && sleep 3 && {sys.executable} {LAUNCHES} 50; echo $? > {result}; exit 7"
+        recorder = program.subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c", script],
+                                            env=self.environment, stderr=program.subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(self.device_account(log)) < 1 or not any(
+                kernels >= 153 * 50 for kernels, _ in self.device_account(log).values()):
+            self.assertLess(time.monotonic(), deadline, "the first half never ended")
+            time.sleep(0.1)
+        time.sleep(1.5)  # what was told reaches the disk within a second
+        recorder.kill()
+        recorder.wait()
+        while not result.exists() or not result.read_text().strip():
+            self.assertLess(time.monotonic(), deadline, "the program never ended")
+            time.sleep(0.1)
+        self.assertEqual(result.read_text(), "0\n")
+        self.assertEqual([kernels for kernels, _ in self.device_account(log).values()], [153 * 50, 153 * 50])
+        recovered = program.run("record", "--recover", "-o", self.recording)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 153 * 50, "what had been told is kept")
+
     def test_another_tools_injection_is_left_alone(self):
         self.environment["CUDA_INJECTION64_PATH"] = str(self.folder / "not-ours.so")
         done = self.record_gpu(sys.executable, LAUNCHES, "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("CUDA_INJECTION64_PATH is set to", done.stderr)
         self.assertEqual(self.value("SELECT count(*) FROM kernels"), 0)
+
+
+class WithoutPrivileges(program.TestCase):
+    """The tree may be where nobody else may look, so the program is copied as if installed."""
+
+    needs_recording = False
+    NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+    def setUp(self):
+        super().setUp()
+        if program.os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody without privileges")
+        self.install = self.folder / "install"
+        files = {"bin": [program.GPUSONDE, SIMGPU],
+                 "lib": [program.BUILD / "lib/libgpusonde-inject.so", program.ROOT / "build/deps/duckdb/libduckdb.so"],
+                 "lib/simgpu": (program.BUILD / "lib/simgpu").iterdir(),
+                 "examples/train": (program.ROOT / "examples/train").glob("*.py"), "tests/programs": [LAUNCHES]}
+        for folder, paths in files.items():
+            (self.install / folder).mkdir(parents=True, exist_ok=True)
+            for path in paths:
+                program.shutil.copy(path, self.install / folder)
+        (self.folder / "out").mkdir()
+        program.os.chown(self.folder / "out", 65534, 65534)
+        self.folder.chmod(0o755)
+        self.recording = self.folder / "out/run.sonde"
+        self.environment = dict(program.os.environ, SIMGPU_MACHINE=self.folder.name, HOME=str(self.folder / "out"),
+                                PATH="/usr/local/bin:/usr/bin:/bin")
+        self.addCleanup(program.subprocess.run, [*self.NOBODY, self.install / "bin/simgpu", "reset"],
+                        env=self.environment, check=False)
+
+    def record_as_nobody(self, *command, through=()):
+        return program.subprocess.run(
+            [*self.NOBODY, *through, self.install / "bin/gpusonde", "record", "-o", self.recording, "--", *command],
+            env=self.environment, cwd=self.folder / "out", capture_output=True, text=True, timeout=120, check=False)
+
+    def test_gpu_work_is_recorded_whole(self):
+        script = f"python3 {self.install}/tests/programs/gpu_launches.py {ROUNDS} && exit 7"
+        done = self.record_as_nobody("sh", "-c", script, through=(self.install / "bin/simgpu", "run", "--"))
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("only GPU work is recorded, without the stacks that launched it", done.stderr)
+        self.assertIn("CAP_BPF", done.stderr)
+        self.assertIn("cpu       not sampled", done.stderr)
+        counts = {row["name"]: row["n"] for row in self.query("SELECT name, count(*) AS n FROM kernels GROUP BY name")}
+        self.assertEqual(counts, {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS})
+        self.assertEqual(self.value("SELECT count(*) FROM memcpys WHERE kind = 'htod' AND bytes = 4096"), 20 * ROUNDS)
+        self.assertEqual(self.value("SELECT count(stack) FROM api_calls"), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM samples"), 0)
+        self.assertEqual(self.value("SELECT sampling_hz FROM sources"), None)
+        self.assertGreater(self.value("SELECT count(*) FROM metrics WHERE metric = 'gpu.power'"), 0)
+        names = {row["name"]: row["command"] for row in self.query("SELECT name, command FROM processes")}
+        self.assertIn("gpu_launches.py", " ".join(names.values()), names)
+        self.assertEqual(self.value("SELECT count(*) FROM processes JOIN kernels USING (process) "
+                                    "WHERE command LIKE '%gpu_launches%'"), 153 * ROUNDS)
+
+    def test_without_a_gpu_nothing_is_left_to_record(self):
+        done = self.record_as_nobody("touch", self.folder / "out/ran")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("CAP_BPF", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertFalse((self.folder / "out/ran").exists(), "the program was not started")
+        self.assertFalse(self.recording.exists())
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Python(program.TestCase):
                     SELECT f.file, f.line AS first_line, l.lines[1] AS line, count(*) AS samples
                     FROM samples JOIN stacks USING (stack), unnest(locations) AS u(location)
                     JOIN locations l USING (location) JOIN functions f ON f.function = l.functions[1]
-                    WHERE l.kind = 'python' AND f.name = 'spin' GROUP BY ALL ORDER BY samples DESC""")
+                    WHERE state = 'on_cpu' AND l.kind = 'python' AND f.name = 'spin' GROUP BY ALL ORDER BY samples DESC""")
                 self.assertEqual({row["file"] for row in rows}, {str(SHAPES)})
                 self.assertEqual({row["first_line"] for row in rows}, {line - 5})
                 self.assertLessEqual({row["line"] for row in rows}, {line - 5 + i for i in range(7)})
@@ -84,7 +84,7 @@ class Python(program.TestCase):
                 self.assertEqual(self.value("SELECT count(*) FROM processes"), 2)
                 seconds = self.query(f"""
                     SELECT process, sum(weight_ns) / 1e9 AS s FROM samples JOIN stacks USING (stack)
-                    WHERE list_has_any(locations, {NAMED.format("child")}) GROUP BY 1""")
+                    WHERE state = 'on_cpu' AND list_has_any(locations, {NAMED.format("child")}) GROUP BY 1""")
                 self.assertEqual(len(seconds), 2)
                 for row in seconds:
                     self.assertAlmostEqual(row["s"], 0.5, delta=0.05)

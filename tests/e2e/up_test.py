@@ -94,7 +94,7 @@ class Up(program.TestCase):
         self.assertGreaterEqual(self.get(up, "overview")["samples"], told)
         self.stop(up)
         (day,) = (self.state / "days").glob("*.sonde")
-        self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (cpu, time_ns)) FROM samples", day), 0,
+        self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (cpu, time_ns)) FROM samples WHERE state = 'on_cpu'", day), 0,
                          "nothing was added twice")
         self.assertEqual(self.value("SELECT count(*) FROM sources WHERE kind = 'agent'", day), 6)
 

@@ -21,8 +21,8 @@ TEST(Inject, TotalsAreExactlyWhatRan) {
   ASSERT_THAT(heard.begins, SizeIs(1));
   ASSERT_THAT(heard.ends, SizeIs(1));
   EXPECT_EQ(heard.ends[0].reason, EndReason::kExit);
-  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "alpha"), (Heard::Sum{5001, 0, 5001 * 2000, 0}));
-  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "beta"), (Heard::Sum{5000, 0, 5000 * 5000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "alpha"), (Heard::Sum{5001, 0, uint64_t{5001} * 2000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "beta"), (Heard::Sum{5000, 0, uint64_t{5000} * 5000, 0}));
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemcpy, "htod").count, 77U);
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemcpy, "htod").bytes, 77U * 65536);
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemset, "").count, 33U);

@@ -2,6 +2,8 @@
 // The inject library in a program of its own (client.cpp), heard through its USDT probes.
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include "base/testing/temp_folder.h"
 #include "harness.h"
@@ -124,6 +126,53 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
   EXPECT_FALSE(*events_->Consider(::getpid(), path));
   EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/other.so"));
   EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/gone/libgpusonde-inject.so"));
+}
+
+// At this speed listening costs more than the governor lets it: the program is heard in windows. From the
+// first launch that a window tells to its last, what the device did (SIMGPU_LOG) is what was told, to the
+// nanosecond.
+TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
+  const TempFolder folder;
+  const std::string log = folder / "log";
+  ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
+  ExpectNothingLost(events_->TakeDrops());
+  ASSERT_GE(heard_.begins.size(), 2U) << "it slept, and woke again";
+  EXPECT_EQ(heard_.ends[0].reason, EndReason::kGovernor);
+
+  std::map<uint32_t, uint64_t> device;  // correlation id: duration
+  int64_t asleep = 0;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string kind, skipped;
+    uint32_t correlation = 0;
+    uint64_t start_ns = 0, end_ns = 0;
+    fields >> kind >> skipped >> skipped >> skipped >> skipped >> correlation >> start_ns >> end_ns;
+    if (kind != "kernel") continue;
+    if (correlation == 0)
+      ++asleep;
+    else
+      device[correlation] = end_ns - start_ns;
+  }
+  EXPECT_GT(asleep, 0);
+
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> windows;  // session: its first and last correlation id
+  for (const Heard::KernelOf& kernel : heard_.kernels) {
+    auto& [first, last] =
+        windows.try_emplace(kernel.session, kernel.correlation, kernel.correlation).first->second;
+    first = std::min(first, kernel.correlation);
+    last = std::max(last, kernel.correlation);
+  }
+  EXPECT_EQ(windows.size(), heard_.begins.size());
+  for (const auto& [session, ids] : windows) {
+    Heard::Sum did;
+    for (auto at = device.lower_bound(ids.first); at != device.end() && at->first <= ids.second; ++at) {
+      ++did.count;
+      did.total_ns += at->second;
+    }
+    EXPECT_GT(did.count, 1000U);
+    EXPECT_EQ((heard_.totals[{session, Total::Of::kKernel, "alpha"}]), did) << "session " << session;
+  }
 }
 
 TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libgpusonde-inject.so asks of the system that it is loaded into.
 #include <elf.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,6 +51,9 @@ Library Load() {
               header.e_shnum * sizeof(Elf64_Shdr));
   return library;
 }
+
+// What `size` bytes of a note take: whole words of four.
+size_t PaddedSize(size_t size) { return (size + 3) / 4 * 4; }
 
 // "GLIBC_2.17" -> {2, 17}.
 std::pair<int, int> GlibcVersion(const std::string& name) {
@@ -114,17 +118,17 @@ TEST(InjectLibrary, HasAProbeForEachChannelWithAFiveByteNop) {
     for (size_t at = section.sh_offset; at < section.sh_offset + section.sh_size;) {
       Elf64_Nhdr note;
       std::memcpy(&note, library.bytes.data() + at, sizeof note);
-      const size_t description = at + sizeof note + (note.n_namesz + 3) / 4 * 4;
+      const size_t description = at + sizeof note + PaddedSize(note.n_namesz);
       uint64_t address = 0;
       std::memcpy(&address, library.bytes.data() + description, sizeof address);
       const std::string provider = library.bytes.c_str() + description + 3 * sizeof address;
       const std::string probe =
           library.bytes.c_str() + description + 3 * sizeof address + provider.size() + 1;
-      probes.insert(provider + ":" + probe);
+      probes.insert(fmt::format("{}:{}", provider, probe));
       // Text is at the same place in the file as in memory (checked by the linker's page alignment of
       // segments).
       EXPECT_EQ(library.bytes.substr(address, 5), std::string("\x0f\x1f\x44\x00\x00", 5)) << probe;
-      at = description + (note.n_descsz + 3) / 4 * 4;
+      at = description + PaddedSize(note.n_descsz);
     }
   }
   EXPECT_THAT(probes, UnorderedElementsAre("gpusonde:state", "gpusonde:records", "gpusonde:launch"));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/drops.h"
+#include "model/metric_catalogue.h"
 #include "model/schema.h"
 
 namespace gpusonde::model {
@@ -87,14 +88,45 @@ void PrintSchema() {
   for (const TableInfo& table : AllTables()) PrintTable(table);
 }
 
-void PrintMetrics() {
+void PrintCatalogue() {
   fmt::print(
-      "{}# Metrics of gpusonde itself\n\n"
+      "# Metrics\n\n"
+      "What the table [metrics](schema.md#metrics) may hold. `gpusonde record` reads NVML ten times a "
+      "second, "
+      "`gpusonde\n"
+      "up` once (`--nvml-hz`); what changes slowly, and what belongs to a process, once a second in both. A "
+      "gauge or a\n"
+      "sum of flags is as it was at the time of its row, a counter counts from when the driver was loaded, "
+      "and "
+      "an event is\n"
+      "a row at its time. A value that the driver doesn't tell has no rows; one that can't be true is "
+      "counted, "
+      "not stored.\n\n"
+      "    gpusonde query run.sonde \"SELECT metric, avg(value), max(value) FROM metrics GROUP BY metric\"\n"
+      "    gpusonde query run.sonde \"SELECT make_timestamp_ns(time_ns), value FROM metrics WHERE metric = "
+      "'gpu.xid'\"\n\n"
+      "| metric | unit | kind | of | meaning |\n|---|---|---|---|---|\n");
+  for (const MetricInfo& metric : kMetricCatalogue)
+    fmt::print("| `{}` | {} | {} | {}, by {} | {} |\n", metric.name, Cell(metric.unit), NameOf(metric.kind),
+               metric.name.starts_with("gpu.process.") ? "each process on a GPU" : "each GPU", metric.source,
+               Cell(metric.meaning));
+  fmt::print(
+      "\nThe bits of `gpu.throttle.reasons`, of which one reads `(value::BIGINT & 4) != 0`:\n\n"
+      "| bit | slows the device down | reason | meaning |\n|---|---|---|---|\n");
+  for (const ThrottleReason& reason : kThrottleReasons)
+    fmt::print("| {} | {} | {} | {} |\n", reason.bit, reason.slows ? "yes" : "no", Cell(reason.label),
+               Cell(reason.meaning));
+}
+
+void PrintMetrics() {
+  fmt::print("{}", kGenerated);
+  PrintCatalogue();
+  fmt::print(
+      "\n# Metrics of gpusonde itself\n\n"
       "Nothing is dropped in silence. Whatever is lost or incomplete is counted under one of these reasons, "
       "stored in\n"
       "the table [drops](schema.md#drops), and shown in the summary of `gpusonde record` and in the UI.\n\n"
-      "| reason | data is missing | meaning |\n|---|---|---|\n",
-      kGenerated);
+      "| reason | data is missing | meaning |\n|---|---|---|\n");
   for (const DropInfo& drop : kDropReasons)
     fmt::print("| `{}` | {} | {} |\n", drop.name, drop.lost ? "yes" : "no, it has less detail",
                Cell(drop.meaning));

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { FlamegraphJson, Overview, Processes, Strips } from "./api/types";
+import type { Devices, FlamegraphJson, Overview, Processes, Strips } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
-import { formatDuration, formatRange } from "./format";
+import { formatCount, formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
 import { useResource } from "./state/use-resource";
 import { useView } from "./state/use-view";
 import { stackSelection, timeSelection, windowOf } from "./state/view";
-import { Header } from "./views/header";
+import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
 import { ProfilePage } from "./views/profile";
 import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
+import { TimeType } from "./views/time-type";
 
 const POLL_MS = 2000;
 const STRIP_BUCKETS = 600;
+// With more of them than this they are low.
+const MOST_HIGH_STRIPS = 3;
 
 const same = <T,>(json: T): T => json;
 
@@ -40,11 +43,12 @@ export function App() {
   const time = view.brush ? timeSelection(view.brush) : windowTime;
   const ask = (endpoint: string, ...rest: [object, Record<string, string | number>?]) => (available ? apiUrl(endpoint, ...rest) : null);
 
-  // New data means another count of samples; a retry asks again whatever the count.
-  const revision = (seen?.samples ?? 0) + retries;
-  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS }), revision, same);
+  // New data means other counts; a retry asks again whatever they are.
+  const revision = (seen?.samples ?? 0) + (seen?.kernels ?? 0) + retries;
+  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
-  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: "cpu" });
+  const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
+  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type });
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
 
   useEffect(() => {
@@ -60,12 +64,17 @@ export function App() {
   }
 
   const known = processes.data?.processes.find(({ id }) => id === view.process);
+  const device = devices.data?.devices.find((d) => d.device === view.device);
+  const deviceName = device ? labelOf(device) : "device";
   const processName = known ? `process ${known.name} ${known.pid}` : "process";
   const cleared = [
     view.brush && { label: formatRange(view.brush.from, view.brush.to), clear: () => nav.step({ brush: null }) },
     view.last !== null && { label: `last ${formatDuration(view.last * 1e9)}`, clear: () => nav.step({ last: null }) },
     view.process && { label: processName, clear: () => nav.step({ process: null, tid: null }) },
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
+    view.device && { label: deviceName, clear: () => nav.step({ device: null, stream: null }) },
+    view.stream !== null && { label: `stream ${view.stream}`, clear: () => nav.step({ stream: null }) },
+    view.idle && { label: "while GPU idle", clear: () => nav.step({ idle: false }) },
     view.filter && { label: `filter “${view.filter}”`, clear: () => nav.step({ filter: "" }) },
   ].filter((part) => typeof part === "object" && part !== null);
 
@@ -73,12 +82,17 @@ export function App() {
     if (!available) return <NothingRecorded overview={seen} />;
     // When only an update failed, what was read for the same address stays, under a line that says so.
     if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
-    if (!profile.data) return <Loading what="samples" />;
-    if (profile.data.tree.total[0] === 0) return <NothingSelected parts={cleared} />;
+    if (!profile.data) return <Loading what={view.type === "gpu" ? "GPU work" : "samples"} />;
+    if (profile.data.tree.total[0] === 0) {
+      return <NothingSelected view={view} overview={seen} parts={cleared} onGpu={() => nav.step({ type: "gpu" })} />;
+    }
     return <ProfilePage profile={profile.data} overview={seen} view={view} nav={nav} isDark={theme.isDark} search={search} />;
   };
 
-  const failures = [overview.error, strips.error, processes.error, profile.url === profileUrl ? profile.error : null];
+  const shown = strips.data?.strips ?? [];
+  const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
+  const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
+  const failures = [overview.error, strips.error, processes.error, devices.error, profile.url === profileUrl ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.url !== null && !seen.live;
   return (
@@ -86,6 +100,7 @@ export function App() {
       <Header
         overview={seen}
         processes={processes.data?.processes ?? []}
+        devices={devices.data?.devices ?? []}
         available={window}
         view={view}
         nav={nav}
@@ -94,24 +109,43 @@ export function App() {
         onHelp={() => setHelping(true)}
       />
       <Troubles errors={troubles} />
-      {window &&
-        strips.data?.strips.map((strip) => (
-          <MetricStrip
-            key={strip.id}
-            strips={strips.data!}
-            strip={strip}
-            window={window}
-            brush={view.brush}
-            onBrush={(brush) => nav.step({ brush })}
-            isDark={theme.isDark}
-          />
-        ))}
+      <div class="strips">
+        {window &&
+          shown.map((strip, i) => (
+            <MetricStrip
+              key={strip.id}
+              strips={strips.data!}
+              strip={strip}
+              window={window}
+              brush={view.brush}
+              onBrush={(brush) => nav.step({ brush })}
+              isDark={theme.isDark}
+              marks={shown.findIndex(({ device }) => device === strip.device) === i ? marksOf(strip.device) : []}
+              low={shown.length > MOST_HIGH_STRIPS || strip.metric !== undefined}
+              axis={i === shown.length - 1}
+            />
+          ))}
+      </div>
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
-      <nav class="pages" aria-label="Pages">
-        <a href={location.search || "?"} aria-current="page" onClick={(event) => event.preventDefault()}>
-          Profile
-        </a>
-      </nav>
+      <div class="pages">
+        <nav aria-label="Pages">
+          <a href={location.search || "?"} aria-current="page" onClick={(event) => event.preventDefault()}>
+            Profile
+          </a>
+        </nav>
+        {(devices.data?.devices.length ?? 0) > 0 && (
+          <button
+            type="button"
+            class="plain toggle"
+            aria-pressed={view.metrics}
+            title="Strips of the GPUs’ clocks, power, temperature, memory and PCIe (M)"
+            onClick={() => nav.step({ metrics: !view.metrics })}
+          >
+            GPU state{xids > 0 && <span class="alarm"> {xids === 1 ? "1 XID" : `${formatCount(xids)} XIDs`}</span>}
+          </button>
+        )}
+        {available && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
+      </div>
       {busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
       {body()}
       {helping && <Help onClose={() => setHelping(false)} />}

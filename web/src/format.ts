@@ -34,6 +34,11 @@ export function formatValue(value: number, unit: string): string {
   return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;
 }
 
+// "± 1.20 ms", or nothing where there is no interval to speak of.
+export function formatInterval(interval: number, unit: string): string {
+  return interval > 0 ? `±${SPACE}${formatValue(interval, unit)}` : "";
+}
+
 export function formatShare(part: number, whole: number): string {
   if (whole <= 0 || part === 0) return `0${SPACE}%`;
   const percent = (100 * part) / whole;

@@ -4,5 +4,6 @@ import { App } from "./app";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
 import "./styles/profile.css";
+import "./styles/strips.css";
 
 render(<App />, document.getElementById("app")!);

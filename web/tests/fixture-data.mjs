@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Generated profiles, the same on every run. `realistic` is a training script with its loader, a
-// database and the kernel; `large` is a call tree of any number of nodes.
+// database and the kernel; with GPUs, the script trains on one of two; `large` is a call tree of any
+// number of nodes.
 
 // Mulberry32: small, seeded, good enough for test data.
 export function random(seed) {
@@ -31,6 +32,7 @@ const BINARIES = {
   libc: ["libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "native"],
   pg: ["postgres", "/usr/lib/postgresql/15/bin/postgres", "native"],
   kernel: ["[kernel]", "", "kernel"],
+  gpu: ["", "", "gpu"],
   unknown: ["", "", "unknown"],
 };
 
@@ -65,6 +67,18 @@ const POSTGRES = [
   [3, "pg!main;pg!PostmasterMain;pg!ServerLoop;pg!PostgresMain;pg!exec_simple_query;pg!PortalRun;pg!ExecScan;pg!heap_getnextslot"],
   [2, `pg!main;pg!PostmasterMain;pg!ServerLoop;pg!PostgresMain;pg!ReadCommand;libc!recv;${SYSCALL};kernel!__sys_recvfrom;kernel!tcp_recvmsg`],
   [1, "pg!main;pg!PostmasterMain;pg!ServerLoop;pg!BackgroundWriterMain;pg!BgBufferSync"],
+];
+
+// GPU work under what launched it: [ms in a second, half the interval in ms, stream, stack].
+const LAUNCH = "rt!cudaLaunchKernel;cuda!cuLaunchKernel";
+const GPU_WORK = [
+  [210, 9, 7, `${STEP};script!forward@model.py:41;torch!at::native::addmm_out_cuda_impl;${LAUNCH};gpu!sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64`],
+  [95, 6, 7, `${STEP};script!forward@model.py:41;script!attention@model.py:77;torch!pytorch_flash::mha_fwd;${LAUNCH};gpu!void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>, true>(Flash_fwd_params)`],
+  [130, 9, 7, `${STEP};torch!torch::autograd::Engine::thread_main;torch!at::_ops::mm::call;${LAUNCH};gpu!sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64`],
+  [44, 3, 16, `${STEP};torch!torch::autograd::Engine::thread_main;script!all_reduce@distributed.py:12;gpu!ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)`],
+  [31, 2, 13, `${PYTHON};script!upload@data.py:20;rt!cudaMemcpyAsync;gpu![memcpy htod]`],
+  [26, 0, 7, `${PYTHON};script!capture@optimizer.py:31;gpu![captured in graph];gpu!void multi_tensor_apply_kernel<AdamFunctor>(float)`],
+  [4, 0, 7, "unknown![stack not sampled];gpu!void at::native::reduce_kernel<512, 1>(at::native::ReduceOp)"],
 ];
 
 const id = (n) => n.toString(16).padStart(32, "0");
@@ -121,7 +135,64 @@ function inSelection({ from_us = -Infinity, to_us = Infinity, process, tid, filt
   });
 }
 
-export function realisticStrips(selection, buckets, until) {
+export const DEVICES = [0, 1].map((ordinal) => ({
+  device: id(0xd000 + ordinal), name: "Simulated H100 80GB HBM3", uuid: `GPU-73696d75-6c61-7465-6400-00000000000${ordinal}`, ordinal, simulated: true,
+}));
+
+// The share of a moment that the first device is busy: little while the loader is slow. The second one idles.
+const gpuBusy = (t) => (t > 0.55 && t < 0.68 ? 0.15 : 0.54);
+const ofDevice = ({ device, stream }, work) => (!device || device === DEVICES[0].device) && (stream === undefined || stream === work[2]);
+
+export function deviceUse(selection, until) {
+  const from = selection.from_us ?? START_US;
+  const seconds = (Math.min(selection.to_us ?? until, until) - from) / 1e6;
+  const busy = Math.round(seconds * gpuBusy(((from + (seconds / 2) * 1e6 - START_US) / LENGTH_US)) * 1e9);
+  return {
+    devices: DEVICES.map((device) => ({
+      ...device, kernels: device.ordinal ? 0 : Math.round(seconds * 9000), busy_ns: device.ordinal ? 0 : busy, observed_ns: Math.round(seconds * 1e9),
+      streams: device.ordinal ? [] : [7, 16, 13].map((stream, i) => ({ stream, busy_ns: Math.round(busy / (i + 1.2)) })),
+    })),
+  };
+}
+
+function gpuStrips(selection, from, width, buckets) {
+  return DEVICES.filter(({ device }) => !selection.device || selection.device === device).flatMap((device) => [{
+    id: `gpu-${device.device}`, label: `GPU ${device.ordinal}`, unit: "%", max: 100, ...device,
+    values: Array.from({ length: buckets }, (_, b) => {
+      const t = (from + (b + 0.5) * width - START_US) / LENGTH_US;
+      return t < 330 / SLICES || t >= 342 / SLICES ? (device.ordinal ? 0 : 100 * gpuBusy(t) * (0.9 + 0.2 * Math.sin(b))) : null;
+    }),
+  }, ...(selection.metrics === "1" ? stateStrips(device, from, width, buckets) : [])]);
+}
+
+const STATE = [
+  ["gpu.memory.used", "Memory used", "GiB", 79.6, (t) => 30 + 20 * t],
+  ["gpu.clock.sm", "SM clock", "MHz", null, (t) => (t > 0.8 ? 1410 : 1980)],
+  ["gpu.throttle.reasons", "Throttling", "%", 100, (t) => (t > 0.8 ? 100 : 0)],
+  ["gpu.power", "Power", "W", 700, (t) => 90 + 600 * gpuBusy(t)],
+];
+
+function stateStrips({ device, ...facts }, from, width, buckets) {
+  return STATE.map(([metric, label, unit, max, at]) => ({
+    id: `gpu-${device}-${metric}`, label, metric, meaning: `the ${label.toLowerCase()}`, unit, max, device, ...facts,
+    values: Array.from({ length: buckets }, (_, b) => at((from + (b + 0.5) * width - START_US) / LENGTH_US)),
+  }));
+}
+
+const MARKS = [
+  { kind: "throttled", device: DEVICES[0].device, from_us: START_US + 0.8 * LENGTH_US, to_us: START_US + LENGTH_US, code: 4, text: "slowed down by power cap (the board draws as much power as it may)" },
+  { kind: "xid", device: DEVICES[1].device, from_us: START_US + 0.25 * LENGTH_US, to_us: START_US + 0.25 * LENGTH_US, code: 79, text: "XID 79: the GPU has fallen off the bus" },
+];
+
+export function gpuFlamegraph(selection, until) {
+  const seconds = (Math.min(selection.to_us ?? until, until) - (selection.from_us ?? START_US)) / 1e6;
+  const needle = selection.filter?.toLowerCase();
+  const work = GPU_WORK.filter((w) => ofDevice(selection, w) && (!needle || w[3].toLowerCase().includes(needle)));
+  const stacks = work.map(([ms, interval, , stack]) => ({ stack, value: Math.round(ms * 1e6 * seconds), interval: Math.round(interval * 1e6 * seconds), samples: Math.round(seconds * ms * 12) }));
+  return mergeStacks("gpu", stacks);
+}
+
+export function realisticStrips(selection, buckets, until, gpus) {
   const from = selection.from_us ?? START_US;
   const to = selection.to_us ?? until;
   const sums = new Array(buckets).fill(null);
@@ -137,7 +208,9 @@ export function realisticStrips(selection, buckets, until) {
     const slice = Math.floor((from + (b + 0.5) * width - START_US) / SLICE_US);
     return (perSlice[slice] * PERIOD_NS) / (SLICE_US * 1000);
   });
-  return { from_us: from, to_us: to, bucket_us: width, strips: [{ id: "cpu", label: "CPU", unit: "cores", max: 2, values }] };
+  const cpu = { id: "cpu", label: "CPU", unit: "cores", max: 2, values };
+  return { from_us: from, to_us: to, bucket_us: width, strips: [...(gpus ? gpuStrips(selection, from, width, buckets) : []), cpu],
+    marks: gpus ? MARKS.filter((mark) => !selection.device || selection.device === mark.device) : [], marks_omitted: 0 };
 }
 
 export function realisticProcesses(selection, until) {
@@ -156,22 +229,32 @@ export function sampleCount(until) {
   return inSelection({}, until).reduce((sum, row) => sum + row[4], 0);
 }
 
-// Merges stacks into the columns that docs/api.md declares.
 export function realisticFlamegraph(selection, until) {
+  const rows = inSelection(selection, until);
+  // While the GPU is idle the script waits and the loader works.
+  const idle = ([, p, t]) => !selection.while_gpu_idle || PROCESSES[p].threads[t].name.startsWith("loader");
+  return mergeStacks("cpu", rows.filter(idle).map(([, p, t, s, weight]) => ({
+    stack: PROCESSES[p].threads[t].stacks[s][1], value: Math.round(weight * PERIOD_NS), interval: 0, samples: weight,
+  })));
+}
+
+// Merges stacks into the columns that docs/api.md declares.
+function mergeStacks(type, stacks) {
   const functions = new Map();
-  const root = { fn: -1, self: 0, total: 0, children: new Map() };
+  const make = (fn) => ({ fn, self: 0, total: 0, interval: 0, children: new Map() });
+  const root = make(-1);
   let samples = 0;
-  for (const [, p, t, s, weight] of inSelection(selection, until)) {
-    samples += weight;
-    const value = Math.round(weight * PERIOD_NS);
+  for (const { stack, value, interval, samples: count } of stacks) {
+    samples += count;
     let node = root;
     node.total += value;
-    for (const frame of PROCESSES[p].threads[t].stacks[s][1].split(";")) {
+    for (const frame of stack.split(";")) {
       if (!functions.has(frame)) functions.set(frame, functions.size);
       const fn = functions.get(frame);
-      if (!node.children.has(fn)) node.children.set(fn, { fn, self: 0, total: 0, children: new Map() });
+      if (!node.children.has(fn)) node.children.set(fn, make(fn));
       node = node.children.get(fn);
       node.total += value;
+      node.interval = Math.hypot(node.interval, interval);
     }
     node.self += value;
   }
@@ -183,6 +266,7 @@ export function realisticFlamegraph(selection, until) {
   });
   const used = Object.keys(BINARIES).filter((key) => BINARIES[key][0] && frames.some(({ binary }) => binary === key));
   return columns({
+    type,
     root,
     samples,
     binaries: used.map((key, i) => ({ name: BINARIES[key][0], path: BINARIES[key][1], build_id: BINARIES[key][1] && `8f1c${i}d27e` })),
@@ -190,7 +274,7 @@ export function realisticFlamegraph(selection, until) {
   });
 }
 
-function columns({ root, samples, binaries, functions }) {
+function columns({ type, root, samples, binaries, functions }) {
   const strings = [""];
   const index = new Map([["", 0]]);
   const text = (value) => {
@@ -200,9 +284,10 @@ function columns({ root, samples, binaries, functions }) {
     }
     return index.get(value);
   };
-  const nodes = { function: [], parent: [], self: [], total: [] };
+  const nodes = { function: [], parent: [], self: [], total: [], ...(type === "gpu" && { interval: [] }) };
   const visit = (node, parent) => {
     const me = nodes.function.length;
+    nodes.interval?.push(Math.ceil(node.interval));
     nodes.function.push(node.fn);
     nodes.parent.push(parent);
     nodes.self.push(node.self);
@@ -214,7 +299,7 @@ function columns({ root, samples, binaries, functions }) {
   };
   visit(root, -1);
   return {
-    type: "cpu", unit: "ns", total: root.total, samples, strings, binaries,
+    type, unit: "ns", total: root.total, samples, strings, binaries,
     functions: {
       name: functions.map((f) => text(f.name)), binary: functions.map((f) => f.binary), kind: functions.map((f) => f.kind),
       file: functions.map((f) => text(f.file)), line: functions.map((f) => f.line),

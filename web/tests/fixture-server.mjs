@@ -9,7 +9,7 @@ import * as data from "./fixture-data.mjs";
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
-// Scenarios: realistic, large, empty, error, partial, live, slow, simulated.
+// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated.
 
 const DIST = join(fileURLToPath(import.meta.url), "../../dist");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
@@ -21,7 +21,7 @@ function readSelection(params, allowed) {
   const selection = {};
   for (const [key, value] of params) {
     if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
-    if (["from_us", "to_us", "tid", "buckets"].includes(key)) {
+    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle"].includes(key)) {
       if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
       selection[key] = Number(value);
     } else {
@@ -30,10 +30,12 @@ function readSelection(params, allowed) {
   }
   if (selection.process !== undefined && !/^[0-9a-f]{32}$/.test(selection.process)) throw new Refusal("process is not 32 hex digits");
   if (selection.tid !== undefined && !selection.process) throw new Refusal("tid needs process");
+  if (selection.stream !== undefined && !selection.device) throw new Refusal("stream needs device");
+  if (selection.type === "gpu" && selection.while_gpu_idle) throw new Refusal("while_gpu_idle is for type=cpu");
   return selection;
 }
 
-const SELECTION = ["from_us", "to_us", "process", "tid", "filter"];
+const SELECTION = ["from_us", "to_us", "process", "tid", "filter", "device", "stream", "while_gpu_idle"];
 
 // Starts a server on a free port (or the one given) and resolves to { url, close, requests, state }.
 // `state` may be changed while it runs: { scenario, nodes, delayMs, down, failing }.
@@ -51,10 +53,11 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     const live = state.scenario === "live" || empty;
     if (state.scenario === "live") until = Math.min(END_US, until + 5e6);
     return {
-      version: "0.1.0", mode: live ? "up" : "view", live, title: "train-07", simulated: ["simulated", "partial"].includes(state.scenario),
+      version: "0.1.0", mode: live ? "up" : "view", live, title: "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
       sources: [{ id: "0".repeat(32), host: "train-07", kind: "agent", hz: 19 }],
       samples: empty ? 0 : data.sampleCount(until),
+      kernels: state.scenario === "gpu" ? 9000 * 900 : 0,
       drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", lost: true, count: 1204 }] : [],
       notices: partial ? ["The recording ends in the middle of a write: gpusonde was stopped without warning. Everything up to 01:21:37 was recovered."] : [],
     };
@@ -66,7 +69,8 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       if (!large.has(state.nodes)) large.set(state.nodes, JSON.stringify(data.largeFlamegraph(state.nodes)));
       return large.get(state.nodes);
     }
-    const json = data.realisticFlamegraph(selection, until);
+    if (selection.type === "gpu" && state.scenario !== "gpu") return data.gpuFlamegraph({ stream: -1, ...selection }, until);
+    const json = selection.type === "gpu" ? data.gpuFlamegraph(selection, until) : data.realisticFlamegraph(selection, until);
     if (state.scenario === "partial") json.omitted = { nodes: 12031, total: Math.round(json.total * 0.0123) };
     return json;
   };
@@ -77,8 +81,12 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         readSelection(params, []);
         return overview();
       case "strips": {
-        const selection = readSelection(params, [...SELECTION, "buckets"]);
-        return data.realisticStrips(selection, selection.buckets ?? 600, until);
+        const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
+        return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
+      }
+      case "devices": {
+        const selection = readSelection(params, ["from_us", "to_us"]);
+        return state.scenario === "gpu" ? data.deviceUse(selection, until) : { devices: [] };
       }
       case "processes":
         return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);

@@ -16,6 +16,7 @@
 #include "command.h"
 #include "exporters/exporter.h"
 #include "selection_flags.h"
+#include "store/gpu_query.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
 
@@ -28,7 +29,8 @@ struct ExportOptions {
   std::vector<std::string> files;
   std::string format;
   std::string output;  // empty: as OutputOf decides
-  std::string value = "samples";
+  std::string type = "cpu";
+  std::string value;  // empty: samples of CPU time, us of GPU time
   bool per_thread = false;
   SelectionFlags selection;
 };
@@ -56,30 +58,47 @@ Status Write(const std::string& output, std::string_view content) {
 
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
-  ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
-  ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(*store, selection));
-  if (profile.samples.empty()) return Fail(ErrorCode::kNotFound, "no samples in this selection");
+  ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
+  const bool gpu = options.type == "gpu";
+  selection.off_cpu = options.type == "offcpu";
+  ASSIGN_OR_RETURN(const model::Profile profile,
+                   gpu ? store::ReadGpuProfile(*store, selection) : store::ReadProfile(*store, selection));
+  if (profile.samples.empty())
+    return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
   const exporters::Options how{
       .title = std::filesystem::path(options.files.front()).filename().string(),
-      .value = options.value == "us" ? exporters::Value::kMicroseconds : exporters::Value::kSamples,
+      .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
+                   ? exporters::Value::kMicroseconds
+                   : exporters::Value::kSamples,
       .per_thread = options.per_thread};
   ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
   TRY(Write(output, content));
   if (output == kStandardOutput) return {};
   int64_t samples = 0;
-  int64_t cpu_ns = 0;
+  int64_t time_ns = 0;
   for (const model::Profile::Sample& sample : profile.samples) {
     samples += sample.count;
-    cpu_ns += sample.weight_ns;
+    time_ns += sample.weight_ns;
   }
-  fmt::print(stderr, "gpusonde export: {}: {} samples, {:.3f} s of CPU time\n", output, samples,
-             static_cast<double>(cpu_ns) / static_cast<double>(kNanosPerSecond));
+  fmt::print(stderr, "gpusonde export: {}: {} {}, {:.3f} s of {} time\n", output, samples,
+             gpu                 ? "kernels, copies and sets"
+             : selection.off_cpu ? "waits"
+                                 : "samples",
+             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
+             gpu                 ? "GPU"
+             : selection.off_cpu ? "waiting"
+                                 : "CPU");
   return {};
 }
 
 int Run(const ExportOptions& options, bool text_flags_given) {
   const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
   const std::string output = OutputOf(options, exporter);
+  if (options.type == "gpu" && options.selection.while_gpu_idle)
+    throw CLI::ValidationError("export", "an idle GPU has no GPU time; --while-gpu-idle is for --type cpu");
+  // The moment of a wait is its end, which says nothing of what the GPU did meanwhile.
+  if (options.type == "offcpu" && options.selection.while_gpu_idle)
+    throw CLI::ValidationError("export", "--while-gpu-idle is for --type cpu");
   if (text_flags_given && !exporter.line_based)
     throw CLI::ValidationError("export", "--value and --per-thread are for --format folded; " +
                                              options.format + " holds samples and time of each thread");
@@ -107,6 +126,7 @@ std::string Footer() {
          "\nExamples:\n"
          "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
          "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
+         "  gpusonde export run.sonde --format folded --type gpu | flamegraph.pl > gpu.svg\n"
          "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json";
 }
 
@@ -123,9 +143,17 @@ void AddExport(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", options->output,
                       "The file to write, or - for standard output; folded stacks go there by default, the "
                       "others to a file beside the recording");
+  command
+      ->add_option(
+          "--type", options->type,
+          "cpu; gpu: kernels and copies above what launched them; offcpu: what threads wait for, above where")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "gpu", "offcpu"}));
   CLI::Option* value =
-      command->add_option("--value", options->value, "Numbers of folded stacks: samples or us")
-          ->capture_default_str()
+      command
+          ->add_option("--value", options->value,
+                       "Numbers of folded stacks: samples (of GPU time: kernels) or us; by default samples, "
+                       "of GPU time us")
           ->check(CLI::IsMember({"samples", "us"}));
   CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
                                               "Folded stacks of each thread apart, with pid and tid");

@@ -13,6 +13,7 @@
 #include "agent/recorder.h"
 #include "command.h"
 #include "exporters/summary.h"
+#include "store/gpu_query.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
 
@@ -27,6 +28,7 @@ struct RecordOptions {
   int32_t pid = 0;
   double duration_s = 0;
   double frequency_hz = 99;
+  double nvml_hz = 10;
   bool recover = false;
 
   std::string spool_folder() const { return output + ".spool"; }
@@ -54,6 +56,23 @@ int Complain(const Error& error) {
   return kExitOwnFailure;
 }
 
+// What the devices that did anything did.
+Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(store::Store& store) {
+  ASSIGN_OR_RETURN(const std::vector<store::DeviceUse> uses, store::ReadDeviceUse(store, {}));
+  exporters::GpuFacts gpu;
+  for (const store::DeviceUse& use : uses) {
+    if (use.busy_ns == 0) continue;
+    gpu.devices.push_back({use.device.name, use.device.ordinal, use.device.simulated});
+    gpu.busy_ns += use.busy_ns;
+    gpu.observed_ns += use.observed_ns;
+    gpu.kernels += use.kernels;
+  }
+  if (gpu.devices.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(gpu.time, store::ReadGpuProfile(store, {}));
+  ASSIGN_OR_RETURN(gpu.cpu_while_idle, store::ReadProfile(store, {.while_gpu_idle = true}));
+  return gpu;
+}
+
 Status PrintSummary(const std::string& path) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
@@ -67,6 +86,7 @@ Status PrintSummary(const std::string& path) {
     facts.cpus = source.cpus;
     facts.sampling_hz = source.sampling_hz.value_or(0);
   }
+  ASSIGN_OR_RETURN(facts.gpu, ReadGpuFacts(*store));
   for (const auto& drop : overview.drops)
     (drop.lost ? facts.lost : facts.poorer)
         .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
@@ -120,11 +140,17 @@ int Record(const RecordOptions& options) {
   Result<agent::Recorder> recorder = agent::Recorder::Create(
       {.spool_folder = options.spool_folder(),
        .frequency_hz = options.frequency_hz,
+       .nvml_hz = options.nvml_hz,
        .command = options.command,
        .pid = options.pid,
-       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt});
+       .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
+       .line_server = OwnLineServer()});
   if (!recorder.has_value()) return Complain(recorder.error());
 
+  if (!recorder->refusal().empty())
+    fmt::print(stderr,
+               "gpusonde record: only GPU work is recorded, without the stacks that launched it: {}\n",
+               recorder->refusal());
   const auto outcome = recorder->Run(signals);
   if (!outcome.has_value()) {
     std::error_code ignored;
@@ -163,6 +189,7 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "  gpusonde record -o run.sonde -- python3 train.py\n"
       "  gpusonde record -o run.sonde -p 4711 --duration 30\n"
       "  gpusonde record --recover -o run.sonde     after a crash\n\n"
+      "Without privileges (`gpusonde doctor`) only GPU work is recorded, of a program after --.\n"
       "Exits as the program did; 125 when gpusonde itself fails, 126 and 127 when the program can't be "
       "started.");
   command->add_option("-o,--output", options->output, "The recording to make")->capture_default_str();
@@ -175,6 +202,11 @@ void AddRecord(CLI::App& app, int& exit_status) {
   command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 10'000.0));
+  command
+      ->add_option("--nvml-hz", options->nvml_hz,
+                   "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 10.0) | CLI::Range(0.0, 0.0));
   CLI::Option* recover =
       command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
   CLI::Option* program =

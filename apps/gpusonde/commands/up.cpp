@@ -30,6 +30,7 @@ struct UpOptions {
   std::string state = DefaultStateFolder();
   std::string listen;  // empty: the default ports
   double frequency_hz = 19;
+  double nvml_hz = 1;
   int days = 7;
   double gigabytes = 10;
   double duration_s = 0;  // 0: until told to end
@@ -70,7 +71,9 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   ASSIGN_OR_RETURN(const auto store, store::LiveStore::Open(options.state + "/days"));
   StoreSink sink(*store);
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
-                                                                     .frequency_hz = options.frequency_hz},
+                                                                     .frequency_hz = options.frequency_hz,
+                                                                     .nvml_hz = options.nvml_hz,
+                                                                     .line_server = OwnLineServer()},
                                                                     sink));
   ASSIGN_OR_RETURN(
       const auto server,
@@ -118,6 +121,11 @@ void AddUp(CLI::App& app, int& exit_status) {
   command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 1'000.0));
+  command
+      ->add_option("--nvml-hz", options->nvml_hz,
+                   "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 10.0) | CLI::Range(0.0, 0.0));
   command->add_option("--days", options->days, "Days to keep")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -16,11 +16,10 @@ constexpr int kMaxDigits = 36;
 constexpr int kMaxExponent = 40;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 std::string_view Trim(std::string_view text) {
-  while (!text.empty() &&
-         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t'))
-    text.remove_suffix(1);
+  while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   return text;
 }
@@ -57,7 +56,8 @@ std::optional<Scientific> Scan(std::string_view text) {
   if (!IsDigit(text[i - 1])) return std::nullopt;  // "1."
   if (i == text.size()) return number;
   if (text[i] != 'e' && text[i] != 'E') return std::nullopt;
-  if (++i < text.size() && text[i] == '+') ++i;
+  ++i;
+  if (i < text.size() && text[i] == '+') ++i;
   int exponent = 0;
   const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -103,8 +103,9 @@ std::optional<int64_t> ParseMicroseconds(std::string_view text) {
         ++behind;
       }
     }
-    const bool ends = j == text.size() || text[j] == ' ' || text[j] == '\n' || text[j] == '\r';
-    if (ends && (behind > 0 || j == i)) {
+    const bool complete = behind > 0 || j == i;  // not "1."
+    while (j < text.size() && IsSpace(text[j])) ++j;
+    if (complete && j == text.size()) {
       constexpr uint64_t kScale[] = {1000, 100, 10, 1};
       return static_cast<int64_t>(scaled * kScale[behind]);
     }

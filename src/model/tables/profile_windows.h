@@ -23,18 +23,17 @@ struct ProfileWindow {
   int64_t weight_ns = 0;
 };
 
-inline constexpr Table kProfileWindows("profile_windows", kFacts, "CPU samples summed over a window",
-                                       Field("start_ns", &ProfileWindow::start_ns, "ns", "begin"),
-                                       Field("end_ns", &ProfileWindow::end_ns, "ns", "end"),
-                                       Field("process", &ProfileWindow::process, "", "whose"),
-                                       Field("tid", &ProfileWindow::tid, "",
-                                             "thread id in the host namespace"),
-                                       Field("stack", &ProfileWindow::stack, "", "what it was doing; null: all stacks together"),
-                                       Field("state", &ProfileWindow::state, "", "on_cpu, or why it was not"),
-                                       Field("device_idle", &ProfileWindow::device_idle, "",
-                                             "whether the process's device had no work; null when not known"),
-                                       Field("count", &ProfileWindow::count, "", "samples"),
-                                       Field("weight_ns", &ProfileWindow::weight_ns, "ns",
-                                             "time they stand for"));
+inline constexpr Table kProfileWindows(
+    "profile_windows", kFacts, "CPU samples summed over a window",
+    Field("start_ns", &ProfileWindow::start_ns, "ns", "begin"),
+    Field("end_ns", &ProfileWindow::end_ns, "ns", "end"),
+    Field("process", &ProfileWindow::process, "", "whose"),
+    Field("tid", &ProfileWindow::tid, "", "thread id in the host namespace"),
+    Field("stack", &ProfileWindow::stack, "", "what it was doing; null: all stacks together"),
+    Field("state", &ProfileWindow::state, "", "on_cpu, or why it was not"),
+    Field("device_idle", &ProfileWindow::device_idle, "",
+          "whether the process's device had no work; null when not known"),
+    Field("count", &ProfileWindow::count, "", "samples"),
+    Field("weight_ns", &ProfileWindow::weight_ns, "ns", "time they stand for"));
 
 }  // namespace gpusonde::model

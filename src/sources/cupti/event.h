@@ -125,9 +125,9 @@ struct Foreign {
 };
 
 struct Event {
-  int32_t pid = 0;  // in the initial pid namespace (through a socket: in the reader's)
+  int32_t pid = 0;  // as our own pid namespace numbers it
   // The thread that the event is about, for Call, GraphNode and Range; 0 for the others. From the kernel
-  // program in the initial pid namespace for Call and GraphNode; else as the process itself counts threads.
+  // program as our own pid namespace numbers it, for Call and GraphNode; else as the process itself does.
   int32_t tid = 0;
   uint32_t session = 0;  // of the process, from 1; 0 while asleep
   // The stack of `tid`, for Call and GraphNode. stack_taken is false where there was none to take (through a

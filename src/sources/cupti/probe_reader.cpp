@@ -16,20 +16,14 @@
 #include "base/log.h"
 #include "gpu_events.skel.h"
 #include "sources/ebpf/explain.h"
+#include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
 namespace {
 
 using model::DropReason;
-
-int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
-  if (level == LIBBPF_DEBUG || !LogEnabled(LogLevel::kDebug)) return 0;
-  char line[1024];
-  std::vsnprintf(line, sizeof line, format, arguments);
-  LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
-  return 0;
-}
 
 struct Destroy {
   void operator()(gpu_events_bpf* skeleton) const { gpu_events_bpf__destroy(skeleton); }
@@ -86,11 +80,12 @@ ProbeReader::~ProbeReader() = default;
 
 Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_second,
                                         const ebpf::StackTables& tables) {
-  libbpf_set_print(LogLibbpf);
+  ebpf::SendLibbpfToLog();
   auto state = std::make_unique<State>();
   state->skeleton.reset(gpu_events_bpf__open());
   if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the GPU events program"));
   state->skeleton->rodata->bytes_per_second = bytes_per_second;
+  state->skeleton->rodata->pid_namespace = ebpf::PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)

@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/time.h"
 #include "cpu_sampler.skel.h"
 #include "sources/ebpf/explain.h"
+#include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
 #include "wire/cpu_sample.h"
 
@@ -27,14 +29,6 @@ namespace gpusonde::ebpf {
 namespace {
 
 constexpr double kMaxFrequencyHz = 10'000;
-
-int LogLibbpf(libbpf_print_level level, const char* format, va_list arguments) {
-  if (level == LIBBPF_DEBUG || !LogEnabled(LogLevel::kDebug)) return 0;
-  char line[1024];
-  std::vsnprintf(line, sizeof line, format, arguments);
-  LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
-  return 0;
-}
 
 Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
   perf_event_attr attributes{};
@@ -51,26 +45,6 @@ Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
   return Fd(static_cast<int>(fd));
 }
 
-// A program's per-CPU counters, which only grow, as what was added since the last look.
-class Counters {
- public:
-  explicit Counters(size_t count) : seen_(count) {}
-
-  void Take(int map_fd, std::span<const model::DropReason> reasons, model::DropCounts& drops) {
-    std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-    for (uint32_t counter = 0; counter < seen_.size(); ++counter) {
-      if (bpf_map_lookup_elem(map_fd, &counter, by_cpu.data()) != 0) continue;
-      uint64_t total = 0;
-      for (const uint64_t value : by_cpu) total += value;
-      drops.Add(reasons[counter], static_cast<int64_t>(total - seen_[counter]));
-      seen_[counter] = total;
-    }
-  }
-
- private:
-  std::vector<uint64_t> seen_;
-};
-
 struct Destroy {
   void operator()(cpu_sampler_bpf* skeleton) const { cpu_sampler_bpf__destroy(skeleton); }
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
@@ -85,7 +59,8 @@ struct CpuSampler::State {
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::vector<std::unique_ptr<bpf_link, Destroy>> clocks;  // a link owns its perf event
   const std::function<void(const RawSample&)>* visit = nullptr;
-  Counters counters = Counters(GPUSONDE_CPU_COUNTERS), stack_counters = Counters(GPUSONDE_STACK_COUNTERS);
+  ProgramCounters counters = ProgramCounters(GPUSONDE_CPU_COUNTERS);
+  ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
 
   static int OnRecord(void* context, void* data, size_t size);
 };
@@ -115,13 +90,14 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("sampling frequency {} Hz: must be above 0 and at most {}", options.frequency_hz,
                             kMaxFrequencyHz));
-  libbpf_set_print(LogLibbpf);
+  SendLibbpfToLog();
 
   auto state = std::make_unique<State>();
   state->period_ns = std::llround(static_cast<double>(kNanosPerSecond) / options.frequency_hz);
   state->skeleton.reset(cpu_sampler_bpf__open());
   if (state->skeleton == nullptr) return Fail(Explain(errno, "open the sampling program"));
   state->skeleton->rodata->every_process = options.every_process;
+  state->skeleton->rodata->pid_namespace = PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.samples, std::bit_ceil(options.ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = cpu_sampler_bpf__load(state->skeleton.get()); error != 0)
@@ -164,6 +140,8 @@ Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
   return {};
 }
 
+int CpuSampler::targets_fd() const { return bpf_map__fd(state_->skeleton->maps.targets); }
+
 int CpuSampler::wake_fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
 
 int64_t CpuSampler::period_ns() const { return state_->period_ns; }
@@ -172,11 +150,10 @@ model::DropCounts CpuSampler::TakeDrops() {
   using model::DropReason;
   static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {DropReason::kRingFull,
                                                                  DropReason::kTooManyProcesses};
-  static constexpr DropReason kStackReasons[GPUSONDE_STACK_COUNTERS] = {
-      DropReason::kNoUserStack, DropReason::kStackTruncated, DropReason::kTooManyProcesses};
   model::DropCounts drops;
   state_->counters.Take(bpf_map__fd(state_->skeleton->maps.counters), kReasons, drops);
-  state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, drops);
+  state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), StackCounterReasons(),
+                              drops);
   return drops;
 }
 

@@ -16,7 +16,7 @@ class StackTables;
 // One stack of one running thread. The stack is valid during the callback only.
 struct RawSample {
   int64_t time_ns = 0;  // CLOCK_MONOTONIC
-  int32_t pid = 0;      // in the initial pid namespace
+  int32_t pid = 0;      // as our own pid namespace numbers it, like tid
   int32_t tid = 0;
   int32_t cpu = 0;
   RawStack stack;
@@ -49,6 +49,9 @@ class CpuSampler {
   // Readable (epoll) when the ring fills up faster than expected, or when a sample shows something that has
   // to be learnt before it is gone: a process or Python code not seen before.
   int wake_fd() const;
+
+  // Of the kernel's list of processes that are followed, for other programs; unused with every_process.
+  int targets_fd() const;
 
   // Time that one sample stands for.
   int64_t period_ns() const;

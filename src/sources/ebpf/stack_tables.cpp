@@ -167,7 +167,7 @@ void StackTables::ForgetProcess(int32_t pid) {
 }
 
 // The last one to refer to a slice retires it.
-void StackTables::Release(std::shared_ptr<Slice> slice) {
+void StackTables::Release(std::shared_ptr<Slice> slice) {  // NOLINT(performance-unnecessary-value-param)
   if (slice != nullptr && slice.use_count() == 1) retired_.push_back({MonotonicNow(), std::move(*slice)});
 }
 

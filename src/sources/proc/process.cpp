@@ -182,6 +182,20 @@ std::vector<int32_t> ListDescendants(int32_t pid) {
   return found;
 }
 
+std::vector<int32_t> ListChildren(int32_t pid) {
+  std::vector<int32_t> found;
+  const std::string folder = fmt::format("/proc/{}/task", pid);
+  for (const int32_t tid : NumberedEntries(folder)) {
+    const Result<std::string> text = ReadFile(fmt::format("{}/{}/children", folder, tid));
+    std::string_view rest = text.has_value() ? std::string_view(*text) : std::string_view();
+    while (!rest.empty()) {
+      int32_t child = 0;
+      if (ParseNumber(NextField(rest), child)) found.push_back(child);
+    }
+  }
+  return found;
+}
+
 Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks) {
   return IdHasher("process")
       .Add(boot_id)

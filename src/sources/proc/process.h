@@ -48,6 +48,9 @@ std::vector<ThreadInfo> ReadThreads(int32_t pid);
 // All processes now, and all descendants of one (without itself).
 std::vector<int32_t> ListProcesses();
 std::vector<int32_t> ListDescendants(int32_t pid);
+// The children of one, without looking at all others; none where the kernel doesn't tell
+// (CONFIG_PROC_CHILDREN).
+std::vector<int32_t> ListChildren(int32_t pid);
 
 // Identifies a process over the whole fleet.
 Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks);

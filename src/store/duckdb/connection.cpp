@@ -113,11 +113,11 @@ Status Connection::Run(const std::string& sql) {
   return Fail(ErrorOf(message == nullptr ? "unknown error" : message));
 }
 
-Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std::string& sql,
-                                                std::span<const Parameter> parameters, Allow allow) {
-  const Library& library = connection.library();
+Status Connection::Execute(const std::string& sql, std::span<const Parameter> parameters, Allow allow,
+                           Handle<duckdb_result>& result) {
+  const Library& library = this->library();
   Handle<duckdb_prepared_statement> statement(library.destroy_prepare);
-  if (library.prepare(connection.get(), sql.c_str(), statement.out()) != DuckDBSuccess) {
+  if (library.prepare(get(), sql.c_str(), statement.out()) != DuckDBSuccess) {
     const char* message = library.prepare_error(statement.get());
     return Fail(ErrorOf(message == nullptr ? "the statement is empty" : message));
   }
@@ -130,9 +130,19 @@ Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std
   for (size_t i = 0; i < parameters.size(); ++i) TRY(Bind(library, statement.get(), i + 1, parameters[i]));
 
   // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
-  Handle<duckdb_result> result(library.destroy_result);
-  if (library.execute_prepared(statement.get(), result.out()) != DuckDBSuccess)
-    return Fail(ErrorOf(library.result_error(result.out())));
+  if (library.execute_prepared(statement.get(), result.out()) == DuckDBSuccess) return {};
+  return Fail(ErrorOf(library.result_error(result.out())));
+}
+
+Status Connection::Run(const std::string& sql, std::span<const Parameter> parameters) {
+  Handle<duckdb_result> result(library().destroy_result);
+  return Execute(sql, parameters, Allow::kEverything, result);
+}
+
+Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std::string& sql,
+                                                std::span<const Parameter> parameters, Allow allow) {
+  Handle<duckdb_result> result(connection.library().destroy_result);
+  TRY(connection.Execute(sql, parameters, allow, result));
   return MakeRows(std::move(connection), std::move(result));
 }
 

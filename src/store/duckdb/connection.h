@@ -44,6 +44,8 @@ class Connection {
 
   // Runs statements whose answer nobody wants.
   Status Run(const std::string& sql);
+  // One statement, with parameters.
+  Status Run(const std::string& sql, std::span<const Parameter> parameters);
 
   // Runs one statement; the rows keep the connection, which is why it is given away.
   enum class Allow { kEverything, kReading };
@@ -57,6 +59,9 @@ class Connection {
   duckdb_connection get() const { return connection_.get(); }
 
  private:
+  Status Execute(const std::string& sql, std::span<const Parameter> parameters, Allow allow,
+                 Handle<duckdb_result>& result);
+
   Connection(std::shared_ptr<Instance> instance, Handle<duckdb_connection> connection)
       : instance_(std::move(instance)), connection_(std::move(connection)) {}
 

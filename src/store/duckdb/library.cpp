@@ -3,33 +3,26 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "base/program_file.h"
 
 namespace gpusonde::store::duckdb {
 namespace {
 
 constexpr std::string_view kFileName = "libduckdb.so";
 
-std::string FolderOfThisProgram() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) return ".";
-  const std::string_view program(path, static_cast<size_t>(length));
-  return std::string(program.substr(0, program.rfind('/')));
-}
-
 std::vector<std::string> Candidates() {
   if (const char* chosen = std::getenv("GPUSONDE_DUCKDB"); chosen != nullptr && *chosen != '\0')
     return {chosen};
-  const std::string folder = FolderOfThisProgram();
   std::vector<std::string> candidates;
-  for (const std::string_view place : {"/../lib/", "/../../deps/duckdb/"})
-    candidates.push_back(fmt::format("{}{}{}", folder, place, kFileName));
+  // Where it is installed with this program, and where `make setup` puts it beside the build.
+  if (const Result<std::string> installed = InstallFolder(); installed.has_value())
+    for (const std::string_view place : {"/lib/", "/../deps/duckdb/"})
+      candidates.push_back(fmt::format("{}{}{}", *installed, place, kFileName));
   candidates.emplace_back(kFileName);
   return candidates;
 }

@@ -28,7 +28,11 @@ enum {
   GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED = 9,
   GPUSONDE_NVML_ERROR_TIMEOUT = 10,
   GPUSONDE_NVML_ERROR_LIBRARY_NOT_FOUND = 12,
+  GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND = 13,
   GPUSONDE_NVML_ERROR_GPU_IS_LOST = 15,
+  GPUSONDE_NVML_ERROR_RESET_REQUIRED = 16,
+  GPUSONDE_NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+  GPUSONDE_NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
   GPUSONDE_NVML_ERROR_UNKNOWN = 999
 };
 
@@ -93,7 +97,8 @@ struct gpusonde_nvml_memory {
   uint64_t used; /* what the driver reserves for itself included */
 };
 
-/* nvmlMemory_v2_t; version is its size | 2 << 24 */
+/* nvmlMemory_v2_t */
+#define GPUSONDE_NVML_MEMORY_V2 0x2000028u /* of `version`: the size, 40, and 2 << 24 */
 struct gpusonde_nvml_memory_v2 {
   uint32_t version;
   uint64_t total;

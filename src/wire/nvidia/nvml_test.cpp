@@ -30,7 +30,11 @@ SAME_ERROR(NOT_FOUND);
 SAME_ERROR(INSUFFICIENT_SIZE);
 SAME_ERROR(DRIVER_NOT_LOADED);
 SAME_ERROR(TIMEOUT);
+SAME_ERROR(FUNCTION_NOT_FOUND);
 SAME_ERROR(GPU_IS_LOST);
+SAME_ERROR(RESET_REQUIRED);
+SAME_ERROR(LIB_RM_VERSION_MISMATCH);
+SAME_ERROR(ARGUMENT_VERSION_MISMATCH);
 
 SAME_VALUE(GPUSONDE_NVML_CLOCK_SM, NVML_CLOCK_SM);
 SAME_VALUE(GPUSONDE_NVML_CLOCK_MEM, NVML_CLOCK_MEM);
@@ -48,6 +52,7 @@ SAME_VALUE(GPUSONDE_NVML_THROTTLE_SW_POWER_CAP, nvmlClocksThrottleReasonSwPowerC
 SAME_VALUE(GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN, nvmlClocksThrottleReasonHwSlowdown);
 SAME_VALUE(GPUSONDE_NVML_THROTTLE_SW_THERMAL, nvmlClocksThrottleReasonSwThermalSlowdown);
 SAME_VALUE(GPUSONDE_NVML_THROTTLE_HW_THERMAL, nvmlClocksThrottleReasonHwThermalSlowdown);
+SAME_VALUE(GPUSONDE_NVML_THROTTLE_HW_POWER_BRAKE, nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
 SAME_VALUE(GPUSONDE_NVML_EVENT_XID, nvmlEventTypeXidCriticalError);
 
 SAME_VALUE(sizeof(gpusonde_nvml_utilization), sizeof(nvmlUtilization_t));
@@ -55,6 +60,7 @@ SAME_VALUE(sizeof(gpusonde_nvml_memory), sizeof(nvmlMemory_t));
 SAME_FIELD(gpusonde_nvml_memory, used, nvmlMemory_t, used);
 SAME_VALUE(sizeof(gpusonde_nvml_memory_v2), sizeof(nvmlMemory_v2_t));
 SAME_FIELD(gpusonde_nvml_memory_v2, used, nvmlMemory_v2_t, used);
+SAME_VALUE(GPUSONDE_NVML_MEMORY_V2, nvmlMemory_v2);
 SAME_VALUE(sizeof(gpusonde_nvml_pci_info), sizeof(nvmlPciInfo_t));
 SAME_FIELD(gpusonde_nvml_pci_info, bus_id, nvmlPciInfo_t, busId);
 SAME_VALUE(sizeof(gpusonde_nvml_process), sizeof(nvmlProcessInfo_t));
@@ -82,7 +88,7 @@ TEST(NvmlAbi, IsThatOfNvidiasHeader) {
 // Linux.
 TEST(NvmlAbi, LayoutsAreThoseOfTheDocuments) {
   EXPECT_EQ(sizeof(gpusonde_nvml_memory), 24U);
-  EXPECT_EQ(sizeof(gpusonde_nvml_memory_v2), 40U);
+  EXPECT_EQ(sizeof(gpusonde_nvml_memory_v2), GPUSONDE_NVML_MEMORY_V2 & 0xFFFFFF);
   EXPECT_EQ(sizeof(gpusonde_nvml_pci_info), 68U);
   EXPECT_EQ(sizeof(gpusonde_nvml_process), 24U);
   EXPECT_EQ(sizeof(gpusonde_nvml_process_sample), 32U);

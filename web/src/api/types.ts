@@ -29,16 +29,40 @@ export interface Overview {
   cpus: number;
   sources: Source[];
   samples: number;
+  kernels: number;
   drops: Drop[];
   notices: string[];
 }
 
-export interface Strip {
+// A device's own facts; where only its work is known, uuid and name are empty and ordinal is -1.
+export interface Device {
+  device: string;
+  name: string;
+  uuid: string;
+  ordinal: number;
+  simulated: boolean;
+}
+
+// With those of its device where it is one's.
+export interface Strip extends Partial<Device> {
   id: string;
   label: string;
   unit: string;
   max: number | null;
   values: (number | null)[];
+  // Of a device's state: its name in the catalogue, and what it says.
+  metric?: string;
+  meaning?: string;
+}
+
+// Something that happened to a device: an error that its driver reported, or a time in which it was slowed down.
+export interface Mark {
+  kind: "xid" | "throttled";
+  device: string;
+  from_us: number;
+  to_us: number;
+  code: number;
+  text: string;
 }
 
 export interface Strips {
@@ -46,6 +70,19 @@ export interface Strips {
   to_us: number;
   bucket_us: number;
   strips: Strip[];
+  marks: Mark[];
+  marks_omitted: number;
+}
+
+export interface DeviceUse extends Device {
+  kernels: number;
+  busy_ns: number;
+  observed_ns: number;
+  streams: { stream: number; busy_ns: number }[];
+}
+
+export interface Devices {
+  devices: DeviceUse[];
 }
 
 export interface Thread {
@@ -83,7 +120,8 @@ export interface FlamegraphJson {
   strings: string[];
   binaries: Binary[];
   functions: { name: number[]; binary: number[]; kind: string[]; file: number[]; line: number[] };
-  nodes: { function: number[]; parent: number[]; self: number[]; total: number[] };
+  // `interval` is there for GPU time only.
+  nodes: { function: number[]; parent: number[]; self: number[]; total: number[]; interval?: number[] };
   omitted: { nodes: number; total: number };
 }
 
@@ -94,4 +132,7 @@ export interface Selection {
   process?: string;
   tid?: number;
   filter?: string;
+  device?: string;
+  stream?: number;
+  while_gpu_idle?: number;
 }

@@ -3,7 +3,7 @@ import { makeTree, ROOT, type Tree } from "./model";
 
 // The tree without the frames of some functions: what they called hangs under their callers, and
 // their self time becomes their callers'. Time is kept; siblings that become the same function are
-// one frame.
+// one frame. How far off the sum of several estimates may be, their intervals don't tell.
 export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
   const { count, parent, function: fn } = tree;
   // Nodes of the result in order of first appearance, which puts parents before children.
@@ -14,10 +14,13 @@ export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
     parent: new Int32Array(count),
     self: new Float64Array(count),
     total: new Float64Array(count),
+    interval: tree.interval && new Float64Array(count),
   };
+  const { interval } = result;
   result.fn[ROOT] = result.parent[ROOT] = -1;
   result.self[ROOT] = tree.self[ROOT]!;
   result.total[ROOT] = tree.total[ROOT]!;
+  if (interval) interval[ROOT] = tree.interval![ROOT]!;
   const children = childIndex(result);
   for (let i = 1; i < count; i++) {
     const up = target[parent[i]!]!;
@@ -26,9 +29,16 @@ export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
     result.self[node]! += tree.self[i]!;
     // Totals are carried over, not summed from self times: what the server left out (`omitted`) is
     // in totals only. A hidden frame's total is already in that of the caller it folds into.
-    if (node !== up) result.total[node]! += tree.total[i]!;
+    if (node === up) continue;
+    result.total[node]! += tree.total[i]!;
+    if (interval) interval[node] = sumOf(interval[node]!, tree.interval![i]!);
   }
   return inPreOrder(tree, result);
+}
+
+function sumOf(interval: number, more: number): number {
+  if (interval === 0 || more === 0) return interval + more;
+  return NaN;
 }
 
 interface Columns {
@@ -37,6 +47,7 @@ interface Columns {
   parent: Int32Array;
   self: Float64Array;
   total: Float64Array;
+  interval: Float64Array | null;
 }
 
 // Finds the child of a node with a function, or adds it. An open-addressing table of node numbers:
@@ -61,7 +72,7 @@ function childIndex(columns: Columns): (parent: number, fn: number) => number {
 }
 
 // Brings nodes whose parents come first into pre-order, siblings by total falling then name.
-function inPreOrder(tree: Tree, { count, fn, parent, self, total }: Columns): Tree {
+function inPreOrder(tree: Tree, { count, fn, parent, self, total, interval }: Columns): Tree {
   const { name } = tree.functions;
   // The children of node n are [start[n], start[n + 1]) of `children`.
   const start = new Int32Array(count + 1);
@@ -90,5 +101,6 @@ function inPreOrder(tree: Tree, { count, fn, parent, self, total }: Columns): Tr
     order.map((node) => (node === ROOT ? -1 : moved[parent[node]!]!)),
     Float64Array.from(order, (node) => self[node]!),
     Float64Array.from(order, (node) => total[node]!),
+    interval && Float64Array.from(order, (node) => interval[node]!),
   );
 }

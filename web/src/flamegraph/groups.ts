@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
+import { internalFunctions } from "./internals";
 import { binaryOf, type FunctionTable, type Tree } from "./model";
 import { GREY, hueSlots, KIND_SLOTS } from "./palette";
 
 // What the legend lists: the functions of one binary, or of one kind.
 export interface Group {
   name: string;
+  // What people read; the name is for the address.
+  label: string;
   // What the hover says: a path and build id, or a sentence.
   detail: string;
   self: number;
-  // Of the first function seen; a binary's functions are nearly always of one kind.
+  // As kindOf says, of the first function seen; a binary's functions are nearly always of one kind.
   kind: string;
   // Index into the palette.
   slot: number;
@@ -22,14 +25,25 @@ export interface Groups {
   ofFunction: Int32Array;
 }
 
-const KIND_MEANING: Record<string, string> = {
-  native: "Machine code of programs and libraries",
-  kernel: "The operating system's kernel",
-  python: "Python functions",
-  gpu: "GPU kernels, under the call that launched them",
-  jit: "Code that was generated at run time",
-  unknown: "Addresses of which neither file nor function is known",
+const KINDS: Record<string, [label: string, meaning: string]> = {
+  native: ["native", "Machine code of programs and libraries"],
+  kernel: ["OS kernel", "The operating system's kernel"],
+  python: ["Python", "Python functions"],
+  gpu: ["GPU compute", "Kernels that ran on a GPU, under the call that launched them"],
+  copy: ["GPU copies", "Copies to, from and within a GPU's memory, and sets of it"],
+  communication: ["GPU communication", "Kernels of NCCL, which exchange data between GPUs"],
+  jit: ["generated", "Code that was generated at run time"],
+  unknown: ["unknown", "Addresses of which neither file nor function is known, and stacks that were not sampled"],
 };
+
+// A function's kind, where what GPUs do is told apart by name: the server knows no finer kind.
+function kindOf(functions: FunctionTable, f: number): string {
+  const kind = functions.kind[f]!;
+  if (kind !== "gpu") return kind;
+  const name = functions.name[f]!;
+  if (name.startsWith("[memcpy") || name.startsWith("[memset")) return "copy";
+  return /^(void )?nccl/.test(name) ? "communication" : kind;
+}
 
 export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   const { functions } = tree;
@@ -42,7 +56,8 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
     if (group === undefined) {
       group = groups.length;
       index.set(name, group);
-      groups.push({ name, detail: groupDetail(functions, f, by), self: 0, kind: functions.kind[f]!, slot: GREY });
+      const [label, detail] = describe(functions, f, by);
+      groups.push({ name, label, detail, self: 0, kind: kindOf(functions, f), slot: GREY });
     }
     ofFunction[f] = group;
   }
@@ -69,19 +84,22 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   return { groups: sorted, ofFunction };
 }
 
-// 1 for each function whose frames the legend hides; null when it hides none.
-export function hiddenFunctions({ groups, ofFunction }: Groups, view: View): Uint8Array | null {
+// 1 for each function whose frames the view folds into their callers; null when it folds none.
+export function hiddenFunctions({ groups, ofFunction }: Groups, tree: Tree, view: View): Uint8Array | null {
   const hidden = groups.map(({ name }) => (view.only === null ? view.hide.includes(name) : name !== view.only));
-  return hidden.includes(true) ? Uint8Array.from(ofFunction, (group) => Number(hidden[group])) : null;
+  const internal = view.fold ? internalFunctions(tree) : null;
+  if (!internal && !hidden.includes(true)) return null;
+  return Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
 }
 
 function groupName(functions: FunctionTable, f: number, by: View["colour"]): string {
-  const kind = functions.kind[f]!;
+  const kind = kindOf(functions, f);
   return by === "kind" ? kind : (binaryOf(functions, f)?.name ?? `[${kind}]`);
 }
 
-function groupDetail(functions: FunctionTable, f: number, by: View["colour"]): string {
+function describe(functions: FunctionTable, f: number, by: View["colour"]): [label: string, detail: string] {
   const binary = binaryOf(functions, f);
-  if (by === "kind" || !binary) return KIND_MEANING[functions.kind[f]!] ?? "";
-  return binary.build_id ? `${binary.path}\nbuild id ${binary.build_id}` : binary.path;
+  const kind = kindOf(functions, f);
+  if (by === "kind" || !binary) return KINDS[kind] ?? [kind, ""];
+  return [binary.name, binary.build_id ? `${binary.path}\nbuild id ${binary.build_id}` : binary.path];
 }

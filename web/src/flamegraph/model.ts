@@ -13,6 +13,9 @@ export interface Tree {
   parent: Int32Array;
   self: Float64Array;
   total: Float64Array;
+  // Half the width of the 95 % interval of each total: 0 where that is exact, NaN where nobody knows. Null
+  // where nothing is estimated.
+  interval: Float64Array | null;
   end: Int32Array;
   depth: Int32Array;
   // Frames on the longest stack, the root included.
@@ -71,6 +74,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
       Int32Array.from(nodes.parent),
       Float64Array.from(nodes.self),
       Float64Array.from(nodes.total),
+      nodes.interval ? Float64Array.from(nodes.interval) : null,
     ),
   };
 }
@@ -83,9 +87,10 @@ export function makeTree(
   parent: Int32Array,
   self: Float64Array,
   total: Float64Array,
+  interval: Float64Array | null,
 ): Tree {
   const count = fn.length;
-  if (count === 0 || parent.length !== count || self.length !== count || total.length !== count) {
+  if (count === 0 || parent.length !== count || self.length !== count || total.length !== count || (interval && interval.length !== count)) {
     throw malformed("the columns of nodes are empty or differ in length");
   }
   const depth = new Int32Array(count);
@@ -102,7 +107,7 @@ export function makeTree(
     if (end[i]! < i + 1) end[i] = i + 1;
     if (i > 0 && end[i]! > end[parent[i]!]!) end[parent[i]!] = end[i]!;
   }
-  return { functions, unit, count, function: fn, parent, self, total, end, depth, rows };
+  return { functions, unit, count, function: fn, parent, self, total, interval, end, depth, rows };
 }
 
 export function nodeName(tree: Tree, node: number): string {

@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Navigation } from "./use-view";
-import type { View } from "./view";
+import { OTHER_PROFILE, type View } from "./view";
 
 interface Wiring {
   view: View;
@@ -32,6 +32,14 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
           return () => nav.adjust({ orientation: view.orientation === "flame" ? "icicle" : "flame" });
         case "c":
           return () => nav.step({ colour: view.colour === "binary" ? "kind" : "binary", hide: [], only: null });
+        case "f":
+          return () => nav.step({ fold: !view.fold });
+        case "g":
+          return () => nav.step({ type: view.type === "cpu" ? "gpu" : "cpu", ...OTHER_PROFILE });
+        case "m":
+          return () => nav.step({ metrics: !view.metrics });
+        case "w":
+          return view.type === "cpu" ? () => nav.step({ idle: !view.idle, zoom: null }) : null;
         case "Escape":
           return () => nav.step(oneLevelOut(view));
         default:

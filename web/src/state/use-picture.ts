@@ -24,7 +24,7 @@ export interface Derived {
 // on: typing in the search must not lay a million frames out again.
 export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
   const groups = useMemo(() => groupFunctions(whole, view.colour), [whole, view.colour]);
-  const hidden = useMemo(() => hiddenFunctions(groups, view), [groups, view.hide.join("\n"), view.only]);
+  const hidden = useMemo(() => hiddenFunctions(groups, whole, view), [groups, view.fold, view.hide.join("\n"), view.only]);
   const tree = useMemo(() => (hidden ? foldFunctions(whole, hidden) : whole), [whole, hidden]);
   const layout = useMemo(() => layoutTree(tree), [tree]);
   const found = useMemo(() => matchText(tree.functions, view.search), [tree.functions, view.search]);

@@ -8,11 +8,21 @@ export interface View {
   last: number | null;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
   brush: Range | null;
+  // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
+  metrics: boolean;
+  // Whose time: that of CPUs, or that of GPUs under the code that asked for it.
+  type: "cpu" | "gpu";
+  // Only CPU time while the devices had nothing to do.
+  idle: boolean;
   process: string | null;
   tid: number | null;
+  device: string | null;
+  stream: number | null;
   filter: string;
   orientation: "icicle" | "flame";
   colour: "binary" | "kind";
+  // Whether frames of the interpreter and of CUDA's libraries are folded into their callers.
+  fold: boolean;
   // Names in the legend whose frames are folded into their callers, or the one that alone is kept.
   hide: string[];
   only: string | null;
@@ -35,11 +45,17 @@ export type SortKey = "name" | "self" | "total";
 export const DEFAULT_VIEW: View = {
   last: null,
   brush: null,
+  metrics: false,
+  type: "cpu",
+  idle: false,
   process: null,
   tid: null,
+  device: null,
+  stream: null,
   filter: "",
   orientation: "icicle",
   colour: "binary",
+  fold: false,
   hide: [],
   only: null,
   zoom: null,
@@ -54,18 +70,27 @@ export function parseView(query: string): View {
   const params = new URLSearchParams(query);
   const from = integer(params.get("from_us"));
   const to = integer(params.get("to_us"));
-  const process = params.get("process");
+  const type = params.get("type") === "gpu" ? "gpu" : "cpu";
+  const process = id(params.get("process"));
+  const device = id(params.get("device"));
   const sort = params.get("sort") ?? "";
   const key = sort.replace(/^-/, "");
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
     last: integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
-    process: process && /^[0-9a-f]{32}$/.test(process) ? process : null,
+    metrics: params.get("metrics") === "1",
+    type,
+    // An idle GPU has no GPU time.
+    idle: type === "cpu" && params.get("while_gpu_idle") === "1",
+    process,
     tid: process ? integer(params.get("tid")) : null,
+    device,
+    stream: device ? integer(params.get("stream")) : null,
     filter: params.get("filter") ?? "",
     orientation: params.get("graph") === "flame" ? "flame" : "icicle",
     colour: params.get("colour") === "kind" ? "kind" : "binary",
+    fold: params.get("fold") === "internals",
     hide: params.getAll("hide"),
     only: params.get("only"),
     zoom: params.get("zoom"),
@@ -84,11 +109,17 @@ export function formatView(view: View): string {
     params.set("from_us", String(view.brush.from));
     params.set("to_us", String(view.brush.to));
   }
+  if (view.metrics) params.set("metrics", "1");
+  if (view.type !== "cpu") params.set("type", view.type);
+  if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
   if (view.process) params.set("process", view.process);
   if (view.process && view.tid !== null) params.set("tid", String(view.tid));
+  if (view.device) params.set("device", view.device);
+  if (view.device && view.stream !== null) params.set("stream", String(view.stream));
   if (view.filter) params.set("filter", view.filter);
   if (view.orientation !== "icicle") params.set("graph", view.orientation);
   if (view.colour !== "binary") params.set("colour", view.colour);
+  if (view.fold) params.set("fold", "internals");
   for (const name of view.hide) params.append("hide", name);
   if (view.only !== null) params.set("only", view.only);
   if (view.zoom) params.set("zoom", view.zoom);
@@ -112,12 +143,22 @@ export function stackSelection(view: View): Selection {
   return {
     ...(view.process && { process: view.process }),
     ...(view.process && view.tid !== null && { tid: view.tid }),
+    ...(view.device && { device: view.device }),
+    ...(view.device && view.stream !== null && { stream: view.stream }),
     ...(view.filter && { filter: view.filter }),
+    ...(view.type === "cpu" && view.idle && { while_gpu_idle: 1 }),
   };
 }
 
 export function timeSelection(range: Range | null): Selection {
   return range ? { from_us: range.from, to_us: range.to } : {};
+}
+
+// What another profile has none of: its frames are others.
+export const OTHER_PROFILE: Partial<View> = { zoom: null, pick: null, hide: [], only: null };
+
+function id(text: string | null): string | null {
+  return text && /^[0-9a-f]{32}$/.test(text) ? text : null;
 }
 
 function integer(text: string | null): number | null {

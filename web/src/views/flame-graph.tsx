@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Chart, type Picture, type Pointed } from "../flamegraph/chart";
 import { nodeName, ROOT, type Tree } from "../flamegraph/model";
-import { formatShare, formatValue } from "../format";
+import { formatInterval, formatShare, formatValue } from "../format";
 import { FrameTooltip, originOf } from "./tooltip";
 
 // The canvas with what surrounds it: tooltip, the spoken description of the focused frame, and a
@@ -52,8 +52,10 @@ export function FlameGraph({ picture, onZoom }: { picture: Picture; onZoom: (nod
 
 function describe(tree: Tree, node: number): string {
   const total = tree.total[node]!;
+  const interval = formatInterval(tree.interval?.[node] ?? 0, tree.unit);
   return (
-    `${nodeName(tree, node)}, ${originOf(tree, node)}: total ${formatValue(total, tree.unit)}, ` +
+    `${nodeName(tree, node)}, ${originOf(tree, node)}: ` +
+    `total ${formatValue(total, tree.unit)}${interval && ` ${interval}`}, ` +
     `${formatShare(total, tree.total[ROOT]!)}, self ${formatValue(tree.self[node]!, tree.unit)}, depth ${tree.depth[node]}`
   );
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Overview, Process } from "../api/types";
-import { formatDuration, formatRange, formatRangeUtc } from "../format";
+import type { DeviceUse, Overview, Process } from "../api/types";
+import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../format";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
 import type { Range, View } from "../state/view";
+import { Simulated } from "./simulated";
 
 interface Props {
   overview: Overview;
   processes: Process[];
+  devices: DeviceUse[];
   available: Range | null;
   view: View;
   nav: Navigation;
@@ -19,7 +21,7 @@ interface Props {
 }
 
 // The one selection that rules every page.
-export function Header({ overview, processes, available, view, nav, theme, onTheme, onHelp }: Props) {
+export function Header({ overview, processes, devices, available, view, nav, theme, onTheme, onHelp }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -32,12 +34,10 @@ export function Header({ overview, processes, available, view, nav, theme, onThe
           live
         </span>
       )}
-      {overview.simulated && (
-        <span class="simulated" title="Some of this data comes from the simulated GPU, not from hardware">
-          simulated
-        </span>
-      )}
+      {overview.simulated && <Simulated title="Some of this data comes from the simulated GPU, not from hardware" />}
       {available && <StackChoices processes={processes} view={view} nav={nav} />}
+      {available && (devices.length > 0 || view.device) && <DeviceChoices devices={devices} view={view} nav={nav} />}
+      {available && <Filter view={view} nav={nav} />}
       <span class="spring" />
       {available && <TimeWindow available={available} view={view} nav={nav} />}
       <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
@@ -52,7 +52,7 @@ export function Header({ overview, processes, available, view, nav, theme, onThe
   );
 }
 
-// Which stacks: of a process, of a thread of it, with some frame.
+// Whose: of a process, of a thread of it.
 function StackChoices({ processes, view, nav }: { processes: Process[]; view: View; nav: Navigation }) {
   const process = processes.find(({ id }) => id === view.process);
   return (
@@ -81,9 +81,43 @@ function StackChoices({ processes, view, nav }: { processes: Process[]; view: Vi
           {view.tid !== null && !process?.threads.some(({ tid }) => tid === view.tid) && <option value={view.tid}>{view.tid}</option>}
         </Choice>
       )}
-      <Filter view={view} nav={nav} />
     </>
   );
+}
+
+// Which GPU work, and which device has to be idle.
+function DeviceChoices({ devices, view, nav }: { devices: DeviceUse[]; view: View; nav: Navigation }) {
+  const device = devices.find((d) => d.device === view.device);
+  return (
+    <>
+      <Choice label="Device" value={view.device ?? ""} onChoose={(id) => nav.step({ device: id || null, stream: null, zoom: null })}>
+        <option value="">All GPUs</option>
+        {devices.map((d) => (
+          <option key={d.device} value={d.device} title={d.uuid}>
+            {labelOf(d)} · {d.name || "unknown"} · {formatShare(d.busy_ns, d.observed_ns)} busy
+          </option>
+        ))}
+        {view.device && !device && <option value={view.device}>{view.device.slice(0, 8)}… (not there)</option>}
+      </Choice>
+      {view.device && (
+        <Choice label="Stream" value={String(view.stream ?? "")} onChoose={(stream) => nav.step({ stream: stream ? Number(stream) : null, zoom: null })}>
+          <option value="">All streams</option>
+          {device?.streams.map(({ stream, busy_ns }) => (
+            <option key={stream} value={stream}>
+              stream {stream} · {formatDuration(busy_ns)}
+            </option>
+          ))}
+          {view.stream !== null && !device?.streams.some(({ stream }) => stream === view.stream) && (
+            <option value={view.stream}>stream {view.stream}</option>
+          )}
+        </Choice>
+      )}
+    </>
+  );
+}
+
+export function labelOf({ ordinal }: { ordinal: number }): string {
+  return ordinal < 0 ? "GPU" : `GPU ${ordinal}`;
 }
 
 function Choice({ label, value, onChoose, children }: { label: string; value: string; onChoose: (value: string) => void; children: ComponentChildren }) {

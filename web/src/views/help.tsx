@@ -6,14 +6,18 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
   [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
+  [["G"], "CPU time or GPU time"],
+  [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
+  [["W"], "Only CPU time while the GPU is idle"],
+  [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],
   [["?"], "This list"],
 ];
 
 const POINTER: [gesture: string, meaning: string][] = [
-  ["Drag on the strip", "Select a stretch of time"],
-  ["Double click on the strip", "All of the time again"],
+  ["Drag on a strip", "Select a stretch of time"],
+  ["Double click on a strip", "All of the time again"],
   ["Click a frame", "Zoom to it; a click on a caller zooms out to that"],
   ["Click a row of the table", "Highlight the function’s frames"],
   ["Click a name in the legend", "Fold its frames into their callers"],

@@ -45,14 +45,14 @@ export function Legend({ groups: { groups }, total, theme, view, nav }: Props) {
               onClick={() => toggle(group.name)}
             >
               <span class="swatch" style={{ background: theme.fills[group.slot] }} />
-              <span class="legend-name">{group.name}</span> <span class="figure">{formatShare(group.self, total)}</span>
+              <span class="legend-name">{group.label}</span> <span class="figure">{group.self > 0 && formatShare(group.self, total)}</span>
             </button>
             {groups.length > 1 && (
               <button
                 type="button"
                 class="only"
                 aria-pressed={view.only === group.name}
-                aria-label={view.only === group.name ? "Show all again" : `Show only ${group.name}`}
+                aria-label={view.only === group.name ? "Show all again" : `Show only ${group.label}`}
                 onClick={() => nav.step({ only: view.only === group.name ? null : group.name, hide: [] })}
               >
                 {view.only === group.name ? "all" : "only"}

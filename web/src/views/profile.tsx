@@ -8,6 +8,7 @@ import { usePicture } from "../state/use-picture";
 import type { View } from "../state/view";
 import { FlameGraph } from "./flame-graph";
 import { Legend } from "./legend";
+import { Simulated } from "./simulated";
 import { Incomplete } from "./states";
 import { Toolbar } from "./toolbar";
 import { TopTable } from "./top-table";
@@ -26,6 +27,9 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
   const { picture, groups, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
   const { tree, zoom } = picture;
   const total = tree.total[ROOT]!;
+  const isGpu = profile.type === "gpu";
+  const what = isGpu ? "of GPU time" : view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
+  const counted = isGpu ? "kernels and copies" : "samples";
 
   const zoomTo = (node: number) => {
     // A click on what already fills the width leads back to its caller.
@@ -38,8 +42,9 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       <Incomplete overview={overview} omitted={profile.omitted} total={total} unit={tree.unit} />
       <div class="summary">
         <span class="figure">
-          <strong>{formatValue(total, tree.unit)}</strong> of CPU time <span class="dim">in {formatCount(profile.samples)} samples</span>
+          <strong>{formatValue(total, tree.unit)}</strong> {what} <span class="dim">in {formatCount(profile.samples)} {counted}</span>
         </span>
+        {isGpu && overview.simulated && <Simulated />}
         <Toolbar
           view={view}
           nav={nav}

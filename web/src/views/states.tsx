@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Overview } from "../api/types";
 import { formatCount, formatShare, formatValue } from "../format";
+import type { View } from "../state/view";
 
 // In the place of a chart: one sentence that says what is, and what to do about it.
 export function Message({ title, children, kind }: { title: string; children?: ComponentChildren; kind: string }) {
@@ -68,22 +69,82 @@ export function NothingRecorded({ overview }: { overview: Overview }) {
   );
 }
 
-// Samples exist, but none in this selection: says which parts of it can be let go.
-export function NothingSelected({ parts }: { parts: { label: string; clear: () => void }[] }) {
+// A part of the selection that can be let go.
+export interface Part {
+  label: string;
+  clear: () => void;
+}
+
+// There is nothing of what was asked for in this selection: says why, and what to do.
+export function NothingSelected({ view, overview, parts, onGpu }: { view: View; overview: Overview; parts: Part[]; onGpu: () => void }) {
+  if (view.type === "gpu" && overview.kernels === 0) return <NoGpuWork overview={overview} />;
+  if (view.type === "gpu") {
+    return (
+      <Message title="No GPU work in this selection" kind="empty">
+        <p>{formatCount(overview.kernels)} kernels are known, but none that starts in this selection.</p>
+        <Parts parts={parts} />
+      </Message>
+    );
+  }
+  if (view.idle) {
+    return (
+      <Message title="No samples while the GPU was idle" kind="empty">
+        <p>
+          Either the GPU always had something to do, or no CPU was busy meanwhile: whoever waits for a disk, the network or a lock is not on a
+          CPU. Time in which nobody watched the GPU is left out.
+        </p>
+        <Parts parts={parts} />
+      </Message>
+    );
+  }
   return (
     <Message title="No samples in this selection" kind="empty">
-      {parts.length > 0 && (
-        <>
-          <p>No stack meets all of these. Remove one to widen the selection:</p>
-          <p class="choices">
-            {parts.map(({ label, clear }) => (
-              <button type="button" class="plain" key={label} onClick={clear}>
-                {label} <span aria-hidden="true">✕</span>
-              </button>
-            ))}
-          </p>
-        </>
+      <Parts parts={parts} />
+      {overview.samples === 0 && overview.kernels > 0 && (
+        <p>
+          No CPU was sampled at all, but GPU work was recorded.{" "}
+          <button type="button" class="plain" onClick={onGpu}>
+            Show GPU time
+          </button>
+        </p>
       )}
+    </Message>
+  );
+}
+
+function Parts({ parts }: { parts: Part[] }) {
+  if (parts.length === 0) return null;
+  return (
+    <>
+      <p>Nothing meets all of these. Remove one to widen the selection:</p>
+      <p class="choices">
+        {parts.map(({ label, clear }) => (
+          <button type="button" class="plain" key={label} onClick={clear}>
+            {label} <span aria-hidden="true">✕</span>
+          </button>
+        ))}
+      </p>
+    </>
+  );
+}
+
+function NoGpuWork({ overview }: { overview: Overview }) {
+  if (overview.mode === "view") {
+    return (
+      <Message title="This recording has no GPU work" kind="empty">
+        <p>The program launched nothing on a GPU, or it ran already when the recording began. To hear a CUDA program from its start:</p>
+        <pre>gpusonde record -- COMMAND</pre>
+        <p>What a machine lacks for it is told by</p>
+        <pre>gpusonde doctor</pre>
+      </Message>
+    );
+  }
+  return (
+    <Message title="No GPU work yet" kind="empty">
+      <p>CUDA programs are heard when they are started with gpusonde&rsquo;s library, which lies beside the gpusonde program:</p>
+      <pre>CUDA_INJECTION64_PATH=…/libgpusonde-inject.so COMMAND</pre>
+      <p>It costs nothing while nobody listens. To profile one command without setting anything:</p>
+      <pre>gpusonde record -- COMMAND</pre>
     </Message>
   );
 }
@@ -100,9 +161,10 @@ export function Incomplete({
   total: number;
   unit: string;
 }) {
-  const lines = overview.notices.map((notice) => ({ text: notice, detail: "" }));
+  const lines: Line[] = overview.notices.map((notice) => ({ text: notice, detail: "" }));
+  const poorer: Line[] = [];
   for (const { count, lost, meaning, reason } of overview.drops) {
-    lines.push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
+    (lost ? lines : poorer).push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
   }
   if (omitted.nodes > 0) {
     const share = `${formatValue(omitted.total, unit)}, ${formatShare(omitted.total, total)}`;
@@ -111,9 +173,29 @@ export function Incomplete({
       detail: "",
     });
   }
-  if (lines.length === 0) return null;
   return (
-    <ul class="incomplete" aria-label="What is missing">
+    <>
+      {lines.length > 0 && <Lines lines={lines} label="What is missing" />}
+      {poorer.length > 0 && (
+        <details class="poorer">
+          <summary>
+            Some frames tell less than they could ({poorer.length} {poorer.length === 1 ? "reason" : "reasons"})
+          </summary>
+          <Lines lines={poorer} label="What tells less than it could" />
+        </details>
+      )}
+    </>
+  );
+}
+
+interface Line {
+  text: string;
+  detail: string;
+}
+
+function Lines({ lines, label }: { lines: Line[]; label: string }) {
+  return (
+    <ul class="incomplete" aria-label={label}>
       {lines.map(({ text, detail }) => (
         <li key={text} title={detail}>
           {text}

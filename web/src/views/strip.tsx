@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Strip, Strips } from "../api/types";
+import type { Mark, Strip, Strips } from "../api/types";
 import { formatClock, formatRange, threeDigits } from "../format";
 import { meanOver, nudge, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
+import { Marks } from "./marks";
+import { Simulated } from "./simulated";
 
 interface Props {
   strips: Strips;
@@ -13,28 +15,38 @@ interface Props {
   brush: Range | null;
   onBrush: (brush: Range | null) => void;
   isDark: boolean;
+  // What happened to its device.
+  marks: Mark[];
+  // One of many.
+  low: boolean;
+  // The last one has the time axis of all.
+  axis: boolean;
 }
 
-const HEIGHT = 68;
+// Of the plot; of many strips each is lower.
+const HEIGHT = 50;
+const LOW_HEIGHT = 32;
+const AXIS_HEIGHT = 18;
 
 // One metric over time, and the brush that selects a stretch of it.
-export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: Props) {
+export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
+  const height = (low ? LOW_HEIGHT : HEIGHT) + (axis ? AXIS_HEIGHT : 0);
   // uPlot's handlers outlive a render: they look here.
   const latest = useRef({ onBrush, brush });
   latest.current = { onBrush, brush };
 
   useEffect(() => {
-    const u = makePlot(host.current!, strip, {
+    const u = makePlot(host.current!, strip, { height, low, axis }, {
       onSelect: (range) => latest.current.onBrush(range),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: setCursor,
     });
     plot.current = u;
     const resizes = new ResizeObserver(() => {
-      u.setSize({ width: host.current!.clientWidth, height: HEIGHT });
+      u.setSize({ width: host.current!.clientWidth, height });
       showBrush(u, latest.current.brush);
     });
     resizes.observe(host.current!);
@@ -42,14 +54,14 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
       resizes.disconnect();
       u.destroy();
     };
-  }, [isDark, strip.id, strip.max]);
+  }, [isDark, strip.id, strip.max, height, low, axis]);
 
   useEffect(() => {
     const u = plot.current!;
     u.setData(seriesOf(strips, strip) as uPlot.AlignedData, false);
     u.setScale("x", { min: window.from / 1e6, max: window.to / 1e6 });
     showBrush(u, brush);
-  }, [isDark, strips, strip, window.from, window.to, brush?.from, brush?.to]);
+  }, [isDark, height, axis, strips, strip, window.from, window.to, brush?.from, brush?.to]);
 
   const shown = brush ?? window;
   const mean = meanOver(strips, strip, shown);
@@ -57,9 +69,10 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
   const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
   return (
     <section
-      class="strip"
+      class={`strip ${low ? "low" : ""} ${strip.metric ? "state" : ""}`}
+      style={{ height: `${height + 3}px` }}
       tabIndex={0}
-      aria-label={`${strip.label} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
+      aria-label={`${nameOf(strip)} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
       onKeyDown={(event) => {
         const next = nudge(brush, window, event.key, event.shiftKey);
         if (!next) return;
@@ -68,16 +81,30 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark }: P
       }}
     >
       <div class="strip-figures">
-        <h2>{strip.label}</h2>
+        <h2 title={[strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
+          {strip.label} {strip.simulated && !strip.metric && <Simulated />}
+        </h2>
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
         </div>
-        <div class="figure dim">{hovered === undefined ? (strip.max !== null && `of ${strip.max}`) : formatClock(at)}</div>
+        {!low && <div class="figure dim">{hovered === undefined ? scaleOf(strip) : formatClock(at)}</div>}
       </div>
       <div class="strip-plot" ref={host} />
+      <Marks marks={marks} window={window} label={nameOf(strip)} />
       <StripTable strips={strips} strip={strip} />
     </section>
   );
+}
+
+// A device's state says whose it is where it is not seen under its device's strip.
+function nameOf({ label, metric, ordinal }: Strip): string {
+  return metric && ordinal !== undefined ? `${label} of GPU ${ordinal}` : label;
+}
+
+// What a part is of; per cent say that themselves.
+function scaleOf({ max, unit, name }: Strip): string {
+  if (unit === "%") return name ?? "";
+  return max === null ? "" : `of ${max} ${unit}`;
 }
 
 function figure(value: number | null): string {
@@ -90,10 +117,21 @@ interface PlotEvents {
   onCursor(bucket: number | null): void;
 }
 
-function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
+// A low strip has room for two labels.
+function ends(_: uPlot, __: number, min: number, max: number): number[] {
+  return [min, max];
+}
+
+interface Shape {
+  height: number;
+  low: boolean;
+  axis: boolean;
+}
+
+function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape, events: PlotEvents): uPlot {
   const style = getComputedStyle(host);
   const colour = (name: string) => style.getPropertyValue(name).trim();
-  const axis: uPlot.Axis = {
+  const drawn: uPlot.Axis = {
     stroke: colour("--dim"),
     font: "11px system-ui, sans-serif",
     grid: { stroke: colour("--line"), width: 1 },
@@ -102,12 +140,14 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
   const u = new uPlot(
     {
       width: host.clientWidth,
-      height: HEIGHT,
-      padding: [9, 12, 0, 0],
+      height,
+      padding: [6, 28, axis ? 0 : 3, 0],
       legend: { show: false },
       cursor: {
         y: false,
         points: { show: false },
+        // One moment on all strips: only the pointer's place is shared, the brush comes with the address.
+        sync: { key: "moment", filters: { pub: (type: string) => type === "mousemove" || type === "mouseleave" } },
         drag: { x: true, y: false, setScale: false },
         bind: {
           dblclick: () => () => {
@@ -127,8 +167,8 @@ function makePlot(host: HTMLElement, strip: Strip, events: PlotEvents): uPlot {
         y: { range: (_, __, max) => [0, Math.max(strip.max ?? Number.MIN_VALUE, max ?? 0)] },
       },
       axes: [
-        { ...axis, size: 18, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
-        { ...axis, size: 30, gap: 4, space: 20, values: (_, splits) => splits.map((s) => String(s)) },
+        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
+        { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => String(Number(s.toPrecision(3)))) },
       ],
       series: [
         {},
@@ -183,7 +223,7 @@ function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
   return (
     <table class="unseen">
       <caption>
-        {strip.label}, mean in {strip.unit}
+        {nameOf(strip)}, mean in {strip.unit}
       </caption>
       <tbody>
         {Array.from({ length: TABLE_ROWS }, (_, i) => {

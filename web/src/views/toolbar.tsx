@@ -4,6 +4,7 @@ import type { Match } from "../flamegraph/search";
 import { formatCount, formatShare } from "../format";
 import type { Navigation } from "../state/use-view";
 import type { View } from "../state/view";
+import { Segments } from "./segments";
 
 interface Props {
   view: View;
@@ -32,10 +33,19 @@ export function Toolbar({ view, nav, match, shown, zoomedName, search }: Props) 
         value={view.colour}
         options={[
           ["binary", "by binary", "A colour for each program and library"],
-          ["kind", "by kind", "A colour for native, kernel, Python, GPU"],
+          ["kind", "by kind", "A colour for native, OS kernel, Python, GPU"],
         ]}
         onChoose={(colour) => nav.step({ colour, hide: [], only: null })}
       />
+      <button
+        type="button"
+        class="plain toggle"
+        aria-pressed={view.fold}
+        title="Fold the frames of the interpreter and of CUDA’s libraries into their callers (F)"
+        onClick={() => nav.step({ fold: !view.fold })}
+      >
+        fold internals
+      </button>
       <input
         ref={search}
         class="search"
@@ -80,28 +90,6 @@ function Chip({ text, what, onClear }: { text: string; what: string; onClear: ()
       <button type="button" class="quiet" aria-label={`No longer ${what} ${text}`} title="Back (Esc)" onClick={onClear}>
         ✕
       </button>
-    </span>
-  );
-}
-
-function Segments<T extends string>({
-  label,
-  value,
-  options,
-  onChoose,
-}: {
-  label: string;
-  value: T;
-  options: [value: T, text: string, hint: string][];
-  onChoose: (value: T) => void;
-}) {
-  return (
-    <span class="segments" role="group" aria-label={label}>
-      {options.map(([option, text, hint]) => (
-        <button type="button" key={option} title={hint} aria-pressed={value === option} onClick={() => onChoose(option)}>
-          {text}
-        </button>
-      ))}
     </span>
   );
 }

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Pointed } from "../flamegraph/chart";
 import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
-import { formatShare, formatValue } from "../format";
+import { formatInterval, formatShare, formatValue } from "../format";
 
 const GAP = 14;
 
@@ -20,10 +20,13 @@ export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number
 
   const whole = tree.total[ROOT]!;
   const shown = tree.total[zoom]!;
-  const row = (label: string, value: number) => (
+  const row = (label: string, value: number, interval = "") => (
     <tr>
       <th scope="row">{label}</th>
-      <td>{formatValue(value, tree.unit)}</td>
+      <td>
+        {formatValue(value, tree.unit)}
+        {interval && ` ${interval}`}
+      </td>
       <td>{formatShare(value, whole)}</td>
       {zoom !== ROOT && <td>{formatShare(value, shown)}</td>}
     </tr>
@@ -43,11 +46,33 @@ export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number
         </thead>
         <tbody>
           {row("self", tree.self[node]!)}
-          {row("total", tree.total[node]!)}
+          {row("total", tree.total[node]!, formatInterval(tree.interval?.[node] ?? 0, tree.unit))}
         </tbody>
       </table>
+      {noteOn(tree, node).map((note) => (
+        <div class="tooltip-note" key={note}>
+          {note}
+        </div>
+      ))}
     </div>
   );
+}
+
+// Frames that stand for something that is no function.
+const MARKS: Record<string, string> = {
+  "[stack not sampled]": "No launch of these kernels was sampled: their time is exact, who launched them is not known.",
+  "[graph launch]": "Launched as part of a CUDA graph. Nobody saw the graph being captured, so this is under its launch.",
+  "[captured in graph]": "Runs as part of a CUDA graph: this is who captured it, once, and not who launches the graph.",
+};
+
+// What a number or a frame of GPU time means, in sentences.
+export function noteOn(tree: Tree, node: number): string[] {
+  const mark = node === ROOT ? undefined : MARKS[nodeName(tree, node)];
+  const notes = mark ? [mark] : [];
+  const interval = tree.interval?.[node] ?? 0;
+  if (interval > 0) notes.push("± is the 95 % interval: a kernel’s time is counted, who launched it is sampled.");
+  if (Number.isNaN(interval)) notes.push("Estimated; folding merged frames whose intervals don’t add up.");
+  return notes;
 }
 
 // "train.py:88 · python3.11 · python", as far as it is known.

@@ -73,7 +73,7 @@ export class Page {
   }
 
   async drag(from, to) {
-    const box = await this.raw.locator(".strip .u-over").boundingBox();
+    const box = await this.raw.locator(".strip .u-over").first().boundingBox();
     const y = box.y + box.height / 2;
     await this.raw.mouse.move(box.x + from * box.width, y);
     await this.raw.mouse.down();

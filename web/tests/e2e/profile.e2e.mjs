@@ -195,7 +195,7 @@ export const tests = [
       await page.raw.getByRole("button", { name: "by kind" }).click();
       assert.equal(page.param("colour"), "kind");
       const legend = await page.text(".legend");
-      for (const kind of ["native", "python", "kernel", "unknown"]) assert.match(legend, new RegExp(kind));
+      for (const kind of ["native", "Python", "OS kernel", "unknown"]) assert.match(legend, new RegExp(kind));
     },
   },
   {

@@ -25,6 +25,7 @@ describe("model", () => {
     ["a function that is not there", (j: ReturnType<typeof jsonOf>) => (j.nodes.function[1] = 99)],
     ["a binary that is not there", (j: ReturnType<typeof jsonOf>) => (j.functions.binary[0] = 7)],
     ["columns of different lengths", (j: ReturnType<typeof jsonOf>) => j.nodes.self.pop()],
+    ["intervals for some nodes only", (j: ReturnType<typeof jsonOf>) => (j.nodes.interval = [1])],
     ["function columns of different lengths", (j: ReturnType<typeof jsonOf>) => j.functions.line.pop()],
   ])("%s is refused as malformed", (_, damage) => {
     const json = jsonOf("main;parse 1", "idle 2");
@@ -131,7 +132,7 @@ describe("fold", () => {
   const tree = treeOf("app!main;py!eval;app!work;libc!read 30", "app!main;py!call;app!work 10", "py!eval 5");
 
   test("hidden frames give their time and their callees to their callers", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), { ...DEFAULT_VIEW, hide: ["py"] })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, hide: ["py"] })!;
     const folded = foldFunctions(tree, hidden);
     expect(stacksOf(folded)).toEqual([" 5", "main;work 10", "main;work;read 30"]);
     expect(folded.total[ROOT]).toBe(tree.total[ROOT]);
@@ -139,12 +140,33 @@ describe("fold", () => {
   });
 
   test("keeping only one group hides all others", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), { ...DEFAULT_VIEW, only: "libc" })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, only: "libc" })!;
     expect(stacksOf(foldFunctions(tree, hidden))).toEqual([" 15", "read 30"]);
   });
 
+  test("folding internals keeps Python and what the program calls", () => {
+    const tree = treeOf("python3.11!_start;libc.so.6!__libc_start_main;libc.so.6![libc.so.6+0x27];libpython3.11.so.1.0!eval;script!step;libcuda.so.1!cuLaunchKernel;libz.so.1!inflate;libc.so.6![libc.so.6+0x99] 30");
+    tree.functions.kind[tree.functions.name.indexOf("step")] = "python";
+    const view = { ...DEFAULT_VIEW, fold: true };
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, view)!;
+    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate;[libc.so.6+0x99] 30"]);
+  });
+
+  test("an interval survives alone; of several that merge nobody knows it", () => {
+    const json = jsonOf("a;x;k 30", "a;y;k 10", "a;y;m 5");
+    json.nodes.interval = json.nodes.total.map((_, i) => i);
+    const whole = parseProfile(json).tree;
+    const folded = foldFunctions(whole, matchName(whole.functions, "y")!);
+    const of = (tree: typeof whole, name: string) => tree.interval![find(tree, name)];
+    expect(of(folded, "m")).toBe(of(whole, "m"));
+    expect(of(folded, "k")).toBe(of(whole, "k"));
+    const both = foldFunctions(whole, Uint8Array.from(whole.functions.name, (name) => Number(name === "x" || name === "y")));
+    expect(of(both, "k")).toBeNaN();
+    expect(of(both, "a")).toBe(of(whole, "a"));
+  });
+
   test("hiding nothing changes nothing", () => {
-    expect(hiddenFunctions(groupFunctions(tree, "binary"), DEFAULT_VIEW)).toBeNull();
+    expect(hiddenFunctions(groupFunctions(tree, "binary"), tree, DEFAULT_VIEW)).toBeNull();
     const folded = foldFunctions(tree, new Uint8Array(tree.functions.count));
     expect(folded.total).toEqual(tree.total);
     expect(folded.function).toEqual(tree.function);
@@ -155,7 +177,7 @@ describe("fold", () => {
     // 7 ns under work were below min_total.
     for (let i = 0; i < json.nodes.total.length; i++) json.nodes.total[i]! += 7;
     const cut = parseProfile(json).tree;
-    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), { ...DEFAULT_VIEW, hide: ["py"] })!);
+    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), cut, { ...DEFAULT_VIEW, hide: ["py"] })!);
     expect(folded.total[find(folded, "work")]).toBe(37);
     expect(folded.total[ROOT]).toBe(47);
   });

@@ -17,11 +17,17 @@ describe("the view in the address", () => {
     const view: View = {
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
+      metrics: true,
+      type: "gpu",
+      idle: false,
       process: PROCESS,
       tid: 12,
+      device: PROCESS,
+      stream: 7,
       filter: "a & b=c",
       orientation: "flame",
       colour: "kind",
+      fold: true,
       hide: ["libc.so.6", "a,b"],
       only: "[kernel]",
       zoom: "0123456789abcdef",
@@ -38,6 +44,9 @@ describe("the view in the address", () => {
     ["from_us=abc&to_us=9", "a brush that is no number"],
     ["process=xyz", "a process that is no id"],
     ["tid=7", "a thread without a process"],
+    ["stream=7", "a stream without a device"],
+    ["type=npu", "a type that is not there"],
+    ["device=0", "a device that is no id"],
     ["sort=-colour", "an unknown column"],
     ["graph=pie&colour=blue&last=-3", "unknown words"],
   ])("%s (%s) counts as not given", (query) => {
@@ -58,6 +67,17 @@ describe("the view in the address", () => {
   });
 });
 
+describe("GPU time", () => {
+  test("an idle GPU has no GPU time", () => {
+    expect(parseView("?type=gpu&while_gpu_idle=1")).toEqual({ ...DEFAULT_VIEW, type: "gpu" });
+    expect(stackSelection({ ...DEFAULT_VIEW, type: "gpu", idle: true })).toEqual({});
+    expect(stackSelection(parseView("?while_gpu_idle=1"))).toEqual({ while_gpu_idle: 1 });
+  });
+
+  test("device and stream are part of what is asked for", () =>
+    expect(stackSelection(parseView(`?device=${PROCESS}&stream=0`))).toEqual({ device: PROCESS, stream: 0 }));
+});
+
 describe("Escape", () => {
   test("lets go of one thing at a time", () => {
     let view: View = { ...DEFAULT_VIEW, pick: "f", search: "s", zoom: "z", brush: { from: 1, to: 2 } };
@@ -73,7 +93,7 @@ describe("Escape", () => {
 
 describe("the strip", () => {
   const strip: Strip = { id: "cpu", label: "CPU", unit: "cores", max: 2, values: [1, null, 3, 0] };
-  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, strips: [strip] };
+  const strips: Strips = { from_us: 0, to_us: 4e6, bucket_us: 1e6, marks: [], marks_omitted: 0, strips: [strip] };
 
   test("the last bucket has a width", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
 #include "wire/cpu_sample.h"
 
@@ -59,22 +60,21 @@ static __always_inline bool wanted(__u32 pid) {
 
 SEC("perf_event")
 int take_sample(void *context) {
-  const __u64 pid_tid = bpf_get_current_pid_tgid();
-  const __u32 pid = pid_tid >> 32;
-  if (pid == 0 || !wanted(pid)) return 0; /* 0: the idle task */
+  const struct pids pids = current_pids();
+  if (pids.pid == 0 || !wanted(pids.pid)) return 0;
 
   const __u32 zero = 0;
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
   if (!work) return 0;
   struct gpusonde_cpu_sample *sample = &work->sample;
   sample->time_ns = bpf_ktime_get_ns();
-  sample->pid = pid;
-  sample->tid = (__u32)pid_tid;
+  sample->pid = pids.pid;
+  sample->tid = pids.tid;
   sample->cpu = bpf_get_smp_processor_id();
   sample->unused = 0;
 
   bool wake = false;
-  const __u64 stack_bytes = take_stack(context, pid, true, &work->walk, &sample->stack, &wake);
+  const __u64 stack_bytes = take_stack(context, pids.pid, true, &work->walk, &sample->stack, &wake);
   const __u64 size = offsetof(struct gpusonde_cpu_sample, stack) + stack_bytes;
   const __u64 waiting = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
   const __u64 ring = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE);
@@ -87,9 +87,10 @@ int take_sample(void *context) {
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child) {
-  const __u32 parent_pid = parent->tgid;
-  const __u32 child_pid = child->tgid;
-  if (parent_pid == child_pid) return 0; /* a thread */
+  if (parent->tgid == child->tgid) return 0; /* a thread */
+  const __u32 parent_pid = pids_of(parent).pid;
+  const __u32 child_pid = pids_of(child).pid;
+  if (!parent_pid || !child_pid) return 0;
   /* The child begins as a copy of its parent. */
   const struct gpusonde_process *process = bpf_map_lookup_elem(&processes, &parent_pid);
   if (process) bpf_map_update_elem(&processes, &child_pid, process, BPF_ANY);
@@ -102,7 +103,7 @@ int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
 /* Another program: nothing that was known of it holds any more. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(forget_program, struct task_struct *task) {
-  const __u32 pid = task->tgid;
+  const __u32 pid = pids_of(task).pid;
   bpf_map_delete_elem(&processes, &pid);
   return 0;
 }
@@ -111,7 +112,7 @@ int BPF_PROG(forget_program, struct task_struct *task) {
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(forget_exit, struct task_struct *task) {
   if (task->signal->live.counter != 0) return 0;
-  const __u32 pid = task->tgid;
+  const __u32 pid = pids_of(task).pid;
   bpf_map_delete_elem(&processes, &pid);
   if (!every_process) bpf_map_delete_elem(&targets, &pid);
   return 0;

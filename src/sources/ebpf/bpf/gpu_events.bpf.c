@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stack.h"
+#include "sources/ebpf/bpf/pids.h"
+#include "sources/ebpf/bpf/stack.h"
 
 /* libbpf's table of what a probe's arguments mean; ours are all alike. */
 #define BPF_USDT_MAX_SPEC_CNT 16
@@ -107,10 +108,10 @@ static __always_inline struct place *take_place(void) {
 
 static __always_inline void leave_place(struct place *place) { __sync_fetch_and_and(&place->taken, 0); }
 
-static __always_inline void begin(struct gpusonde_gpu_message *head, __u64 pid_tid, __u32 bytes) {
+static __always_inline void begin(struct gpusonde_gpu_message *head, struct pids pids, __u32 bytes) {
   head->time_ns = bpf_ktime_get_ns();
-  head->pid = pid_tid >> 32;
-  head->tid = (__u32)pid_tid;
+  head->pid = pids.pid;
+  head->tid = pids.tid;
   head->batch_bytes = bytes;
   head->stack_bytes = 0;
 }
@@ -123,26 +124,26 @@ static __always_inline void send(void *message, __u64 size, bool wake) {
     count(GPUSONDE_GPU_RING_FULL);
 }
 
-static __always_inline void send_batch(struct message *message, __u64 pid_tid, const void *batch,
+static __always_inline void send_batch(struct message *message, struct pids pids, const void *batch,
                                        __u64 bytes) {
   if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
     count(GPUSONDE_GPU_UNREADABLE);
     return;
   }
-  begin(&message->head, pid_tid, bytes);
+  begin(&message->head, pids, bytes);
   send(message, offsetof(struct message, batch) + bytes, false);
 }
 
 static __always_inline void send_launch(struct pt_regs *context, struct launch *launch,
-                                        union stack_walk *walk, __u64 pid_tid, const void *batch,
+                                        union stack_walk *walk, struct pids pids, const void *batch,
                                         __u64 bytes) {
   if (bytes > sizeof launch->batch || bpf_probe_read_user(launch->batch, bytes, batch)) {
     count(GPUSONDE_GPU_UNREADABLE);
     return;
   }
-  begin(&launch->head, pid_tid, bytes);
+  begin(&launch->head, pids, bytes);
   bool wake = false;
-  const __u64 stack_bytes = take_stack(context, pid_tid >> 32, false, walk, &launch->stack, &wake);
+  const __u64 stack_bytes = take_stack(context, pids.pid, false, walk, &launch->stack, &wake);
   launch->head.stack_bytes = stack_bytes;
   const __u64 size = offsetof(struct launch, stack) + stack_bytes;
   if (size <= sizeof *launch) send(launch, size, wake);
@@ -151,13 +152,13 @@ static __always_inline void send_launch(struct pt_regs *context, struct launch *
 /* Probes state and records. */
 SEC("usdt")
 int take_batch(struct pt_regs *context) {
-  const __u64 pid_tid = bpf_get_current_pid_tgid();
+  const struct pids pids = current_pids();
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
-  if (!admit(pid_tid >> 32, bytes)) return 0;
+  if (!pids.pid || !admit(pids.pid, bytes)) return 0;
   struct place *place = take_place();
   if (!place) return 0;
-  send_batch(&place->message, pid_tid, batch, bytes);
+  send_batch(&place->message, pids, batch, bytes);
   leave_place(place);
   return 0;
 }
@@ -165,13 +166,13 @@ int take_batch(struct pt_regs *context) {
 /* Probe launch. */
 SEC("usdt")
 int take_launch(struct pt_regs *context) {
-  const __u64 pid_tid = bpf_get_current_pid_tgid();
+  const struct pids pids = current_pids();
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
-  if (!admit(pid_tid >> 32, bytes)) return 0;
+  if (!pids.pid || !admit(pids.pid, bytes)) return 0;
   struct place *place = take_place();
   if (!place) return 0;
-  send_launch(context, &place->launch, &place->walk, pid_tid, batch, bytes);
+  send_launch(context, &place->launch, &place->walk, pids, batch, bytes);
   leave_place(place);
   return 0;
 }

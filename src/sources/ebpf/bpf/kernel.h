@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the
  * running kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source:
- * include/linux/sched.h, include/linux/sched/signal.h, arch/x86/include/asm/processor.h. */
+ * include/linux/sched.h, include/linux/sched/signal.h, include/linux/pid.h, arch/x86/include/asm/processor.h.
+ */
 #pragma once
 
 #include <linux/bpf.h>
@@ -27,18 +28,37 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct ns_common {
+  unsigned int inum;
+};
+struct pid_namespace {
+  struct ns_common ns;
+};
+struct upid { /* whole: it is read as it lies in the array */
+  int nr;
+  struct pid_namespace *ns;
+};
+struct pid {
+  unsigned int level;
+  struct upid numbers[]; /* one per namespace, from the initial one down to `level` */
+};
+
 /* The registers with which a thread came into the kernel (arch/x86/include/asm/ptrace.h); what follows ___ is
  * not part of the kernel's name, and tells it from user space's own pt_regs. */
 struct pt_regs___kernel {
-  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 
 struct task_struct {
   int pid;
   int tgid;
   struct mm_struct *mm; /* NULL: a thread of the kernel's own */
+  struct task_struct *group_leader;
+  struct pid *thread_pid;
   struct signal_struct *signal;
   struct thread_struct thread;
+  unsigned int __state; /* 0: it can run */
+  unsigned in_iowait : 1;
 };
 
 #pragma clang attribute pop

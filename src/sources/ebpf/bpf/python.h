@@ -146,5 +146,5 @@ static __always_inline void take_python_frames(const struct gpusonde_process *pr
     end = python_step(walk, stack, process);
   stack->counts.python_frames = walk->taken;
   stack->counts.python_end = end == PYTHON_GOES_ON ? GPUSONDE_PYTHON_TRUNCATED : end;
-  if (walk->met_new_code) *wake = true;
+  if (wake && walk->met_new_code) *wake = true;
 }

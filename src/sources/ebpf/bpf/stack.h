@@ -129,11 +129,12 @@ static __always_inline void take_native_frames(struct gpusonde_process *process,
   stack->counts.user_frames = unwind_frames(walk, stack, stack->counts.kernel_frames, &end);
   stack->counts.native_end = end;
   /* Something may have been mapped since: asked for once, until the process is described again. */
-  if (end == GPUSONDE_NATIVE_NO_MAPPING && !process->asked) *wake = process->asked = true;
+  if (wake && end == GPUSONDE_NATIVE_NO_MAPPING && !process->asked) *wake = process->asked = true;
 }
 
 /* Fills in `stack`, of thread group `pid`, which must be the current one. Returns the bytes of it that are
- * used. Sets `wake` if user space should look at once, to learn what will soon be gone. */
+ * used. Sets `wake` if user space should look at once, to learn what will soon be gone; null: it can't be
+ * woken from here, and whoever can asks. */
 static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kernel, union stack_walk *walk,
                                         struct gpusonde_stack *stack, bool *wake) {
   const struct gpusonde_stack_counts none = {};
@@ -149,10 +150,13 @@ static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kern
     /* It has no frames of its own and lacks nothing. */
   } else if (!process) {
     const struct gpusonde_process stranger = {};
-    if (bpf_map_update_elem(&processes, &pid, &stranger, BPF_NOEXIST))
+    if (!wake) {
+      /* Left to be met by those that can wake. */
+    } else if (bpf_map_update_elem(&processes, &pid, &stranger, BPF_NOEXIST)) {
       count_stack(GPUSONDE_PROCESSES_FULL);
-    else
+    } else {
       *wake = true;
+    }
     take_frames_by_pointer(context, stack);
   } else {
     if (process->unwind.count)

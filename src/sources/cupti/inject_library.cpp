@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/inject_library.h"
+#include "sources/cupti/inject_library.h"
+
+#include <dlfcn.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "base/log.h"
+#include "base/program_file.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::cupti {
 
 std::optional<std::string> FindInjectLibrary() {
+  const Result<std::string> installed = InstallFolder();
+  if (!installed.has_value()) return std::nullopt;
+  std::string library = *installed + "/lib/libgpusonde-inject.so";
   std::error_code failed;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return std::nullopt;
-  const std::filesystem::path library = program.parent_path().parent_path() / "lib/libgpusonde-inject.so";
   if (!std::filesystem::is_regular_file(library, failed)) return std::nullopt;
-  return library.string();
+  return library;
+}
+
+bool CudaDriverIsThere() {
+  void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver != nullptr) ::dlclose(driver);
+  return driver != nullptr;
 }
 
 std::vector<std::string> InjectEnvironment(const std::string& library) {
@@ -32,4 +41,4 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
   return environment;
 }
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::cupti

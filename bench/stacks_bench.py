@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures how whole the stacks of real programs are, as a result for bench/run.py.
+
+    bench/stacks_bench.py [--gpusonde PROGRAM] [--seconds S] [--only NAME] [--details] FILE
+
+Each program runs under `perf record --call-graph dwarf`, and that under `gpusonde record`, so that both see the same
+run. A stack is whole when its outermost frame is where a thread starts, by name. perf's stacks are the second opinion:
+of those that are whole, the share of each of its ten hottest paths is compared with the share of the same path in
+ours. A path is the functions of the process, without those that only one of the two can name (code made at run
+time by its address, frames of Python).
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
+PROGRAMS = ROOT / "bench/stacks"
+HZ = 499
+GOAL_PERCENT = 99
+GOAL_POINTS = 2
+JUDGE_PERCENT = 90  # of perf's stacks must be whole for it to judge ours
+HOTTEST = 10
+PERF_STACK_BYTES = 32768
+
+# Where threads begin: programs, the C library's threads, the dynamic loader, Go's two kinds of thread.
+STARTS = re.compile(r"(_start|_dl_start_user|(__GI_)?(__)*clone3?|start_thread|runtime\.goexit(\.abi0)?|runtime\.rt0_go(\.abi0)?"
+                    r"|runtime\.mstart(\.abi0)?|_rt0_amd64_linux)$")
+# What only one of the two names, or both by another name.
+LEFT_OUT = re.compile(r"_PyEval_EvalFrameDefault|.*@plt$|\[.*\]$|(Lazy|Eval|Function|Script|Builtin|Bytecode|Stub|RegExp)"
+                      r"[^ ]*:|JS:|py::|_PyEval_EvalFrame.*|(__GI_)?(__)*clone3?$")
+
+Stack = tuple  # of function names, outermost first
+
+
+class Profile:
+    """Samples by stack, of one sampler."""
+
+    def __init__(self):
+        self.stacks = collections.Counter()  # {Stack: samples}, of stacks with frames of the process
+        self.in_kernel = collections.Counter()  # those of them that were taken in the kernel
+        self.without_frames = 0  # of the kernel only: a program that begins or ends
+        self.reasons = {}
+
+    @property
+    def whole(self):
+        return collections.Counter({stack: n for stack, n in self.stacks.items() if STARTS.match(stack[0])})
+
+    @property
+    def whole_percent(self):
+        total = sum(self.stacks.values())
+        return 100 * sum(self.whole.values()) / total if total else 0.0
+
+    def paths(self):
+        """{path: share in percent} of whole stacks of code of the process itself, all that perf is asked for."""
+        paths = collections.Counter()
+        for stack, samples in (self.whole - self.in_kernel).items():
+            paths[tuple(without_alias(name) for name in stack if not LEFT_OUT.match(name))] += samples
+        total = sum(paths.values())
+        return {path: 100 * samples / total for path, samples in paths.items()}
+
+
+def plain(name):
+    """Without what compilers add to the names of parts and copies of a function."""
+    return re.sub(r"(\.(cold|part|isra|constprop|llvm|lto_priv)(\.\d+)*)+$|@@?[A-Z].*$", "", name)
+
+
+def without_alias(name):
+    """The C library's functions have many names at one address, and each of the two takes its own pick."""
+    return name if name.startswith("_Z") else re.sub(r"^_*(GI_)?_*(libc_)?|_impl$", "", name)
+
+
+def read_ours(gpusonde, recording):
+    def query(sql):
+        return json.loads(subprocess.run([gpusonde, "query", recording, sql, "--format", "json"], check=True,
+                                         stdout=subprocess.PIPE).stdout)
+
+    names = {row["location"]: (row["kind"], row["name"]) for row in query(
+        "SELECT l.location, l.kind, coalesce(f.system_name, '[' || coalesce(b.name, 'unknown') || ']') AS name "
+        "FROM locations l LEFT JOIN binaries b USING (binary_id) LEFT JOIN functions f ON f.function = l.functions[-1]")}
+    profile = Profile()
+    for row in query("SELECT stacks.locations, count(*) AS n FROM samples JOIN stacks USING (stack) "
+                     "JOIN processes USING (process) WHERE state = 'on_cpu' AND name <> 'perf' GROUP BY ALL"):
+        frames = [names[location] for location in row["locations"]]
+        user = [plain(name) for kind, name in reversed(frames) if kind not in ("kernel", "python")]
+        if user:
+            profile.stacks[tuple(user)] += row["n"]
+            if any(kind == "kernel" for kind, _ in frames):
+                profile.in_kernel[tuple(user)] += row["n"]
+        else:
+            profile.without_frames += row["n"]
+    profile.reasons = {row["reason"]: row["n"] for row in query(
+        "SELECT reason, sum(count) AS n FROM drops WHERE reason LIKE 'unwind%' OR reason IN ('no_user_stack', "
+        "'stack_truncated', 'unknown_mapping', 'python_stack_lost') GROUP BY ALL ORDER BY n DESC")}
+    return profile
+
+
+def read_perfs(data):
+    command = ["perf", "script", "--no-inline", "--no-demangle", "-i", data, "-F", "comm,tid,time,ip,sym,dso"]
+    text = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          errors="replace").stdout
+    profile = Profile()
+    for sample in text.split("\n\n"):
+        head, _, frames = sample.strip("\n").partition("\n")
+        if not head or head.startswith("perf"):
+            continue
+        user = []
+        for frame in reversed(frames.splitlines()):
+            match = re.match(r"\s*([0-9a-f]+) (.*) \((.*)\)$", frame)
+            if not match:
+                continue
+            _, name, binary = match.groups()
+            user.append(plain(name) if name != "[unknown]" else f"[{pathlib.Path(binary).name}]")
+        if user:
+            profile.stacks[tuple(user)] += 1
+        else:
+            profile.without_frames += 1
+    return profile
+
+
+def run(gpusonde, command, folder):
+    """(ours, perf's or None) of one run of the program."""
+    recording, data = f"{folder}/run.sonde", f"{folder}/perf.data"
+    if shutil.which("perf"):
+        # Of the process alone: paths are those of its own functions. Where two listeners differ on whether they want build
+        # ids of mappings, Linux 6.1 gives one of them the wrong answer, and perf dies of it: so both want them.
+        command = ["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u", "-F", str(HZ), "--call-graph",
+                   f"dwarf,{PERF_STACK_BYTES}", "-o", data, "--", *command]
+    whole = [gpusonde, "record", "--hz", str(HZ), "-o", recording, "--", *command]
+    done = subprocess.run(whole, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(whole)}: exit status {done.returncode}\n{done.stderr}")
+    return read_ours(gpusonde, recording), read_perfs(data) if pathlib.Path(data).exists() else None
+
+
+def programs(seconds, folder):
+    """{name: command, or why not}"""
+    found = {"C++ at -O2 -fomit-frame-pointer through five libraries":
+             [str(BUILD / "tests/programs/five_libraries"), str(seconds)]}
+    for minor in (9, 10, 11, 12, 13):
+        python = python_of(minor)
+        found[f"CPython 3.{minor}"] = [python, str(PROGRAMS / "cpython.py"), str(seconds)] if python else "not installed"
+    node = shutil.which("node")
+    found["node --perf-basic-prof"] = ([node, "--perf-basic-prof", str(PROGRAMS / "node.js"), str(seconds)]
+                                       if node else "not installed")
+    ripgrep = shutil.which("rg")
+    corpus = folder / "corpus"
+    corpus.write_text("the quick brown fox jumps over the lazy dog 1234-56 and back again\n" * 200_000)
+    found["Rust: ripgrep"] = ([ripgrep, "-j2", "-c", r"(\w+)\s+\d+-\d+\s+(x|and\b.*gain)$",
+                               *[str(corpus)] * int(6 * seconds)] if ripgrep else "not installed")
+    go = shutil.which("go")
+    if go:
+        made = folder / "goroutines"
+        subprocess.run([go, "build", "-o", str(made), str(PROGRAMS / "goroutines.go")], check=True, cwd=folder,
+                       env=dict(os.environ, GOFLAGS="-mod=mod", GO111MODULE="off"))
+        found["Go"] = [str(made), str(seconds)]
+    else:
+        found["Go"] = "not installed"
+    return found
+
+
+def python_of(minor):
+    """A CPython of this version that runs: Debian's, or one of pyenv's."""
+    candidates = [f"/usr/bin/python3.{minor}", *sorted(map(str, pathlib.Path("/root/.pyenv/versions").glob(
+        f"3.{minor}.*/bin/python3.{minor}")))]
+    for candidate in candidates:
+        with contextlib.suppress(OSError):
+            if subprocess.run([candidate, "-c", "import json, zlib"], stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0:
+                return candidate
+    return None
+
+
+def rows_of(name, ours, perfs, details):
+    reasons = ", ".join(f"{reason} {n}" for reason, n in ours.reasons.items()) or "none"
+    row = {"name": f"{name}: stacks that reach the thread's start", "value": round(ours.whole_percent, 2), "unit": "%",
+           "goal": f"≥ {GOAL_PERCENT} %", "met": ours.whole_percent >= GOAL_PERCENT,
+           "spread": f"{sum(ours.stacks.values())} samples", "note": f"reasons: {reasons}"}
+    if perfs:
+        row["peer"] = f"perf record --call-graph dwarf: {perfs.whole_percent:.2f}"
+    yield row
+    if details:
+        report(name, ours, perfs)
+    if not perfs:
+        return
+    if perfs.whole_percent < JUDGE_PERCENT:
+        return  # it is no judge of paths that it can't follow itself
+    own, others = ours.paths(), perfs.paths()
+    hottest = sorted(others, key=others.get, reverse=True)[:HOTTEST]
+    worst = max((abs(others[path] - own.get(path, 0)) for path in hottest), default=0.0)
+    yield {"name": f"{name}: largest difference of perf's ten hottest paths", "value": round(worst, 2),
+           "unit": "points", "goal": f"≤ {GOAL_POINTS} points", "met": worst <= GOAL_POINTS,
+           "note": f"they are {sum(others[path] for path in hottest):.0f} % of perf's samples"}
+
+
+def report(name, ours, perfs):
+    """What is behind the numbers, for whoever mends them."""
+    print(f"== {name}", file=sys.stderr)
+    for label, profile in (("ours", ours), ("perf", perfs)):
+        if profile is None:
+            continue
+        roots = collections.Counter()
+        for stack, samples in profile.stacks.items():
+            roots[stack[0] if STARTS.match(stack[0]) else "BROKEN " + " > ".join(stack[:3])] += samples
+        print(f" {label}: {sum(profile.stacks.values())} samples, {profile.without_frames} without frames",
+              profile.reasons, file=sys.stderr)
+        for root, samples in roots.most_common(12):
+            print(f"  {samples:6} {root}", file=sys.stderr)
+    if perfs is None:
+        return
+    own, others = ours.paths(), perfs.paths()
+    for label, one, another in (("perf's", others, own), ("ours", own, others)):
+        for path in sorted(one, key=one.get, reverse=True)[:HOTTEST]:
+            if abs(one[path] - another.get(path, 0)) > GOAL_POINTS:
+                print(f"  {label} {one[path]:.2f}, the other {another.get(path, 0):.2f}: {' > '.join(path)}",
+                      file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measure how whole stacks are, beside perf.")
+    parser.add_argument("--gpusonde", default=os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde")))
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--only", default="", help="programs whose name contains this")
+    parser.add_argument("--details", action="store_true", help="print roots and paths to standard error")
+    parser.add_argument("file", type=pathlib.Path)
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, command in programs(arguments.seconds, pathlib.Path(folder)).items():
+            if arguments.only not in name:
+                continue
+            if isinstance(command, str):
+                rows.append({"name": name, "value": None, "unit": "%", "note": f"{name}: {command}"})
+                continue
+            with tempfile.TemporaryDirectory(dir=folder) as own_folder:
+                try:
+                    ours, perfs = run(arguments.gpusonde, command, own_folder)
+                except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+                    sys.exit(f"stacks_bench: {error}")
+                rows += rows_of(name, ours, perfs, arguments.details)
+    arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/device_table.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace gpusonde::agent {
+
+Id128 DeviceIdOf(std::string_view uuid) { return IdHasher("device").Add(uuid).Finish(); }
+
+bool SaysSimulated(std::string_view name) {
+  constexpr std::string_view kWord = "simulated";
+  return !std::ranges::search(name, kWord, [](unsigned char a, char b) {
+            return std::tolower(a) == b;
+          }).empty();
+}
+
+std::optional<model::Device> DeviceTable::Add(const model::Device& seen, Witness witness) {
+  const bool by_nvml = witness == Witness::kNvml;
+  const auto [found, is_new] = devices_.try_emplace(seen.device, seen, by_nvml);
+  if (is_new) return seen;
+  auto& [row, known_by_nvml] = found->second;
+  bool changed = false;
+  const auto take = [&](auto& known, const auto& told, bool better) {
+    if (!told.has_value() || (known.has_value() && !better) || known == told) return;
+    known = told;
+    changed = true;
+  };
+  const bool better = by_nvml && !known_by_nvml;
+  if (better) {
+    changed = row.ordinal != seen.ordinal;
+    row.ordinal = seen.ordinal;
+    known_by_nvml = true;
+  }
+  take(row.sm_count, seen.sm_count, false);
+  take(row.memory_bytes, seen.memory_bytes, better);
+  take(row.pci_bus, seen.pci_bus, false);
+  return changed ? std::optional(row) : std::nullopt;
+}
+
+}  // namespace gpusonde::agent

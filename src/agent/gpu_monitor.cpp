@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/gpu_monitor.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "sources/nvml/poller.h"
+#include "sources/proc/process.h"
+
+namespace gpusonde::agent {
+namespace {
+
+void LogXid(const nvml::Device& device, int64_t code) {
+  const std::string_view meaning = model::XidMeaning(code);
+  LogWarn("{}: XID {}{}{}", nvml::Describe(device), code, meaning.empty() ? "" : ": ", meaning);
+}
+
+}  // namespace
+
+GpuMonitor::GpuMonitor(nvml::Monitor monitor, std::shared_ptr<DeviceTable> devices)
+    : monitor_(std::move(monitor)), device_table_(std::move(devices)), boot_id_(proc::ReadHost().boot_id) {}
+
+std::optional<GpuMonitor> GpuMonitor::Start(const Options& options, std::shared_ptr<DeviceTable> devices) {
+  Result<nvml::Monitor> monitor =
+      nvml::Monitor::Start({.frequency_hz = options.frequency_hz, .open = options.open});
+  if (monitor.has_value()) return GpuMonitor(std::move(*monitor), std::move(devices));
+  if (monitor.error().code == ErrorCode::kNotFound)
+    LogDebug("the state of GPUs is not read: {}", monitor.error().message);
+  else
+    LogWarn("the state of GPUs is not read: {}", monitor.error().message);
+  return std::nullopt;
+}
+
+void GpuMonitor::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+  source_ = source;
+  epoch_offset_ns_ = epoch_offset_ns;
+}
+
+std::vector<model::Batch> GpuMonitor::Poll() {
+  nvml::News news = monitor_.Take();
+  WriteDevices();
+  looked_up_.clear();
+  for (const nvml::Notice& notice : news.notices)
+    notice.trouble ? LogWarn("{}", notice.text) : LogInfo("{}", notice.text);
+  for (const nvml::Reading& reading : news.readings) {
+    std::optional<Id128> process;
+    if (reading.pid != 0) {
+      process = ProcessOf(reading.pid);
+      if (!process.has_value()) continue;  // it has ended, or is in a pid namespace that we can't see
+    }
+    if (reading.metric == model::Metric::kGpuXid)
+      LogXid(devices_[reading.device], static_cast<int64_t>(reading.value));
+    rows_.metrics.Append({.time_ns = reading.time_ns + epoch_offset_ns_,
+                          .source = source_,
+                          .device = device_ids_[reading.device],
+                          .process = process,
+                          .metric = std::string(model::InfoOf(reading.metric).name),
+                          .value = reading.value});
+  }
+  for (const model::DropInfo& reason : model::kDropReasons)
+    if (const int64_t count = news.drops.Of(reason.reason); count > 0)
+      rows_.drops.Append({.time_ns = MonotonicNow() + epoch_offset_ns_,
+                          .source = source_,
+                          .reason = reason.reason,
+                          .count = count});
+  return rows_.Take();
+}
+
+std::vector<model::Batch> GpuMonitor::Finish() {
+  monitor_.Stop();
+  return Poll();
+}
+
+void GpuMonitor::WriteDevices() {
+  devices_ = monitor_.devices();
+  for (size_t i = device_ids_.size(); i < devices_.size(); ++i) {
+    const nvml::Device& device = devices_[i];
+    device_ids_.push_back(DeviceIdOf(device.uuid));
+    const model::Device row{
+        .device = device_ids_.back(),
+        .source = source_,
+        .ordinal = device.index,
+        .uuid = device.uuid,
+        .name = device.name,
+        .simulated = SaysSimulated(device.name),
+        .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
+        .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(device.pci_bus)};
+    if (const auto told = device_table_->Add(row, DeviceTable::Witness::kNvml); told.has_value())
+      rows_.devices.Append(*told);
+  }
+}
+
+// Whoever is on a GPU is of interest, profiled or not. Another process may get a pid that was seen before.
+std::optional<Id128> GpuMonitor::ProcessOf(int32_t pid) {
+  const auto [found, is_new] = looked_up_.try_emplace(pid);
+  if (!is_new) return found->second;
+  const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+  if (!info.has_value()) return std::nullopt;
+  KnownProcess& known = processes_[pid];
+  if (known.id == Id128() || known.start_ticks != info->start_ticks) {
+    known = {info->start_ticks, proc::MakeProcessId(boot_id_, pid, info->start_ticks)};
+    rows_.processes.Append({.process = known.id,
+                            .source = source_,
+                            .pid = info->pid,
+                            .parent_pid = info->parent_pid,
+                            .name = info->name,
+                            .command = info->command,
+                            .executable = info->executable,
+                            .cgroup = info->cgroup,
+                            .user_id = info->user_id,
+                            .started_ns = proc::MonotonicFromTicks(info->start_ticks) + epoch_offset_ns_,
+                            .exited_ns = {}});
+  }
+  found->second = known.id;
+  return known.id;
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/off_cpu_rows.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace gpusonde::agent {
+namespace {
+
+using model::ThreadState;
+
+// Begins without an end pile up while a thread's absences are all shorter than their limits.
+constexpr size_t kMaxBegins = 64;
+
+bool IsCudaDriver(const AddressSpace::Mapping* mapping) {
+  return mapping != nullptr && mapping->binary != nullptr && mapping->binary->name.starts_with("libcuda.so");
+}
+
+// What starts every thread: it says nothing of whose thread it is.
+bool IsCLibrary(const AddressSpace::Mapping* mapping) {
+  if (mapping == nullptr || mapping->binary == nullptr) return false;
+  const std::string_view name = mapping->binary->name;
+  return name.starts_with("libc.so") || name.starts_with("libc-2") || name.starts_with("libpthread") ||
+         name.starts_with("ld-linux");
+}
+
+}  // namespace
+
+ThreadState WaitOf(const gpusonde_off_cpu_head& begin) {
+  if (begin.runnable != 0) return ThreadState::kRunQueue;
+  if (begin.in_io != 0) return ThreadState::kIo;
+  switch (begin.syscall) {
+    case SYS_futex:
+    case SYS_futex_waitv:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_flock:
+      return ThreadState::kLock;
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_rt_sigtimedwait:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+      return ThreadState::kSleep;
+    case SYS_read:
+    case SYS_write:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_io_uring_enter:
+    case SYS_io_getevents:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_sync_file_range:
+    case SYS_msync:
+    case SYS_ioctl:
+      return ThreadState::kIo;
+    default:
+      // Not to be disturbed, and yet not for I/O: locks of the kernel, such as that of the process's memory
+      // map.
+      return begin.uninterruptible != 0 ? ThreadState::kLock : ThreadState::kSleep;
+  }
+}
+
+bool IsInCudaCall(const Process& process, std::span<const uint64_t> user_frames) {
+  bool in_driver = false;
+  const AddressSpace::Mapping* outermost = nullptr;
+  for (const uint64_t address : user_frames) {
+    const AddressSpace::Mapping* mapping = process.mappings.Find(address);
+    in_driver |= IsCudaDriver(mapping);
+    if (mapping != nullptr && !IsCLibrary(mapping)) outermost = mapping;
+  }
+  return in_driver && !IsCudaDriver(outermost);
+}
+
+void OffCpuRows::Begin(const gpusonde_off_cpu_head& head, const Id128& process, const Id128& stack,
+                       bool in_cuda_call) {
+  ThreadState state = WaitOf(head);
+  if (in_cuda_call && state != ThreadState::kRunQueue) state = ThreadState::kGpuWait;
+  std::vector<Absence>& begins = absences_[static_cast<int32_t>(head.tid)];
+  if (begins.size() >= kMaxBegins) begins.erase(begins.begin(), begins.end() - 1);
+  begins.push_back({head, process, stack, state});
+}
+
+void OffCpuRows::End(const ebpf::OffCpu::End& end) {
+  const auto thread = absences_.find(static_cast<int32_t>(end.tid));
+  if (thread == absences_.end()) return;
+  std::vector<Absence>& begins = thread->second;
+  const auto begin =
+      std::ranges::find(begins, end.begin_ns, [](const Absence& absence) { return absence.head.time_ns; });
+  if (begin == begins.end()) return;
+  const auto begin_ns = static_cast<int64_t>(end.begin_ns);
+  const int64_t woken_ns =
+      std::clamp(static_cast<int64_t>(end.woken_ns), begin_ns, static_cast<int64_t>(end.end_ns));
+  if (begin->state != ThreadState::kRunQueue) Write(*begin, begin->state, begin_ns, woken_ns);
+  Write(*begin, ThreadState::kRunQueue, woken_ns, static_cast<int64_t>(end.end_ns));
+  begins.erase(begins.begin(), begin + 1);
+}
+
+void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_ns, int64_t to_ns) {
+  const int64_t weight_ns = ebpf::OffCpuWeight(to_ns - from_ns, absence.head.chance, absence.head.limit_ns);
+  if (to_ns <= from_ns || weight_ns == 0) return;
+  rows_.samples.Append({.time_ns = to_ns + epoch_offset_ns_,
+                        .process = absence.process,
+                        .tid = static_cast<int32_t>(absence.head.tid),
+                        .cpu = static_cast<int32_t>(absence.head.cpu),
+                        .stack = absence.stack,
+                        .state = state,
+                        .weight_ns = weight_ns});
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/off_cpu_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+
+#include "agent/rows_testing.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int64_t kOffset = 1'000;
+constexpr int64_t kMs = 1'000'000;
+const Id128 kProcess{1, 1}, kStack{2, 2};
+
+gpusonde_off_cpu_head Head(int64_t time_ns, int32_t syscall) {
+  return {.kind = GPUSONDE_OFF_CPU_BEGIN,
+          .pid = 5,
+          .tid = 6,
+          .cpu = 1,
+          .time_ns = static_cast<uint64_t>(time_ns),
+          .limit_ns = 2'000'000,
+          .chance = 0xFFFFFFFF,
+          .syscall = syscall,
+          .runnable = 0,
+          .in_io = 0,
+          .uninterruptible = 0,
+          .unused = 0};
+}
+
+ebpf::OffCpu::End End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
+  return {.kind = GPUSONDE_OFF_CPU_END,
+          .tid = 6,
+          .begin_ns = static_cast<uint64_t>(begin_ns),
+          .woken_ns = static_cast<uint64_t>(woken_ns),
+          .end_ns = static_cast<uint64_t>(end_ns)};
+}
+
+class OffCpuRowsTest : public testing::Test {
+ protected:
+  std::vector<std::string> States() { return TextColumn(rows_.Take(), "samples", "state"); }
+
+  Rows rows_;
+  OffCpuRows off_cpu_{kOffset, rows_};
+};
+
+TEST_F(OffCpuRowsTest, WaitingAndThenWaitingForACpuAreTwoSamples) {
+  off_cpu_.Begin(Head(1'000'000, SYS_futex), kProcess, kStack, false);
+  off_cpu_.End(End(1 * kMs, 31 * kMs, 43 * kMs));
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "samples", "state"), ElementsAre("lock", "run_queue"));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "weight_ns"), ElementsAre(30 * kMs, 12 * kMs));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "time_ns"),
+              ElementsAre(31 * kMs + kOffset, 43 * kMs + kOffset));
+}
+
+TEST_F(OffCpuRowsTest, WhatIsShorterThanItsLimitIsLeftOut) {
+  off_cpu_.Begin(Head(0, SYS_futex), kProcess, kStack, false);
+  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  EXPECT_THAT(States(), ElementsAre("lock"));
+  off_cpu_.Begin(Head(0, SYS_futex), kProcess, kStack, false);
+  off_cpu_.End(End(0, 1 * kMs, 6 * kMs));
+  EXPECT_THAT(States(), ElementsAre("run_queue"));
+}
+
+TEST_F(OffCpuRowsTest, APreemptedThreadWaitsForNothingButACpu) {
+  gpusonde_off_cpu_head head = Head(0, SYS_read);
+  head.runnable = 1;
+  off_cpu_.Begin(head, kProcess, kStack, true);
+  off_cpu_.End(End(0, 0, 20 * kMs));
+  EXPECT_THAT(States(), ElementsAre("run_queue"));
+}
+
+TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsNobodys) {
+  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  off_cpu_.Begin(Head(10 * kMs, SYS_read), kProcess, kStack, false);
+  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  EXPECT_THAT(States(), IsEmpty());
+  off_cpu_.Begin(Head(20 * kMs, SYS_read), kProcess, kStack, false);
+  off_cpu_.End(End(20 * kMs, 30 * kMs, 30 * kMs));
+  EXPECT_THAT(States(), ElementsAre("io"));
+  off_cpu_.End(End(10 * kMs, 30 * kMs, 30 * kMs));
+  EXPECT_THAT(States(), IsEmpty()) << "an absence before that which has ended";
+}
+
+TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {
+  off_cpu_.Begin(Head(0, SYS_read), kProcess, kStack, false);
+  off_cpu_.Forget(6);
+  off_cpu_.End(End(0, 30 * kMs, 30 * kMs));
+  EXPECT_THAT(States(), IsEmpty());
+}
+
+TEST(WaitOf, IsToldByTheSystemCallAndTheKernel) {
+  EXPECT_EQ(WaitOf(Head(0, SYS_futex)), model::ThreadState::kLock);
+  EXPECT_EQ(WaitOf(Head(0, SYS_clock_nanosleep)), model::ThreadState::kSleep);
+  EXPECT_EQ(WaitOf(Head(0, SYS_epoll_wait)), model::ThreadState::kIo);
+  EXPECT_EQ(WaitOf(Head(0, -1)), model::ThreadState::kSleep);
+  gpusonde_off_cpu_head fault = Head(0, -1);
+  fault.uninterruptible = 1;
+  EXPECT_EQ(WaitOf(fault), model::ThreadState::kLock);
+  fault.in_io = 1;
+  EXPECT_EQ(WaitOf(fault), model::ThreadState::kIo);
+}
+
+TEST(IsInCudaCall, IsTrueOfTheProgramsOwnThreadsOnly) {
+  const symbols::BinaryTable::Binary program{.id = {}, .build_id = {}, .path = {}, .name = "train"};
+  const symbols::BinaryTable::Binary driver{
+      .id = {}, .build_id = {}, .path = {}, .name = "libcuda.so.535.54"};
+  const symbols::BinaryTable::Binary libc{.id = {}, .build_id = {}, .path = {}, .name = "libc.so.6"};
+  Process process;
+  process.mappings.Map({.start = 0x1000, .end = 0x2000, .file_offset = 0, .binary = &program});
+  process.mappings.Map({.start = 0x3000, .end = 0x4000, .file_offset = 0, .binary = &driver});
+  process.mappings.Map({.start = 0x5000, .end = 0x6000, .file_offset = 0, .binary = &libc});
+  const auto in_call = [&](std::vector<uint64_t> frames) { return IsInCudaCall(process, frames); };
+  EXPECT_TRUE(in_call({0x5010, 0x3010, 0x1010, 0x5020}));
+  EXPECT_FALSE(in_call({0x5010, 0x3010, 0x5020})) << "a thread of the driver's own";
+  EXPECT_FALSE(in_call({0x5010, 0x1010, 0x5020}));
+  EXPECT_FALSE(in_call({}));
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

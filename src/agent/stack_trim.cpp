@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/stack_trim.h"
+
+#include <cstddef>
+#include <string>
+
+#include "sources/cupti/gpu_events.h"
+
+namespace gpusonde::agent {
+
+void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
+  using enum model::DropReason;
+  if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
+  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
+  if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
+  if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
+  if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
+}
+
+void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
+  if (counts.kernel_frames != 0) return;
+  size_t hidden = 0;
+  while (hidden + 1 < counts.user_frames) {
+    const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
+    if (mapping == nullptr || mapping->binary == nullptr) break;
+    const std::string& name = mapping->binary->name;
+    if (!cupti::LooksLikeInjectLibrary(name) && !name.starts_with("libcupti.so")) break;
+    ++hidden;
+  }
+  if (hidden == 0) return;
+  counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
+  frames = frames.subspan(hidden);
+  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "doctor/probes.h"
+#include "sources/cupti/gpu_events.h"
+#include "sources/cupti/inject_library.h"
+#include "sources/proc/process.h"
+
+namespace gpusonde::doctor {
+namespace {
+
+// Libraries of tools that hold CUPTI, which serves one at a time, for as long as they are loaded.
+// (PyTorch has CUPTI loaded all the time and uses it only while its profiler runs.)
+constexpr std::array kTools = {
+    std::pair<std::string_view, std::string_view>{"libToolsInjection64", "Nsight Systems"},
+    std::pair<std::string_view, std::string_view>{"libcuda-injection", "Nsight Compute"},
+    std::pair<std::string_view, std::string_view>{"libparcagpu", "parcagpu"},
+};
+
+std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+struct Seen {
+  int cuda = 0, unreadable = 0;
+  std::vector<std::string> older, tools;
+};
+
+// `ours` is the content of our library; empty when there is none.
+void Look(int32_t pid, const std::string& ours, Seen& seen) {
+  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
+  if (!files.has_value()) {
+    if (files.error().code == ErrorCode::kPermissionDenied) ++seen.unreadable;
+    return;
+  }
+  const auto has = [&](std::string_view beginning) {
+    return std::ranges::any_of(
+        *files, [&](const proc::MappedFile& file) { return FileName(file.path).starts_with(beginning); });
+  };
+  if (!has("libcuda.so")) return;
+  ++seen.cuda;
+  const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+  const std::string who = fmt::format("{} ({})", pid, info.has_value() ? info->name : "");
+  for (const auto& [library, tool] : kTools)
+    if (has(library)) seen.tools.push_back(fmt::format("{} has {} in it", who, tool));
+  for (const proc::MappedFile& file : *files) {
+    // One that was replaced meanwhile is "libgpusonde-inject.so (deleted)".
+    if (!FileName(file.path).starts_with("libgpusonde-inject.so")) continue;
+    const Result<std::string> content = ReadFile(fmt::format("/proc/{}/root{}", pid, file.path));
+    if (cupti::LooksLikeInjectLibrary(file.path) && content.has_value() && *content == ours) continue;
+    seen.older.push_back(who);
+    break;
+  }
+}
+
+std::string Join(const std::vector<std::string>& all) {
+  constexpr size_t kShown = 5;
+  const std::vector<std::string> shown(all.begin(),
+                                       all.begin() + static_cast<ptrdiff_t>(std::min(kShown, all.size())));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     all.size() > kShown ? fmt::format(" and {} more", all.size() - kShown) : "");
+}
+
+}  // namespace
+
+// Whether the CUDA programs that run now can be heard.
+Finding ProbeGpuProcesses(const Settings&) {
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
+  const std::string ours = library.has_value() ? ReadFile(*library).value_or(std::string()) : std::string();
+  Seen seen;
+  for (const int32_t pid : proc::ListProcesses()) Look(pid, ours, seen);
+  const std::string unreadable =
+      seen.unreadable == 0 ? "" : fmt::format(" ({} that others run can't be looked into)", seen.unreadable);
+  if (!seen.older.empty())
+    return Fails(
+        fmt::format("another version of libgpusonde-inject.so is in {}{}", Join(seen.older), unreadable),
+        "restart these programs: gpusonde only listens to the library that it came with");
+  if (!seen.tools.empty())
+    return Fails(fmt::format("CUPTI serves one tool at a time: {}{}", Join(seen.tools), unreadable),
+                 "end the other tool; its program's GPU work is not seen until then");
+  return Works(
+      fmt::format("CUDA programs that run now: {}, none with another tool in it{}", seen.cuda, unreadable));
+}
+
+}  // namespace gpusonde::doctor

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/in_child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/fd.h"
+#include "base/time.h"
+
+namespace gpusonde::doctor {
+namespace {
+
+constexpr size_t kMostBytes = size_t{64} << 10;
+
+[[noreturn]] void BeChild(const std::function<std::string()>& work, int answer_fd) {
+  if (const Result<Fd> nowhere = Open("/dev/null", O_RDWR); nowhere.has_value())
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere->get(), standard);
+  const std::string answer = work();
+  (void)WriteAll(answer_fd, std::as_bytes(std::span(answer)));
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<std::string> InChild(const std::function<std::string()>& work, int patience_s) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(ErrnoError(errno, "pipe"));
+  const Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(ErrnoError(errno, "fork"));
+  if (pid == 0) BeChild(work, write_end.get());
+  write_end.Close();
+
+  std::string answer;
+  const int64_t until_ns = MonotonicNow() + patience_s * kNanosPerSecond;
+  bool ended = false;
+  while (!ended && answer.size() < kMostBytes) {
+    const int64_t left_ms = (until_ns - MonotonicNow()) / kNanosPerMilli;
+    pollfd waiting{.fd = read_end.get(), .events = POLLIN, .revents = 0};
+    if (left_ms <= 0 || ::poll(&waiting, 1, static_cast<int>(left_ms)) == 0) break;
+    std::array<char, 4096> part{};
+    const ssize_t count = ::read(read_end.get(), part.data(), part.size());
+    if (count > 0) answer.append(part.data(), static_cast<size_t>(count));
+    ended = count == 0;
+  }
+  if (!ended) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no answer within {} s", patience_s));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return Fail(ErrorCode::kUnavailable, WIFSIGNALED(status)
+                                             ? fmt::format("it crashed (signal {})", WTERMSIG(status))
+                                             : fmt::format("it ended with status {}", WEXITSTATUS(status)));
+  return answer;
+}
+
+}  // namespace gpusonde::doctor

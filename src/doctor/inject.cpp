@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "doctor/in_child.h"
+#include "doctor/probes.h"
+#include "sources/cupti/inject_library.h"
+
+namespace gpusonde::doctor {
+namespace {
+
+// Empty when it loads and has what CUDA's driver looks for, else why not. Loading it starts nothing.
+std::string TryToLoad(const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return ::dlerror();
+  for (const char* name : {"InitializeInjection", "InitializeInjectionNvtx2"})
+    if (::dlsym(library, name) == nullptr) return fmt::format("it has no {}", name);
+  return {};
+}
+
+}  // namespace
+
+// The library that a CUDA program loads because of us.
+Finding ProbeInject(const Settings&) {
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
+  if (!library.has_value())
+    return Fails("libgpusonde-inject.so is not in ../lib of where this program is",
+                 "install gpusonde whole: the program in bin/ and its libraries in lib/");
+  const Result<std::string> loaded = InChild([&] { return TryToLoad(*library); });
+  if (!loaded.has_value() || !loaded->empty())
+    return Fails(
+        fmt::format("{} does not load: {}", *library, loaded.has_value() ? *loaded : loaded.error().message),
+        "it needs glibc 2.17 on x86-64; install it from the same package as this program");
+  for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
+    if (const char* taken = std::getenv(variable); taken != nullptr && *taken != '\0' && *library != taken)
+      return Fails(fmt::format("{} names another tool here: {}", variable, taken),
+                   fmt::format("unset {} where GPU work should be recorded", variable));
+  return Works(fmt::format("{} loads, and CUDA_INJECTION64_PATH is free", *library));
+}
+
+}  // namespace gpusonde::doctor

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet/catalog.h"
+
+#include "privacy/constant_time.h"
+
+namespace gpusonde::fleet {
+
+std::optional<size_t> BestMatch(std::span<const int32_t> scores) {
+  // Shifted, so that the floor is 1 and what is below it 0: unknown then is the first, which all others must
+  // beat.
+  std::vector<uint32_t> above(scores.size() + 1);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const auto shifted = static_cast<uint64_t>(int64_t{scores[i]} - kUnknownFloor + 1);
+    above[i + 1] =
+        static_cast<uint32_t>(privacy::Select(privacy::Opaque(uint64_t{0} - (shifted >> 63)), 0, shifted));
+  }
+  const size_t best = privacy::ArgMax(above);
+  if (best == 0) return std::nullopt;
+  return best - 1;
+}
+
+std::vector<int32_t> Scores(const Catalog& catalog, const Fingerprint& fingerprint) {
+  std::vector<int32_t> scores;
+  scores.reserve(catalog.applications.size());
+  for (const Catalog::Application& application : catalog.applications)
+    scores.push_back(Score(application.fingerprint, fingerprint));
+  return scores;
+}
+
+}  // namespace gpusonde::fleet

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fleet/fingerprint.h"
+
+namespace gpusonde::fleet {
+
+// The applications that are known, by their fingerprints.
+struct Catalog {
+  struct Application {
+    std::string name;
+    Fingerprint fingerprint{};
+  };
+  std::vector<Application> applications;
+};
+
+// A score below this is nobody's: cos 53°, between what runs of one application have in common and what two
+// applications do.
+inline constexpr int32_t kUnknownFloor = kFingerprintLength * kFingerprintLength * 6 / 10;
+
+// The application with the highest score, the first of equals; nothing below the floor. `scores` in the order
+// of a catalog, below 2^20 in size. Looks at every score, without a branch that depends on one: both ways of
+// identification, in the open and under encryption, end here and so agree.
+std::optional<size_t> BestMatch(std::span<const int32_t> scores);
+
+// In the open: all scores of a fingerprint.
+std::vector<int32_t> Scores(const Catalog& catalog, const Fingerprint& fingerprint);
+
+}  // namespace gpusonde::fleet

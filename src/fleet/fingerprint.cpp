@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet/fingerprint.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/id128.h"
+#include "fleet/kernel_name.h"
+
+namespace gpusonde::fleet {
+namespace {
+
+// A program may make up names without end; what comes after these counts as one kernel.
+constexpr size_t kMaxKernels = 65'536;
+
+// What is rarer tells more: all PyTorch programs share words, few share three kernels in a row.
+constexpr int64_t kNameFactor = 2;
+constexpr int64_t kTwoFactor = 4;
+constexpr int64_t kThreeFactor = 8;
+
+uint64_t HashPair(std::string_view kind, uint64_t a, uint64_t b) {
+  return IdHasher(kind).Add(a).Add(b).Finish().low;
+}
+
+}  // namespace
+
+int32_t Score(const Fingerprint& a, const Fingerprint& b) {
+  int32_t score = 0;
+  for (size_t i = 0; i < kFeatures; ++i) score += int32_t{a[i]} * b[i];
+  return score;
+}
+
+const FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
+  const auto found = kernels_.find(std::string(name));
+  if (found != kernels_.end()) return found->second;
+  if (kernels_.size() >= kMaxKernels) return kernels_.begin()->second;
+  Kernel kernel;
+  IdHasher whole("fleet kernel");
+  std::vector<std::string> words = KernelWords(name);
+  for (const std::string& word : words) whole.Add(word);
+  kernel.id = whole.Finish().low;
+  std::ranges::sort(words);
+  words.erase(std::ranges::unique(words).begin(), words.end());
+  for (const std::string& word : words) kernel.words.push_back(IdHasher("fleet word").Add(word).Finish().low);
+  return kernels_.emplace(name, std::move(kernel)).first->second;
+}
+
+void FingerprintBuilder::Add(int64_t stream, std::string_view name, int64_t duration_ns) {
+  if (duration_ns <= 0) return;
+  const Kernel& kernel = Find(name);
+  Recent& recent = streams_[stream];
+  total_ns_ += duration_ns;
+  for (const uint64_t word : kernel.words) time_ns_[word] += duration_ns;
+  time_ns_[kernel.id] += kNameFactor * duration_ns;
+  if (recent.last != 0) {
+    const uint64_t two = HashPair("fleet two", recent.last, kernel.id);
+    time_ns_[two] += kTwoFactor * duration_ns;
+    if (recent.before != 0)
+      time_ns_[HashPair("fleet three", recent.before, two)] += kThreeFactor * duration_ns;
+  }
+  recent = {kernel.id, recent.last};
+}
+
+Fingerprint FingerprintBuilder::Build() const {
+  std::array<double, kFeatures> sums{};
+  for (const auto& [feature, time_ns] : time_ns_) {
+    const double weight = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
+    sums[feature % kFeatures] += (feature >> 63) != 0 ? weight : -weight;
+  }
+  double squares = 0;
+  for (const double sum : sums) squares += sum * sum;
+  Fingerprint fingerprint{};
+  if (squares == 0) return fingerprint;
+  for (size_t i = 0; i < kFeatures; ++i)
+    fingerprint[i] = static_cast<int16_t>(std::lround(sums[i] * kFingerprintLength / std::sqrt(squares)));
+  return fingerprint;
+}
+
+}  // namespace gpusonde::fleet

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet/private_match.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gpusonde::fleet {
+namespace {
+
+using privacy::Random;
+
+Random Seeded(uint8_t seed) {
+  std::array<uint8_t, privacy::kKeyBytes> key{seed};
+  return Random::FromKey(key);
+}
+
+Fingerprint Draw(Random& random) {
+  Fingerprint fingerprint;
+  double squares = 0;
+  std::array<double, kFeatures> values;
+  for (double& value : values) {
+    value = static_cast<double>(static_cast<int64_t>(random.Below(2001)) - 1000);
+    squares += value * value;
+  }
+  for (size_t i = 0; i < kFeatures; ++i)
+    fingerprint[i] = static_cast<int16_t>(std::lround(values[i] * kFingerprintLength / std::sqrt(squares)));
+  return fingerprint;
+}
+
+Catalog DrawCatalog(size_t applications, Random& random) {
+  Catalog catalog;
+  for (size_t i = 0; i < applications; ++i) catalog.applications.push_back({std::to_string(i), Draw(random)});
+  return catalog;
+}
+
+TEST(PrivateMatch, ScoresAreThoseOfTheOpenWay) {
+  Random random = Seeded(1);
+  for (const size_t applications : {1, 63, 64, 65, 200}) {
+    const Catalog catalog = DrawCatalog(applications, random);
+    const PrivateCatalog hidden(catalog);
+    // Somebody new, and the largest and smallest score there can be.
+    Fingerprint opposite = catalog.applications.back().fingerprint;
+    for (int16_t& value : opposite) value = static_cast<int16_t>(-value);
+    for (const Fingerprint& fingerprint :
+         {Draw(random), catalog.applications.front().fingerprint, opposite}) {
+      const PrivateMatcher matcher(random);
+      const auto answers = hidden.Answer(matcher.Ask(fingerprint, random), random);
+      ASSERT_TRUE(answers.has_value());
+      EXPECT_EQ(*matcher.Read(*answers, applications), Scores(catalog, fingerprint)) << applications;
+    }
+  }
+}
+
+TEST(PrivateMatch, OnlyTheAskerCanRead) {
+  Random random = Seeded(2);
+  const Catalog catalog = DrawCatalog(64, random);
+  const PrivateMatcher matcher(random);
+  const PrivateMatcher other(random);
+  const auto answers = *PrivateCatalog(catalog).Answer(matcher.Ask(Draw(random), random), random);
+  EXPECT_NE(*other.Read(answers, 64), *matcher.Read(answers, 64));
+}
+
+TEST(PrivateMatch, AnswersOfAnotherShapeAreRefused) {
+  Random random = Seeded(3);
+  const Catalog catalog = DrawCatalog(65, random);
+  const PrivateMatcher matcher(random);
+  auto answers = *PrivateCatalog(catalog).Answer(matcher.Ask(Draw(random), random), random);
+  answers.pop_back();
+  EXPECT_THAT(matcher.Read(answers, 65).error().message, testing::HasSubstr("64 scores instead of 65"));
+  const PrivateQuery empty{privacy::PublicKey{}, {}};
+  EXPECT_THAT(PrivateCatalog(catalog).Answer(empty, random).error().message,
+              testing::HasSubstr("0 ciphertexts instead of 4"));
+}
+
+TEST(PrivateMatch, EveryAnswerHasTheSameSizeWhateverWasAsked) {
+  Random random = Seeded(4);
+  const PrivateCatalog hidden(DrawCatalog(1000, random));
+  for (const Fingerprint& fingerprint : {Fingerprint{}, Draw(random)}) {
+    const PrivateMatcher matcher(random);
+    const auto answers = *hidden.Answer(matcher.Ask(fingerprint, random), random);
+    size_t bits = 0;
+    for (const privacy::SwitchedAnswer& answer : answers)
+      bits += (answer.c0.size() + answer.c1.size()) * privacy::kSwitchedBits;
+    EXPECT_EQ(answers.size(), 16u);
+    EXPECT_EQ(bits / 8, 249'510u) << "1,000 scores";
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::fleet

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gpusonde::model {
+
+// Every metric whose values are rows of the table `metrics`.
+enum class Metric : uint8_t {
+  kGpuClockMemory,
+  kGpuClockSm,
+  kGpuEccCorrected,
+  kGpuEccUncorrected,
+  kGpuEnergy,
+  kGpuMemoryUsed,
+  kGpuMemoryUtilization,
+  kGpuPcieGeneration,
+  kGpuPcieReplays,
+  kGpuPcieRx,
+  kGpuPcieTx,
+  kGpuPcieWidth,
+  kGpuPower,
+  kGpuPowerLimit,
+  kGpuProcessMemoryUsed,
+  kGpuProcessUtilization,
+  kGpuTemperature,
+  kGpuThrottleReasons,
+  kGpuUtilization,
+  kGpuXid,
+};
+
+enum class MetricKind : uint8_t {
+  kGauge,    // a state at the time of the row
+  kCounter,  // counts up; starts again from 0 with the driver
+  kFlags,    // a bit mask: a state at the time of the row
+  kEvent,    // a row for each thing that happened, at its time
+};
+
+constexpr std::string_view NameOf(MetricKind kind) {
+  constexpr std::string_view kNames[] = {"gauge", "counter", "flags", "event"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+struct MetricInfo {
+  Metric metric;
+  std::string_view name;   // as stored and exported
+  std::string_view label;  // as the UI calls it
+  std::string_view unit;   // "" where there is none
+  MetricKind kind;
+  std::string_view source;   // who measures it
+  std::string_view meaning;  // a phrase without a final stop
+};
+
+// By name. A new metric is a line here; docs/metrics.md is made from it.
+inline constexpr std::array kMetricCatalogue = {
+    MetricInfo{Metric::kGpuClockMemory, "gpu.clock.memory", "Memory clock", "MHz", MetricKind::kGauge, "NVML",
+               "clock of the device's memory"},
+    MetricInfo{Metric::kGpuClockSm, "gpu.clock.sm", "SM clock", "MHz", MetricKind::kGauge, "NVML",
+               "clock of the streaming multiprocessors"},
+    MetricInfo{Metric::kGpuEccCorrected, "gpu.ecc.corrected", "ECC errors corrected", "errors",
+               MetricKind::kCounter, "NVML", "memory errors corrected since the driver was loaded"},
+    MetricInfo{Metric::kGpuEccUncorrected, "gpu.ecc.uncorrected", "ECC errors not corrected", "errors",
+               MetricKind::kCounter, "NVML",
+               "memory errors that could not be corrected since the driver was loaded"},
+    MetricInfo{Metric::kGpuEnergy, "gpu.energy", "Energy", "J", MetricKind::kCounter, "NVML",
+               "energy used since the driver was loaded"},
+    MetricInfo{Metric::kGpuMemoryUsed, "gpu.memory.used", "Memory used", "bytes", MetricKind::kGauge, "NVML",
+               "device memory in use, by programs and by the driver as far as it counts its own"},
+    MetricInfo{Metric::kGpuMemoryUtilization, "gpu.memory.utilization", "Memory active", "%",
+               MetricKind::kGauge, "NVML",
+               "share of the driver's last sample period (1/6 s to 1 s) in which device memory was read or "
+               "written"},
+    MetricInfo{Metric::kGpuPcieGeneration, "gpu.pcie.generation", "PCIe generation", "", MetricKind::kGauge,
+               "NVML", "generation at which the link runs now; lower when the device idles"},
+    MetricInfo{Metric::kGpuPcieReplays, "gpu.pcie.replays", "PCIe replays", "packets", MetricKind::kCounter,
+               "NVML", "packets that had to be sent over the link again"},
+    MetricInfo{Metric::kGpuPcieRx, "gpu.pcie.rx", "PCIe received", "bytes/s", MetricKind::kGauge, "NVML",
+               "what the device received over the link, over 20 ms"},
+    MetricInfo{Metric::kGpuPcieTx, "gpu.pcie.tx", "PCIe sent", "bytes/s", MetricKind::kGauge, "NVML",
+               "what the device sent over the link, over 20 ms"},
+    MetricInfo{Metric::kGpuPcieWidth, "gpu.pcie.width", "PCIe lanes", "lanes", MetricKind::kGauge, "NVML",
+               "lanes of the link in use now"},
+    MetricInfo{Metric::kGpuPower, "gpu.power", "Power", "W", MetricKind::kGauge, "NVML",
+               "power that the whole board draws; a mean over a second on most products"},
+    MetricInfo{Metric::kGpuPowerLimit, "gpu.power.limit", "Power limit", "W", MetricKind::kGauge, "NVML",
+               "power at which the driver lowers the clocks"},
+    MetricInfo{Metric::kGpuProcessMemoryUsed, "gpu.process.memory.used", "Memory used", "bytes",
+               MetricKind::kGauge, "NVML", "device memory in use by one process"},
+    MetricInfo{Metric::kGpuProcessUtilization, "gpu.process.utilization", "Utilization", "%",
+               MetricKind::kGauge, "NVML",
+               "share of the driver's sample periods since the last row in which a kernel of one process was "
+               "running; no row where it had none"},
+    MetricInfo{Metric::kGpuTemperature, "gpu.temperature", "Temperature", "°C", MetricKind::kGauge, "NVML",
+               "temperature of the chip"},
+    MetricInfo{Metric::kGpuThrottleReasons, "gpu.throttle.reasons", "Throttling", "", MetricKind::kFlags,
+               "NVML", "why the clocks are not higher: a sum of the bits below"},
+    MetricInfo{Metric::kGpuUtilization, "gpu.utilization", "Utilization", "%", MetricKind::kGauge, "NVML",
+               "share of the driver's last sample period (1/6 s to 1 s) in which at least one kernel was "
+               "running"},
+    MetricInfo{Metric::kGpuXid, "gpu.xid", "XID", "", MetricKind::kEvent, "NVML",
+               "an error that the driver reported; the value is its code"},
+};
+
+constexpr const MetricInfo& InfoOf(Metric metric) { return kMetricCatalogue[static_cast<size_t>(metric)]; }
+
+// Why a device's clocks are what they are: the bits of Metric::kGpuThrottleReasons, which are NVML's
+// (nvmlClocksEventReasons).
+struct ThrottleReason {
+  uint64_t bit;
+  bool slows;  // the device would run faster without it; else it is a wish, or has nothing to do
+  std::string_view label;
+  std::string_view meaning;  // a phrase without a final stop
+};
+
+inline constexpr std::array kThrottleReasons = {
+    ThrottleReason{0x1, false, "idle", "nothing is running"},
+    ThrottleReason{0x2, false, "application clocks", "somebody set lower clocks for applications"},
+    ThrottleReason{0x4, true, "power cap", "the board draws as much power as it may"},
+    ThrottleReason{0x8, true, "hardware slowdown",
+                   "heat, an external power brake or a supply that is too weak"},
+    ThrottleReason{0x10, false, "sync boost", "it follows the slowest device of its group"},
+    ThrottleReason{0x20, true, "software thermal slowdown",
+                   "the chip or its memory is warmer than the driver wants"},
+    ThrottleReason{0x40, true, "hardware thermal slowdown", "the chip is too hot; clocks are halved or less"},
+    ThrottleReason{0x80, true, "hardware power brake", "the system's power supply asks for less"},
+    ThrottleReason{0x100, false, "display clocks", "a display's needs set the clocks"},
+};
+
+// The bits that slow a device down.
+consteval uint64_t SlowingThrottleBits() {
+  uint64_t bits = 0;
+  for (const ThrottleReason& reason : kThrottleReasons)
+    if (reason.slows) bits |= reason.bit;
+  return bits;
+}
+inline constexpr uint64_t kSlowingThrottleBits = SlowingThrottleBits();
+
+// What NVIDIA's documents say of an XID code (docs.nvidia.com/deploy/xid-errors); empty for one that isn't
+// in the list of those that people meet.
+std::string_view XidMeaning(int64_t code);
+
+}  // namespace gpusonde::model

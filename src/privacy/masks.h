@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "privacy/random.h"
+#include "privacy/wiped.h"
+
+// Additively homomorphic encryption with masks: report = m + Σⱼ PRF(kⱼ, epoch ‖ page ‖ salt) modulo 2^32,
+// slot by slot, kⱼ being shared by the device and decryptor j. Sums of reports are masked by the sums of
+// their masks. Source: Castelluccia, Mykletun, Tsudik, "Efficient aggregation of encrypted data in wireless
+// sensor networks" (2005).
+//
+// Security: while one decryptor keeps its keys, a report is uniformly random to everybody else if ChaCha20
+// and keyed BLAKE2b are pseudorandom functions. A mask serves once: epoch and salt are in it, and a second
+// report of a device for an epoch has another salt. Keys are ratcheted by BLAKE2b each epoch, so that who
+// gets them later can't unmask what was before.
+//
+// Range: sums are right while every slot's true sum is below 2^32: 255 a report leaves room for 16 million.
+namespace gpusonde::privacy {
+
+inline constexpr size_t kReportRows = 64;  // 61 applications, idle, unknown, elsewhere
+inline constexpr size_t kRowSlots = 64;    // 63 bins and the contributor
+inline constexpr size_t kReportSlots = kReportRows * kRowSlots;
+inline constexpr uint32_t kReportWeight = 255;  // sum of a row's bins, and its contributor slot
+
+using Slots = std::span<const uint32_t, kReportSlots>;
+using Salt = std::array<uint8_t, 16>;
+
+// What a mask is for.
+struct MaskUse {
+  uint32_t page = 0;
+  Salt salt{};
+};
+
+// The key that a device shares with one decryptor, as of one epoch. Moves only; can't be read. Not
+// thread-safe.
+class MaskKey {
+ public:
+  // At enrolment: both sides derive the same key from an X25519 exchange (RFC 7748), bound to both public
+  // keys. kInvalidArgument for a public key of small order.
+  static Result<MaskKey> FromExchange(KeyBytes own_secret, KeyBytes device_public, KeyBytes decryptor_public,
+                                      bool we_are_the_device, uint32_t epoch);
+
+  uint32_t epoch() const { return epoch_; }
+  // Ratchets on to an epoch and forgets the ones before. kInvalidArgument for an epoch that is forgotten, or
+  // more than a year of hours ahead.
+  Status AdvanceTo(uint32_t epoch);
+
+  // Adds the mask of this epoch.
+  void Add(const MaskUse& use, std::span<uint32_t, kReportSlots> slots) const;
+
+ private:
+  MaskKey(Wiped<uint8_t> key, uint32_t epoch) : key_(std::move(key)), epoch_(epoch) {}
+
+  Wiped<uint8_t> key_;
+  uint32_t epoch_;
+};
+
+// A device's report, masked by all decryptors' keys, which must be of one epoch.
+std::vector<uint32_t> MaskReport(Slots message, std::span<const MaskKey> keys, const MaskUse& use);
+
+// Masked reports of one epoch and page, added. Knows how many it holds; merges in any order. Not thread-safe.
+class MaskedSum {
+ public:
+  MaskedSum() : slots_(kReportSlots) {}
+
+  void Add(Slots report);
+  void Add(const MaskedSum& other);
+  // Less what one decryptor answered for the same reports.
+  void Subtract(Slots answer);
+
+  uint64_t reports() const { return reports_; }
+  Slots slots() const { return Slots(slots_); }
+
+ private:
+  std::vector<uint32_t> slots_;
+  uint64_t reports_ = 0;
+};
+
+}  // namespace gpusonde::privacy

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tells when threads leave their CPU, with their stack, and when they are back (wire/off_cpu.h). Busy
+ * machines switch threads some ten thousand times a second, and a stack costs microseconds, so that it tosses
+ * a coin for each, of a chance that keeps the stacks of a CPU below a budget. */
+#include "sources/ebpf/bpf/kernel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sources/ebpf/bpf/pids.h"
+#include "sources/ebpf/bpf/stack.h"
+#include "wire/off_cpu.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading: tell of whatever runs, and look at no list. */
+const volatile bool every_process = false;
+/* Set before loading: stacks per second and CPU. */
+const volatile __u32 budget = 99;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 4 << 20); /* resized before loading */
+} events SEC(".maps");
+
+/* Thread groups to tell of: cpu_sampler.bpf.c's own. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, __u32);
+  __type(value, __u8);
+} targets SEC(".maps");
+
+/* Threads whose begin was told. Allocated beforehand: there must be no allocating while the scheduler is at
+ * work. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, struct gpusonde_off_cpu_absence);
+} absences SEC(".maps");
+
+/* How many threads left a CPU in the second before decides the chance of those that do in this one. */
+struct governor {
+  __u64 second;
+  __u32 left;
+  __u32 chance; /* × 2^32, less 1 */
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct governor);
+} governors SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, GPUSONDE_OFF_CPU_COUNTERS);
+  __type(key, __u32);
+  __type(value, __u64);
+} counters SEC(".maps");
+
+struct work {
+  struct gpusonde_off_cpu_begin begin;
+  union stack_walk walk;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct work);
+} scratch SEC(".maps");
+
+static __always_inline void count(__u32 counter) {
+  __u64 *value = bpf_map_lookup_elem(&counters, &counter);
+  if (value) ++*value; /* per CPU, and the scheduler isn't re-entered on one */
+}
+
+/* The chance of a thread that leaves this CPU now, × 2^32, less 1. */
+static __always_inline __u32 chance_now(__u64 now_ns) {
+  const __u32 zero = 0;
+  struct governor *governor = bpf_map_lookup_elem(&governors, &zero);
+  if (!governor) return 0;
+  const __u64 second = now_ns / 1000000000;
+  if (governor->second != second) {
+    /* After a pause nothing is known: as if it had been calm. */
+    const __u32 before = governor->second + 1 == second ? governor->left : 0;
+    governor->chance = before > budget ? (__u32)((((__u64)budget << 32) - 1) / before) : 0xffffffff;
+    governor->second = second;
+    governor->left = 0;
+  }
+  /* A burst within a second is cut at once, and told with the chance that it then has. */
+  const __u32 left = ++governor->left;
+  if (left > 2 * budget && governor->chance > 0xffffffff / (left / budget))
+    governor->chance = 0xffffffff / (left / budget);
+  return governor->chance;
+}
+
+/* Before 5.14 it was another field of another size. */
+struct task_struct___before_5_14 {
+  long state;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u32 state_of(struct task_struct *task) {
+  if (bpf_core_field_exists(task->__state)) return task->__state;
+  const struct task_struct___before_5_14 *old = (void *)task;
+  return BPF_CORE_READ(old, state);
+}
+
+#define STATE_UNINTERRUPTIBLE 2 /* include/linux/sched.h: TASK_UNINTERRUPTIBLE */
+
+static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
+  if (!task->mm) return;
+  const struct pids pids = pids_of(task);
+  if (!pids.pid || (!every_process && !bpf_map_lookup_elem(&targets, &pids.pid))) return;
+  const __u64 now = bpf_ktime_get_ns();
+  const __u32 chance = chance_now(now);
+  if (bpf_get_prandom_u32() > chance) return;
+
+  const __u32 zero = 0;
+  struct work *work = bpf_map_lookup_elem(&scratch, &zero);
+  if (!work) return;
+  struct gpusonde_off_cpu_head *head = &work->begin.head;
+  const __u32 state = state_of(task);
+  head->kind = GPUSONDE_OFF_CPU_BEGIN;
+  head->pid = pids.pid;
+  head->tid = pids.tid;
+  head->cpu = bpf_get_smp_processor_id();
+  head->time_ns = now;
+  head->limit_ns = (__u32)(((__u64)bpf_get_prandom_u32() * GPUSONDE_OFF_CPU_WHOLE_NS) >> 32);
+  head->chance = chance;
+  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
+  head->syscall = (__s32)registers->orig_ax;
+  head->runnable = preempted || state == 0;
+  head->in_io = BPF_CORE_READ_BITFIELD(task, in_iowait);
+  head->uninterruptible = (state & STATE_UNINTERRUPTIBLE) != 0;
+  head->unused = 0;
+
+  const struct gpusonde_off_cpu_absence absence = {
+      .begin_ns = now, .woken_ns = head->runnable ? now : 0, .limit_ns = head->limit_ns, .tid = pids.tid};
+  const __u32 tid = task->pid;
+  if (bpf_map_update_elem(&absences, &tid, &absence, BPF_ANY)) {
+    count(GPUSONDE_OFF_CPU_TOO_MANY);
+    return;
+  }
+  const __u64 stack_bytes = take_stack(context, pids.pid, true, &work->walk, &work->begin.stack, NULL);
+  const __u64 size = offsetof(struct gpusonde_off_cpu_begin, stack) + stack_bytes;
+  /* Whoever reads it must not be woken from here: the scheduler holds its locks. */
+  if (size <= sizeof work->begin && bpf_ringbuf_output(&events, &work->begin, size, BPF_RB_NO_WAKEUP)) {
+    count(GPUSONDE_OFF_CPU_RING_FULL);
+    bpf_map_delete_elem(&absences, &tid);
+  }
+}
+
+static __always_inline void come_back(struct task_struct *task) {
+  const __u32 tid = task->pid;
+  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+  if (!absence) return;
+  struct gpusonde_off_cpu_end end = {.kind = GPUSONDE_OFF_CPU_END,
+                                     .tid = absence->tid,
+                                     .begin_ns = absence->begin_ns,
+                                     .woken_ns = absence->woken_ns,
+                                     .end_ns = bpf_ktime_get_ns()};
+  const __u32 limit_ns = absence->limit_ns;
+  bpf_map_delete_elem(&absences, &tid);
+  /* Not seen to be woken: by an interrupt before it had left. */
+  if (end.woken_ns < end.begin_ns || end.woken_ns > end.end_ns) end.woken_ns = end.end_ns;
+  if (end.woken_ns - end.begin_ns < limit_ns && end.end_ns - end.woken_ns < limit_ns) return;
+  if (bpf_ringbuf_output(&events, &end, sizeof end, BPF_RB_NO_WAKEUP)) count(GPUSONDE_OFF_CPU_RING_FULL);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switch_threads, bool preempted, struct task_struct *from, struct task_struct *to) {
+  come_back(to);
+  leave(ctx, preempted, from);
+  return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(wake_thread, struct task_struct *task) {
+  const __u32 tid = task->pid;
+  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+  if (absence && !absence->woken_ns) absence->woken_ns = bpf_ktime_get_ns();
+  return 0;
+}

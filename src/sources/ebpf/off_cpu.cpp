@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/off_cpu.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "off_cpu.skel.h"
+#include "sources/ebpf/cpu_sampler.h"
+#include "sources/ebpf/explain.h"
+#include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/program_counters.h"
+#include "sources/ebpf/stack_tables.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+struct Destroy {
+  void operator()(off_cpu_bpf* skeleton) const { off_cpu_bpf__destroy(skeleton); }
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+}  // namespace
+
+struct OffCpu::State {
+  std::unique_ptr<off_cpu_bpf, Destroy> skeleton;
+  std::unique_ptr<ring_buffer, Destroy> ring;
+  const std::function<void(const Begin&)>* begin = nullptr;
+  const std::function<void(const End&)>* end = nullptr;
+  ProgramCounters counters = ProgramCounters(GPUSONDE_OFF_CPU_COUNTERS);
+  ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
+
+  std::vector<End> unended;  // those under way when it stopped
+
+  static int OnRecord(void* context, void* data, size_t size);
+};
+
+int OffCpu::State::OnRecord(void* context, void* data, size_t size) {
+  const State& state = *static_cast<State*>(context);
+  constexpr size_t kHead = offsetof(gpusonde_off_cpu_begin, stack);
+  uint32_t kind = 0;
+  if (size < sizeof kind) return 0;  // cannot happen with our own program, nor can the others below
+  std::memcpy(&kind, data, sizeof kind);
+  if (kind == GPUSONDE_OFF_CPU_END && size >= sizeof(End)) {
+    (*state.end)(*static_cast<const End*>(data));
+    return 0;
+  }
+  if (kind != GPUSONDE_OFF_CPU_BEGIN || size < kHead + offsetof(gpusonde_stack, words)) return 0;
+  const auto* begin = static_cast<const gpusonde_off_cpu_begin*>(data);
+  const std::optional<RawStack> stack = RawStack::FromWire(begin->stack, size - kHead);
+  if (!stack.has_value()) return 0;
+  Begin told;
+  told.head = begin->head;
+  told.stack = *stack;
+  (*state.begin)(told);
+  return 0;
+}
+
+OffCpu::OffCpu(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OffCpu::OffCpu(OffCpu&&) noexcept = default;
+OffCpu& OffCpu::operator=(OffCpu&&) noexcept = default;
+OffCpu::~OffCpu() = default;
+
+Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables, const CpuSampler& sampler) {
+  SendLibbpfToLog();
+  auto state = std::make_unique<State>();
+  state->skeleton.reset(off_cpu_bpf__open());
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the off-CPU program"));
+  state->skeleton->rodata->every_process = options.every_process;
+  state->skeleton->rodata->pid_namespace = PidNamespace();
+  state->skeleton->rodata->budget = std::max(options.stacks_per_second, 1u);
+  bpf_map__set_max_entries(state->skeleton->maps.events, std::bit_ceil(options.ring_bytes));
+  TRY(tables.ShareWith(state->skeleton->obj));
+  if (const int error = bpf_map__reuse_fd(state->skeleton->maps.targets, sampler.targets_fd()); error != 0)
+    return Fail(Explain(-error, "share the list of processes"));
+  if (const int error = off_cpu_bpf__load(state->skeleton.get()); error != 0)
+    return Fail(Explain(-error, "load the off-CPU program into the kernel"));
+  if (const int error = off_cpu_bpf__attach(state->skeleton.get()); error != 0)
+    return Fail(Explain(-error, "attach to the scheduler"));
+  state->ring.reset(
+      ring_buffer__new(bpf_map__fd(state->skeleton->maps.events), State::OnRecord, state.get(), nullptr));
+  if (state->ring == nullptr) return Fail(Explain(errno, "map the ring of off-CPU events"));
+  return OffCpu(std::move(state));
+}
+
+Status OffCpu::Drain(const std::function<void(const Begin&)>& begin,
+                     const std::function<void(const End&)>& end) {
+  state_->begin = &begin;
+  state_->end = &end;
+  const int consumed = ring_buffer__consume(state_->ring.get());
+  state_->begin = nullptr;
+  state_->end = nullptr;
+  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring of off-CPU events"));
+  for (const End& away : std::exchange(state_->unended, {})) end(away);
+  return {};
+}
+
+model::DropCounts OffCpu::TakeDrops() {
+  using enum model::DropReason;
+  static constexpr model::DropReason kReasons[GPUSONDE_OFF_CPU_COUNTERS] = {kRingFull, kOffCpuLost};
+  model::DropCounts drops;
+  state_->counters.Take(bpf_map__fd(state_->skeleton->maps.counters), kReasons, drops);
+  state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), StackCounterReasons(),
+                              drops);
+  return drops;
+}
+
+void OffCpu::Stop() {
+  off_cpu_bpf__detach(state_->skeleton.get());
+  const int map = bpf_map__fd(state_->skeleton->maps.absences);
+  const auto now_ns = static_cast<uint64_t>(MonotonicNow());
+  uint32_t tid = 0, next = 0;
+  gpusonde_off_cpu_absence absence{};
+  for (const uint32_t* at = nullptr; bpf_map_get_next_key(map, at, &next) == 0; at = &tid) {
+    tid = next;
+    if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
+    state_->unended.push_back({.kind = GPUSONDE_OFF_CPU_END,
+                               .tid = absence.tid,
+                               .begin_ns = absence.begin_ns,
+                               .woken_ns = absence.woken_ns != 0 ? absence.woken_ns : now_ns,
+                               .end_ns = now_ns});
+  }
+}
+
+int64_t OffCpuWeight(int64_t duration_ns, uint32_t chance, uint32_t limit_ns) {
+  if (duration_ns < int64_t{limit_ns}) return 0;
+  const double told = (static_cast<double>(chance) + 1) * 0x1p-32;
+  return std::llround(static_cast<double>(std::max<int64_t>(duration_ns, GPUSONDE_OFF_CPU_WHOLE_NS)) / told);
+}
+
+}  // namespace gpusonde::ebpf

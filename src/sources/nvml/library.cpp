@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/nvml/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/utf8.h"
+
+namespace gpusonde::nvml {
+namespace {
+
+// More devices than any machine has; a larger count is nonsense.
+constexpr uint32_t kMostDevices = 256;
+constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 50;
+
+template <class Function>
+void Find(void* handle, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(::dlsym(handle, name));
+}
+
+// Text in a buffer that the library may have left without an end.
+template <size_t N>
+std::string TextOf(const std::array<char, N>& text) {
+  return ToUtf8(std::string(text.begin(), std::ranges::find(text, '\0')));
+}
+
+template <size_t N>
+std::string Ask(gpusonde_nvml_device_text_fn* function, void* device) {
+  std::array<char, N> text{};
+  if (function == nullptr || function(device, text.data(), N) != GPUSONDE_NVML_SUCCESS) return {};
+  return TextOf(text);
+}
+
+std::string PciBusOf(const Functions& functions, void* device) {
+  gpusonde_nvml_pci_info info{};
+  if (functions.pci_info == nullptr || functions.pci_info(device, &info) != GPUSONDE_NVML_SUCCESS) return {};
+  // As CUDA writes it: a domain of four digits; the newer field has eight.
+  return TextOf(std::to_array(info.bus_id_legacy));
+}
+
+int64_t MemoryOf(const Functions& functions, void* device) {
+  gpusonde_nvml_memory memory{};
+  if (functions.memory == nullptr || functions.memory(device, &memory) != GPUSONDE_NVML_SUCCESS) return 0;
+  return memory.total <= kMostMemoryBytes ? static_cast<int64_t>(memory.total) : 0;
+}
+
+}  // namespace
+
+Library::Library(void* handle, std::string path) : handle_(handle), path_(std::move(path)) {
+  Functions& f = functions_;
+  Find(handle, "nvmlInit_v2", f.init);
+  Find(handle, "nvmlShutdown", f.shutdown);
+  Find(handle, "nvmlErrorString", f.error_string);
+  Find(handle, "nvmlSystemGetDriverVersion", f.driver_version);
+  Find(handle, "nvmlDeviceGetCount_v2", f.device_count);
+  Find(handle, "nvmlDeviceGetHandleByIndex_v2", f.device_by_index);
+  Find(handle, "nvmlDeviceGetName", f.name);
+  Find(handle, "nvmlDeviceGetUUID", f.uuid);
+  Find(handle, "nvmlDeviceGetPciInfo_v3", f.pci_info);
+  Find(handle, "nvmlDeviceGetMemoryInfo", f.memory);
+  Find(handle, "nvmlDeviceGetMemoryInfo_v2", f.memory_v2);
+  Find(handle, "nvmlDeviceGetUtilizationRates", f.utilization);
+  Find(handle, "nvmlDeviceGetClockInfo", f.clock);
+  Find(handle, "nvmlDeviceGetTemperature", f.temperature);
+  Find(handle, "nvmlDeviceGetPcieThroughput", f.pcie_throughput);
+  Find(handle, "nvmlDeviceGetCurrentClocksEventReasons", f.event_reasons);
+  Find(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", f.throttle_reasons);
+  Find(handle, "nvmlDeviceGetTotalEnergyConsumption", f.energy);
+  Find(handle, "nvmlDeviceGetPowerUsage", f.power);
+  Find(handle, "nvmlDeviceGetEnforcedPowerLimit", f.power_limit);
+  Find(handle, "nvmlDeviceGetCurrPcieLinkGeneration", f.pcie_generation);
+  Find(handle, "nvmlDeviceGetCurrPcieLinkWidth", f.pcie_width);
+  Find(handle, "nvmlDeviceGetPcieReplayCounter", f.pcie_replays);
+  Find(handle, "nvmlDeviceGetTotalEccErrors", f.ecc_errors);
+  Find(handle, "nvmlDeviceGetComputeRunningProcesses_v3", f.processes);
+  Find(handle, "nvmlDeviceGetProcessUtilization", f.process_utilization);
+  Find(handle, "nvmlEventSetCreate", f.event_set_create);
+  Find(handle, "nvmlDeviceRegisterEvents", f.register_events);
+  Find(handle, "nvmlEventSetWait_v2", f.event_set_wait);
+  Find(handle, "nvmlEventSetFree", f.event_set_free);
+}
+
+Library::~Library() {
+  if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+Result<Library> Library::Open(const char* name) {
+  void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return Fail(ErrorCode::kNotFound, ::dlerror());
+  const link_map* map = nullptr;
+  std::string path = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_name : name;
+  Library library(handle, std::move(path));
+  const Functions& f = library.functions();
+  if (f.init == nullptr || f.shutdown == nullptr || f.device_count == nullptr ||
+      f.device_by_index == nullptr || f.uuid == nullptr)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{} is not NVIDIA's management library, or a very old one", library.path()));
+  return library;
+}
+
+std::string Library::Explain(gpusonde_nvml_result result) const {
+  const char* text = functions_.error_string == nullptr ? nullptr : functions_.error_string(result);
+  return fmt::format("{} ({})", text == nullptr ? "error" : ToUtf8(text), result);
+}
+
+Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints) {
+  const Functions& f = library.functions();
+  uint32_t count = 0;
+  if (const auto result = f.device_count(&count); result != GPUSONDE_NVML_SUCCESS)
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("NVML does not count the GPUs: {}", library.Explain(result)));
+  if (count > kMostDevices)
+    return Fail(ErrorCode::kUnavailable, fmt::format("NVML counts {} GPUs, which can't be", count));
+  std::vector<Device> devices;
+  for (uint32_t index = 0; index < count; ++index) {
+    Device device{.index = static_cast<int32_t>(index)};
+    const auto result = f.device_by_index(index, &device.handle);
+    if (result == GPUSONDE_NVML_SUCCESS) device.uuid = Ask<GPUSONDE_NVML_UUID_BYTES>(f.uuid, device.handle);
+    if (device.uuid.empty()) {
+      complaints.push_back(
+          fmt::format("GPU {} is not read: {}", index,
+                      result == GPUSONDE_NVML_SUCCESS ? "it has no UUID" : library.Explain(result)));
+      continue;
+    }
+    device.name = Ask<GPUSONDE_NVML_NAME_BYTES>(f.name, device.handle);
+    device.pci_bus = PciBusOf(f, device.handle);
+    device.memory_bytes = MemoryOf(f, device.handle);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+}  // namespace gpusonde::nvml

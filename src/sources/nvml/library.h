@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/nvidia/nvml.h"
+
+namespace gpusonde::nvml {
+
+// The functions of NVML that we use; null where the driver's library lacks one, as older ones do.
+struct Functions {
+  gpusonde_nvml_plain_fn* init = nullptr;
+  gpusonde_nvml_plain_fn* shutdown = nullptr;
+  gpusonde_nvml_error_string_fn* error_string = nullptr;
+  gpusonde_nvml_system_text_fn* driver_version = nullptr;
+  gpusonde_nvml_count_fn* device_count = nullptr;
+  gpusonde_nvml_by_index_fn* device_by_index = nullptr;
+  gpusonde_nvml_device_text_fn* name = nullptr;
+  gpusonde_nvml_device_text_fn* uuid = nullptr;
+  gpusonde_nvml_pci_info_fn* pci_info = nullptr;
+  gpusonde_nvml_memory_fn* memory = nullptr;
+  gpusonde_nvml_memory_v2_fn* memory_v2 = nullptr;
+  gpusonde_nvml_utilization_fn* utilization = nullptr;
+  gpusonde_nvml_device_which_u32_fn* clock = nullptr;
+  gpusonde_nvml_device_which_u32_fn* temperature = nullptr;
+  gpusonde_nvml_device_which_u32_fn* pcie_throughput = nullptr;
+  gpusonde_nvml_device_u64_fn* event_reasons = nullptr;
+  gpusonde_nvml_device_u64_fn* throttle_reasons = nullptr;  // as event_reasons was called before driver 535
+  gpusonde_nvml_device_u64_fn* energy = nullptr;
+  gpusonde_nvml_device_u32_fn* power = nullptr;
+  gpusonde_nvml_device_u32_fn* power_limit = nullptr;
+  gpusonde_nvml_device_u32_fn* pcie_generation = nullptr;
+  gpusonde_nvml_device_u32_fn* pcie_width = nullptr;
+  gpusonde_nvml_device_u32_fn* pcie_replays = nullptr;
+  gpusonde_nvml_total_ecc_fn* ecc_errors = nullptr;
+  gpusonde_nvml_processes_fn* processes = nullptr;
+  gpusonde_nvml_process_utilization_fn* process_utilization = nullptr;
+  gpusonde_nvml_event_set_create_fn* event_set_create = nullptr;
+  gpusonde_nvml_register_events_fn* register_events = nullptr;
+  gpusonde_nvml_event_set_wait_fn* event_set_wait = nullptr;
+  gpusonde_nvml_event_set_free_fn* event_set_free = nullptr;
+};
+
+// NVIDIA's management library, opened at run time. Thread-safe, as NVML itself is.
+class Library {
+ public:
+  // Errors: kNotFound when the loader finds none (there is no NVIDIA driver); kUnsupported when it lacks what
+  // every version since 2012 has.
+  static Result<Library> Open(const char* name = "libnvidia-ml.so.1");
+
+  // Tests bring their own functions.
+  explicit Library(const Functions& functions) : functions_(functions) {}
+
+  const Functions& functions() const { return functions_; }
+  const std::string& path() const { return path_; }  // as the loader found it
+
+  // In NVML's words, with the number: "Driver Not Loaded (9)".
+  std::string Explain(gpusonde_nvml_result result) const;
+
+  Library(Library&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)),
+        path_(std::move(other.path_)),
+        functions_(other.functions_) {}
+  Library& operator=(Library&&) = delete;
+  ~Library();
+
+ private:
+  Library(void* handle, std::string path);
+
+  void* handle_ = nullptr;
+  std::string path_;
+  Functions functions_;
+};
+
+// A GPU as NVML introduces it.
+struct Device {
+  void* handle = nullptr;  // valid until nvmlShutdown
+  int32_t index = 0;       // on this host, in the order of PCI addresses
+  std::string uuid;        // "GPU-…"
+  std::string name;
+  std::string pci_bus;       // "0000:81:00.0"; empty when it isn't told
+  int64_t memory_bytes = 0;  // 0 when it isn't told
+};
+
+// The devices of an initialised NVML. A device without a UUID (lost, or not ours to see) is left out and
+// added to `complaints`, a sentence each. Errors: kUnavailable with NVML's reason.
+Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints);
+
+}  // namespace gpusonde::nvml

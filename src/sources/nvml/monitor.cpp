@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/nvml/monitor.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "sources/nvml/hub.h"
+#include "sources/nvml/poller.h"
+#include "sources/nvml/xid_watcher.h"
+
+namespace gpusonde::nvml {
+namespace {
+
+constexpr int64_t kPatienceNs = 2 * kNanosPerSecond;
+
+// NVML from nvmlInit to nvmlShutdown.
+class Session {
+ public:
+  // Complaints about single devices go to `complaints`. Errors: kUnavailable, kNotFound.
+  static Result<std::unique_ptr<Session>> Begin(Library library, Hub& hub,
+                                                std::vector<std::string>& complaints) {
+    if (const auto result = library.functions().init(); result != GPUSONDE_NVML_SUCCESS)
+      return Fail(
+          result == GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+          fmt::format("NVML does not start: {}", library.Explain(result)));
+    std::unique_ptr<Session> session(new Session(std::move(library)));
+    ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices(session->library_, complaints));
+    session->places_ = hub.PlacesOf(devices);
+    session->poller_.emplace(session->library_, devices);
+    session->watcher_.emplace(session->library_, devices, session->places_, hub);
+    return session;
+  }
+
+  ~Session() {
+    watcher_.reset();
+    library_.functions().shutdown();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  News Round(int64_t period_ns) {
+    News news;
+    poller_->Round(period_ns, news);
+    for (Reading& reading : news.readings) reading.device = places_[reading.device];
+    return news;
+  }
+  bool library_lost() const { return poller_->library_lost(); }
+  // A device was lost, or was so from the beginning.
+  bool incomplete() const { return poller_->any_device_lost(); }
+
+ private:
+  explicit Session(Library library) : library_(std::move(library)) {}
+
+  Library library_;
+  std::vector<size_t> places_;
+  std::optional<Poller> poller_;
+  std::optional<XidWatcher> watcher_;
+};
+
+// The life of the reading thread. It owns a part of the hub, in case that nobody waits for its end.
+class Reader {
+ public:
+  Reader(Monitor::Options options, std::shared_ptr<Hub> hub)
+      : options_(std::move(options)), hub_(std::move(hub)), retry_ns_(options_.retry_ns) {}
+
+  void Run(std::optional<Library> library) {
+    while (!hub_->stopping()) {
+      // When NVML doesn't start, or not all of it is there, it is begun anew after this long.
+      int64_t pause_ns = std::exchange(retry_ns_, std::min(2 * retry_ns_, options_.longest_retry_ns));
+      if (const std::unique_ptr<Session> session = Begin(std::exchange(library, std::nullopt)))
+        pause_ns = RunSession(*session, pause_ns);
+      if (pause_ns > 0 && !hub_->Sleep(pause_ns)) break;
+    }
+    hub_->SayDone();
+  }
+
+ private:
+  std::unique_ptr<Session> Begin(std::optional<Library> opened) {
+    std::vector<std::string> complaints;
+    Result<std::unique_ptr<Session>> session = Try(std::move(opened), complaints);
+    if (!session.has_value()) complaints.push_back(session.error().message);
+    // A machine without a driver is no trouble.
+    const bool trouble = session.has_value() || session.error().code != ErrorCode::kNotFound;
+    missing_ = !complaints.empty();
+    Tell(complaints, trouble);
+    return session.has_value() ? std::move(*session) : nullptr;
+  }
+
+  // The library is opened anew each time: after an update of the driver there is another one.
+  Result<std::unique_ptr<Session>> Try(std::optional<Library> opened, std::vector<std::string>& complaints) {
+    if (opened.has_value()) return Session::Begin(std::move(*opened), *hub_, complaints);
+    ASSIGN_OR_RETURN(Library library, options_.open());
+    return Session::Begin(std::move(library), *hub_, complaints);
+  }
+
+  // The same complaint is told once, until there was none or another.
+  void Tell(const std::vector<std::string>& complaints, bool trouble) {
+    News news;
+    if (complaints.empty() && was_incomplete_) news.notices.push_back({true, "all GPUs are read again"});
+    for (const std::string& complaint : complaints)
+      if (std::ranges::find(complained_, complaint) == complained_.end())
+        news.notices.push_back({trouble, complaint});
+    complained_ = complaints;
+    was_incomplete_ = !complaints.empty() && trouble;
+    hub_->Publish(std::move(news));
+  }
+
+  // Reads until the end, or until NVML has to be begun anew; how long to wait before that.
+  int64_t RunSession(Session& session, int64_t retry_ns) {
+    const auto period_ns = static_cast<int64_t>(static_cast<double>(kNanosPerSecond) / options_.frequency_hz);
+    std::optional<int64_t> give_up_ns;  // on the devices that are left
+    for (int64_t next_ns = MonotonicNow(); !hub_->stopping();) {
+      const int64_t begin_ns = MonotonicNow();
+      hub_->Publish(session.Round(period_ns));
+      if (session.library_lost()) {
+        was_incomplete_ = true;
+        return retry_ns;
+      }
+      const int64_t now_ns = MonotonicNow();
+      if (!session.incomplete() && !missing_)
+        retry_ns_ = options_.retry_ns;
+      else if (!give_up_ns.has_value())
+        give_up_ns = now_ns + retry_ns;
+      was_incomplete_ |= session.incomplete();
+      if (give_up_ns.has_value() && now_ns >= *give_up_ns) return 0;
+      // Rounds that were missed are not made up for, and the driver has at least half of the time to itself.
+      next_ns = std::max(next_ns + period_ns, now_ns + std::min(now_ns - begin_ns, period_ns));
+      if (!hub_->Sleep(next_ns - now_ns)) break;
+    }
+    return 0;
+  }
+
+  Monitor::Options options_;
+  std::shared_ptr<Hub> hub_;
+  int64_t retry_ns_;                     // the next one
+  std::vector<std::string> complained_;  // the last time
+  bool missing_ = false;                 // a device that there should be
+  bool was_incomplete_ = false;          // trouble was told of and its end wasn't
+};
+
+}  // namespace
+
+struct Monitor::State {
+  std::shared_ptr<Hub> hub;
+  std::thread thread;
+
+  ~State() { Stop(); }
+  void Stop() {
+    hub->Stop();
+    if (!thread.joinable()) return;
+    if (hub->WaitUntilDone(kPatienceNs))
+      thread.join();
+    else
+      thread.detach();
+  }
+};
+
+Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Monitor::Monitor(Monitor&&) noexcept = default;
+Monitor& Monitor::operator=(Monitor&&) noexcept = default;
+Monitor::~Monitor() = default;
+
+Result<Monitor> Monitor::Start(Options options) {
+  ASSIGN_OR_RETURN(Library library, options.open());
+  auto hub = std::make_shared<Hub>();
+  auto state = std::make_unique<State>();
+  state->hub = hub;
+  state->thread =
+      std::thread([hub, options = std::move(options), library = std::optional(std::move(library))]() mutable {
+        ::pthread_setname_np(::pthread_self(), "nvml");
+        Reader(std::move(options), std::move(hub)).Run(std::exchange(library, std::nullopt));
+      });
+  return Monitor(std::move(state));
+}
+
+std::vector<Device> Monitor::devices() const { return state_->hub->devices(); }
+News Monitor::Take() { return state_->hub->Take(); }
+void Monitor::RequestStop() { state_->hub->Stop(); }
+void Monitor::Stop() { state_->Stop(); }
+
+}  // namespace gpusonde::nvml

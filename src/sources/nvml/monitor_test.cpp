@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/nvml/monitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "sources/nvml/testing/fake_nvml.h"
+
+namespace gpusonde::nvml {
+namespace {
+
+using model::Metric;
+using testing::Contains;
+using testing::HasSubstr;
+
+class MonitorTest : public testing::Test {
+ protected:
+  void SetUp() override { fake_.Reset(); }
+
+  static Monitor StartMonitor() {
+    auto monitor = Monitor::Start({.frequency_hz = 10,
+                                   .open = [] { return Result<Library>(Library(FakeNvml::functions())); },
+                                   .retry_ns = 50 * kNanosPerMilli,
+                                   .longest_retry_ns = 100 * kNanosPerMilli});
+    EXPECT_TRUE(monitor.has_value()) << monitor.error().message;
+    return std::move(monitor).value();
+  }
+
+  // Takes news until `enough`; it comes within half a minute, or never.
+  bool WaitFor(Monitor& monitor, const std::function<bool()>& enough) {
+    for (int i = 0; i < 3000; ++i) {
+      News news = monitor.Take();
+      for (const Notice& notice : news.notices) texts_.push_back(notice.text);
+      readings_.insert(readings_.end(), news.readings.begin(), news.readings.end());
+      drops_.Merge(news.drops);
+      if (enough()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+  bool Told(const std::string& part) const {
+    return std::ranges::any_of(texts_, [&](const std::string& text) { return text.contains(part); });
+  }
+  size_t CountOf(Metric metric, size_t device = 0) const {
+    return static_cast<size_t>(std::ranges::count_if(readings_, [&](const Reading& reading) {
+      return reading.metric == metric && reading.device == device;
+    }));
+  }
+
+  FakeNvml& fake_ = FakeNvml::Get();
+  std::vector<std::string> texts_;
+  std::vector<Reading> readings_;
+  model::DropCounts drops_;
+};
+
+TEST_F(MonitorTest, ReadsEveryDeviceRoundByRound) {
+  fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
+  Monitor monitor = StartMonitor();
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 1) >= 3; }));
+  const std::vector<Device> devices = monitor.devices();
+  ASSERT_EQ(devices.size(), 2U);
+  EXPECT_EQ(devices[1].uuid, "GPU-b");
+  EXPECT_EQ(devices[1].index, 1);
+  EXPECT_EQ(devices[1].memory_bytes, 80'000'000'000);
+  EXPECT_GE(CountOf(Metric::kGpuPower, 0), 3U);
+  monitor.Stop();
+  EXPECT_EQ(fake_.calls("shutdown"), fake_.calls("init"));
+}
+
+TEST_F(MonitorTest, AnXidIsAnEventWithItsCode) {
+  fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("register_events") == 2; }));
+  fake_.Raise({FakeNvml::HandleOf(1), GPUSONDE_NVML_EVENT_XID, 79, UINT32_MAX, UINT32_MAX});
+  fake_.Raise({FakeNvml::HandleOf(1), GPUSONDE_NVML_EVENT_XID, 48, UINT32_MAX, UINT32_MAX});
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuXid, 1) == 2; }));
+  std::vector<double> codes;
+  for (const Reading& reading : readings_)
+    if (reading.metric == Metric::kGpuXid) codes.push_back(reading.value);
+  EXPECT_THAT(codes, testing::ElementsAre(79, 48));
+}
+
+TEST_F(MonitorTest, AnXidComesWhileAReadingIsStuck) {
+  fake_.Stick("power");
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("power") == 1; }));
+  fake_.Raise({FakeNvml::HandleOf(0), GPUSONDE_NVML_EVENT_XID, 79, UINT32_MAX, UINT32_MAX});
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuXid) == 1; }));
+  fake_.FreeAll();
+}
+
+TEST_F(MonitorTest, EventsThatMakeNoSenseAreCounted) {
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("register_events") == 1; }));
+  fake_.Raise({FakeNvml::HandleOf(5), GPUSONDE_NVML_EVENT_XID, 79, 0, 0});
+  fake_.Raise({FakeNvml::HandleOf(0), GPUSONDE_NVML_EVENT_CLOCK, 79, 0, 0});
+  fake_.Raise({FakeNvml::HandleOf(0), GPUSONDE_NVML_EVENT_XID, UINT64_MAX, 0, 0});
+  EXPECT_TRUE(WaitFor(monitor, [&] { return drops_.Of(model::DropReason::kGpuReadingsAbsurd) == 3; }));
+  EXPECT_EQ(CountOf(Metric::kGpuXid), 0U);
+}
+
+TEST_F(MonitorTest, WithoutEventsEverythingElseIsRead) {
+  fake_.Fail("event_set_create", GPUSONDE_NVML_ERROR_NOT_SUPPORTED);
+  Monitor monitor = StartMonitor();
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
+  EXPECT_TRUE(Told("XIDs are not seen"));
+}
+
+TEST_F(MonitorTest, AWaitThatFailsIsToldOnceAndDoesNotSpin) {
+  fake_.Fail("event_set_wait", GPUSONDE_NVML_ERROR_GPU_IS_LOST);
+  Monitor monitor = StartMonitor();
+  EXPECT_TRUE(WaitFor(monitor, [&] { return drops_.Of(model::DropReason::kGpuReadingsFailed) >= 3; }));
+  EXPECT_EQ(std::ranges::count_if(texts_, [](const auto& text) { return text.contains("waiting for XIDs"); }),
+            1);
+}
+
+TEST_F(MonitorTest, ADriverThatComesLaterIsFound) {
+  fake_.Fail("init", GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED);
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("init") >= 3; }));
+  EXPECT_EQ(texts_.size(), 1U) << "the same complaint is told once";
+  EXPECT_TRUE(Told("NVML does not start: fake error (9)"));
+  fake_.Fail("init", GPUSONDE_NVML_SUCCESS);
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
+}
+
+TEST_F(MonitorTest, ADriverThatIsRestartedIsBegunAnew) {
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
+  fake_.Fail("utilization", GPUSONDE_NVML_ERROR_UNINITIALIZED);
+  fake_.Fail("init", GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED);
+  ASSERT_TRUE(WaitFor(monitor, [&] { return Told("NVIDIA's driver went away") && Told("does not start"); }));
+  fake_.Fail("utilization", GPUSONDE_NVML_SUCCESS);
+  fake_.Fail("init", GPUSONDE_NVML_SUCCESS);
+  readings_.clear();
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
+  EXPECT_EQ(monitor.devices().size(), 1U) << "the same device";
+}
+
+TEST_F(MonitorTest, ADeviceThatFellOffTheBusIsLookedForAgain) {
+  fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 1) > 0; }));
+  const auto lost = GPUSONDE_NVML_ERROR_GPU_IS_LOST;
+  fake_.Alter(1, [&](FakeNvml::Gpu& gpu) { gpu.fails = {{"utilization", lost}, {"uuid", lost}}; });
+  ASSERT_TRUE(WaitFor(monitor, [&] { return Told("GPU 1 (Fake) is lost") && Told("GPU 1 is not read"); }));
+  readings_.clear();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 0) > 2; }))
+      << "the other one is read on";
+  EXPECT_EQ(CountOf(Metric::kGpuPower, 1), 0U);
+  fake_.Alter(1, [&](FakeNvml::Gpu& gpu) { gpu.fails.clear(); });
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 1) > 0; }));
+  EXPECT_TRUE(Told("all GPUs are read again"));
+}
+
+TEST_F(MonitorTest, ACallThatNeverReturnsDoesNotHoldUpTheEnd) {
+  fake_.Stick("power");
+  {
+    Monitor monitor = StartMonitor();
+    ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("power") == 1; }));
+  }
+  fake_.FreeAll();  // what was left behind ends by itself
+  while (fake_.calls("shutdown") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_F(MonitorTest, WhatNobodyTakesIsDroppedAndCounted) {
+  std::vector<gpusonde_nvml_process> processes(8000);
+  for (uint32_t i = 0; i < 8000; ++i) processes[i] = {i + 1, 1, 0, 0};
+  fake_.SetGpus(std::vector<FakeNvml::Gpu>(20, FakeNvml::Gpu{.processes = processes}));
+  Monitor monitor = StartMonitor();
+  while (fake_.calls("energy") < 2 * 20) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const News news = monitor.Take();
+  EXPECT_EQ(news.readings.size(), 150'000U);
+  EXPECT_GT(news.drops.Of(model::DropReason::kGpuReadingsLost), 0);
+}
+
+TEST(Library, ThereIsNoneWithoutADriver) {
+  const auto library = Library::Open("libno-such-library.so.1");
+  ASSERT_FALSE(library.has_value());
+  EXPECT_EQ(library.error().code, ErrorCode::kNotFound);
+}
+
+TEST(Library, AnotherLibraryIsNotNvml) {
+  const auto library = Library::Open("libc.so.6");
+  ASSERT_FALSE(library.has_value());
+  EXPECT_EQ(library.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(library.error().message, HasSubstr("is not NVIDIA's management library"));
+}
+
+TEST(ListDevices, NonsenseIsRefused) {
+  Functions functions = FakeNvml::functions();
+  functions.device_count = [](uint32_t* count) {
+    *count = UINT32_MAX;
+    return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};
+  };
+  std::vector<std::string> complaints;
+  EXPECT_FALSE(ListDevices(Library(functions), complaints).has_value());
+  functions = FakeNvml::functions();
+  // A name that has no end.
+  functions.name = [](void*, char* text, uint32_t bytes) {
+    std::fill_n(text, bytes, '\xff');
+    return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};
+  };
+  FakeNvml::Get().Reset();
+  const auto devices = ListDevices(Library(functions), complaints);
+  ASSERT_TRUE(devices.has_value());
+  EXPECT_THAT(devices->front().name, HasSubstr("\uFFFD"));
+}
+
+}  // namespace
+}  // namespace gpusonde::nvml

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/nvml/poller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sources/nvml/testing/fake_nvml.h"
+
+namespace gpusonde::nvml {
+namespace {
+
+using model::DropReason;
+using model::Metric;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int64_t kPeriod = 100 * kNanosPerMilli;
+
+class PollerTest : public testing::Test {
+ protected:
+  void SetUp() override { fake_.Reset(); }
+
+  Poller MakePoller() {
+    std::vector<std::string> complaints;
+    const auto devices = ListDevices(library_, complaints);
+    EXPECT_TRUE(devices.has_value());
+    EXPECT_THAT(complaints, IsEmpty());
+    return Poller(library_, devices.value_or(std::vector<Device>()), [this] { return now_ns_; });
+  }
+  // The next round, a period later.
+  News Round(Poller& poller) {
+    now_ns_ += kPeriod;
+    News news;
+    poller.Round(kPeriod, news);
+    return news;
+  }
+  static std::vector<double> ValuesOf(const News& news, Metric metric) {
+    std::vector<double> values;
+    for (const Reading& reading : news.readings)
+      if (reading.metric == metric) values.push_back(reading.value);
+    return values;
+  }
+  static std::vector<std::string> Texts(const News& news) {
+    std::vector<std::string> texts;
+    for (const Notice& notice : news.notices) texts.push_back(notice.text);
+    return texts;
+  }
+
+  FakeNvml& fake_ = FakeNvml::Get();
+  Library library_{FakeNvml::functions()};
+  int64_t now_ns_ = 1'000 * kNanosPerSecond;
+};
+
+TEST_F(PollerTest, EveryAnswerIsAValueInItsMetricsUnit) {
+  Poller poller = MakePoller();
+  const News news = Round(poller);
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuUtilization), ElementsAre(50));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUtilization), ElementsAre(20));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUsed), ElementsAre(1'000'000));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuClockSm), ElementsAre(1980));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuPowerLimit), ElementsAre(700));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuEnergy), ElementsAre(testing::DoubleEq(12.345)));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuTemperature), ElementsAre(40));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuPcieTx), ElementsAre(1'000'000));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuThrottleReasons), ElementsAre(4));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuEccUncorrected), ElementsAre(3));
+  for (const Reading& reading : news.readings) {
+    EXPECT_EQ(reading.time_ns, now_ns_);
+    EXPECT_EQ(reading.device, 0U);
+    EXPECT_EQ(reading.pid, 0);
+  }
+  EXPECT_THAT(Texts(news), IsEmpty());
+}
+
+TEST_F(PollerTest, WhatChangesSlowlyIsReadOnceASecond) {
+  Poller poller = MakePoller();
+  size_t clocks = 0, temperatures = 0;
+  for (int round = 0; round < 50; ++round) {
+    const News news = Round(poller);
+    clocks += ValuesOf(news, Metric::kGpuClockSm).size();
+    temperatures += ValuesOf(news, Metric::kGpuTemperature).size();
+  }
+  EXPECT_EQ(clocks, 50U);
+  EXPECT_EQ(temperatures, 5U);
+}
+
+TEST_F(PollerTest, WhatADeviceDoesNotTellIsAskedOnce) {
+  fake_.SetGpus({{.uuid = "GPU-a",
+                  .fails = {{"power", GPUSONDE_NVML_ERROR_NOT_SUPPORTED},
+                            {"ecc_errors", GPUSONDE_NVML_ERROR_NO_PERMISSION}}},
+                 {.uuid = "GPU-b"}});
+  Poller poller = MakePoller();
+  EXPECT_THAT(
+      Texts(Round(poller)),
+      ElementsAre("GPU 0 (Fake) doesn't tell: power, ECC errors corrected, ECC errors not corrected"));
+  for (int round = 0; round < 30; ++round) {
+    const News news = Round(poller);
+    EXPECT_THAT(Texts(news), IsEmpty());
+    EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300)) << "the other device tells it";
+    EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
+  }
+  EXPECT_EQ(fake_.calls("power"), 1 + 31);
+}
+
+TEST_F(PollerTest, ACallThatTheLibraryLacksIsOneThatTheDeviceDoesNotTell) {
+  Functions functions = FakeNvml::functions();
+  functions.energy = nullptr;
+  functions.throttle_reasons = nullptr;
+  functions.process_utilization = nullptr;
+  const Library old(functions);
+  std::vector<std::string> complaints;
+  Poller poller(old, *ListDevices(old, complaints), [this] { return now_ns_; });
+  EXPECT_THAT(Texts(Round(poller)),
+              ElementsAre("GPU 0 (Fake) doesn't tell: throttle reasons, energy, utilization by process"));
+}
+
+TEST_F(PollerTest, AnErrorIsCountedEachTimeAndToldOnce) {
+  fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
+  Poller poller = MakePoller();
+  News news = Round(poller);
+  EXPECT_THAT(Texts(news), ElementsAre("GPU 0 (Fake): power can't be read: fake error (999)"));
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  EXPECT_TRUE(news.notices[0].trouble);
+  news = Round(poller);
+  EXPECT_THAT(Texts(news), IsEmpty());
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  fake_.Fail("power", GPUSONDE_NVML_SUCCESS);
+  EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuPower), ElementsAre(300));
+}
+
+TEST_F(PollerTest, WhatKeepsFailingIsAskedRarely) {
+  fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
+  Poller poller = MakePoller();
+  for (int round = 0; round < 310; ++round) Round(poller);
+  EXPECT_EQ(fake_.calls("power"), 10 + 3) << "ten times, then every ten seconds";
+}
+
+TEST_F(PollerTest, NonsenseNeverBecomesAValue) {
+  for (const auto& [name, metric] :
+       std::map<std::string, Metric>{{"clock", Metric::kGpuClockSm},
+                                     {"power", Metric::kGpuPower},
+                                     {"temperature", Metric::kGpuTemperature},
+                                     {"pcie_throughput", Metric::kGpuPcieRx},
+                                     {"pcie_generation", Metric::kGpuPcieGeneration},
+                                     {"pcie_width", Metric::kGpuPcieWidth},
+                                     {"pcie_replays", Metric::kGpuPcieReplays},
+                                     {"ecc_errors", Metric::kGpuEccCorrected},
+                                     {"energy", Metric::kGpuEnergy},
+                                     {"throttle_reasons", Metric::kGpuThrottleReasons}}) {
+    fake_.Reset();
+    fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.values[name] = UINT64_MAX; });
+    Poller poller = MakePoller();
+    const News news = Round(poller);
+    EXPECT_THAT(ValuesOf(news, metric), IsEmpty()) << name;
+    EXPECT_GE(news.drops.Of(DropReason::kGpuReadingsAbsurd), 1) << name;
+  }
+  fake_.Reset();
+  fake_.Alter(0, [&](FakeNvml::Gpu& gpu) {
+    gpu.utilization = {101, UINT32_MAX};
+    gpu.memory_used = gpu.memory_total + 1;
+  });
+  Poller poller = MakePoller();
+  const News news = Round(poller);
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuUtilization), IsEmpty());
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUtilization), IsEmpty());
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUsed), IsEmpty());
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
+}
+
+TEST_F(PollerTest, MemoryIsReadByProcess) {
+  std::vector<gpusonde_nvml_process> processes(200);  // more than there is room for at first
+  for (uint32_t i = 0; i < 200; ++i) processes[i] = {i + 1, uint64_t{i} << 20, UINT32_MAX, UINT32_MAX};
+  processes[10].used_bytes = GPUSONDE_NVML_NOT_AVAILABLE;
+  processes[11].pid = 0;  // in a pid namespace of its own
+  processes[12].used_bytes = UINT64_MAX - 1;
+  processes[13].pid = UINT32_MAX;
+  fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.processes = processes; });
+  Poller poller = MakePoller();
+  const News news = Round(poller);
+  EXPECT_EQ(ValuesOf(news, Metric::kGpuProcessMemoryUsed).size(), 196U);
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
+  for (const Reading& reading : news.readings) {
+    if (reading.metric == Metric::kGpuProcessMemoryUsed) {
+      EXPECT_EQ(reading.value, static_cast<double>(uint64_t{static_cast<uint32_t>(reading.pid) - 1} << 20));
+    }
+  }
+}
+
+TEST_F(PollerTest, MoreProcessesThanAnyMachineRunsAreAnError) {
+  fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.processes.resize(1'000'000); });
+  Poller poller = MakePoller();
+  const News news = Round(poller);
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuProcessMemoryUsed), IsEmpty());
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
+}
+
+TEST_F(PollerTest, UtilizationByProcessIsTheMeanOfTheNewSamples) {
+  fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.process_samples = {{7, 1000, 90, 0, 0, 0}}; });
+  Poller poller = MakePoller();
+  EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuProcessUtilization), IsEmpty())
+      << "from before we were there";
+  fake_.Alter(0, [](FakeNvml::Gpu& gpu) {
+    gpu.process_samples = {{7, 1000, 90, 0, 0, 0},       {7, 2000, 40, 0, 0, 0}, {8, 2000, 10, 0, 0, 0},
+                           {7, 3000, 60, 0, 0, 0},       {0, 3000, 5, 0, 0, 0},  {9, 3000, 101, 0, 0, 0},
+                           {10, UINT64_MAX, 50, 0, 0, 0}};
+  });
+  now_ns_ += kNanosPerSecond;
+  const News news = Round(poller);
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuProcessUtilization), ElementsAre(50, 10));
+  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
+  fake_.Fail("process_utilization", GPUSONDE_NVML_ERROR_NOT_FOUND);
+  now_ns_ += kNanosPerSecond;
+  EXPECT_EQ(Round(poller).drops.Of(DropReason::kGpuReadingsFailed), 0) << "nothing new is no error";
+}
+
+TEST_F(PollerTest, ADeviceThatIsLostIsAskedNoMore) {
+  fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
+  Poller poller = MakePoller();
+  Round(poller);
+  EXPECT_FALSE(poller.any_device_lost());
+  fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.fails["utilization"] = GPUSONDE_NVML_ERROR_GPU_IS_LOST; });
+  News news = Round(poller);
+  EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("GPU 0 (Fake) is lost: fake error (15)")));
+  EXPECT_TRUE(poller.any_device_lost());
+  EXPECT_FALSE(poller.library_lost());
+  const int before = fake_.calls("utilization");
+  news = Round(poller);
+  EXPECT_EQ(fake_.calls("utilization"), before + 1) << "only the other one";
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuClockSm), ElementsAre(1980));
+}
+
+TEST_F(PollerTest, ADeviceThatAnswersNothingAnyMoreIsLost) {
+  Poller poller = MakePoller();
+  Round(poller);
+  fake_.SetGpus({});  // every call: invalid argument
+  std::vector<std::string> told;
+  for (int round = 0; round < 12; ++round)
+    for (const std::string& text : Texts(Round(poller))) told.push_back(text);
+  EXPECT_THAT(told, testing::Contains(HasSubstr("it answers nothing any more")));
+  EXPECT_TRUE(poller.any_device_lost());
+}
+
+TEST_F(PollerTest, ADriverThatGoesAwayEndsTheRound) {
+  for (const auto result : {GPUSONDE_NVML_ERROR_UNINITIALIZED, GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED,
+                            GPUSONDE_NVML_ERROR_LIB_RM_VERSION_MISMATCH}) {
+    fake_.Reset();
+    fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
+    fake_.Fail("utilization", result);
+    Poller poller = MakePoller();
+    const News news = Round(poller);
+    EXPECT_TRUE(poller.library_lost());
+    EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("NVIDIA's driver went away: fake error")));
+    EXPECT_EQ(fake_.calls("utilization"), 1);
+  }
+}
+
+// Real PCIe throughput takes 20 ms a call; this one takes it on the poller's clock.
+TEST_F(PollerTest, SlowCallsShareHalfOfThePeriodInTurns) {
+  static int64_t* clock = nullptr;
+  clock = &now_ns_;
+  Functions functions = FakeNvml::functions();
+  functions.pcie_throughput = [](void*, uint32_t, uint32_t* value) {
+    *clock += 20 * kNanosPerMilli;
+    *value = 7;
+    return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};
+  };
+  fake_.SetGpus(std::vector<FakeNvml::Gpu>(8));
+  const Library library(functions);
+  std::vector<std::string> complaints;
+  Poller poller(library, *ListDevices(library, complaints), [this] { return now_ns_; });
+  News first;
+  poller.Round(kPeriod, first);  // finds out
+  std::vector<int> read(8);
+  for (int round = 0; round < 32; ++round) {
+    const int64_t begin_ns = now_ns_;
+    News news;
+    poller.Round(kPeriod, news);
+    EXPECT_LE(now_ns_ - begin_ns, kPeriod / 2 + 20 * kNanosPerMilli);
+    EXPECT_EQ(ValuesOf(news, Metric::kGpuClockSm).size(), 8U) << "what is quick is read in every round";
+    for (const Reading& reading : news.readings)
+      if (reading.metric == Metric::kGpuPcieTx) ++read[reading.device];
+  }
+  EXPECT_THAT(read, testing::Each(testing::AllOf(testing::Ge(5), testing::Le(7)))) << "each has its turn";
+}
+
+}  // namespace
+}  // namespace gpusonde::nvml

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/nvml/questions.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace gpusonde::nvml {
+namespace {
+
+using model::Metric;
+using Result = gpusonde_nvml_result;
+
+constexpr Result kDone = GPUSONDE_NVML_SUCCESS;
+constexpr Result kMissing = GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND;
+
+// Bounds that no device comes near, well below the marks for "no value".
+constexpr uint64_t kMostPercent = 100;
+constexpr uint64_t kMostMhz = 100'000;
+constexpr uint64_t kMostMilliwatts = 100'000'000;
+constexpr uint64_t kMostCelsius = 250;
+constexpr uint64_t kMostKilobytesPerSecond = 2'000'000'000;  // PCIe 7.0 × 16 is 242 GB/s
+constexpr uint64_t kMostGeneration = 15;
+constexpr uint64_t kMostLanes = 64;
+constexpr uint64_t kMostReplays = UINT32_MAX - 1;
+constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 50;
+constexpr uint64_t kMostExact = uint64_t{1} << 53;  // a double holds every integer up to here
+constexpr size_t kFirstProcesses = 64;
+constexpr size_t kMostProcesses = 8192;
+
+// The bits are stored as NVML gives them.
+static_assert(model::kThrottleReasons[2].bit == GPUSONDE_NVML_THROTTLE_SW_POWER_CAP);
+static_assert(model::kSlowingThrottleBits ==
+              (GPUSONDE_NVML_THROTTLE_SW_POWER_CAP | GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN |
+               GPUSONDE_NVML_THROTTLE_SW_THERMAL | GPUSONDE_NVML_THROTTLE_HW_THERMAL |
+               GPUSONDE_NVML_THROTTLE_HW_POWER_BRAKE));
+
+Result PutU32(gpusonde_nvml_device_u32_fn* function, void* device, Answer& answer, Metric metric,
+              uint64_t most, double scale = 1) {
+  if (function == nullptr) return kMissing;
+  uint32_t value = UINT32_MAX;
+  const Result result = function(device, &value);
+  if (result == kDone) answer.Put(metric, value, most, scale);
+  return result;
+}
+
+Result PutU64(gpusonde_nvml_device_u64_fn* function, void* device, Answer& answer, Metric metric,
+              uint64_t most, double scale = 1) {
+  if (function == nullptr) return kMissing;
+  uint64_t value = UINT64_MAX;
+  const Result result = function(device, &value);
+  if (result == kDone) answer.Put(metric, value, most, scale);
+  return result;
+}
+
+Result PutWhich(gpusonde_nvml_device_which_u32_fn* function, void* device, uint32_t which, Answer& answer,
+                Metric metric, uint64_t most, double scale = 1) {
+  if (function == nullptr) return kMissing;
+  uint32_t value = UINT32_MAX;
+  const Result result = function(device, which, &value);
+  if (result == kDone) answer.Put(metric, value, most, scale);
+  return result;
+}
+
+Result PutEcc(const Functions& f, void* device, Answer& answer, uint32_t type, Metric metric) {
+  if (f.ecc_errors == nullptr) return kMissing;
+  uint64_t count = UINT64_MAX;
+  const Result result = f.ecc_errors(device, type, GPUSONDE_NVML_VOLATILE_ECC, &count);
+  if (result == kDone) answer.Put(metric, count, kMostExact);
+  return result;
+}
+
+Result AskUtilization(const Functions& f, void* device, Memory&, Answer& answer) {
+  if (f.utilization == nullptr) return kMissing;
+  gpusonde_nvml_utilization rates{UINT32_MAX, UINT32_MAX};
+  const Result result = f.utilization(device, &rates);
+  if (result != kDone) return result;
+  answer.Put(Metric::kGpuUtilization, rates.gpu, kMostPercent);
+  answer.Put(Metric::kGpuMemoryUtilization, rates.memory, kMostPercent);
+  return kDone;
+}
+
+void PutMemory(uint64_t used, uint64_t total, Answer& answer) {
+  answer.Put(Metric::kGpuMemoryUsed, used, std::min(total, kMostMemoryBytes));
+}
+
+// The newer call tells what programs use apart from what the driver keeps for itself.
+Result AskMemory(const Functions& f, void* device, Memory& memory, Answer& answer) {
+  if (f.memory_v2 != nullptr && !memory.plain_memory_info) {
+    gpusonde_nvml_memory_v2 info{};
+    info.version = GPUSONDE_NVML_MEMORY_V2;
+    const Result result = f.memory_v2(device, &info);
+    if (result == kDone) PutMemory(info.used, info.total, answer);
+    memory.plain_memory_info = result == GPUSONDE_NVML_ERROR_NOT_SUPPORTED || result == kMissing ||
+                               result == GPUSONDE_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (!memory.plain_memory_info) return result;
+  }
+  if (f.memory == nullptr) return kMissing;
+  gpusonde_nvml_memory info{};
+  const Result result = f.memory(device, &info);
+  if (result == kDone) PutMemory(info.used, info.total, answer);
+  return result;
+}
+
+Result AskThrottleReasons(const Functions& f, void* device, Memory&, Answer& answer) {
+  return PutU64(f.event_reasons != nullptr ? f.event_reasons : f.throttle_reasons, device, answer,
+                Metric::kGpuThrottleReasons, kMostExact);
+}
+
+// Calls fill(buffer, &count) with more and more room; count afterwards is how many there are.
+template <class Item, class Fill>
+Result FillList(std::vector<Item>& items, Fill fill) {
+  for (size_t room = kFirstProcesses;; room *= 4) {
+    items.assign(room, Item{});
+    auto count = static_cast<uint32_t>(room);
+    const Result result = fill(items.data(), &count);
+    if (result == GPUSONDE_NVML_ERROR_INSUFFICIENT_SIZE && room < kMostProcesses) continue;
+    items.resize(result == kDone ? std::min<size_t>(count, room) : 0);
+    return result;
+  }
+}
+
+bool IsPid(uint32_t pid) { return pid > 0 && pid <= INT32_MAX; }
+
+Result AskProcesses(const Functions& f, void* device, Memory&, Answer& answer) {
+  if (f.processes == nullptr) return kMissing;
+  std::vector<gpusonde_nvml_process> processes;
+  const Result result =
+      FillList(processes, [&](gpusonde_nvml_process* to, uint32_t* n) { return f.processes(device, n, to); });
+  for (const gpusonde_nvml_process& process : processes) {
+    // A process in another pid namespace, or memory that this driver doesn't count by process.
+    if (process.pid == 0 || process.used_bytes == GPUSONDE_NVML_NOT_AVAILABLE) continue;
+    if (!IsPid(process.pid))
+      answer.CountAbsurd();
+    else
+      answer.Put(Metric::kGpuProcessMemoryUsed, process.used_bytes, kMostMemoryBytes, 1,
+                 static_cast<int32_t>(process.pid));
+  }
+  return result;
+}
+
+// Samples have times of an unspecified clock, so all that can be said is which are new. Those before the
+// first look are from before we were there.
+Result AskProcessUtilization(const Functions& f, void* device, Memory& memory, Answer& answer) {
+  if (f.process_utilization == nullptr) return kMissing;
+  std::vector<gpusonde_nvml_process_sample> samples;
+  Result result = FillList(samples, [&](gpusonde_nvml_process_sample* to, uint32_t* n) {
+    return f.process_utilization(device, to, n, memory.last_process_sample_us);
+  });
+  if (result == GPUSONDE_NVML_ERROR_NOT_FOUND) result = kDone;  // nothing new
+  struct Sum {
+    uint64_t percent = 0, count = 0;
+  };
+  std::map<uint32_t, Sum> sums;
+  const uint64_t seen_us = memory.last_process_sample_us;
+  for (const gpusonde_nvml_process_sample& sample : samples) {
+    // Room that the driver left empty, or filled with what it told before.
+    if (sample.pid == 0 || sample.time_us <= seen_us) continue;
+    // A time at the end of all time would hide every sample after it.
+    if (sample.sm > kMostPercent || !IsPid(sample.pid) || sample.time_us > kMostExact) {
+      answer.CountAbsurd();
+      continue;
+    }
+    memory.last_process_sample_us = std::max(memory.last_process_sample_us, sample.time_us);
+    sums[sample.pid].percent += sample.sm;
+    ++sums[sample.pid].count;
+  }
+  if (memory.process_samples_begun)
+    for (const auto& [pid, sum] : sums)
+      answer.Put(Metric::kGpuProcessUtilization, sum.percent, kMostPercent * sum.count,
+                 1.0 / static_cast<double>(sum.count), static_cast<int32_t>(pid));
+  memory.process_samples_begun |= result == kDone;
+  return result;
+}
+
+}  // namespace
+
+std::span<const Question> AllQuestions() {
+  using F = const Functions&;
+  using M = Memory&;
+  using A = Answer&;
+  static constexpr std::array kQuestions = {
+      Question{"utilization", true, AskUtilization},
+      Question{"memory", true, AskMemory},
+      Question{"throttle reasons", true, AskThrottleReasons},
+      Question{"SM clock", true,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_SM, answer, Metric::kGpuClockSm,
+                                 kMostMhz);
+               }},
+      Question{"power", true,
+               [](F f, void* device, M, A answer) {
+                 return PutU32(f.power, device, answer, Metric::kGpuPower, kMostMilliwatts, 1e-3);
+               }},
+      Question{"PCIe sent", true,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_TX_BYTES, answer,
+                                 Metric::kGpuPcieTx, kMostKilobytesPerSecond, 1e3);
+               }},
+      Question{"PCIe received", true,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_RX_BYTES, answer,
+                                 Metric::kGpuPcieRx, kMostKilobytesPerSecond, 1e3);
+               }},
+      Question{"memory clock", false,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_MEM, answer, Metric::kGpuClockMemory,
+                                 kMostMhz);
+               }},
+      Question{"temperature", false,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.temperature, device, GPUSONDE_NVML_TEMPERATURE_GPU, answer,
+                                 Metric::kGpuTemperature, kMostCelsius);
+               }},
+      Question{"power limit", false,
+               [](F f, void* device, M, A answer) {
+                 return PutU32(f.power_limit, device, answer, Metric::kGpuPowerLimit, kMostMilliwatts, 1e-3);
+               }},
+      Question{"energy", false,
+               [](F f, void* device, M, A answer) {
+                 return PutU64(f.energy, device, answer, Metric::kGpuEnergy, kMostExact, 1e-3);
+               }},
+      Question{"PCIe generation", false,
+               [](F f, void* device, M, A answer) {
+                 return PutU32(f.pcie_generation, device, answer, Metric::kGpuPcieGeneration,
+                               kMostGeneration);
+               }},
+      Question{"PCIe lanes", false,
+               [](F f, void* device, M, A answer) {
+                 return PutU32(f.pcie_width, device, answer, Metric::kGpuPcieWidth, kMostLanes);
+               }},
+      Question{"PCIe replays", false,
+               [](F f, void* device, M, A answer) {
+                 return PutU32(f.pcie_replays, device, answer, Metric::kGpuPcieReplays, kMostReplays);
+               }},
+      Question{"ECC errors corrected", false,
+               [](F f, void* device, M, A answer) {
+                 return PutEcc(f, device, answer, GPUSONDE_NVML_ERRORS_CORRECTED, Metric::kGpuEccCorrected);
+               }},
+      Question{"ECC errors not corrected", false,
+               [](F f, void* device, M, A answer) {
+                 return PutEcc(f, device, answer, GPUSONDE_NVML_ERRORS_UNCORRECTED,
+                               Metric::kGpuEccUncorrected);
+               }},
+      Question{"memory by process", false, AskProcesses},
+      Question{"utilization by process", false, AskProcessUtilization},
+  };
+  return kQuestions;
+}
+
+}  // namespace gpusonde::nvml

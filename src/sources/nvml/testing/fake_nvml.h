@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sources/nvml/library.h"
+
+// For tests: an NVML that says what it is told to, with every error there is.
+namespace gpusonde::nvml {
+
+class FakeNvml {
+ public:
+  using Result = gpusonde_nvml_result;
+
+  // What a device answers, by the short names of `Functions`.
+  struct Gpu {
+    std::string uuid = "GPU-fake";
+    uint64_t memory_used = 1'000'000, memory_total = 80'000'000'000;
+    gpusonde_nvml_utilization utilization{50, 20};
+    std::map<std::string, uint64_t> values = {
+        {"clock", 1980},    {"temperature", 40}, {"pcie_throughput", 1000}, {"throttle_reasons", 4},
+        {"energy", 12'345}, {"power", 300'000},  {"power_limit", 700'000},  {"pcie_generation", 5},
+        {"pcie_width", 16}, {"pcie_replays", 0}, {"ecc_errors", 3}};
+    std::vector<gpusonde_nvml_process> processes;
+    std::vector<gpusonde_nvml_process_sample> process_samples;
+    std::map<std::string, Result> fails;
+  };
+
+  // The one that functions() talk to.
+  static FakeNvml& Get() {
+    static FakeNvml fake;
+    return fake;
+  }
+  void Reset() {
+    const std::lock_guard lock(mutex_);
+    gpus_.assign(1, Gpu{});
+    fails_.clear();
+    calls_.clear();
+    slow_ms_.clear();
+    stuck_.clear();
+    events_.clear();
+  }
+  // Changes a device, or the library, under the lock.
+  template <class Change>
+  void Alter(size_t gpu, Change change) {
+    const std::lock_guard lock(mutex_);
+    change(gpus_[gpu]);
+  }
+  void SetGpus(std::vector<Gpu> gpus) {
+    const std::lock_guard lock(mutex_);
+    gpus_ = std::move(gpus);
+  }
+  // Of the library as a whole, or of every device; SUCCESS mends.
+  void Fail(const std::string& function, Result result) {
+    const std::lock_guard lock(mutex_);
+    fails_[function] = result;
+  }
+  void Slow(const std::string& function, int ms) {
+    const std::lock_guard lock(mutex_);
+    slow_ms_[function] = ms;
+  }
+  // Calls never return, until they are freed.
+  void Stick(const std::string& function) {
+    const std::lock_guard lock(mutex_);
+    stuck_.insert(function);
+  }
+  void FreeAll() {
+    const std::lock_guard lock(mutex_);
+    stuck_.clear();
+    changed_.notify_all();
+  }
+  void Raise(gpusonde_nvml_event event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event);
+    changed_.notify_all();
+  }
+  int calls(const std::string& function) {
+    const std::lock_guard lock(mutex_);
+    return calls_[function];
+  }
+  // At most kMostGpus.
+  static void* HandleOf(size_t gpu) { return &handles[gpu]; }
+
+  static Functions functions() {
+    Functions f;
+    f.init = [] { return Get().Call("init", nullptr, [](Gpu&) {}); };
+    f.shutdown = [] { return Get().Call("shutdown", nullptr, [](Gpu&) {}); };
+    f.error_string = [](Result) { return "fake error"; };
+    f.device_count = [](uint32_t* count) {
+      return Get().Call("device_count", nullptr,
+                        [&](Gpu&) { *count = static_cast<uint32_t>(Get().gpus_.size()); });
+    };
+    f.device_by_index = [](uint32_t index, void** device) {
+      *device = HandleOf(index);
+      return Get().Call("device_by_index", *device, [](Gpu&) {});
+    };
+    f.name = [](void* device, char* text, uint32_t bytes) {
+      return Get().Call("name", device, [&](Gpu&) { std::snprintf(text, bytes, "Fake"); });
+    };
+    f.uuid = [](void* device, char* text, uint32_t bytes) {
+      return Get().Call("uuid", device,
+                        [&](Gpu& gpu) { std::snprintf(text, bytes, "%s", gpu.uuid.c_str()); });
+    };
+    f.memory = [](void* device, gpusonde_nvml_memory* memory) {
+      return Get().Call("memory", device, [&](Gpu& gpu) {
+        *memory = {gpu.memory_total, gpu.memory_total - gpu.memory_used, gpu.memory_used};
+      });
+    };
+    f.utilization = [](void* device, gpusonde_nvml_utilization* to) {
+      return Get().Call("utilization", device, [&](Gpu& gpu) { *to = gpu.utilization; });
+    };
+    f.clock = [](void* device, uint32_t, uint32_t* to) { return Get().Value("clock", device, to); };
+    f.temperature = [](void* device, uint32_t, uint32_t* to) {
+      return Get().Value("temperature", device, to);
+    };
+    f.pcie_throughput = [](void* device, uint32_t, uint32_t* to) {
+      return Get().Value("pcie_throughput", device, to);
+    };
+    f.throttle_reasons = [](void* device, uint64_t* to) {
+      return Get().Value("throttle_reasons", device, to);
+    };
+    f.energy = [](void* device, uint64_t* to) { return Get().Value("energy", device, to); };
+    f.power = [](void* device, uint32_t* to) { return Get().Value("power", device, to); };
+    f.power_limit = [](void* device, uint32_t* to) { return Get().Value("power_limit", device, to); };
+    f.pcie_generation = [](void* device, uint32_t* to) { return Get().Value("pcie_generation", device, to); };
+    f.pcie_width = [](void* device, uint32_t* to) { return Get().Value("pcie_width", device, to); };
+    f.pcie_replays = [](void* device, uint32_t* to) { return Get().Value("pcie_replays", device, to); };
+    f.ecc_errors = [](void* device, uint32_t, uint32_t, uint64_t* to) {
+      return Get().Value("ecc_errors", device, to);
+    };
+    f.processes = [](void* device, uint32_t* count, gpusonde_nvml_process* to) {
+      return Get().List("processes", device, &Gpu::processes, count, to);
+    };
+    f.process_utilization = [](void* device, gpusonde_nvml_process_sample* to, uint32_t* count, uint64_t) {
+      return Get().List("process_utilization", device, &Gpu::process_samples, count, to);
+    };
+    f.event_set_create = [](void** set) {
+      *set = &Get();
+      return Get().Call("event_set_create", nullptr, [](Gpu&) {});
+    };
+    f.register_events = [](void* device, uint64_t, void*) {
+      return Get().Call("register_events", device, [](Gpu&) {});
+    };
+    f.event_set_wait = [](void*, gpusonde_nvml_event* event, uint32_t timeout_ms) {
+      return Get().Wait(event, timeout_ms);
+    };
+    f.event_set_free = [](void*) { return Get().Call("event_set_free", nullptr, [](Gpu&) {}); };
+    return f;
+  }
+
+ private:
+  template <class Fill>
+  Result Call(const std::string& function, void* device, Fill fill) {
+    std::unique_lock lock(mutex_);
+    ++calls_[function];
+    if (const int ms = slow_ms_[function]; ms > 0) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+      lock.lock();
+    }
+    changed_.wait(lock, [&] { return !stuck_.contains(function); });
+    if (const auto failure = fails_.find(function); failure != fails_.end() && failure->second != 0)
+      return failure->second;
+    Gpu nothing;
+    if (device == nullptr) {
+      fill(nothing);
+      return GPUSONDE_NVML_SUCCESS;
+    }
+    const auto index = static_cast<size_t>(static_cast<char*>(device) - handles.data());
+    if (index >= gpus_.size()) return GPUSONDE_NVML_ERROR_INVALID_ARGUMENT;
+    Gpu& gpu = gpus_[index];
+    if (const auto failure = gpu.fails.find(function); failure != gpu.fails.end() && failure->second != 0)
+      return failure->second;
+    fill(gpu);
+    return GPUSONDE_NVML_SUCCESS;
+  }
+
+  template <class T>
+  Result Value(const std::string& function, void* device, T* to) {
+    return Call(function, device, [&](Gpu& gpu) { *to = static_cast<T>(gpu.values[function]); });
+  }
+
+  template <class Item>
+  Result List(const std::string& function, void* device, std::vector<Item> Gpu::* list, uint32_t* count,
+              Item* to) {
+    bool fits = true;
+    const Result result = Call(function, device, [&](Gpu& gpu) {
+      const std::vector<Item>& items = gpu.*list;
+      fits = items.size() <= *count;
+      for (size_t i = 0; i < items.size() && fits; ++i) to[i] = items[i];
+      *count = static_cast<uint32_t>(items.size());
+    });
+    return result == GPUSONDE_NVML_SUCCESS && !fits ? GPUSONDE_NVML_ERROR_INSUFFICIENT_SIZE : result;
+  }
+
+  Result Wait(gpusonde_nvml_event* event, uint32_t timeout_ms) {
+    std::unique_lock lock(mutex_);
+    if (const auto failure = fails_.find("event_set_wait"); failure != fails_.end() && failure->second != 0)
+      return failure->second;
+    if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return !events_.empty(); }))
+      return GPUSONDE_NVML_ERROR_TIMEOUT;
+    *event = events_.front();
+    events_.pop_front();
+    return GPUSONDE_NVML_SUCCESS;
+  }
+
+  static constexpr size_t kMostGpus = 64;
+  static inline std::array<char, kMostGpus> handles;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Gpu> gpus_{1};
+  std::map<std::string, Result> fails_;
+  std::map<std::string, int> calls_, slow_ms_;
+  std::set<std::string> stuck_;
+  std::deque<gpusonde_nvml_event> events_;
+};
+
+}  // namespace gpusonde::nvml

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "sources/nvml/hub.h"
+#include "sources/nvml/library.h"
+
+namespace gpusonde::nvml {
+
+// Waits for the errors that the driver reports (XIDs) on a thread of its own, so that each has the time at
+// which it happened, whatever else NVML is busy with.
+class XidWatcher {
+ public:
+  // Begins to wait; says in the hub's news for which devices it can't, and why. `library` is initialised;
+  // library and hub outlive the watcher. `places` are the devices' places in the hub.
+  XidWatcher(const Library& library, const std::vector<Device>& devices, std::vector<size_t> places,
+             Hub& hub);
+
+  // Ends the wait, within kWaitMs.
+  ~XidWatcher();
+
+  XidWatcher(const XidWatcher&) = delete;
+  XidWatcher& operator=(const XidWatcher&) = delete;
+
+ private:
+  struct Watched {
+    void* handle;
+    size_t place;
+  };
+  void Run();
+
+  const Library& library_;
+  Hub& hub_;
+  std::vector<Watched> watched_;
+  void* set_ = nullptr;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gpusonde::nvml

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/debug_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "symbols/elf_file.h"
+#include "symbols/elf_handle.h"
+
+namespace gpusonde::symbols {
+namespace {
+
+constexpr size_t kMinBuildIdHex = 6;
+// The checksum is of the whole file; those of distributions have build ids and need none.
+constexpr int64_t kMaxChecksummedBytes = int64_t{1} << 30;
+
+struct DebugLink {
+  std::string name;
+  uint32_t checksum = 0;
+};
+
+std::optional<Fd> OpenRegular(const std::string& path) {
+  Result<Fd> fd = Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct stat status{};
+  if (!fd.has_value() || ::fstat(fd->get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return std::move(*fd);
+}
+
+// .gnu_debuglink: a file name, padding up to a multiple of four, a CRC-32.
+std::optional<DebugLink> ReadDebugLink(Elf* elf) {
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return std::nullopt;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* name = elf_strptr(elf, names, header.sh_name);
+    if (name == nullptr || std::string_view(name) != ".gnu_debuglink") continue;
+    const Elf_Data* data = elf_rawdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return std::nullopt;
+    const auto* text = static_cast<const char*>(data->d_buf);
+    DebugLink link{.name = {text, ::strnlen(text, data->d_size)}};
+    const size_t checksum_at = (link.name.size() + 4) / 4 * 4;
+    // A name, not a path: it must not lead out of the folders that are searched.
+    if (checksum_at + sizeof link.checksum > data->d_size || link.name.find('/') != std::string::npos ||
+        link.name.empty() || link.name == "..")
+      return std::nullopt;
+    std::memcpy(&link.checksum, text + checksum_at, sizeof link.checksum);
+    return link;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> Checksum(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0 || status.st_size > kMaxChecksummedBytes) return std::nullopt;
+  std::vector<unsigned char> buffer(size_t{1} << 16);
+  uLong checksum = ::crc32(0, nullptr, 0);
+  for (off_t position = 0;;) {
+    const ssize_t count = ::pread(fd, buffer.data(), buffer.size(), position);
+    if (count < 0) return std::nullopt;
+    if (count == 0) return static_cast<uint32_t>(checksum);
+    checksum = ::crc32(checksum, buffer.data(), static_cast<uInt>(count));
+    position += count;
+  }
+}
+
+bool IsSameFile(int a, int b) {
+  struct stat first{}, second{};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+std::optional<Fd> OpenByBuildId(const std::string& build_id, std::span<const std::string> roots) {
+  if (build_id.size() < kMinBuildIdHex) return std::nullopt;
+  for (const std::string& root : roots) {
+    std::optional<Fd> found = OpenRegular(fmt::format("{}/usr/lib/debug/.build-id/{}/{}.debug", root,
+                                                      build_id.substr(0, 2), build_id.substr(2)));
+    if (found.has_value() && ReadBuildId(found->get()).value_or("") == build_id) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fd> OpenDebugFile(int fd, const std::string& path, std::span<const std::string> roots) {
+  const std::string build_id = ReadBuildId(fd).value_or("");
+  if (std::optional<Fd> found = OpenByBuildId(build_id, roots); found.has_value()) return found;
+  const Result<ElfHandle> elf = BeginElf(fd, path);
+  if (!elf.has_value()) return std::nullopt;
+  const std::optional<DebugLink> link = ReadDebugLink(elf->get());
+  if (!link.has_value()) return std::nullopt;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (const std::string& root : roots)
+    for (const std::string& place : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
+      std::optional<Fd> found = OpenRegular(root + place + link->name);
+      if (!found.has_value() || IsSameFile(found->get(), fd)) continue;
+      const bool matches = build_id.empty() ? Checksum(found->get()) == link->checksum
+                                            : ReadBuildId(found->get()).value_or("") == build_id;
+      if (matches) return found;
+    }
+  return std::nullopt;
+}
+
+}  // namespace gpusonde::symbols

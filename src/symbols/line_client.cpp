@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/line_client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+
+namespace gpusonde::symbols {
+namespace {
+
+constexpr int kServerFd = 3;
+constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
+
+}  // namespace
+
+bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
+                     const std::function<Result<Fd>()>& open) {
+  if (options_.command.empty()) return false;
+  const auto [known, is_new] = numbers_.try_emplace(file, static_cast<uint32_t>(files_.size()));
+  if (is_new) {
+    Result<Fd> fd = open();
+    files_.push_back(
+        {.id = file, .pid = pid, .path = path, .fd = {}, .offsets = {}, .hopeless = !fd.has_value()});
+    if (fd.has_value()) files_.back().fd = std::move(*fd);
+  }
+  File& asked = files_[known->second];
+  if (asked.hopeless) return false;
+  if (asked.offsets.empty()) queue_.push_back(known->second);
+  asked.offsets.push_back(offset);
+  return true;
+}
+
+size_t LineClient::waiting() const {
+  size_t count = asked_.has_value() ? asked_->answers_due : 0;
+  for (const uint32_t number : queue_) count += files_[number].offsets.size();
+  return count;
+}
+
+void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
+  while (asked_.has_value()) {
+    Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
+    if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
+      if (MonotonicNow() - heard_ns_ < options_.patience_ns) return;
+      LogWarn("the lines of {} take too long to find", files_[asked_->file].path);
+      return GiveUp(LineAnswer::Kind::kUnreadable, visit);
+    }
+    if (!received.has_value() || !received->has_value() || (*received)->file != asked_->file) {
+      LogWarn("the reader of debug information died of {}", files_[asked_->file].path);
+      return GiveUp(LineAnswer::Kind::kUnreadable, visit);
+    }
+    LineAnswer& answer = **received;
+    heard_ns_ = MonotonicNow();
+    if (answer.kind != LineAnswer::Kind::kFrames) {
+      File& file = files_[asked_->file];
+      file.hopeless = true;
+      file.fd.Close();
+      file.offsets = {};
+      std::erase(queue_, asked_->file);
+      asked_->answers_due = 0;
+    }
+    visit({files_[answer.file].id, answer.kind, answer.offset, std::move(answer.frames)});
+    if (asked_->answers_due <= 1)
+      asked_.reset();
+    else
+      --asked_->answers_due;
+    if (!asked_.has_value()) Send();
+  }
+  Send();
+  if (idle() && server_pid_ != 0 && MonotonicNow() - heard_ns_ > kIdleNs) Stop();
+}
+
+void LineClient::Send() {
+  if (asked_.has_value() || queue_.empty()) return;
+  if (server_pid_ == 0) {
+    if (const Status started = Start(); !started.has_value()) {
+      LogWarn("functions have no lines: {}", started.error().message);
+      options_.command.clear();
+      queue_.clear();
+      return;
+    }
+  }
+  const uint32_t number = queue_.front();
+  File& file = files_[number];
+  const size_t count = std::min(file.offsets.size(), kMaxOffsetsPerRequest);
+  LineRequest request{.file = number, .pid = file.pid, .path = file.path, .offsets = {}, .fd = {}};
+  request.offsets.assign(file.offsets.begin(), file.offsets.begin() + static_cast<ptrdiff_t>(count));
+  // Lent: sending duplicates it.
+  request.fd = Fd(file.fd.get());
+  const Status sent = SendRequest(socket_.get(), request, false);
+  (void)request.fd.release();
+  if (!sent.has_value()) {
+    if (sent.error().code != ErrorCode::kUnavailable) Stop();  // started again for the next
+    return;
+  }
+  file.offsets.erase(file.offsets.begin(), file.offsets.begin() + static_cast<ptrdiff_t>(count));
+  queue_.pop_front();
+  if (!file.offsets.empty()) queue_.push_back(number);
+  asked_ = {.file = number, .answers_due = count};
+  heard_ns_ = MonotonicNow();
+}
+
+void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit) {
+  File& file = files_[asked_->file];
+  file.hopeless = true;
+  file.fd.Close();
+  file.offsets = {};
+  std::erase(queue_, asked_->file);
+  asked_.reset();
+  Stop();
+  visit({file.id, kind, 0, {}});
+}
+
+void LineClient::Wait(int timeout_ms) const {
+  pollfd fd{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&fd, socket_.valid() ? 1 : 0, timeout_ms);
+}
+
+Status LineClient::Start() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return Fail(ErrnoError(errno, "make a socket"));
+  Fd ours(ends[0]), theirs(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
+  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), kServerFd);
+  // Ctrl-C is for us alone.
+  sigset_t interrupt;
+  ::sigemptyset(&interrupt);
+  ::sigaddset(&interrupt, SIGINT);
+  ::posix_spawnattr_setsigmask(&attributes, &interrupt);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> arguments;
+  for (std::string& argument : options_.command) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  const int error =
+      ::posix_spawn(&server_pid_, arguments.front(), &actions, &attributes, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    server_pid_ = 0;
+    return Fail(ErrnoError(error, "start " + options_.command.front()));
+  }
+  socket_ = std::move(ours);
+  return {};
+}
+
+void LineClient::Stop() {
+  socket_.Close();
+  if (server_pid_ == 0) return;
+  ::kill(server_pid_, SIGKILL);
+  ::waitpid(std::exchange(server_pid_, 0), nullptr, 0);
+}
+
+}  // namespace gpusonde::symbols

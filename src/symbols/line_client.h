@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/id128.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "symbols/line_protocol.h"
+
+namespace gpusonde::symbols {
+
+// Asks a process of our own for source lines (symbols/line_server.h), never waiting for it. The process is
+// started with the first question, and ended when there has been none for a while, which gives its memory
+// back. A file at which it dies or stays silent is not asked about again. Not thread-safe.
+class LineClient {
+ public:
+  struct Options {
+    // The server's program and arguments; its socket will be descriptor 3. Empty: nothing is ever asked.
+    std::vector<std::string> command;
+    // Silence after which it is thought lost: longer than a server of debug information may take for a large
+    // file.
+    int64_t patience_ns = 60 * kNanosPerSecond;
+  };
+  explicit LineClient(Options options) : options_(std::move(options)) {}
+  ~LineClient() { Stop(); }
+  LineClient(const LineClient&) = delete;
+  LineClient& operator=(const LineClient&) = delete;
+
+  struct Answer {
+    Id128 file;
+    LineAnswer::Kind kind = LineAnswer::Kind::kFrames;
+    uint64_t offset = 0;
+    std::vector<SourceFrame> frames;  // innermost first
+  };
+
+  // Wants to know the lines at an offset of a file, which `path` names in the root of process `pid`. `open`
+  // is called once per file, at once. False when there is no use in asking.
+  bool Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
+           const std::function<Result<Fd>()>& open);
+
+  // Hands over the answers that are there, and sends what there is room for. A file of which there are no
+  // lines gets one answer that says so.
+  void Exchange(const std::function<void(const Answer&)>& visit);
+
+  // Whether nothing is asked.
+  bool idle() const { return queue_.empty() && !asked_.has_value(); }
+  // Questions not answered.
+  size_t waiting() const;
+
+  // Waits until an answer arrives, `timeout_ms` at most.
+  void Wait(int timeout_ms) const;
+
+ private:
+  struct File {
+    Id128 id;
+    int32_t pid = 0;
+    std::string path;
+    Fd fd;
+    std::vector<uint64_t> offsets;  // not sent yet
+    bool hopeless = false;
+  };
+  struct Asked {
+    uint32_t file = 0;
+    size_t answers_due = 0;
+  };
+
+  Status Start();
+  void Stop();
+  void Send();
+  // The file that was asked about last gets no more questions.
+  void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
+
+  Options options_;
+  int32_t server_pid_ = 0;
+  Fd socket_;
+  std::vector<File> files_;  // by number
+  std::unordered_map<Id128, uint32_t> numbers_;
+  std::deque<uint32_t> queue_;  // of files with offsets to send
+  std::optional<Asked> asked_;
+  int64_t heard_ns_ = 0;
+};
+
+}  // namespace gpusonde::symbols

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/line_client.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "symbols/line_server.h"
+
+namespace gpusonde::symbols {
+namespace {
+
+constexpr Id128 kFile{1, 1}, kOther{2, 2};
+
+std::vector<LineClient::Answer> ExchangeUntilIdle(LineClient& client) {
+  std::vector<LineClient::Answer> answers;
+  for (int round = 0; round < 500 && !client.idle(); ++round) {
+    client.Exchange([&](const LineClient::Answer& answer) { answers.push_back(answer); });
+    if (!client.idle()) client.Wait(20);
+  }
+  return answers;
+}
+
+Result<Fd> OpenSomething() { return Open("/proc/self/exe", O_RDONLY); }
+
+TEST(LineClient, AFileAtWhichTheServerDiesIsNotAskedAboutAgain) {
+  LineClient client({.command = {"/bin/false"}});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
+  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSomething));
+  EXPECT_TRUE(client.Ask(kOther, ::getpid(), "/y", 2, OpenSomething)) << "others still are";
+}
+
+TEST(LineClient, AServerThatStaysSilentIsGivenUp) {
+  LineClient client({.command = {"/bin/sleep", "100"}, .patience_ns = 50 * kNanosPerMilli});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
+}
+
+TEST(LineClient, WithoutAServerNothingIsAsked) {
+  LineClient client({.command = {}});
+  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(client.idle());
+  LineClient missing({.command = {"/nonexistent"}});
+  EXPECT_TRUE(missing.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(ExchangeUntilIdle(missing).empty());
+  EXPECT_TRUE(missing.idle());
+}
+
+// The server's own loop, in a thread.
+class LineServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ours_ = Fd(ends[0]);
+    theirs_ = Fd(ends[1]);
+    for (const int end : ends) {
+      const timeval patience{.tv_sec = 60, .tv_usec = 0};
+      ::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    }
+  }
+  Fd ours_, theirs_;
+};
+
+TEST_F(LineServerTest, MessagesArriveAsTheyWereSent) {
+  const LineRequest request{.file = 7,
+                            .pid = 8,
+                            .path = "/a\tb",
+                            .offsets = {1, ~uint64_t{0}},
+                            .fd = Open("/proc/self/exe", O_RDONLY).value()};
+  ASSERT_TRUE(SendRequest(ours_.get(), request, true).has_value());
+  const std::optional<LineRequest> received = ReceiveRequest(theirs_.get()).value();
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(received->path, "/a b");
+  EXPECT_EQ(received->offsets, request.offsets);
+  EXPECT_TRUE(received->fd.valid());
+
+  const LineAnswer answer{.file = 7, .offset = 9, .frames = {{"f", "x.cpp", 3, 1}, {"", "", 0, 0}}};
+  ASSERT_TRUE(SendAnswer(theirs_.get(), answer).has_value());
+  const std::optional<LineAnswer> back = ReceiveAnswer(ours_.get(), true).value();
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->frames, answer.frames);
+  theirs_.Close();
+  EXPECT_FALSE(ReceiveAnswer(ours_.get(), true).value().has_value());
+}
+
+TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {
+  for (const std::string text : {"x", "1\t2\n", "1\t2\t/path\n3", "1\t9\t0\n", "1\t0\t0\n1\t2\tfile\n"}) {
+    ASSERT_EQ(::send(ours_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    ASSERT_EQ(::send(theirs_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    EXPECT_FALSE(ReceiveRequest(theirs_.get()).has_value()) << text;
+    EXPECT_FALSE(ReceiveAnswer(ours_.get(), true).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::symbols

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
+/* What sources/ebpf/bpf/off_cpu.bpf.c writes and sources/ebpf/off_cpu.cpp reads. Plain C for both.
+ *
+ * A thread that leaves its CPU is told of with its stack, then and there: no program can take the stack of a
+ * thread that isn't running. Of those an end follows when the thread is back, if it was away for longer than
+ * a limit drawn at random: uniform from 0 to GPUSONDE_OFF_CPU_WHOLE_NS, so that an interval of d is told of
+ * with probability min(1, d / GPUSONDE_OFF_CPU_WHOLE_NS). */
+#pragma once
+
+#include "wire/stack.h"
+
+#define GPUSONDE_OFF_CPU_WHOLE_NS 10000000
+
+enum gpusonde_off_cpu_kind {
+  GPUSONDE_OFF_CPU_BEGIN, /* struct gpusonde_off_cpu_begin */
+  GPUSONDE_OFF_CPU_END,   /* struct gpusonde_off_cpu_end */
+};
+
+struct gpusonde_off_cpu_head {
+  __u32 kind;
+  __u32 pid;      /* thread group, in our pid namespace */
+  __u32 tid;      /* thread, in our pid namespace */
+  __u32 cpu;      /* that it left */
+  __u64 time_ns;  /* CLOCK_MONOTONIC */
+  __u32 limit_ns; /* an end is told when an interval is at least so long */
+  __u32 chance;   /* with which threads that left their CPU at this time were told of, × 2^32, less 1 */
+  __s32 syscall;  /* that it is in, its number on x86-64; negative: none */
+  __u8 runnable;  /* it was preempted, and waits for nothing but a CPU */
+  __u8 in_io;     /* the kernel counts it as waiting for I/O */
+  __u8 uninterruptible;
+  __u8 unused;
+};
+
+struct gpusonde_off_cpu_begin {
+  struct gpusonde_off_cpu_head head;
+  struct gpusonde_stack stack; /* last: it ends after the last word used */
+};
+
+/* In the kernel program's map `absences`: threads whose begin was told and that are still away, by their id
+ * in the initial pid namespace. */
+struct gpusonde_off_cpu_absence {
+  __u64 begin_ns;
+  __u64 woken_ns; /* 0: not yet */
+  __u32 limit_ns;
+  __u32 tid; /* as told */
+};
+
+struct gpusonde_off_cpu_end {
+  __u32 kind;
+  __u32 tid;
+  __u64 begin_ns; /* of the interval, as told with its begin */
+  __u64 woken_ns; /* when it had what it waited for, and waited for a CPU; begin_ns when it was preempted */
+  __u64 end_ns;   /* when it ran again */
+};
+
+/* Indices of the kernel program's per-CPU counters. */
+enum gpusonde_off_cpu_counter {
+  GPUSONDE_OFF_CPU_RING_FULL, /* begins and ends lost: no room */
+  GPUSONDE_OFF_CPU_TOO_MANY,  /* threads not told of: too many wait at once */
+  GPUSONDE_OFF_CPU_COUNTERS,
+};

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Four threads that hardly ever run, each waiting for a second of one kind, and then one that computes beside
+// another on one CPU.
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+namespace {
+
+using std::chrono::milliseconds;
+constexpr int kRounds = 20;
+constexpr milliseconds kRound(50);
+
+void SleepAlone() {
+  for (int i = 0; i < kRounds; ++i) std::this_thread::sleep_for(kRound);
+}
+
+void WriteNowAndThen(int pipe) {
+  for (int i = 0; i < kRounds; ++i) {
+    std::this_thread::sleep_for(kRound);
+    if (::write(pipe, "x", 1) != 1) return;
+  }
+}
+
+void ReadFromPipe(int pipe) {
+  char byte = 0;
+  for (int i = 0; i < kRounds; ++i)
+    if (::read(pipe, &byte, 1) != 1) return;
+}
+
+std::mutex mutex;
+
+void WantTheLock() { const std::lock_guard lock(mutex); }
+
+void ComputeOnOneCpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(0, &one);
+  ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+  const auto end = std::chrono::steady_clock::now() + milliseconds(1000);
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+template <class Function>
+std::thread Named(const char* name, Function function) {
+  return std::thread([name, function] {
+    ::pthread_setname_np(::pthread_self(), name);
+    function();
+  });
+}
+
+}  // namespace
+
+int main() {
+  // Until a profiler knows this program.
+  std::this_thread::sleep_for(milliseconds(500));
+  std::array<int, 2> pipe{};
+  if (::pipe(pipe.data()) != 0) return 1;
+  mutex.lock();
+  std::array threads = {Named("sleeper", SleepAlone), Named("writer", [&] { WriteNowAndThen(pipe[1]); }),
+                        Named("reader", [&] { ReadFromPipe(pipe[0]); }), Named("locked", WantTheLock)};
+  std::this_thread::sleep_for(milliseconds(1000));
+  mutex.unlock();
+  for (std::thread& thread : threads) thread.join();
+  std::array busy = {Named("busy", ComputeOnOneCpu), Named("busy", ComputeOnOneCpu)};
+  for (std::thread& thread : busy) thread.join();
+  return 0;
+}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU time as gpusonde and as PyTorch's profiler count it, of the same steps. Only one of them can have CUPTI at a
+time, so the program runs under each by turns."""
+
+import sys
+
+from suite import Failed, Result, WORKLOADS, last_json, last_lines, median, spread
+
+TITLE = "GPU totals against PyTorch's profiler"
+NEEDS = "PyTorch with CUDA"
+
+ROUNDS = 3
+STEPS = 60
+MODELS = ("mlp", "transformer", "convolutions")
+MOST_PERCENT = 0.5
+TABLES = {"kernels": "kernels", "copies": "memcpys", "sets": "memsets"}
+
+
+def seen_by_gpusonde(suite, command):
+    """({"kernels": {"n", "ns"}, …}, drops, streams of kernels) between the two moments that the program names."""
+    recorded = suite.record(*command, timeout=200)
+    said = last_json(recorded.stdout)
+    sums = {}
+    for what, table in TABLES.items():
+        (sums[what],) = suite.query(recorded, f"""
+            SELECT count(*) AS n, coalesce(sum(end_ns - start_ns), 0) AS ns FROM {table}
+            WHERE start_ns BETWEEN {said['start_ns']} AND {said['end_ns']}""")
+    lost = suite.query(recorded, "SELECT reason, sum(count) AS n FROM drops WHERE reason LIKE 'gpu%' GROUP BY reason")
+    streams = [row["stream"] for row in suite.query(recorded, f"""
+        SELECT DISTINCT stream FROM kernels WHERE start_ns BETWEEN {said['start_ns']} AND {said['end_ns']}""")]
+    suite.forget(recorded)
+    if sums["kernels"]["n"] == 0:
+        raise Failed(f"gpusonde saw no kernel: {last_lines(recorded.stderr)}")
+    return sums, lost, streams
+
+
+def run(suite):
+    suite.needs_python("torch")
+    suite.needs_gpu()
+    suite.needs_a_real_gpu("PyTorch's kernels do not run")
+    result = Result()
+    for model in MODELS:
+        command = [sys.executable, WORKLOADS / "torch_work.py", "--model", model, "--steps", STEPS]
+        ours, theirs, lost = [], [], []
+        for _ in range(ROUNDS):
+            if suite.seconds_left() < 60:
+                result.left.append(model)
+                break
+            theirs.append(last_json(suite.run(*command, "--profiler", 1, timeout=200).stdout)["totals"])
+            sums, drops, streams = seen_by_gpusonde(suite, command)
+            ours.append(sums)
+            lost += drops
+        if ours:
+            compare(result, model, ours, theirs)
+            result.fact(f"{model}: nothing is lost", not lost, lost or "no drops")
+            result.fact(f"{model}: the legacy stream has id 7", streams == [7], streams)
+    return result
+
+
+def compare(result, model, ours, theirs):
+    for what in TABLES:
+        counts = [[sums[what]["n"] for sums in those] for those in (ours, theirs)]
+        result.fact(f"{model}: both see the same number of {what}", len({*counts[0], *counts[1]}) == 1,
+                    f"{counts[0]} by gpusonde, {counts[1]} by PyTorch's profiler")
+    here = [sums["kernels"]["ns"] / 1e6 for sums in ours]
+    there = [sums["kernels"]["ns"] / 1e6 for sums in theirs]
+    result.row(f"{model}: kernels, by PyTorch's profiler", median(there), "ms", spread=spread(there, 5))
+    result.row(f"{model}: kernels, by gpusonde", median(here), "ms", spread=spread(here, 5))
+    result.row(f"{model}: difference", 100 * abs(median(here) / median(there) - 1), "%", at_most=MOST_PERCENT)

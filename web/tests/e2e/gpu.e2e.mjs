@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { DEVICES } from "../fixture-data.mjs";
+
+const GPU0 = DEVICES[0].device;
+const pressed = (page, name) => page.raw.getByRole("button", { name, exact: true }).getAttribute("aria-pressed");
+
+// Where the frame lies: walks the graph from its root to where the frame is, by arrow keys.
+async function focusOn(page, name) {
+  await page.raw.locator(".flame-scroller").focus();
+  const spoken = () => page.raw.locator("#flame-spoken").textContent();
+  for (let i = 0; i < 40; i++) {
+    await page.press("ArrowDown");
+    if ((await spoken()).startsWith(name)) return (await spoken()).replace(/[\u202f\u00a0]/g, " ");
+  }
+  throw new Error(`${name} is not on the way down; at ${await spoken()}`);
+}
+
+export const tests = [
+  {
+    name: "GPU time is a press away and in the address, and Back returns to CPU time",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await pressed(page, "CPU time"), "true");
+      await page.press("g");
+      await page.settle();
+      assert.equal(page.param("type"), "gpu");
+      assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
+      assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes("type=gpu")));
+      assert.match((await page.rows(1))[0][0], /^sm90_xmma_gemm/);
+      await page.back();
+      assert.equal(page.param("type"), null);
+      assert.match(await page.text(".summary"), /of CPU time/);
+    },
+  },
+  {
+    name: "a kernel's share of time has its interval, what is exact has none",
+    scenario: "gpu",
+    query: "?type=gpu",
+    async run(page) {
+      await page.ready();
+      const spoken = await focusOn(page, "sm90_xmma_gemm");
+      assert.match(spoken, /total [\d.]+ (s|min) ± [\d.]+ s/);
+      assert.match(await page.text(".tooltip"), /± is the 95 % interval/);
+      await page.raw.locator(".search").fill("multi_tensor");
+      await page.settle();
+      await page.raw.getByRole("button", { name: "by kind" }).click();
+      await page.raw.getByRole("button", { name: "Show only GPU compute" }).click({ force: true });
+      await page.settle();
+      assert.deepEqual(page.params("only"), ["gpu"]);
+    },
+  },
+  {
+    name: "frames that merge by folding claim no interval",
+    scenario: "gpu",
+    query: "?type=gpu&colour=kind&only=gpu",
+    async run(page) {
+      await page.ready();
+      await page.hover(0.1, 1);
+      const tooltip = await page.text(".tooltip");
+      assert.match(tooltip, /^sm90_xmma_gemm/);
+      assert.match(tooltip, /Estimated; folding merged frames/);
+      assert.ok(!tooltip.includes("±"));
+    },
+  },
+  {
+    name: "folding internals leaves Python above kernels",
+    scenario: "gpu",
+    query: "?type=gpu",
+    async run(page) {
+      await page.ready();
+      await page.press("f");
+      await page.settle();
+      assert.equal(page.param("fold"), "internals");
+      const names = (await page.rows(100)).map(([name]) => name);
+      assert.ok(names.includes("forward") && !names.includes("cuLaunchKernel") && !names.includes("Py_BytesMain"), names.join());
+    },
+  },
+  {
+    name: "what graphs ran is marked, and so is what nobody sampled",
+    scenario: "gpu",
+    query: "?type=gpu&search=%5B",
+    async run(page) {
+      await page.ready();
+      const names = (await page.rows(100)).map(([name]) => name);
+      assert.ok(names.includes("[captured in graph]") && names.includes("[stack not sampled]"), names.join());
+      assert.match(await page.text(".legend"), /GPU compute[^]*GPU communication[^]*GPU copies/);
+    },
+  },
+  {
+    name: "each device has a strip above the CPU's, and one brush rules them all",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const labels = await page.raw.locator(".strip h2").allInnerTexts();
+      assert.deepEqual(labels.map((label) => label.replace(/\s+/g, " ").trim()), ["GPU 0 simulated", "GPU 1 simulated", "CPU"]);
+      await page.drag(0.56, 0.67);
+      const widths = await page.raw.locator(".strip .u-select").evaluateAll((all) => all.map((e) => e.offsetWidth / e.parentElement.clientWidth));
+      for (const width of widths) assert.ok(Math.abs(width - 0.11) < 0.01, `widths ${widths}`);
+      assert.match(await page.text(".strip"), /1\d\.\d %/);
+    },
+  },
+  {
+    name: "the devices' state is shown on demand, each under its device, and stays in the address",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await page.count(".strip.state"), 0);
+      assert.ok(!server.requests.some((r) => r.includes("metrics=1")), "nothing is asked for what is not shown");
+      await page.raw.getByRole("button", { name: "GPU state" }).click();
+      await page.settle();
+      assert.equal(page.param("metrics"), "1");
+      const labels = (await page.raw.locator(".strip h2").allInnerTexts()).map((label) => label.replace(/\s+/g, " ").trim());
+      const state = ["Memory used", "SM clock", "Throttling", "Power"];
+      assert.deepEqual(labels, ["GPU 0 simulated", ...state, "GPU 1 simulated", ...state, "CPU"]);
+      assert.match(await page.raw.locator(".strip.state").nth(3).innerText(), /\d+ W/);
+      assert.match(await page.raw.locator(".strip.state").nth(3).getAttribute("aria-label"), /^Power of GPU 0 over time/);
+      await page.press("m");
+      await page.settle();
+      assert.equal(await page.count(".strip.state"), 0);
+    },
+  },
+  {
+    name: "XIDs and throttling are marks on their device's strip, and say what they are",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const xid = page.raw.locator(".strip").nth(1).locator(".mark.xid");
+      assert.match(await xid.getAttribute("title"), /XID 79: the GPU has fallen off the bus/);
+      const plot = await page.raw.locator(".strip .u-over").nth(1).boundingBox();
+      const needle = await xid.boundingBox();
+      assert.ok(Math.abs((needle.x + needle.width / 2 - plot.x) / plot.width - 0.25) < 0.005, "at its time");
+      const slow = page.raw.locator(".strip").nth(0).locator(".mark.throttled");
+      assert.match(await slow.getAttribute("title"), /slowed down by power cap/);
+      const bar = await slow.boundingBox();
+      assert.ok(Math.abs((bar.x - plot.x) / plot.width - 0.8) < 0.005 && Math.abs(bar.width / plot.width - 0.2) < 0.005, "for its time");
+      assert.match(await page.text(".toggle .alarm"), /1 XID/);
+      assert.equal(await page.raw.locator(".strip").nth(2).locator(".mark").count(), 0, "the CPU has none");
+    },
+  },
+  {
+    name: "a device and a stream select GPU work, strips and all",
+    scenario: "gpu",
+    query: "?type=gpu",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("combobox", { name: "Device" }).selectOption(GPU0);
+      await page.settle();
+      assert.equal(await page.count(".strip"), 2);
+      await page.raw.getByRole("combobox", { name: "Stream" }).selectOption("13");
+      await page.settle();
+      assert.equal(page.param("device"), GPU0);
+      assert.equal(page.param("stream"), "13");
+      assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes(`device=${GPU0}`) && r.includes("stream=13")));
+      assert.deepEqual((await page.rows(1)).map(([name]) => name), ["[memcpy htod]"]);
+      await page.raw.getByRole("combobox", { name: "Device" }).selectOption("");
+      assert.equal(page.param("stream"), null);
+    },
+  },
+  {
+    name: "while the GPU is idle: by button and by key, of CPU time only",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      const whole = await page.text(".summary strong");
+      await page.raw.getByRole("button", { name: "while GPU idle" }).click();
+      await page.settle();
+      assert.equal(page.param("while_gpu_idle"), "1");
+      assert.match(await page.text(".summary"), /of CPU time while the GPU was idle/);
+      assert.notEqual(await page.text(".summary strong"), whole);
+      for (const endpoint of ["strips", "flamegraph"]) assert.ok(server.requests.some((r) => r.includes(endpoint) && r.includes("while_gpu_idle=1")), endpoint);
+      await page.press("g");
+      await page.settle();
+      assert.equal(page.param("while_gpu_idle"), null, "an idle GPU has no GPU time");
+      assert.equal(await page.raw.getByRole("button", { name: "while GPU idle" }).count(), 0);
+      await page.press("g");
+      await page.press("w");
+      assert.equal(page.param("while_gpu_idle"), "1");
+    },
+  },
+  {
+    name: "simulated GPU time wears the badge beside its total",
+    scenario: "gpu",
+    query: "?type=gpu",
+    async run(page) {
+      await page.ready();
+      assert.equal(await page.text(".summary .simulated"), "simulated");
+      assert.equal(await page.text(".header .simulated"), "simulated");
+    },
+  },
+  {
+    name: "without any GPU work the page says why and what to do, and the way back stays",
+    query: "?type=gpu",
+    async run(page) {
+      assert.match(await page.text(".message.empty"), /no GPU work[^]*gpusonde record -- COMMAND[^]*gpusonde doctor/);
+      await page.raw.getByRole("button", { name: "CPU time" }).click();
+      await page.ready();
+      assert.equal(page.param("type"), null);
+    },
+  },
+  {
+    name: "a selection without GPU work says what to let go",
+    scenario: "gpu",
+    query: `?type=gpu&device=${GPU0}&stream=99`,
+    async run(page) {
+      assert.match(await page.text(".message.empty"), /No GPU work in this selection/);
+      await page.raw.getByRole("button", { name: /stream 99/ }).click();
+      await page.ready();
+      assert.equal(page.param("stream"), null);
+      assert.equal(page.param("device"), GPU0);
+    },
+  },
+];
