@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """analyze_pandas.py FILE.sqlite: what a notebook does with an Nsight export: reads the kernels, copies and calls into
-pandas, sums kernels by name, takes the union of busy time, and joins launches. Prints {"seconds", "rows"}."""
+pandas, sums kernels by name, takes the union of busy time, and joins launches. Prints {"rows", …}."""
 
 import json
 import sqlite3
 import sys
-import time
 
 import numpy
 import pandas
@@ -24,7 +23,6 @@ def busy_ns(events):
 
 
 def main():
-    begin = time.perf_counter()
     database = sqlite3.connect(f"file:{sys.argv[1]}?immutable=1", uri=True)
     prefix = "CUPTI_ACTIVITY_KIND_"
     kernels = pandas.read_sql(f"SELECT start, end, deviceId, streamId, correlationId, globalPid, demangledName, gridX, "
@@ -39,8 +37,7 @@ def main():
     calls["globalPid"] = calls["globalTid"] & ~0xFFFFFF
     joined = events.merge(calls, on=["globalPid", "correlationId"], suffixes=("", "_call"))
     delay = int((joined["start"] - joined["end_call"]).clip(lower=0).sum())
-    seconds = time.perf_counter() - begin
-    print(json.dumps({"seconds": seconds, "rows": len(events) + len(calls), "busy_ns": busy, "queue_delay_ns": delay,
+    print(json.dumps({"rows": len(events) + len(calls), "busy_ns": busy, "queue_delay_ns": delay,
                       "kernel_ns": int(summary["sum"].sum())}))
 
 

@@ -58,7 +58,7 @@ class Moments {
     archive(max_);
     archive(sum_);
     archive(squares_);
-    archive.Require(count_ >= 0);
+    archive.Require(count_ >= 0 && (count_ == 0 || min_ <= max_));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "analyze/archive.h"
 #include "analyze/scale/trace_part.h"
 #include "base/fd.h"
+#include "base/id128.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -37,8 +39,10 @@ struct Counts {
   }
 };
 
-// A file begins with kMagic, the size of what follows as 8 bytes, and this; then come the records of each
-// trace, of each of its processes: events, then calls, both sorted.
+Id128 ChecksumOf(std::string_view header) { return IdHasher("analyze part").Add(header).Finish(); }
+
+// A file begins with kMagic, the size of what follows as 8 bytes, its checksum, and this; then come the
+// records of each trace, of each of its processes: events, then calls, both sorted.
 struct Part {
   uint64_t part = 0;
   uint64_t parts = 1;
@@ -100,6 +104,8 @@ Status WriteTo(int fd, Part& part) {
   const uint64_t size = header.size();
   TRY(WriteAll(fd, std::as_bytes(std::span(kMagic))));
   TRY(WriteAll(fd, std::as_bytes(std::span(&size, 1))));
+  const Id128 checksum = ChecksumOf(header);
+  TRY(WriteAll(fd, std::as_bytes(std::span(&checksum, 1))));
   TRY(WriteAll(fd, std::as_bytes(std::span(header))));
   RecordWriter records(fd);
   for (const TracePart& trace : part.traces)
@@ -155,11 +161,11 @@ class PartReader {
     file_ = std::make_shared<TemporaryFile>(std::move(fd));
     ASSIGN_OR_RETURN(const std::string magic, Bytes(kMagic.size()));
     if (magic != kMagic) return Corrupt("no part of gpusonde analyze's");
-    ASSIGN_OR_RETURN(const std::string size_bytes, Bytes(sizeof(uint64_t)));
-    uint64_t size = 0;
-    std::memcpy(&size, size_bytes.data(), sizeof size);
+    ASSIGN_OR_RETURN(const uint64_t size, Plain<uint64_t>());
+    ASSIGN_OR_RETURN(const Id128 checksum, Plain<Id128>());
     if (size > kMaxHeader) return Corrupt("its header is too large");
     ASSIGN_OR_RETURN(const std::string header, Bytes(size));
+    if (ChecksumOf(header) != checksum) return Corrupt("its header is damaged");
     Part part;
     ArchiveReader archive(header);
     archive(part);
@@ -187,6 +193,14 @@ class PartReader {
     TRY(file_->Read(at_, std::as_writable_bytes(std::span(bytes))));
     at_ += count;
     return bytes;
+  }
+
+  template <class T>
+  Result<T> Plain() {
+    ASSIGN_OR_RETURN(const std::string bytes, Bytes(sizeof(T)));
+    T value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
   }
 
   template <class Record, class Runs>
