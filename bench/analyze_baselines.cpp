@@ -78,8 +78,8 @@ int ParseJson(const std::string& path) {
       }
     }
   }
-  fmt::print("{{\"seconds\": {}, \"events\": {}, \"bytes\": {}, \"taken\": {}}}\n", CpuSeconds() - begin, count,
-             json.size(), taken);
+  fmt::print("{{\"seconds\": {}, \"events\": {}, \"bytes\": {}, \"taken\": {}}}\n", CpuSeconds() - begin,
+             count, json.size(), taken);
   return 0;
 }
 
