@@ -41,19 +41,23 @@ class Benchmark:
 
 
 BENCHMARKS = (
+    Benchmark("analyze", "Trace analysis, beside libsqlite3's scan, simdjson and pandas",
+              "{build}/bin/bench_analyze_baselines", ("bench/analyze_bench.py",)),
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),
-    Benchmark("gpu", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
-              ("bench/gpu_bench.py",)),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
+    Benchmark("launches", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
+              ("bench/gpu_bench.py",)),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
     Benchmark("privacy", "Encrypted reports, beside Paillier", "{build}/bin/bench_privacy"),
     Benchmark("record", "Sampling, beside perf record -g", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
+    Benchmark("start", "From the start to the first flame graph", "bench/start_bench.py", ("bench/start_bench.py",)),
     Benchmark("stacks", "Whole stacks, beside perf record --call-graph dwarf", "bench/stacks_bench.py",
               ("bench/stacks_bench.py",)),
     Benchmark("store", "Store", "{build}/bin/bench_store"),
     Benchmark("symbols", "Symbols, beside libdw", "{build}/bin/bench_symbols"),
+    Benchmark("unwind", "Unwind tables", "{build}/bin/bench_unwind", ("{build}/bin/bench_unwind",)),
     Benchmark("web", "UI", "web/package.json", ("bench/web_bench.py",)),
 )
 
@@ -98,7 +102,8 @@ def measure(benchmark, build):
               "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "machine": about}
     if benchmark.command:
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            subprocess.run([str(ROOT / benchmark.command[0]), *benchmark.command[1:], file.name],
+            program = ROOT / benchmark.command[0].format(build=build)
+            subprocess.run([str(program), *benchmark.command[1:], file.name],
                            cwd=ROOT / benchmark.folder, env=environment, check=True)
             return result | json.loads(pathlib.Path(file.name).read_text())
     program = str(benchmark.needs).format(build=build)

@@ -52,7 +52,8 @@ struct Namer {
   symbols::BinaryTable binaries;
   agent::Rows rows;
   agent::ProcessTable processes{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries, rows};
-  agent::StackInterner stacks{std::nullopt, binaries, processes, rows};
+  symbols::LineClient lines{{}};  // asks nobody
+  agent::StackInterner stacks{std::nullopt, binaries, lines, processes, rows};
   model::DropCounts drops;
 };
 

@@ -24,7 +24,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_status);
 };
 
-// The command line of `gpusonde lines`, for those that start it.
-inline std::vector<std::string> OwnLineServer() { return {"/proc/self/exe", "lines"}; }
+// The command line of `gpusonde lines`, for those that start it; empty where this program's file isn't known.
+std::vector<std::string> OwnLineServer();
 
 }  // namespace gpusonde::app

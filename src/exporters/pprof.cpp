@@ -54,8 +54,9 @@ class Writer {
 
   void WriteHead() {
     // Names as Pyroscope and Parca have them.
-    const std::string_view time = is_gpu() ? "gpu_kernel_time" : "cpu";
-    SetType(*out_.add_sample_type(), is_gpu() ? "gpu_kernels" : "samples", "count");
+    const bool waits = profile_.type == model::ProfileType::kOffCpu;
+    const std::string_view time = is_gpu() ? "gpu_kernel_time" : waits ? "off_cpu" : "cpu";
+    SetType(*out_.add_sample_type(), is_gpu() ? "gpu_kernels" : waits ? "waits" : "samples", "count");
     SetType(*out_.add_sample_type(), time, "nanoseconds");
     SetType(*out_.mutable_period_type(), time, "nanoseconds");
     out_.set_default_sample_type(String(time));

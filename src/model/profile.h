@@ -12,9 +12,9 @@
 
 namespace gpusonde::model {
 
-// What the time in a profile is: that of CPUs in sampled stacks, or that of GPUs under the stacks that asked
-// for it.
-enum class ProfileType : uint8_t { kCpu, kGpu };
+// What the time in a profile is: that of CPUs in sampled stacks, that of GPUs under the stacks that asked
+// for it, or that in which threads waited.
+enum class ProfileType : uint8_t { kCpu, kGpu, kOffCpu };
 
 // A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the
 // store gives for a selection, and what the flame graph, the summary and every exporter read. Everything an

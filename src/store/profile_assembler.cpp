@@ -15,7 +15,7 @@ namespace {
 // Rows of several kinds, told apart by `part`.
 constexpr std::string_view kProfileSql = R"(
   WITH used AS MATERIALIZED (
-    SELECT process, tid, stack, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns
+    SELECT process, tid, stack, state, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns
     FROM {} GROUP BY ALL
   ), used_stacks AS MATERIALIZED (
     SELECT stack, any_value(locations) AS locations FROM raw.stacks
@@ -23,7 +23,7 @@ constexpr std::string_view kProfileSql = R"(
   ), used_locations AS MATERIALIZED (
     SELECT * FROM raw.locations WHERE location IN (SELECT unnest(locations) FROM used_stacks)
   )
-  SELECT 0 AS part, process, tid, stack AS id, count, weight_ns FROM used
+  SELECT 0 AS part, process, tid, stack AS id, count, weight_ns, state AS text FROM used
   UNION ALL BY NAME SELECT 1 AS part, stack AS id, locations AS ids FROM used_stacks
   UNION ALL BY NAME
     SELECT 2 AS part, location AS id, kind AS text, binary_id, address, functions AS ids, lines FROM used_locations
@@ -48,8 +48,8 @@ enum Column : size_t {
   kIdColumn,
   kCountColumn,
   kWeightColumn,
-  kIdsColumn,
   kTextColumn,
+  kIdsColumn,
   kBinaryColumn,
   kAddressColumn,
   kLinesColumn,
@@ -92,7 +92,7 @@ Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& use
   }
   // The database gives rows in no particular order; the same profile is the same every time.
   std::ranges::sort(assembler.used_, {},
-                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack); });
+                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack, row.state); });
   return assembler;
 }
 
@@ -103,7 +103,8 @@ void ProfileAssembler::Take(const Rows& row) {
   const ThreadKey thread{row.Id(kProcessColumn), static_cast<int32_t>(row.Int64(kTidColumn))};
   switch (part) {
     case kSample:
-      used_.push_back({thread.process, thread.tid, id, row.Int64(kCountColumn), row.Int64(kWeightColumn)});
+      used_.push_back({thread.process, thread.tid, id, text(kTextColumn), row.Int64(kCountColumn),
+                       row.Int64(kWeightColumn)});
       break;
     case kStack:
       stacks_.emplace(id, row.IdList(kIdsColumn));
@@ -112,9 +113,8 @@ void ProfileAssembler::Take(const Rows& row) {
       TakeLocation(row, id);
       break;
     case kFunction:
-      functions_.emplace(id,
-                         model::Profile::Function{text(kTextColumn), text(kText2Column), text(kText3Column),
-                                                  static_cast<int32_t>(row.Int64(kLineColumn))});
+      TakeFunction(id, {text(kTextColumn), text(kText2Column), text(kText3Column),
+                        static_cast<int32_t>(row.Int64(kLineColumn))});
       break;
     case kBinary:
       binaries_.emplace(id,
@@ -132,9 +132,19 @@ void ProfileAssembler::Take(const Rows& row) {
 void ProfileAssembler::TakeLocation(const Rows& row, Id128 id) {
   Location location{FrameKindOf(row.Text(kTextColumn)), row.Id(kBinaryColumn), row.Int64(kAddressColumn),
                     row.IdList(kIdsColumn), row.Int64List(kLinesColumn)};
-  // Several files may hold it, and not all from after it was symbolised.
+  // Several files may hold it, and not all from after it was symbolised, or its lines were found.
+  const auto detail = [](const Location& one) {
+    return std::tuple(one.functions.size(),
+                      std::ranges::any_of(one.lines, [](int64_t line) { return line > 0; }));
+  };
   const auto [at, is_new] = locations_.try_emplace(id, std::move(location));
-  if (!is_new && at->second.functions.empty()) at->second = std::move(location);
+  if (!is_new && detail(at->second) < detail(location)) at->second = std::move(location);
+}
+
+// As with locations.
+void ProfileAssembler::TakeFunction(Id128 id, model::Profile::Function function) {
+  const auto [at, is_new] = functions_.try_emplace(id, std::move(function));
+  if (!is_new && at->second.file.empty()) at->second = std::move(function);
 }
 
 int32_t ProfileAssembler::FunctionIndex(Id128 id) {

@@ -18,21 +18,23 @@ namespace gpusonde::store {
 // what is asked of it. What nobody asks for stays out of the profile. Not thread-safe.
 class ProfileAssembler {
  public:
-  // A thread's time in a stack.
+  // A thread's time in a stack and a state.
   struct Used {
     Id128 process;
     int32_t tid = 0;
     Id128 stack;
+    std::string state;  // empty: it has none
     int64_t count = 0;
     int64_t weight_ns = 0;
   };
 
-  // `used` is what follows FROM: rows of process, tid, stack (null: none), count and weight_ns. They are read
+  // `used` is what follows FROM: rows of process, tid, stack (null: none), state, count and
+  // weight_ns. They are read
   // in the same statement as the names, so once, and in the same state of the store. Errors: those of
   // Store::Query.
   static Result<ProfileAssembler> Read(Store& store, const SqlPart& used);
 
-  // The rows of `used` summed by process, tid and stack, ordered by these.
+  // The rows of `used` summed by process, tid, stack and state, ordered by these.
   const std::vector<Used>& used() const { return used_; }
 
   // -1 when the store has no such stack.
@@ -67,6 +69,7 @@ class ProfileAssembler {
   using Indices = std::unordered_map<Id128, int32_t>;
 
   void Take(const Rows& row);
+  void TakeFunction(Id128 id, model::Profile::Function function);
   void TakeLocation(const Rows& row, Id128 id);
   int32_t FunctionIndex(Id128 id);
   int32_t BinaryIndex(Id128 id);

@@ -121,6 +121,21 @@ class ProfileQuery : public testing::Test {
   std::unique_ptr<Store> store_;
 };
 
+TEST_F(ProfileQuery, WaitingTimeStandsUnderWhatIsWaitedFor) {
+  Add(Rows(model::kSamples, {model::Sample{.time_ns = 6'000'000'000,
+                                           .process = kLoader,
+                                           .tid = 200,
+                                           .stack = kMainStack,
+                                           .state = model::ThreadState::kLock,
+                                           .weight_ns = 5}}));
+  Selection waiting;
+  waiting.off_cpu = true;
+  const model::Profile profile = Read(waiting);
+  EXPECT_EQ(profile.type, model::ProfileType::kOffCpu);
+  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("loader: main() [sleeps]", Pair(1, 77)),
+                                                    Pair("loader: main() [waits for a lock]", Pair(1, 5))));
+}
+
 TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
   const model::Profile profile = Read({});
   EXPECT_THAT(Folded(profile),

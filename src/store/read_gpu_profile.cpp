@@ -281,7 +281,9 @@ void Select(model::Profile& profile, const model::Selection& selection) {
 
 Result<model::Profile> ReadGpuProfile(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const Groups groups, ReadGroups(store, selection));
-  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, UsedNames(store, selection)));
+  SqlPart used = UsedNames(store, selection);
+  used.text = "(SELECT *, NULL::VARCHAR AS state FROM " + used.text + ")";
+  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, used));
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevices(store));
   Builder builder(std::move(assembler), devices);
   for (const auto& [key, group] : groups) builder.Add(key, group);

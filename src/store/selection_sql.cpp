@@ -33,7 +33,7 @@ constexpr std::string_view kStacksNamed = R"(
 
 // What a selection asks for besides its time.
 SqlPart Filter(const model::Selection& selection) {
-  SqlPart filter{"state = 'on_cpu'", {}};
+  SqlPart filter{selection.off_cpu ? "state <> 'on_cpu'" : "state = 'on_cpu'", {}};
   if (selection.process.has_value()) {
     filter.text += " AND process = ?";
     filter.parameters.emplace_back(*selection.process);

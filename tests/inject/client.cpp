@@ -3,6 +3,7 @@
 // order:
 //   kernels=N         N kernels by turns alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
+//   mix=R,S           the same, and 20 kernels delta (5 ms) a second
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
@@ -39,6 +40,8 @@ constexpr const char* kModule = R"(
 .visible .entry beta() { ret; }
 // simgpu: duration_ns=1000
 .visible .entry gamma() { ret; }
+// simgpu: duration_ns=5000000
+.visible .entry delta() { ret; }
 )";
 
 // A function of a library that must be there.
@@ -117,6 +120,17 @@ void Rate(long per_second, long seconds) {
     Launch(g.alpha, g.stream);
     if (i % 16 == 15)
       std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));
+  }
+}
+
+void Mix(long per_second, long seconds) {
+  Handle delta = Load(&g.module, "delta");
+  Handle stream = NewStream();
+  for (long i = 0; i < seconds * 20; ++i) {
+    Launch(delta, stream);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    Kernels(per_second / 20);
+    std::this_thread::sleep_until(end);
   }
 }
 
@@ -241,6 +255,7 @@ void Do(std::string_view word, long first, long second) {
   Begin();
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
+  if (word == "mix") Mix(first, second);
   if (word == "threads") Threads(first, second);
   if (word == "copies")
     for (long i = 0; i < first; ++i)

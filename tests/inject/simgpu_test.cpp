@@ -132,6 +132,24 @@ TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
 }
 INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000, 10'000, 100'000));
 
+// The coin goes by the time that kernels take, which their records tell.
+TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
+  RunClient({"mix=20000,6", "sync", "wait=100"});
+  int64_t first_ns = INT64_MAX;
+  for (const Heard::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
+  std::map<uint32_t, double> chosen;  // correlation id: probability
+  for (const Heard::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
+  int long_ones = 0;
+  for (const Heard::KernelOf& kernel : heard_.kernels) {
+    // The first is launched by chance, its time is known a second later and used in the second after that.
+    if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 4'000'000'000) continue;
+    ++long_ones;
+    EXPECT_EQ(chosen[kernel.correlation], 1) << kernel.start_ns - first_ns;
+  }
+  EXPECT_GT(long_ones, 20);
+  EXPECT_LT(heard_.calls.size(), 6000U);
+}
+
 TEST_F(SimGpu, AwkwardDeliveryChangesNothing) {
   RunClient({"kernels=20000", "sync", "wait=300"},
             {"SIMGPU_CUPTI_LATE_US=20000", "SIMGPU_CUPTI_EARLY=0.3", "SIMGPU_CUPTI_REORDER=0.5"});

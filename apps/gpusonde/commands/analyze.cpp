@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kFooter = R"(
 Traces are Nsight Systems SQLite exports and PyTorch profiler (Kineto) JSON, plain, gzip or zstd; what a file is
-follows from its content. docs/analyze.md describes the JSON.
+follows from its content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
 
   gpusonde analyze report.sqlite
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'

@@ -58,17 +58,19 @@ Status Write(const std::string& output, std::string_view content) {
 
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
-  ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
+  ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
+  selection.off_cpu = options.type == "offcpu";
   ASSIGN_OR_RETURN(const model::Profile profile,
                    gpu ? store::ReadGpuProfile(*store, selection) : store::ReadProfile(*store, selection));
   if (profile.samples.empty())
     return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
-  const exporters::Options how{.title = std::filesystem::path(options.files.front()).filename().string(),
-                               .value = options.value == "us" || (options.value.empty() && gpu)
-                                            ? exporters::Value::kMicroseconds
-                                            : exporters::Value::kSamples,
-                               .per_thread = options.per_thread};
+  const exporters::Options how{
+      .title = std::filesystem::path(options.files.front()).filename().string(),
+      .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
+                   ? exporters::Value::kMicroseconds
+                   : exporters::Value::kSamples,
+      .per_thread = options.per_thread};
   ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
   TRY(Write(output, content));
   if (output == kStandardOutput) return {};
@@ -79,8 +81,13 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
     time_ns += sample.weight_ns;
   }
   fmt::print(stderr, "gpusonde export: {}: {} {}, {:.3f} s of {} time\n", output, samples,
-             gpu ? "kernels, copies and sets" : "samples",
-             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond), gpu ? "GPU" : "CPU");
+             gpu                 ? "kernels, copies and sets"
+             : selection.off_cpu ? "waits"
+                                 : "samples",
+             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
+             gpu                 ? "GPU"
+             : selection.off_cpu ? "waiting"
+                                 : "CPU");
   return {};
 }
 
@@ -89,6 +96,9 @@ int Run(const ExportOptions& options, bool text_flags_given) {
   const std::string output = OutputOf(options, exporter);
   if (options.type == "gpu" && options.selection.while_gpu_idle)
     throw CLI::ValidationError("export", "an idle GPU has no GPU time; --while-gpu-idle is for --type cpu");
+  // The moment of a wait is its end, which says nothing of what the GPU did meanwhile.
+  if (options.type == "offcpu" && options.selection.while_gpu_idle)
+    throw CLI::ValidationError("export", "--while-gpu-idle is for --type cpu");
   if (text_flags_given && !exporter.line_based)
     throw CLI::ValidationError("export", "--value and --per-thread are for --format folded; " +
                                              options.format + " holds samples and time of each thread");
@@ -133,9 +143,12 @@ void AddExport(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", options->output,
                       "The file to write, or - for standard output; folded stacks go there by default, the "
                       "others to a file beside the recording");
-  command->add_option("--type", options->type, "cpu, or gpu: kernels and copies above what launched them")
+  command
+      ->add_option(
+          "--type", options->type,
+          "cpu; gpu: kernels and copies above what launched them; offcpu: what threads wait for, above where")
       ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "gpu"}));
+      ->check(CLI::IsMember({"cpu", "gpu", "offcpu"}));
   CLI::Option* value =
       command
           ->add_option("--value", options->value,

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole ELF file, as its lines are read. What crashes here kills a process that is there to be killed
+// (symbols/line_server.h), and most of the code is libdw's.
+#include <cstdint>
+
+#include "memory_file.h"
+#include "symbols/dwarf_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace gpusonde;
+  auto file = symbols::DwarfFile::OpenWith(MemoryFile({data, size}), Fd(), "x", {});
+  if (!file.has_value()) return 0;
+  for (uint64_t offset = 0; offset < size; offset += 7) (void)file->Find(offset);
+  return 0;
+}
