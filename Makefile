@@ -7,10 +7,10 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench package docs fmt clean configure web
+.PHONY: help setup build demo test check bench bench-analyze package docs fmt clean configure web
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: ## install everything that any target needs
 	@tools/setup build check test bench
@@ -41,6 +41,13 @@ bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
 	@cmake --build build/$(PRESET) -j$(JOBS)
 	@$(MAKE) --no-print-directory web
 	@bench/run.py --build build/$(PRESET)
+	@tools/performance_doc.py
+
+bench-analyze: ## measure trace analysis alone
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_analyze_baselines
+	@bench/run.py --build build/$(PRESET) analyze
 	@tools/performance_doc.py
 
 package: build ## a .tar.gz that runs on any x86-64 Linux >= 5.15, from any folder (docs/package.md)

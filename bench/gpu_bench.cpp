@@ -174,7 +174,7 @@ std::vector<model::Batch> Minute(int64_t minute, std::mt19937_64& random) {
                      .source_memory = "pinned",
                      .target_memory = "device"});
   }
-  for (int64_t i = 0; i < 60 * 2 * 19; ++i)
+  for (int64_t i = 0; i < int64_t{60} * 2 * 19; ++i)
     samples.Append({.time_ns = first_ns + i * (kNanosPerSecond / 38),
                     .process = process,
                     .tid = kPid,

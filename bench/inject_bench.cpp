@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -33,8 +34,20 @@ constexpr int kDepth = 40;
 gpusonde_cupti_callback* g_callback = nullptr;
 void* g_user = nullptr;
 
+// Launches are of so many kernels by turns.
+constexpr size_t kKernels = 64;
+const char* SymbolName(uint32_t correlation) {
+  static const auto names = [] {
+    std::array<std::string, kKernels> made;
+    for (size_t i = 0; i < made.size(); ++i) made[i] = "_Z24vectorized_elementwise_" + std::to_string(i);
+    return made;
+  }();
+  return names[correlation % kKernels].c_str();
+}
+
 void CallBack(uint32_t domain, uint32_t id, uint32_t site, uint32_t correlation, uint64_t& shared) {
   gpusonde_cupti_callback_data data{};
+  data.symbol_name = SymbolName(correlation);
   data.site = site;
   data.correlation_data = &shared;
   data.correlation_id = correlation;
@@ -127,7 +140,7 @@ class Awake {
 
 double SecondsOf(int launches) {
   const auto start = Clock::now();
-  for (int i = 0; i < launches; ++i) Launch(1);
+  for (int i = 0; i < launches; ++i) Launch(static_cast<uint32_t>(i) + 1);
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -181,7 +194,7 @@ void LaunchAt10000ASecond(benchmark::State& state) {
       auto next = Clock::now();
       for (int batch = 0; batch < (kSeconds + 1) * 100; ++batch) {
         const auto start = Clock::now();
-        for (int i = 0; i < 100; ++i) Launch(1);
+        for (uint32_t i = 1; i <= 100; ++i) Launch(i);
         if (batch >= 100)
           nanoseconds += std::chrono::duration<double, std::nano>(Clock::now() - start).count();
         next += std::chrono::milliseconds(10);

@@ -24,7 +24,7 @@ using model::Metric;
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kFirstNs = int64_t{20'000} * 86'400 * kSecondNs;  // 2024-10-04
-constexpr int64_t kWeekS = 7 * 86'400;
+constexpr int64_t kWeekS = int64_t{7} * 86'400;
 constexpr int kBuckets = 600;
 constexpr Id128 kDevice{1, 2};
 constexpr std::array kMetrics = {Metric::kGpuUtilization, Metric::kGpuMemoryUsed,     Metric::kGpuClockSm,

@@ -41,8 +41,12 @@ class Benchmark:
 
 
 BENCHMARKS = (
+    Benchmark("analyze", "Trace analysis, beside libsqlite3's scan, simdjson and pandas",
+              "{build}/bin/bench_analyze_baselines", ("bench/analyze_bench.py",)),
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
+    Benchmark("launches", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
+              ("bench/gpu_bench.py",)),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
     Benchmark("privacy", "Encrypted reports, beside Paillier", "{build}/bin/bench_privacy"),

@@ -23,6 +23,21 @@ class NameTable {
   // The numbers that the names of another table have in this one, by their numbers there.
   std::vector<uint32_t> AddAll(const NameTable& other);
 
+  // In the order of their numbers.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    if constexpr (Archive::kReads) {
+      std::vector<std::string> names;
+      archive(names);
+      *this = NameTable();
+      for (const std::string& name : names) Add(name);
+      archive.Require(size() == names.size());
+    } else {
+      std::vector<std::string> names(names_.begin(), names_.end());
+      archive(names);
+    }
+  }
+
   std::string_view operator[](uint32_t id) const { return names_[id]; }
   size_t size() const { return names_.size(); }
   // Of the bytes of each name, by its number: the same for the same name in every table, process and machine.

@@ -17,6 +17,12 @@ struct RankKey {
   int32_t device = 0;
 
   auto operator<=>(const RankKey&) const = default;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(process);
+    archive(device);
+  }
 };
 
 // Ranks and processes of a trace as small numbers, in the order in which they were first seen. Not
@@ -26,6 +32,22 @@ class RankTable {
   // Nothing once there are 65,535: no trace has as many, and records keep 16 bits.
   std::optional<uint16_t> Add(const RankKey& rank);
   std::optional<uint16_t> AddProcess(int64_t process);
+
+  // In the order of their numbers.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    std::vector<int64_t> processes = processes_;
+    std::vector<RankKey> ranks = ranks_;
+    archive(processes);
+    archive(ranks);
+    if constexpr (Archive::kReads) {
+      *this = RankTable();
+      for (const int64_t process : processes) AddProcess(process);
+      archive.Require(processes_.size() == processes.size());  // else one was there twice
+      for (const RankKey& rank : ranks) Add(rank);
+      archive.Require(processes_.size() == processes.size() && ranks_.size() == ranks.size());
+    }
+  }
 
   const std::vector<RankKey>& ranks() const { return ranks_; }
   const std::vector<int64_t>& processes() const { return processes_; }

@@ -60,6 +60,13 @@ class SortedRuns {
   }
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
 
+  // Adds a run that lies in a file already.
+  void AddRun(std::shared_ptr<TemporaryFile> file, uint64_t offset, uint64_t count) {
+    if (count > 0)
+      runs_.push_back(
+          {.memory = {}, .file = std::move(file), .offset = offset, .count = count, .change = nullptr});
+  }
+
   // Takes the runs of another, whose records are changed so when they are read.
   void Take(SortedRuns&& other, const std::shared_ptr<const Change>& change) {
     other.Close();
@@ -82,6 +89,12 @@ class SortedRuns {
   }
 
   std::span<const Run<Record, Change>> runs() const { return runs_; }
+  // Of the runs.
+  uint64_t count() const {
+    uint64_t all = 0;
+    for (const auto& run : runs_) all += run.count;
+    return all;
+  }
 
  private:
   void Sort() {

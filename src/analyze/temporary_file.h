@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -16,6 +17,8 @@ namespace gpusonde::analyze {
 class TemporaryFile {
  public:
   TemporaryFile() = default;
+  // Reads a file that is there already.
+  explicit TemporaryFile(Fd fd) : fd_(std::move(fd)) {}
 
   // Adds the bytes at the end; returns where they begin. Errors: kPermissionDenied, kOutOfSpace, kIo, naming
   // the folder and $TMPDIR.

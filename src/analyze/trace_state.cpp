@@ -31,8 +31,6 @@ void TraceTotals::Merge(const TraceTotals& other) {
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
-  first_gpu_ns = std::min(first_gpu_ns, other.first_gpu_ns);
-  last_gpu_ns = std::max(last_gpu_ns, other.last_gpu_ns);
 }
 
 int64_t TraceTotals::Dropped() const { return std::accumulate(dropped.begin(), dropped.end(), int64_t{0}); }
@@ -40,8 +38,6 @@ int64_t TraceTotals::Dropped() const { return std::accumulate(dropped.begin(), d
 void TraceState::Summarize(const importers::GpuEvent& event) {
   const int64_t duration_ns = event.end_ns - event.start_ns;
   totals_.Cover(event.start_ns, event.end_ns);
-  totals_.first_gpu_ns = std::min(totals_.first_gpu_ns, event.start_ns);
-  totals_.last_gpu_ns = std::max(totals_.last_gpu_ns, event.end_ns);
   switch (event.work) {
     case importers::GpuWork::kKernel:
       At(kernels_, event.name).Add(duration_ns);
@@ -127,22 +123,32 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   return ids;
 }
 
-void TraceState::Merge(TraceState&& other) {
-  auto change = std::make_shared<Renumbering>();
-  change->names = MergeSums(other);
+Renumbering TraceState::Adopt(const TraceState& other) {
+  Renumbering change{.names = MergeSums(other), .ranks = {}};
   if (!other.status_.has_value()) status_ = other.status_;
   for (const RankKey& rank : other.ranks_.ranks()) {
     const std::optional<uint16_t> id = ranks_.Add(rank);
-    if (!id.has_value()) return RefuseRanks();
-    change->ranks.push_back(*id);
+    if (!id.has_value()) RefuseRanks();
+    change.ranks.push_back(id.value_or(0));
   }
+  for (const int64_t process : other.ranks_.processes())
+    if (!ranks_.AddProcess(process).has_value()) RefuseRanks();
+  return change;
+}
+
+void TraceState::TakeRecords(TraceState&& other, Renumbering change) {
+  if (!status_.has_value()) return;
+  const auto shared = std::make_shared<const Renumbering>(std::move(change));
   for (size_t i = 0; i < other.processes_.size(); ++i) {
-    const std::optional<uint16_t> process = ranks_.AddProcess(other.ranks_.processes()[i]);
-    if (!process.has_value()) return RefuseRanks();
-    ProcessRecords& records = RecordsOf(*process);
-    records.gpu.Take(std::move(other.processes_[i].gpu), change);
-    records.calls.Take(std::move(other.processes_[i].calls), change);
+    ProcessRecords& records = RecordsOf(ranks_.AddProcess(other.ranks_.processes()[i]).value_or(0));
+    records.gpu.Take(std::move(other.processes_[i].gpu), shared);
+    records.calls.Take(std::move(other.processes_[i].calls), shared);
   }
+}
+
+void TraceState::Merge(TraceState&& other) {
+  Renumbering change = Adopt(other);
+  TakeRecords(std::move(other), std::move(change));
 }
 
 void TraceState::RefuseRanks() {

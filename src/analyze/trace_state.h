@@ -30,6 +30,11 @@ struct Durations {
     moments.Add(duration_ns);
     sketch.Add(duration_ns);
   }
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(moments);
+    archive(sketch);
+  }
   void Merge(const Durations& other) {
     moments.Merge(other.moments);
     sketch.Merge(other.sketch);
@@ -44,6 +49,11 @@ struct Transfers {
   void Add(int64_t duration_ns, int64_t more_bytes) {
     durations.Add(duration_ns);
     AddBytes(more_bytes);
+  }
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(durations);
+    archive(bytes);
   }
   void Merge(const Transfers& other) {
     durations.Merge(other.durations);
@@ -62,6 +72,15 @@ struct TransferKey {
   importers::MemoryKind target = importers::MemoryKind::kUnknown;
 
   auto operator<=>(const TransferKey&) const = default;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(copy);
+    archive(source);
+    archive(target);
+    archive.Require(copy <= importers::CopyKind::kHostToHost && source <= importers::MemoryKind::kManaged &&
+                    target <= importers::MemoryKind::kManaged);
+  }
 };
 
 // What a trace's totals are made of.
@@ -72,14 +91,22 @@ struct TraceTotals {
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
-  int64_t first_gpu_ns = std::numeric_limits<int64_t>::max();
-  int64_t last_gpu_ns = std::numeric_limits<int64_t>::min();
 
   void Cover(int64_t start_ns, int64_t end_ns) {
     first_ns = std::min(first_ns, start_ns);
     last_ns = std::max(last_ns, end_ns);
   }
   void Merge(const TraceTotals& other);
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(others);
+    archive(ranges);
+    archive(skipped_shards);
+    for (int64_t& count : dropped) archive(count);
+    archive(first_ns);
+    archive(last_ns);
+  }
   int64_t Dropped() const;
 };
 
@@ -116,8 +143,17 @@ class TraceState final : public importers::EventSink {
 
   // Adds what another thread saw.
   void Merge(TraceState&& other);
+  // The two halves of that, for states whose records are elsewhere: adds sums, names and ranks, and returns
+  // the numbers that the other's have here; adds records that are numbered so.
+  Renumbering Adopt(const TraceState& other);
+  void TakeRecords(TraceState&& other, Renumbering change);
   // Adds all but the records, which stay with their trace; returns the numbers that its names have here.
   std::vector<uint32_t> MergeSums(const TraceState& other);
+  // Lets go of the records, which nobody needs any more.
+  void DropRecords() {
+    processes_.clear();
+    file_ = std::make_shared<TemporaryFile>();
+  }
   // Sorts what is left of the records. Errors: those of temporary files, whenever they occurred; kUnsupported
   // for more ranks than records can tell apart.
   Status Finish();
@@ -130,14 +166,28 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const RankTable& ranks() const { return ranks_; }
-  // By a process's number in ranks().
+  // By a process's number in ranks(), which may have more that have no records.
   std::span<const ProcessRecords> processes() const { return processes_; }
-
- private:
-  void Summarize(const importers::GpuEvent& event);
+  // The records of a process, to add some that carry this state's numbers.
   ProcessRecords& RecordsOf(uint16_t process);
   // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
   void LimitMemory();
+
+  // All but the records.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    names_.Transfer(archive);
+    archive(totals_);
+    archive(kernels_);
+    archive(calls_);
+    archive(copies_);
+    archive(sets_);
+    ranks_.Transfer(archive);
+    archive.Require(kernels_.size() <= 2 * names_.size() && calls_.size() <= 2 * names_.size());
+  }
+
+ private:
+  void Summarize(const importers::GpuEvent& event);
   void RefuseRanks();
 
   static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;

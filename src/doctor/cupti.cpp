@@ -15,7 +15,7 @@ namespace gpusonde::doctor {
 namespace {
 
 FoundLibrary FindCupti() {
-  const FoundLibrary found =
+  FoundLibrary found =
       FindLibrary({"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                    "/usr/local/cuda/lib64/libcupti.so"},
                   "cuptiActivityRegisterCallbacks");

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "inject/calls.h"
 #include "inject/control.h"
 #include "inject/devices.h"
 #include "inject/libc.h"
@@ -282,7 +283,11 @@ void TellTotals() {
   size_t dropped = 0;
   if (g_cupti->get_dropped(nullptr, 0, &dropped) == GPUSONDE_CUPTI_SUCCESS && dropped != 0)
     CountDrop(GPUSONDE_GPU_DROP_CUPTI, dropped);
-  g_totals.Tell(g_session, g_state);
+  BeginTimes();
+  g_totals.Tell(g_session, g_state, [](uint32_t of, uint32_t key, uint64_t time_ns) {
+    if (of == GPUSONDE_GPU_KERNEL) AddTime(g_names.HashOf(key), time_ns);
+  });
+  EndTimes();
   uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
   CopyDrops(drops);
   if (memcmp(drops, g_drops_told, sizeof drops) != 0) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/calls.h"
 
+#include <string.h>
+
 #include <initializer_list>
 
 #include "inject/activity.h"
 #include "inject/coin.h"
 #include "inject/libc.h"
+#include "inject/names.h"
 #include "inject/shared_batch.h"
 #include "inject/sink.h"
 #include "wire/gpu_event.h"
@@ -19,11 +22,19 @@ constexpr uint32_t kNodesPerSecond = 2000;
 
 struct ThreadState {
   Coin calls;
-  Coin nodes;
+  ClassCoin<1> nodes;
   uint32_t tid;
   uint32_t runtime_correlation;  // of the thread's last runtime call
 };
 constinit thread_local ThreadState t_state{};
+
+// Which class of the coin a kernel's launches are of, by its name: the class comes from the address at which
+// the launch's callback has the name, which is at hand; records of what ran have the name elsewhere, or not
+// at all any more. Learnt when a launch is chosen.
+constexpr uint32_t kKnownNames = 4096;
+uint16_t g_class_of_name[kKnownNames];  // class + 1; 0: not known
+Coin::Times g_times;                    // µs of the last second
+Coin::Times g_new_times;
 
 uint32_t g_session = 0;
 uint32_t g_second = 1;
@@ -38,6 +49,20 @@ __attribute__((noinline, cold)) void Seed(ThreadState& thread, uint32_t second) 
   thread.tid = ThreadId();
   thread.calls.Seed(RandomBits(), second);
   thread.nodes.Seed(RandomBits(), second, kNodesPerSecond);
+}
+
+// What calls have in common that the coin takes together: the kernel, or the function where there is none.
+uint32_t ClassOf(uint32_t callback_id, const gpusonde_cupti_callback_data& call) {
+  const uint64_t what =
+      call.symbol_name == nullptr ? callback_id : reinterpret_cast<uintptr_t>(call.symbol_name);
+  return static_cast<uint32_t>(what * 0x9e3779b97f4a7c15 >> 40);
+}
+
+void LearnClass(uint32_t of, const char* symbol_name) {
+  if (symbol_name == nullptr) return;
+  const uint64_t hash = Names::Hash(symbol_name, strnlen(symbol_name, GPUSONDE_GPU_NAME_BYTES));
+  __atomic_store_n(&g_class_of_name[hash % kKnownNames], static_cast<uint16_t>(of % g_times.size() + 1),
+                   __ATOMIC_RELAXED);
 }
 
 // A batch of one record, built on the stack.
@@ -78,6 +103,7 @@ __attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
                                   : *static_cast<const int32_t*>(call.function_return_value),
                     .padding = 0,
                 });
+  LearnClass(ClassOf(callback_id, call), call.symbol_name);
   __atomic_fetch_add(&g_calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&g_cost_ns, NowNs() - now, __ATOMIC_RELAXED);
 }
@@ -100,7 +126,7 @@ void OnCall(uint32_t domain, uint32_t callback_id, const gpusonde_cupti_callback
   const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) [[unlikely]]
     Seed(thread, second);
-  if (thread.calls.Flip(second)) [[unlikely]]
+  if (thread.calls.Flip(second, ClassOf(callback_id, call), &g_times)) [[unlikely]]
     *call.correlation_data = NowNs();
 }
 
@@ -191,6 +217,18 @@ void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscr
 
 void SetCallSession(uint32_t session) { __atomic_store_n(&g_session, session, __ATOMIC_RELEASE); }
 uint32_t CallSession() { return __atomic_load_n(&g_session, __ATOMIC_ACQUIRE); }
+
+void BeginTimes() { g_new_times = {}; }
+
+void AddTime(uint64_t name_hash, uint64_t time_ns) {
+  const uint16_t known = __atomic_load_n(&g_class_of_name[name_hash % kKnownNames], __ATOMIC_RELAXED);
+  if (known != 0) g_new_times[known - 1] += static_cast<uint32_t>(time_ns / 1000);
+}
+
+void EndTimes() {
+  for (size_t of = 0; of < g_times.size(); ++of)
+    __atomic_store_n(&g_times[of], g_new_times[of], __ATOMIC_RELAXED);
+}
 
 void NextSecond() { __atomic_fetch_add(&g_second, 1, __ATOMIC_RELAXED); }
 

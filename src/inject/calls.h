@@ -20,6 +20,12 @@ void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscr
 void SetCallSession(uint32_t session);
 uint32_t CallSession();
 
+// How long kernels ran since this was last said, by the hashes of their names: the coin of the next second
+// goes by it. AddTime in between; by one thread at a time.
+void BeginTimes();
+void AddTime(uint64_t name_hash, uint64_t time_ns);
+void EndTimes();
+
 // A second has begun: each thread fixes the coin's probability anew by what it did in the last one.
 void NextSecond();
 

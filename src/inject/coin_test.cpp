@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <vector>
 
 namespace gpusonde::inject {
@@ -13,7 +14,9 @@ constexpr double kUnit = Coin::kCertain;
 
 Coin Seeded(uint64_t seed) {
   Coin coin;
-  coin.Seed(seed * 0x9e3779b97f4a7c15 | 1, 1);
+  // As different as those of the kernel: sums of a congruential generator's neighbouring seeds are not
+  // independent.
+  coin.Seed(std::mt19937_64(seed)() | 1, 1);
   return coin;
 }
 
@@ -40,8 +43,8 @@ TEST(Coin, HoldsBackInASecondThatIsBusierThanTheLast) {
   Coin coin = Seeded(3);
   int chosen = 0;
   for (int call = 0; call < 100'000; ++call) chosen += coin.Flip(1) ? 1 : 0;
-  // 500 with certainty, then about 250 for each of the log2(100,000 / 500) = 7.6 doublings.
-  EXPECT_NEAR(chosen, 500 + 250 * 7.6, 5 * std::sqrt(250 * 7.6));
+  // 256 with certainty, then about 128 for each of the log2(100,000 / 256) = 8.6 doublings.
+  EXPECT_NEAR(chosen, 256 + 128 * 8.6, 5 * std::sqrt(128 * 8.6));
 }
 
 TEST(Coin, KeepsItsProbabilityWithinASecondOfTheSameRate) {
@@ -83,6 +86,70 @@ TEST(Coin, EstimatesEachPartOfAPeriodicStreamWithoutBias) {
     EXPECT_NEAR(estimate[part], calls_each, 5 * sd_of_mean) << part;
     EXPECT_LT(sd_of_mean, calls_each / 50);
   }
+}
+
+// 9,000 calls of a short kernel a second, 900 of a hundred others, and 20 of one that has most of the time.
+struct Mix {
+  static constexpr uint32_t kLong = 200;
+  static constexpr uint32_t kCalls = 9920;
+
+  static uint32_t ClassOf(uint32_t call) {
+    if (call % 496 == 0) return kLong;
+    return call % 11 == 0 ? 1 + call / 11 % 100 : 0;
+  }
+};
+
+TEST(Coin, ChoosesEveryCallOfASeldomKernelThatTakesMostOfTheTime) {
+  Coin coin = Seeded(7);
+  Coin::Times times = {};
+  times[0] = 45'000;
+  times[Mix::kLong] = 400'000;
+  int chosen = 0;
+  for (uint32_t second = 1; second <= 10; ++second)
+    for (uint32_t call = 0; call < Mix::kCalls; ++call) {
+      const uint32_t of = Mix::ClassOf(call);
+      const bool now = coin.Flip(second, of, &times);
+      if (second == 1) continue;
+      chosen += now ? 1 : 0;
+      if (of == Mix::kLong) {
+        ASSERT_TRUE(now) << second;
+      }
+    }
+  // The long one's share of the budget by time is more than it has calls, and what is left over is not spent.
+  EXPECT_LT(chosen, 9 * 250 + 5 * std::sqrt(9 * 250));
+  EXPECT_GT(chosen, 9 * 180);
+}
+
+TEST(Coin, EstimatesEveryClassWithoutBiasWhateverTheTimes) {
+  std::vector<double> calls(256);
+  std::vector<double> estimate(256);
+  std::vector<double> variance(256);
+  for (uint64_t run = 0; run < 300; ++run) {
+    Coin coin = Seeded(run + 5000);
+    Coin::Times times = {};
+    for (uint32_t second = 1; second <= 4; ++second) {
+      for (size_t of = 0; of < times.size(); ++of)
+        times[of] = static_cast<uint32_t>((of * 7 + size_t{second} * 13) % 97 * 100);
+      for (uint32_t call = 0; call < Mix::kCalls; ++call) {
+        const uint32_t of = Mix::ClassOf(call);
+        ++calls[of];
+        if (!coin.Flip(second, of, &times)) continue;
+        const double p = coin.probability() / kUnit;
+        estimate[of] += 1 / p;
+        variance[of] += (1 - p) / (p * p);
+      }
+    }
+  }
+  for (size_t of = 0; of < calls.size(); ++of)
+    EXPECT_NEAR(estimate[of], calls[of], 5 * std::sqrt(variance[of]) + 1e-6) << of;
+}
+
+TEST(Coin, ManyNewKernelsAtOnceDoNotMakeItChooseAll) {
+  Coin coin = Seeded(8);
+  int chosen = 0;
+  for (uint32_t call = 0; call < 20'000; ++call) chosen += coin.Flip(1, call % 256) ? 1 : 0;
+  // 8 of each for certain, then about 4 for each of the log2(78 / 8) = 3.3 doublings.
+  EXPECT_NEAR(chosen, 256 * (8 + 4 * 3.3), 5 * std::sqrt(256 * 4 * 3.3));
 }
 
 TEST(Coin, ChoicesDoNotDependOnTheOnesBefore) {

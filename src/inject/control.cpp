@@ -182,8 +182,8 @@ void Listen() {
   const uint64_t now = NowNs();
   if (now >= g_second_ends_ns) {
     g_second_ends_ns = now + kSecondNs;
-    NextSecond();
     TellTotals();
+    NextSecond();
   }
   if (!Heard()) return FallAsleep(GPUSONDE_GPU_END_UNHEARD);
   if (TakeCuptiGone()) {

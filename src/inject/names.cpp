@@ -8,19 +8,19 @@
 namespace gpusonde::inject {
 namespace {
 
-// FNV-1a, 64 bits, with a final mix; names come from the host itself, so collisions by design are not a
-// concern.
-uint64_t Hash(const char* text, size_t length) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<uint8_t>(text[i])) * 0x100000001b3;
-  return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
-}
-
 size_t PointerSlot(const char* text, size_t slots) {
   return static_cast<size_t>(reinterpret_cast<uintptr_t>(text) * 0x9e3779b97f4a7c15 >> 40) % slots;
 }
 
 }  // namespace
+
+// FNV-1a, 64 bits, with a final mix; names come from the host itself, so collisions by design are not a
+// concern.
+uint64_t Names::Hash(const char* text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<uint8_t>(text[i])) * 0x100000001b3;
+  return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
+}
 
 uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
   if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));

@@ -14,9 +14,17 @@ namespace gpusonde::inject {
 // thread-safe.
 class Names {
  public:
+  // Of a name's content.
+  static uint64_t Hash(const char* text, size_t length);
+
   // The number of the name at `text`, told through `out` first if this session hasn't been. OTHER_NAME when
   // it has no room or can't be read (both counted).
   uint32_t Intern(const char* text, uint32_t session, Batch& out);
+
+  // The hash of an interned name.
+  uint64_t HashOf(uint32_t id) const {
+    return tables_ == nullptr || id >= count_ ? 0 : tables_->names[id].hash;
+  }
 
   // A module is about to be unloaded: what pointers meant is no longer so.
   void ForgetPointers();

@@ -18,6 +18,7 @@ namespace {
 int g_socket = -1;
 uint64_t g_socket_inode = 0;
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
+uint64_t g_instance = 0;
 uint32_t g_hurry = 0;
 uint64_t g_patience_ends_ns = 0;
 uint64_t g_drops[GPUSONDE_GPU_DROP_REASONS];
@@ -50,6 +51,16 @@ void Send(const void* batch, size_t bytes, bool patient) {
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
     poll(&room, 1, kSliceMs);
   }
+}
+
+uint64_t Instance() {
+  uint64_t instance = __atomic_load_n(&g_instance, __ATOMIC_RELAXED);
+  if (instance != 0) [[likely]]
+    return instance;
+  const uint64_t now = NowNs();
+  return __atomic_compare_exchange_n(&g_instance, &instance, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+             ? now
+             : instance;
 }
 
 // Digits up to `end`; false for anything else.
@@ -90,6 +101,7 @@ void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool
       .bytes = static_cast<uint32_t>(bytes),
       .session = session,
       .sequence = __atomic_fetch_add(&g_sequences[channel], 1, __ATOMIC_RELAXED),
+      .instance = Instance(),
   };
   memcpy(batch, &header, sizeof header);
   // The probe first: who reads both finds a call with its stack before the same without (sources/cupti relies

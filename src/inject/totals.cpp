@@ -38,22 +38,18 @@ void Totals::Add(uint32_t of, uint32_t device, uint32_t key, uint64_t start_ns, 
   }
 }
 
-void Totals::Tell(uint32_t session, Batch& out) {
-  if (entries_ == nullptr || count_ == 0) return;
-  for (size_t slot = 0; slot < kSlots; ++slot) {
-    Entry& entry = entries_[slot];
-    if (entry.changed == 0) continue;
-    entry.changed = 0;
-    auto* record =
-        static_cast<gpusonde_gpu_total*>(out.Add(session, GPUSONDE_GPU_TOTAL, sizeof(gpusonde_gpu_total)));
-    record->of = entry.of;
-    record->device = entry.device;
-    record->key = entry.key;
-    record->count = entry.count;
-    record->untimed = entry.untimed;
-    record->total_ns = entry.total_ns;
-    record->bytes = entry.bytes;
-  }
+void Totals::TellOne(Entry& entry, uint32_t session, Batch& out) {
+  entry.changed = 0;
+  entry.told_ns = entry.total_ns;
+  auto* record =
+      static_cast<gpusonde_gpu_total*>(out.Add(session, GPUSONDE_GPU_TOTAL, sizeof(gpusonde_gpu_total)));
+  record->of = entry.of;
+  record->device = entry.device;
+  record->key = entry.key;
+  record->count = entry.count;
+  record->untimed = entry.untimed;
+  record->total_ns = entry.total_ns;
+  record->bytes = entry.bytes;
 }
 
 }  // namespace gpusonde::inject

@@ -15,8 +15,17 @@ class Totals {
   void Clear();
   // One activity: `of` is its gpusonde_gpu_type. A zero or backward time counts it as untimed.
   void Add(uint32_t of, uint32_t device, uint32_t key, uint64_t start_ns, uint64_t end_ns, uint64_t bytes);
-  // Tells what has changed since it was last told.
-  void Tell(uint32_t session, Batch& out);
+  // Tells what has changed since it was last told. `grown(of, key, time_ns)` is called for each of these with
+  // the time that came since.
+  template <class Grown>
+  void Tell(uint32_t session, Batch& out, Grown grown) {
+    for (size_t slot = 0; entries_ != nullptr && count_ != 0 && slot < kSlots; ++slot) {
+      Entry& entry = entries_[slot];
+      if (entry.changed == 0) continue;
+      grown(entry.of, entry.key, entry.total_ns - entry.told_ns);
+      TellOne(entry, session, out);
+    }
+  }
 
  private:
   static constexpr size_t kSlots = 32768;
@@ -26,12 +35,15 @@ class Totals {
     uint64_t count;
     uint64_t untimed;
     uint64_t total_ns;
+    uint64_t told_ns;
     uint64_t bytes;
     uint32_t of;  // 0: free
     uint32_t device;
     uint32_t key;
     uint32_t changed;
   };
+
+  static void TellOne(Entry& entry, uint32_t session, Batch& out);
 
   Entry* entries_ = nullptr;
   size_t count_ = 0;

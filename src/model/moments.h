@@ -49,6 +49,18 @@ class Moments {
 
   bool operator==(const Moments&) const = default;
 
+  // All that there is to know, to store it or send it elsewhere. Whatever the numbers, nothing worse than
+  // wrong statistics comes of them.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(count_);
+    archive(min_);
+    archive(max_);
+    archive(sum_);
+    archive(squares_);
+    archive.Require(count_ >= 0 && (count_ == 0 || min_ <= max_));
+  }
+
  private:
   void AddSquares(Uint128 squares) {
     if (__builtin_add_overflow(squares_, squares, &squares_)) squares_ = ~Uint128{0};

@@ -51,6 +51,33 @@ class Sketch {
       if (counts_[i] != 0) visit(first_ + i, counts_[i]);
   }
 
+  // All that there is to know, to store it or send it elsewhere.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    if constexpr (Archive::kReads) {
+      *this = {};
+      uint32_t buckets = 0;
+      archive(buckets);
+      archive.Require(buckets <= kBuckets);
+      for (uint32_t i = 0; i < buckets && archive.ok(); ++i) {
+        uint32_t bucket = 0;
+        uint64_t count = 0;
+        archive(bucket);
+        archive(count);
+        archive.Require(bucket < kBuckets);
+        if (archive.ok()) AddTo(bucket, count);
+      }
+    } else {
+      uint32_t buckets = 0;
+      ForEach([&](uint32_t, uint64_t) { ++buckets; });
+      archive(buckets);
+      ForEach([&](uint32_t bucket, uint64_t count) {
+        archive(bucket);
+        archive(count);
+      });
+    }
+  }
+
   // Equal distributions are equal, however they came about.
   friend bool operator==(const Sketch& a, const Sketch& b);
 

@@ -42,9 +42,10 @@ void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeR
 // What was started in a minute.
 Status SumMinute(duckdb::Connection& connection, const std::string& tables, const TimeRange& window) {
   const SqlPart sums = SumsOfWork({}, window, tables);
-  TRY(connection.Run(
-      fmt::format("DELETE FROM {}kernel_windows WHERE part <> 'lost' AND start_ns = {} AND end_ns = {}",
-                  tables, window.from_ns, window.to_ns)));
+  TRY(
+      connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') "
+                                 "AND start_ns = {} AND end_ns = {}",
+                                 tables, window.from_ns, window.to_ns)));
   return connection.Run(
       fmt::format(
           "INSERT INTO {}kernel_windows BY NAME SELECT {}::BIGINT AS start_ns, {}::BIGINT AS end_ns, *, "
@@ -78,17 +79,18 @@ Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, con
 // The hours of the range, from their minutes.
 Status SumHours(duckdb::Connection& connection, const std::string& tables, const TimeRange& hours) {
   ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
-  TRY(
-      connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part <> 'lost' AND start_ns >= {} "
-                                 "AND start_ns < {} AND end_ns - start_ns = {}",
-                                 tables, hours.from_ns, hours.to_ns, kHourOfWork.length_ns)));
+  TRY(connection.Run(fmt::format(
+      "DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND start_ns >= {} "
+      "AND start_ns < {} AND end_ns - start_ns = {}",
+      tables, hours.from_ns, hours.to_ns, kHourOfWork.length_ns)));
   TRY(connection.Run(fmt::format(
       "INSERT INTO {0}kernel_windows BY NAME SELECT hour_ns AS start_ns, hour_ns + {1} AS end_ns, part, "
       "process, "
       "device, name, graph, stream, stack, tid, sum(count)::BIGINT AS count, "
       "least(sum(duration_ns), 9223372036854775807)::BIGINT AS duration_ns, sum(weight) AS weight, "
       "sum(time_ns) AS time_ns, sum(variance_ns2) AS variance_ns2, []::BIGINT[] AS sketch "
-      "FROM (SELECT *, start_ns - start_ns % {1} AS hour_ns FROM {0}kernel_windows) WHERE part <> 'lost' "
+      "FROM (SELECT *, start_ns - start_ns % {1} AS hour_ns FROM {0}kernel_windows) WHERE part IN ('all', "
+      "'sampled', 'captured') "
       "AND start_ns >= {2} AND start_ns < {3} AND end_ns - start_ns = {4} "
       "GROUP BY hour_ns, part, process, device, name, graph, stream, stack, tid",
       tables, kHourOfWork.length_ns, hours.from_ns, hours.to_ns, kMinuteOfWork.length_ns)));
@@ -196,8 +198,9 @@ Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, c
 }
 
 Status DeleteGpuWindows(duckdb::Connection& connection, std::string_view catalog, int64_t after_ns) {
-  TRY(connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part <> 'lost' AND end_ns > {}",
-                                 TablesOf(catalog), after_ns)));
+  TRY(connection.Run(
+      fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND end_ns > {}",
+                  TablesOf(catalog), after_ns)));
   return connection.Run(
       fmt::format("DELETE FROM {}device_windows WHERE end_ns > {}", TablesOf(catalog), after_ns));
 }

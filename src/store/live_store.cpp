@@ -285,7 +285,7 @@ Status LiveStore::LoadGpuWindows() {
         writer_->Ask(fmt::format(
             "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}.kernels "
             "UNION ALL SELECT start_ns FROM {0}.memcpys UNION ALL SELECT start_ns FROM {0}.memsets)) "
-            "FROM {0}.kernel_windows WHERE part <> 'lost'",
+            "FROM {0}.kernel_windows WHERE part IN ('all', 'sampled', 'captured')",
             duckdb::QuoteName(CatalogOf(day)) + ".main")));
     ASSIGN_OR_RETURN(const bool any, rows->Next());
     if (!any) continue;

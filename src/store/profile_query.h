@@ -14,8 +14,8 @@
 // The questions that the UI, the summary and the exporters ask of the profile tables.
 namespace gpusonde::store {
 
-// The CPU profile of the selection: samples summed by (thread, stack), with every name behind them. Of time off the
-// CPU, the leaf of each stack is what the thread waited for, and `count` is how many waits were seen.
+// The CPU profile of the selection: samples summed by (thread, stack), with every name behind them. Of time
+// off the CPU, the leaf of each stack is what the thread waited for, and `count` is how many waits were seen.
 // An empty selection gives an empty profile. Errors: those of Store::Query.
 Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection);
 

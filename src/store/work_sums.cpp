@@ -101,14 +101,17 @@ SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, co
 }
 
 SqlPart SumsOfWindows(const model::Selection& selection, const TimeRange& range, int64_t length_ns) {
-  SqlPart condition{"part <> 'lost' AND start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
-                    {range.from_ns, range.to_ns, length_ns}};
+  SqlPart condition{
+      "part IN ('all', 'sampled', 'captured') AND start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
+      {range.from_ns, range.to_ns, length_ns}};
   return SumsWhere(condition << selection);
 }
 
 SqlPart SumsOfLost(const model::Selection& selection, const TimeRange& range) {
-  SqlPart condition{"part = 'lost' AND count >= 0 AND duration_ns >= 0 AND start_ns >= ? AND start_ns < ?",
-                    {range.from_ns, range.to_ns}};
+  SqlPart condition{
+      "part NOT IN ('all', 'sampled', 'captured') AND count >= 0 AND duration_ns >= 0 AND start_ns >= ? AND "
+      "start_ns < ?",
+      {range.from_ns, range.to_ns}};
   return SumsWhere(condition << selection);
 }
 

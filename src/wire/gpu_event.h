@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define GPUSONDE_GPU_MAGIC 0x31757067u /* "gpu1" */
-#define GPUSONDE_GPU_VERSION 1
+#define GPUSONDE_GPU_VERSION 2
 #define GPUSONDE_GPU_BATCH_BYTES 8192 /* the largest batch, header included */
 #define GPUSONDE_GPU_NAME_BYTES 4096  /* the longest kernel name; the rest is cut off */
 #define GPUSONDE_GPU_TEXT_BYTES 256   /* the longest text of a range, and of its domain */
@@ -30,7 +30,9 @@ struct gpusonde_gpu_batch {
   __u16 channel;  /* gpusonde_gpu_channel: each counts its batches by itself */
   __u32 bytes;    /* all of it, this header too */
   __u32 session;  /* awake period, from 1; 0: said while asleep */
-  __u64 sequence; /* of this process and channel, from 0 */
+  __u64 sequence; /* of this instance and channel, from 0 */
+  __u64 instance; /* when the library began, ns of CLOCK_MONOTONIC: an exec brings a new one under the old pid
+                   */
 };
 
 /* What a batch holds, and so by which probe it goes out. */

@@ -122,6 +122,21 @@ class OnTheSimulatedGpu(Folder):
                 self.assertIsInstance(row["value"], (int, float), row)
         self.assertIn("these numbers mean nothing", (self.out / "results.md").read_text())
 
+    def test_the_devices_state_is_what_nvidia_smi_tells(self):
+        tools = self.out / "bin"
+        tools.mkdir()
+        (tools / "nvidia-smi").write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT}/tests/programs/nvidia_smi.py \"$@\"\n")
+        (tools / "nvidia-smi").chmod(0o755)
+        self.environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+        done = self.suite("run", "--out", self.out, "--quick", "nvml", simulated=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        nvml = self.results()["nvml"]
+        self.assertEqual(nvml["notes"], [], "nothing that one tells is missing from the other")
+        compared = [row for row in nvml["rows"] if "goal" in row]
+        self.assertEqual(len(compared), 9)
+        for row in compared:
+            self.assertTrue(row["met"], row)
+
     def test_a_recorded_stream_is_one_that_examples_can_replay(self):
         # As the part `streams` writes it, of a program whose launches are known.
         script = f"""

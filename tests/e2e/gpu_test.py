@@ -3,6 +3,7 @@
 """GPU work in recordings, on the simulated GPU."""
 
 import sys
+import time
 import unittest
 
 import program
@@ -81,6 +82,54 @@ class Gpu(program.TestCase):
         done = self.record(sys.executable, "-c", "pass")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions"), 0)
+
+    def device_account(self, log):
+        """{pid: [kernels, ns]} as the simulated device tells it itself (SIMGPU_LOG)."""
+        account = {}
+        for line in log.read_text().splitlines():
+            kind, pid, _, _, _, _, start_ns, end_ns, *_ = line.split("\t")
+            if kind == "kernel":
+                sums = account.setdefault(int(pid), [0, 0])
+                sums[0] += 1
+                sums[1] += int(end_ns) - int(start_ns)
+        return account
+
+    def test_several_processes_on_one_device_have_each_their_own(self):
+        log = self.folder / "device.log"
+        self.environment["SIMGPU_LOG"] = str(log)
+        launches = f"{sys.executable} {LAUNCHES}"
+        done = self.record_gpu("sh", "-c", f"{launches} 10 & {launches} 20 & {launches} 30; wait")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.query("""
+            SELECT pid, count(*) AS n, sum(end_ns - start_ns)::BIGINT AS ns
+            FROM kernels JOIN processes USING (process) GROUP BY pid""")
+        self.assertEqual({row["pid"]: [row["n"], row["ns"]] for row in rows}, self.device_account(log))
+        self.assertEqual(sorted(row["n"] for row in rows), [153 * 10, 153 * 20, 153 * 30])
+        self.assertEqual(self.value("SELECT count(*) FROM devices"), 1)
+
+    def test_a_killed_recorder_leaves_the_program_as_it_was(self):
+        log, result = self.folder / "device.log", self.folder / "result"
+        self.environment["SIMGPU_LOG"] = str(log)
+        # It ends as it would: its kernels all run, its output and exit status are its own.
+        script = f"{sys.executable} {LAUNCHES} 50 && sleep 3 && {sys.executable} {LAUNCHES} 50; echo $? > {result}; exit 7"
+        recorder = program.subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c", script],
+                                            env=self.environment, stderr=program.subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(self.device_account(log)) < 1 or not any(
+                kernels >= 153 * 50 for kernels, _ in self.device_account(log).values()):
+            self.assertLess(time.monotonic(), deadline, "the first half never ended")
+            time.sleep(0.1)
+        time.sleep(1.5)  # what was told reaches the disk within a second
+        recorder.kill()
+        recorder.wait()
+        while not result.exists() or not result.read_text().strip():
+            self.assertLess(time.monotonic(), deadline, "the program never ended")
+            time.sleep(0.1)
+        self.assertEqual(result.read_text(), "0\n")
+        self.assertEqual([kernels for kernels, _ in self.device_account(log).values()], [153 * 50, 153 * 50])
+        recovered = program.run("record", "--recover", "-o", self.recording)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 153 * 50, "what had been told is kept")
 
     def test_another_tools_injection_is_left_alone(self):
         self.environment["CUDA_INJECTION64_PATH"] = str(self.folder / "not-ours.so")

@@ -102,7 +102,7 @@ class Nvml(program.TestCase):
         self.simgpu("fault", "0", "xid", "31")
         time.sleep(2.5)
         up.send_signal(signal.SIGINT)
-        _, errors = up.communicate(timeout=60)
+        _, errors = up.communicate(timeout=120)
         self.assertEqual(up.returncode, 0, errors)
         self.assertIn("XID 31", errors)
         days = sorted((self.folder / "state/days").glob("*.sonde"))

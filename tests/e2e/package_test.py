@@ -118,6 +118,17 @@ class Package(unittest.TestCase):
         self.assertLessEqual(set(ours), {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "GPUSONDE_INJECT_SOCKET"})
         self.assertEqual(ours["CUDA_INJECTION64_PATH"], str(self.package / "lib/libgpusonde-inject.so"))
 
+    def test_the_suite_for_real_gpus_runs_from_it(self):
+        if not program.can_record():
+            self.skipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUSONDE")}
+        done = self.run_here("simgpu", "run", "--", sys.executable, self.package / "tools/gpu-suite", "run", "--quick", "--out",
+                             self.work / "out", "examples", "launches", env={**environment, "SIMGPU_MACHINE": MACHINE})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        results = json.loads((self.work / "out/results.json").read_text())
+        self.assertEqual([entry["status"] for entry in results["parts"]], ["done", "done"], results)
+        self.assertLessEqual(len(list((self.work / "out").iterdir())), 8, "as many files come back from a lent machine")
+
     def test_alone_in_an_empty_root_it_records_a_simulated_gpu_and_shows_it(self):
         self.needs_an_empty_root()
         there = f"{WHERE_IT_IS}/bin/"

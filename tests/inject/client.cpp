@@ -3,12 +3,15 @@
 // order:
 //   kernels=N         N kernels by turns alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
+//   mix=R,S           the same, and 20 kernels delta (5 ms) a second
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
 //   modules=N         N times: load a module, run its kernel gamma, unload it
 //   sync              waits for the device
 //   wait=MS exit=CODE
+//   exec              becomes this program anew, with the steps that are left
+//   dlclose           gives back every library of CUPTI's and of ours, more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +40,8 @@ constexpr const char* kModule = R"(
 .visible .entry beta() { ret; }
 // simgpu: duration_ns=1000
 .visible .entry gamma() { ret; }
+// simgpu: duration_ns=5000000
+.visible .entry delta() { ret; }
 )";
 
 // A function of a library that must be there.
@@ -115,6 +120,17 @@ void Rate(long per_second, long seconds) {
     Launch(g.alpha, g.stream);
     if (i % 16 == 15)
       std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));
+  }
+}
+
+void Mix(long per_second, long seconds) {
+  Handle delta = Load(&g.module, "delta");
+  Handle stream = NewStream();
+  for (long i = 0; i < seconds * 20; ++i) {
+    Launch(delta, stream);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    Kernels(per_second / 20);
+    std::this_thread::sleep_until(end);
   }
 }
 
@@ -219,6 +235,17 @@ void Fork() {
   std::printf("child %d\n", WEXITSTATUS(status));
 }
 
+void CloseLibraries() {
+  for (const char* path : {kCupti, static_cast<const char*>(std::getenv("CUDA_INJECTION64_PATH"))}) {
+    void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) {
+      std::printf("%s is not loaded\n", path);
+      continue;
+    }
+    for (int i = 0; i < 3; ++i) dlclose(library);
+  }
+}
+
 void Do(std::string_view word, long first, long second) {
   if (word == "subscribe") {
     gpusonde_cupti_subscriber_handle subscriber = nullptr;
@@ -228,6 +255,7 @@ void Do(std::string_view word, long first, long second) {
   Begin();
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
+  if (word == "mix") Mix(first, second);
   if (word == "threads") Threads(first, second);
   if (word == "copies")
     for (long i = 0; i < first; ++i)
@@ -244,6 +272,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
   if (word == "fork") Fork();
+  if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));
   if (word == "exit") std::exit(static_cast<int>(first));
   if (word == "_exit") _exit(0);
@@ -257,6 +286,11 @@ int main(int count, char** arguments) {
     const std::string_view argument = arguments[i];
     const size_t equals = argument.find('=');
     const std::string value(equals == std::string_view::npos ? "" : argument.substr(equals + 1));
+    if (argument == "exec") {
+      arguments[i] = arguments[0];
+      execv("/proc/self/exe", arguments + i);
+      return 127;
+    }
     char* rest = nullptr;
     const long first = std::strtol(value.c_str(), &rest, 10);
     Do(argument.substr(0, equals), first, *rest == ',' ? std::strtol(rest + 1, nullptr, 10) : 0);

@@ -2,6 +2,8 @@
 // The inject library in a program of its own (client.cpp), heard through its USDT probes.
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include "base/testing/temp_folder.h"
 #include "harness.h"
@@ -126,10 +128,60 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
   EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/gone/libgpusonde-inject.so"));
 }
 
+// At this speed listening costs more than the governor lets it: the program is heard in windows. Totals are
+// what the device did (SIMGPU_LOG) in those, to the nanosecond, and nothing is missing but between two
+// windows.
+TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
+  const TempFolder folder;
+  const std::string log = folder / "log";
+  ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
+  ExpectNothingLost(events_->TakeDrops());
+  ASSERT_GE(heard_.begins.size(), 2U) << "it slept, and woke again";
+  EXPECT_EQ(heard_.ends[0].reason, EndReason::kGovernor);
+
+  std::map<uint32_t, uint64_t> device;  // correlation id: duration
+  int64_t asleep = 0;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string kind, skipped;
+    uint32_t correlation = 0;
+    uint64_t start_ns = 0, end_ns = 0;
+    fields >> kind >> skipped >> skipped >> skipped >> skipped >> correlation >> start_ns >> end_ns;
+    if (kind != "kernel") continue;
+    if (correlation == 0)
+      ++asleep;
+    else
+      device[correlation] = end_ns - start_ns;
+  }
+  EXPECT_GT(asleep, 0);
+
+  std::map<uint32_t, uint64_t> told;
+  for (const Heard::KernelOf& kernel : heard_.kernels)
+    told[kernel.correlation] = static_cast<uint64_t>(kernel.end_ns - kernel.start_ns);
+  EXPECT_EQ(told.size(), heard_.kernels.size()) << "each once";
+  ASSERT_GT(told.size(), 1000U);
+  uint64_t did_ns = 0;
+  size_t gaps = 0;
+  bool in_gap = false;
+  for (auto at = device.find(told.begin()->first); at != device.end() && at->first <= told.rbegin()->first;
+       ++at) {
+    const bool is_told = told.contains(at->first);
+    if (is_told) did_ns += at->second;
+    if (!is_told && !in_gap) ++gaps;
+    in_gap = !is_told;
+  }
+  EXPECT_LE(gaps, heard_.begins.size() - 1);
+  const Heard::Sum total = heard_.TotalOf(Total::Of::kKernel, "alpha");
+  EXPECT_EQ(total.count, told.size());
+  EXPECT_EQ(total.untimed, 0U);
+  EXPECT_EQ(total.total_ns, did_ns);
+}
+
 TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
   Client client({"kernels=1000", "sync", "wait=60000"}, {},
                 [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
-  client.Listen(*events_, heard_, std::chrono::milliseconds(1500));
+  client.Listen(*events_, heard_, std::chrono::milliseconds(3000));  // a busy machine takes its time
   ::kill(client.pid(), SIGKILL);
   EXPECT_EQ(client.Finish(*events_, heard_), 128 + SIGKILL);
   EXPECT_THAT(heard_.kernels, SizeIs(1000));

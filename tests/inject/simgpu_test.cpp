@@ -2,10 +2,13 @@
 // The inject library beside the simulated GPU's CUPTI: what is told is what the device says that it did.
 #include <unistd.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "harness.h"
 
@@ -129,6 +132,24 @@ TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
 }
 INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000, 10'000, 100'000));
 
+// The coin goes by the time that kernels take, which their records tell.
+TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
+  RunClient({"mix=20000,6", "sync", "wait=100"});
+  int64_t first_ns = INT64_MAX;
+  for (const Heard::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
+  std::map<uint32_t, double> chosen;  // correlation id: probability
+  for (const Heard::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
+  int long_ones = 0;
+  for (const Heard::KernelOf& kernel : heard_.kernels) {
+    // The first is launched by chance, its time is known a second later and used in the second after that.
+    if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 4'000'000'000) continue;
+    ++long_ones;
+    EXPECT_EQ(chosen[kernel.correlation], 1) << kernel.start_ns - first_ns;
+  }
+  EXPECT_GT(long_ones, 20);
+  EXPECT_LT(heard_.calls.size(), 6000U);
+}
+
 TEST_F(SimGpu, AwkwardDeliveryChangesNothing) {
   RunClient({"kernels=20000", "sync", "wait=300"},
             {"SIMGPU_CUPTI_LATE_US=20000", "SIMGPU_CUPTI_EARLY=0.3", "SIMGPU_CUPTI_REORDER=0.5"});
@@ -166,18 +187,60 @@ TEST_F(SimGpu, TheDeviceIsToldByItsOwnName) {
   EXPECT_GT(heard_.devices[0].memory_bytes, 0);
 }
 
-TEST_F(SimGpu, AnyFailureOfAnyCuptiCallLeavesTheProgramAsItIs) {
-  for (const char* function :
-       {"cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivityEnable",
-        "cuptiActivityDisable", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback",
-        "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
-        "cuptiUnsubscribe", "cuptiGetGraphNodeId", "cuptiGetGraphId"})
-    for (const char* fault : {":8", ":999", ":999@2"}) {
-      RunClient({"kernels=200", "graph=5,2", "sync", "wait=300", "exit=6"},
-                {std::string("SIMGPU_CUPTI_FAIL=") + function + fault});
-      EXPECT_EQ(status_, 6) << function << fault;
-      EXPECT_EQ(printed_, "") << function << fault;
-    }
+// Every function of CUPTI's that the library calls: their names are in it.
+std::set<std::string> CuptiCalls() {
+  const std::string library = ReadFile(GPUSONDE_INJECT_LIBRARY).value();
+  std::set<std::string> names;
+  for (size_t at = 0; (at = library.find("cupti", at)) != std::string::npos; ++at)
+    if (at > 0 && library[at - 1] == '\0' && std::isupper(library[at + 5]) != 0)
+      names.insert(library.c_str() + at);
+  return names;
+}
+
+class CuptiFault : public SimGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CuptiFault, InAnyCallLeavesTheProgramAsItIs) {
+  const std::set<std::string> calls = CuptiCalls();
+  ASSERT_TRUE(calls.contains("cuptiActivityFlushAll") && calls.contains("cuptiSubscribe_v2")) << calls.size();
+  const std::string fault = GetParam();
+  const std::string knob = fault.substr(0, fault.find(' ')) + "=";
+  for (const std::string& function : calls) {
+    RunClient({"kernels=200", "graph=5,2", "sync", "wait=300", "exit=6"},
+              {knob + function + fault.substr(fault.find(' ') + 1)});
+    EXPECT_EQ(status_, 6) << function;
+    EXPECT_EQ(printed_, "") << function;
+    EXPECT_EQ(device_.size(), 210U) << function << ": the device does what it would";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, CuptiFault,
+                         ::testing::Values("SIMGPU_CUPTI_FAIL :8",      // out of memory
+                                           "SIMGPU_CUPTI_FAIL :999",    // unknown
+                                           "SIMGPU_CUPTI_FAIL :999@2",  // after it worked once
+                                           "SIMGPU_CUPTI_DELAY :100"));
+
+TEST_F(SimGpu, AnExecBeginsAnewAndLosesNothing) {
+  RunClient({"kernels=1000", "sync", "wait=600", "exec", "kernels=500", "sync", "wait=100", "exit=6"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(heard_.begins.size(), 2U);
+  EXPECT_EQ(heard_.pids.size(), 1U);
+  EXPECT_EQ(heard_.kernels.size(), 1500U);
+}
+
+TEST_F(SimGpu, LibrariesThatTheProgramGivesBackStay) {
+  RunClient({"kernels=1000", "dlclose", "kernels=1000", "sync", "dlclose", "wait=400", "exit=6"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(device_.size(), 2000U);
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+
+TEST_F(SimGpu, AnExitInTheMiddleOfAFlushIsAnExit) {
+  // Flushes take longer than the time between them, so one is under way.
+  RunClient({"kernels=5000", "sync", "wait=700", "exit=6"}, {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:300"});
+  EXPECT_EQ(status_, 6);
+  EXPECT_EQ(printed_, "");
 }
 
 TEST_F(SimGpu, ASlowCuptiDelaysTheExitOnlySoLong) {

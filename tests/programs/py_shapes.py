@@ -6,6 +6,7 @@ Usage: py_shapes.py SECONDS. Works with CPython 3.9 and newer.
 
 import functools
 import multiprocessing
+import multiprocessing.popen_fork  # else imported when the first child starts: code that is gone once it has run
 import sys
 import threading
 import time

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample_recording FILE: makes a recording of exporters::SampleProfile(), for tests that need a recording and
-// nothing running. Its 60 samples lie evenly in two seconds, in the order of the profile: --to 1 selects the
-// first 30.
+// sample_recording FILE [--gpu]: makes a recording of exporters::SampleProfile(), for tests that need a
+// recording and nothing running. Its 60 samples lie evenly in two seconds, in the order of the profile: --to
+// 1 selects the first 30. With --gpu a device works for process 411: in the first half second, of which the
+// launch was sampled; in the quarter after one second; and in the tenth after one and a half.
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 
+#include "base/time.h"
 #include "exporters/sample_profile.h"
+#include "model/tables/api_calls.h"
 #include "model/tables/binaries.h"
+#include "model/tables/devices.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/kernels.h"
 #include "model/tables/locations.h"
+#include "model/tables/memcpys.h"
 #include "model/tables/processes.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
@@ -145,13 +153,85 @@ model::Batch Samples(const Profile& profile) {
   return rows.Take();
 }
 
-Status MakeRecording(const std::string& path) {
+Id128 Device() { return IdOf("device", 0); }
+
+model::Batch Devices(const Profile&) {
+  BatchBuilder rows(model::kDevices);
+  rows.Append({.device = Device(),
+               .source = IdOf("source", 0),
+               .ordinal = 0,
+               .uuid = "GPU-0",
+               .name = "Simulated GPU",
+               .simulated = true});
+  return rows.Take();
+}
+
+model::Batch Sessions(const Profile& profile) {
+  BatchBuilder rows(model::kGpuSessions);
+  rows.Append({.process = profile.threads.front().process,
+               .session = 1,
+               .start_ns = profile.start_ns,
+               .end_ns = profile.end_ns,
+               .end_reason = "exit"});
+  return rows.Take();
+}
+
+model::Batch Kernels(const Profile& profile) {
+  BatchBuilder rows(model::kKernels);
+  const auto add = [&](int64_t correlation, int64_t after_ms, int64_t ms, const std::string& name) {
+    const int64_t start_ns = profile.start_ns + after_ms * kNanosPerMilli;
+    rows.Append({.process = profile.threads.front().process,
+                 .device = Device(),
+                 .session = 1,
+                 .correlation = correlation,
+                 .stream = 7,
+                 .start_ns = start_ns,
+                 .end_ns = start_ns + ms * kNanosPerMilli,
+                 .name = name});
+  };
+  add(1, 0, 500, "_Z4gemmi");
+  add(3, 1500, 100, "relu");
+  return rows.Take();
+}
+
+model::Batch Memcpys(const Profile& profile) {
+  BatchBuilder rows(model::kMemcpys);
+  rows.Append({.process = profile.threads.front().process,
+               .device = Device(),
+               .session = 1,
+               .correlation = 2,
+               .stream = 13,
+               .start_ns = profile.start_ns + kNanosPerSecond,
+               .end_ns = profile.start_ns + kNanosPerSecond + 250 * kNanosPerMilli,
+               .bytes = 4096,
+               .kind = "htod"});
+  return rows.Take();
+}
+
+model::Batch Calls(const Profile& profile) {
+  BatchBuilder rows(model::kApiCalls);
+  rows.Append({.process = profile.threads.front().process,
+               .tid = 411,
+               .session = 1,
+               .correlation = 1,
+               .start_ns = profile.start_ns,
+               .end_ns = profile.start_ns,
+               .domain = "cuda_runtime",
+               .name = "cudaLaunchKernel",
+               .stack = IdOf("stack", 3),
+               .probability = 1});
+  return rows.Take();
+}
+
+Status MakeRecording(const std::string& path, bool gpu) {
   const Profile profile = exporters::SampleProfile();
   const std::string folder = path + ".spool";
   {
     ASSIGN_OR_RETURN(spool::Writer writer, spool::Writer::Open(folder));
     for (const auto& rows : {Sources, Processes, Threads, Binaries, Functions, Locations, Stacks, Samples})
       TRY(writer.Append(rows(profile)));
+    if (gpu)
+      for (const auto& rows : {Devices, Sessions, Kernels, Memcpys, Calls}) TRY(writer.Append(rows(profile)));
     TRY(writer.Sync());
   }
   TRY(store::WriteRecording(folder, path));
@@ -163,11 +243,12 @@ Status MakeRecording(const std::string& path) {
 }  // namespace gpusonde
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: sample_recording FILE\n");
+  const bool gpu = argc == 3 && std::string_view(argv[2]) == "--gpu";
+  if (argc != 2 && !gpu) {
+    fmt::print(stderr, "usage: sample_recording FILE [--gpu]\n");
     return 2;
   }
-  const gpusonde::Status made = gpusonde::MakeRecording(argv[1]);
+  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu);
   if (made.has_value()) return 0;
   fmt::print(stderr, "sample_recording: {}\n", made.error().message);
   return 1;

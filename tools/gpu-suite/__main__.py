@@ -95,6 +95,8 @@ def run(arguments):
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + arguments.budget
+    if path := suite.library_path():
+        os.environ["LD_LIBRARY_PATH"] = path
     whole, items = finished_before(arguments.done)
     results = {"suite": 1, "quick": arguments.quick, "machine": machine(), "parts": []}
     print(f"on {results['machine']['device']}", flush=True)

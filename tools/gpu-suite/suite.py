@@ -3,10 +3,10 @@
 
 import ctypes
 import dataclasses
+import glob
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +16,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent  # of the package, or of the source tree
 WORKLOADS = HERE / "workloads"
 TRAIN = ROOT / "examples/train"
+
+
+CUPTI = ("libcupti.so.13", "libcupti.so.12")
+RUNTIME = ("libcudart.so.13", "libcudart.so.12")
 
 
 class Skip(Exception):
@@ -147,11 +151,10 @@ class Suite:
 
     def cupti_path(self):
         """The libcupti that gpusonde would use; Skip when there is none."""
-        why = self.doctor()["cupti"]
-        found = re.search(r"(/\S*libcupti\.so\S*)", why["why"])
-        if not why["works"] or not found:
-            raise Skip(f"CUPTI: {why['why']}")
-        return found.group(1)
+        for name in CUPTI:
+            if path := loaded_from(name):
+                return path
+        raise Skip("no libcupti.so.13 or .12 is found by the dynamic linker, in Python's packages or in a toolkit")
 
     def needs_gpu(self):
         if not device_name():
@@ -174,6 +177,30 @@ class Suite:
     def needs_a_real_gpu(self, why):
         if self.simulated():
             raise Skip(f"on the simulated GPU {why}")
+
+
+def loaded_from(name):
+    """The path of the library that the dynamic linker finds by this name; None when it finds none. In another process,
+    because libraries stay."""
+    script = ("import ctypes, sys; ctypes.CDLL(sys.argv[1]); "
+              "print(next(line.split(maxsplit=5)[5] for line in open('/proc/self/maps') if sys.argv[1] in line))")
+    done = subprocess.run([sys.executable, "-c", script, name], capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def library_path():
+    """LD_LIBRARY_PATH with which programs that aren't Python's also find CUPTI and the CUDA runtime: where they lie in
+    Python's packages or in a toolkit, unless the dynamic linker finds them anyway."""
+    path = os.environ.get("LD_LIBRARY_PATH", "")
+    places = [f"{folder}/nvidia/*/lib" for folder in sys.path if folder]
+    places += ["/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64"]
+    for names in (CUPTI, RUNTIME):
+        if any(loaded_from(name) for name in names):
+            continue
+        found = [file for name in names for place in places for file in sorted(glob.glob(f"{place}/{name}"))]
+        if found:
+            path = ":".join(part for part in (path, os.path.dirname(found[0])) if part)
+    return path
 
 
 def device_name():

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <regex>
@@ -11,6 +12,9 @@
 #include <vector>
 
 #include "analyze/analyzer.h"
+#include "analyze/scale/crew.h"
+#include "analyze/scale/crew_job.h"
+#include "analyze/scale/part_file.h"
 #include "base/fd.h"
 #include "command.h"
 
@@ -19,18 +23,59 @@ namespace {
 
 constexpr const char* kFooter = R"(
 Traces are Nsight Systems SQLite exports and PyTorch profiler (Kineto) JSON, plain, gzip or zstd; what a file is
-follows from its content. docs/analyze.md describes the JSON.
+follows from its content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
 
   gpusonde analyze report.sqlite
-  gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]')";
+  gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
+  gpusonde analyze --part 0/2 -o p0 big.sqlite; gpusonde analyze --part 1/2 -o p1 big.sqlite
+  gpusonde analyze --merge p0 p1)";
 
 struct AnalyzeOptions {
   std::vector<std::string> traces;
   std::string format = "text";
   std::string output;
   std::string rank_from;
+  std::string part;
+  std::vector<std::string> merge;
   analyze::Options how;
 };
+
+struct Fraction {
+  uint64_t index = 0;
+  uint64_t count = 1;
+};
+
+// "0/4": the first of four.
+Result<Fraction> ParseFraction(std::string_view text) {
+  Fraction fraction;
+  const char* const end = text.data() + text.size();
+  const auto [slash, bad_index] = std::from_chars(text.data(), end, fraction.index);
+  if (bad_index == std::errc() && slash != end && *slash == '/') {
+    const auto [rest, bad_count] = std::from_chars(slash + 1, end, fraction.count);
+    if (bad_count == std::errc() && rest == end && fraction.index < fraction.count) return fraction;
+  }
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: write i/N with i from 0 to N-1", text));
+}
+
+Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options) {
+  const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
+  if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
+  return WriteFileAtomically(options.output, text);
+}
+
+// As one of the processes that mpirun started. Only the first of them writes, errors too.
+Status RunTogether(const AnalyzeOptions& options) {
+  ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Join());
+  bool others_wait = false;
+  auto report = analyze::AnalyzeTogether(*crew, options.traces, options.how, others_wait);
+  Status done = report.has_value() ? Status() : std::unexpected(report.error());
+  if (report.has_value() && report->has_value()) done = WriteReport(**report, options);
+  if (others_wait) {
+    fmt::print(stderr, "gpusonde analyze: rank {}: {}\n", crew->rank(), done.error().message);
+    crew->Abort();
+  }
+  return done;
+}
 
 Status Run(AnalyzeOptions& options) {
   if (!options.rank_from.empty()) {
@@ -40,10 +85,15 @@ Status Run(AnalyzeOptions& options) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("--rank-from: {}", error.what()));
     }
   }
-  ASSIGN_OR_RETURN(const analyze::Report report, analyze::Analyze(options.traces, options.how));
-  const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
-  if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
-  return WriteFileAtomically(options.output, text);
+  if (!options.part.empty()) {
+    ASSIGN_OR_RETURN(const Fraction part, ParseFraction(options.part));
+    return analyze::AnalyzePart(options.traces, options.how, part.index, part.count, options.output);
+  }
+  if (options.merge.empty() && analyze::Crew::IsLaunched()) return RunTogether(options);
+  ASSIGN_OR_RETURN(const analyze::Report report, options.merge.empty()
+                                                     ? analyze::Analyze(options.traces, options.how)
+                                                     : analyze::MergeParts(options.merge, options.how));
+  return WriteReport(report, options);
 }
 
 }  // namespace
@@ -52,20 +102,28 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand("analyze", "What the kernels and copies of GPU traces did");
   command->footer(kFooter);
-  command->add_option("trace", options->traces, "Traces, analysed together")->required();
+  CLI::Option* const traces = command->add_option("trace", options->traces, "Traces, analysed together");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
-  command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+  CLI::Option* const output =
+      command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+  CLI::Option* const part =
+      command->add_option("--part", options->part, "i/N: read the i-th of N parts only and write it to -o");
+  CLI::Option* const merge =
+      command->add_option("--merge", options->merge, "Report on the parts that --part wrote, all of them");
+  part->needs(traces)->needs(output)->excludes(merge);
+  merge->excludes(traces);
   command->add_option("--threads", options->how.threads, "Threads that read; default: one per usable core")
       ->check(CLI::Range(1, 1024));
   command->add_option("--rank-from", options->rank_from,
                       "Ranks from the files' names: a regular expression whose first group is the number");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
+    if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");
     const Status done = Run(*options);
     if (done.has_value()) return;
-    fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
+    if (!done.error().message.empty()) fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
     exit_status = kExitFailed;
   });
 }

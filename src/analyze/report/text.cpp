@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "analyze/report.h"
 #include "base/utf8.h"
@@ -11,6 +14,7 @@ namespace gpusonde::analyze {
 namespace {
 
 constexpr size_t kLinesShown = 20;
+constexpr size_t kFindingsShown = 12;
 constexpr size_t kNameWidth = 70;
 
 // 1234567 as "1.235 ms".
@@ -45,6 +49,8 @@ class TextWriter {
   std::string Write() {
     Traces();
     Notes();
+    Findings();
+    Ranks();
     Durations("Kernels", report_.kernels);
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
@@ -76,6 +82,91 @@ class TextWriter {
     for (const Note& note : report_.notes)
       Line("Note: {}: {}{}.", report_.traces[note.trace].path, note.kind,
            note.kind == "truncated" ? "" : fmt::format(" ({})", note.count));
+  }
+
+  // What is most worth knowing, one sentence each.
+  void Findings() {
+    std::vector<std::string> found;
+    for (const RankLine& rank : report_.ranks) Sentence(rank, found);
+    for (const SlowRankLine& rank : report_.slow_ranks)
+      found.push_back(fmt::format(
+          "Rank {} is slow: its kernels take {} longer than the same kernels elsewhere ({} to {}, "
+          "{} kernels).",
+          rank.rank, More(rank.ratio), More(rank.low), More(rank.high), rank.kernels));
+    for (const CollectiveLine& line : report_.collectives)
+      if (line.straggler)
+        found.push_back(
+            fmt::format("Rank {} comes last to {} of {} collectives and kept the others waiting for {}.",
+                        line.rank, line.last, line.matched, Time(line.delayed_ns)));
+    for (const WindowLine& line : report_.windows)
+      found.push_back(
+          fmt::format("From {} to {} rank {}'s kernels took {} longer than they do otherwise ({} kernels).",
+                      Time(line.begin_ns), Time(line.end_ns), line.rank, More(line.ratio), line.kernels));
+    for (const CopyEffectLine& line : report_.copy_effects)
+      if (line.any_copy)
+        found.push_back(
+            fmt::format("{} copies, {} takes {} longer ({} to {}, {} kernels, {} in all): an association, "
+                        "which needn't be the copies' doing.",
+                        line.after ? "Right after" : "Beside", Shown(line.name), More(line.ratio),
+                        More(line.low), More(line.high), line.count, Time(line.excess_ns)));
+    const auto varies = std::ranges::find(report_.variability, false, &VariabilityLine::communication);
+    if (varies != report_.variability.end() && varies->excess_ns > 0)
+      found.push_back(
+          fmt::format("The kernel that loses most by varying is {}: {} beyond its typical time, {} outliers "
+                      "of {}{}.",
+                      Shown(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
+                      Explained(varies->explained)));
+    if (found.empty()) return;
+    Line("");
+    const size_t shown = std::min(found.size(), kFindingsShown);
+    for (size_t i = 0; i < shown; ++i) Line("- {}", found[i]);
+    if (found.size() > shown) Line("- … and {} more, in the JSON", found.size() - shown);
+  }
+
+  static std::string More(double ratio) { return fmt::format("{:.0f} %", (ratio - 1) * 100); }
+
+  static std::string Explained(const VarianceShares& shares) {
+    const std::pair<double, std::string_view> all[] = {{shares.shape, "launch shape"},
+                                                       {shares.rank, "rank"},
+                                                       {shares.time, "time"},
+                                                       {shares.stream, "stream"}};
+    const auto& [share, what] = *std::ranges::max_element(all, {}, [](const auto& one) { return one.first; });
+    return share < 0.2 ? "" : fmt::format("; {} explains {:.0f} % of its variance", what, 100 * share);
+  }
+
+  // How busy a rank was, and what it waited for.
+  void Sentence(const RankLine& rank, std::vector<std::string>& found) const {
+    const std::pair<int64_t, std::string_view> causes[] = {
+        {rank.idle.host_ns, "because the host had launched nothing"},
+        {rank.idle.device_ns, "though work was queued (waiting for other streams or events)"},
+        {rank.idle.back_to_back_ns, "in short gaps between one kernel and the next"},
+        {rank.idle.unknown_ns, "for unknown reasons (no launches recorded)"}};
+    const auto& [most_ns, cause] =
+        *std::ranges::max_element(causes, {}, [](const auto& one) { return one.first; });
+    std::string text = fmt::format("Rank {} (device {}) was busy {} of {}", rank.rank, rank.device,
+                                   Percent(rank.busy_ns, rank.span_ns), Time(rank.span_ns));
+    if (most_ns > 0)
+      text +=
+          fmt::format("; idle {}, {} of that {}", Time(rank.idle_ns), Percent(most_ns, rank.idle_ns), cause);
+    if (rank.comm_ns > 0)
+      text += fmt::format("; {} of communication, {} of it with no computation beside it", Time(rank.comm_ns),
+                          Percent(rank.exposed_comm_ns, rank.comm_ns));
+    found.push_back(text + ".");
+  }
+
+  void Ranks() {
+    if (report_.ranks.empty()) return;
+    Line("\nRanks\n{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>8}", "rank",
+         "device", "span", "busy", "compute", "comm", "exposed", "transfers", "latency p50", "delay p50",
+         "queue");
+    for (size_t i = 0; i < std::min(report_.ranks.size(), kLinesShown); ++i) {
+      const RankLine& rank = report_.ranks[i];
+      Line("{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>8}", rank.rank,
+           rank.device, Time(rank.span_ns), Time(rank.busy_ns), Time(rank.compute_ns), Time(rank.comm_ns),
+           Time(rank.exposed_comm_ns), Time(rank.transfer_ns), Time(rank.launch_latency.p50_ns),
+           Time(rank.queue_delay.p50_ns), rank.queue_max);
+    }
+    if (report_.ranks.size() > kLinesShown) Line("… and {} more", report_.ranks.size() - kLinesShown);
   }
 
   void Durations(std::string_view title, const std::vector<DurationLine>& lines) {

@@ -35,6 +35,13 @@ struct LogMoments {
     squares -= other.squares;
   }
 
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(count);
+    archive(sum);
+    archive(squares);
+  }
+
   // In units; 0 of nothing.
   double Mean() const;
   // Sample variance, at least that of rounding to units, so that equal durations have one too; `count` ≥ 2.

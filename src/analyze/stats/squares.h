@@ -17,6 +17,11 @@ struct Sum {
     ++count;
     total_ns += duration_ns;
   }
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(count);
+    archive(total_ns);
+  }
   void Merge(const Sum& other) {
     count += other.count;
     total_ns += other.total_ns;

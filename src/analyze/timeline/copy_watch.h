@@ -24,6 +24,12 @@ struct CopyClass {
     return static_cast<uint16_t>(((after ? 1 : 0) * 8 + static_cast<int>(kind)) * 32 +
                                  static_cast<int>(host_memory) * 4 + size);
   }
+  // Whether Pack can give it.
+  static constexpr bool IsPacked(uint16_t packed) {
+    const CopyClass copy = Unpack(packed);
+    return packed < kCount && copy.kind <= importers::CopyKind::kHostToHost &&
+           copy.host_memory <= importers::MemoryKind::kManaged && copy.size < 3;
+  }
   static constexpr CopyClass Unpack(uint16_t packed) {
     return {.after = packed >= kCount / 2,
             .kind = static_cast<importers::CopyKind>(packed / 32 % 8),

@@ -136,7 +136,7 @@ KernelResult KernelStrata::Finish() {
   strata_.Finish();
   streams_.Finish();
   names_.Finish();
-  KernelResult result{.other_strata = strata_.other().stratum};
+  KernelResult result;
   MeasureWindows(result.windows);
   for (auto& [hash, gathered] : strata_.entries()) result.strata.push_back(std::move(gathered.stratum));
   for (auto& [hash, stream] : streams_.entries()) result.streams.push_back(stream);

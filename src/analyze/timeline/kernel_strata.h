@@ -28,6 +28,17 @@ struct Stratum {
   std::map<uint16_t, LogMoments> with_copy;  // by CopyClass::Pack
 
   void Merge(const Stratum& other);
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(name);
+    archive(shape);
+    archive(sum);
+    archive(logs);
+    archive(alone);
+    archive(with_copy);
+    for (const auto& [copy, moments] : with_copy) archive.Require(CopyClass::IsPacked(copy));
+  }
 };
 
 struct StreamSum {
@@ -36,6 +47,13 @@ struct StreamSum {
   Sum sum;
 
   void Merge(const StreamSum& other) { sum.Merge(other.sum); }
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(name);
+    archive(stream);
+    archive(sum);
+  }
 };
 
 // How much longer or shorter the kernels of a window took than the same kernels (of the same launch shapes)
@@ -47,6 +65,16 @@ struct Window {
   int64_t kernel_ns = 0;
   double excess = 0;    // the sum of log durations less what was expected, in units
   double variance = 0;  // of that sum, where nothing is the matter
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(begin_ns);
+    archive(end_ns);
+    archive(kernels);
+    archive(kernel_ns);
+    archive(excess);
+    archive(variance);
+  }
 };
 
 // One of the slowest kernels of its name.
@@ -57,6 +85,13 @@ struct SlowKernel {
 
   // Slowest first; equal ones in order of time.
   auto Key() const { return std::tuple(-duration_ns, start_ns, stream); }
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(duration_ns);
+    archive(start_ns);
+    archive(stream);
+  }
 };
 
 // What kernels of one name did on a rank.
@@ -64,6 +99,13 @@ struct NameResult {
   std::vector<SlowKernel> slowest;  // at most kSlowest, slowest first
   double between_windows = 0;       // the sum of squares of durations between windows, in ns²
   int64_t windows = 0;              // that have any
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(slowest);
+    archive(between_windows);
+    archive(windows);
+  }
 };
 
 inline constexpr size_t kSlowest = 16;
@@ -72,9 +114,16 @@ inline constexpr size_t kSlowest = 16;
 struct KernelResult {
   std::vector<Stratum> strata;     // those kept, in an order that depends on their names and shapes only
   std::vector<StreamSum> streams;  // likewise
-  Stratum other_strata;            // all that were too many
   std::map<uint32_t, NameResult> names;
   std::vector<Window> windows;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(strata);
+    archive(streams);
+    archive(names);
+    archive(windows);
+  }
 };
 
 // Gathers the kernels of one rank, whose first and last moments are known. Memory: at most 8,192 strata of

@@ -23,6 +23,12 @@ struct Extent {
     first_ns = std::min(first_ns, start_ns);
     last_ns = std::max(last_ns, end_ns);
   }
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(first_ns);
+    archive(last_ns);
+  }
 };
 
 // The GPU events of a process with the calls that launched them, by start, and when launches joined the

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -103,12 +104,19 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
 }  // namespace
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads) {
+  std::vector<size_t> all(state.processes().size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return FollowProcesses(state, all, threads);
+}
+
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
+                                                int threads) {
   const Names names(state.names());
-  const size_t count = state.processes().size();
+  const size_t count = processes.size();
   std::vector<Result<std::vector<RankResult>>> results(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) results[i] = FollowProcess(state, i, names);
+    for (size_t i = next++; i < count; i = next++) results[i] = FollowProcess(state, processes[i], names);
   };
   {
     std::vector<std::jthread> others;

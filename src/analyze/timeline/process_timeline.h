@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "analyze/timeline/kernel_strata.h"
@@ -16,6 +18,13 @@ struct Collective {
   uint32_t name = 0;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(name);
+    archive(start_ns);
+    archive(end_ns);
+  }
 };
 
 // What one rank did over time. Names are numbered as in the state that it comes from.
@@ -27,6 +36,16 @@ struct RankResult {
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
   std::vector<Collective> collectives;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(key);
+    archive(extent);
+    archive(timeline);
+    archive(queue);
+    archive(kernels);
+    archive(collectives);
+  }
 };
 
 // Two hours of steps with 100 collectives, one a second and a half; 1.5 MiB a rank.
@@ -35,5 +54,8 @@ inline constexpr size_t kMaxCollectives = 65'536;
 // Goes through the events of a finished state in order of time, by several threads, each a process at a time.
 // The results are in order of process and device. Errors: those of temporary files.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads);
+// The same for some processes, by their numbers.
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
+                                                int threads);
 
 }  // namespace gpusonde::analyze

@@ -24,6 +24,12 @@ class Coverage {
   // The latest end so far; the smallest number before the first.
   int64_t covered_to() const { return covered_to_; }
 
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(covered_to_);
+    archive(length_ns_);
+  }
+
  private:
   int64_t covered_to_ = std::numeric_limits<int64_t>::min();
   int64_t length_ns_ = 0;
@@ -37,6 +43,14 @@ struct IdleTime {
   int64_t back_to_back_ns = 0;
   int64_t device_ns = 0;
   int64_t unknown_ns = 0;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(host_ns);
+    archive(back_to_back_ns);
+    archive(device_ns);
+    archive(unknown_ns);
+  }
 };
 
 // What a rank's device did over time: events come by their starts.
@@ -66,6 +80,22 @@ class RankTimeline {
   // Start on the GPU − end of the call, at least 0.
   const Durations& queue_delay() const { return delay_; }
 
+  // Without the ends of its streams, which are needed only to go on.
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(all_);
+    archive(compute_);
+    archive(comm_);
+    archive(kernels_);
+    archive(transfers_);
+    archive(events_);
+    archive(first_ns_);
+    archive(idle_);
+    archive(stream_gaps_);
+    archive(latency_);
+    archive(delay_);
+  }
+
  private:
   Coverage all_, compute_, comm_, kernels_, transfers_;
   int64_t events_ = 0;
@@ -86,6 +116,17 @@ class QueueLength {
   // Averages over its changes and over time; 0 without any.
   double MeanOverChanges() const;
   double MeanOverTime() const;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(length_);
+    archive(max_);
+    archive(changes_);
+    archive(sum_);
+    archive(area_);
+    archive(first_ns_);
+    archive(last_ns_);
+  }
 
  private:
   void Change(int64_t time_ns, int64_t by);

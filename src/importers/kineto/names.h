@@ -27,11 +27,13 @@ void DescribeMemory(std::string_view name, GpuEvent& event);
 // The JSON number of a correlation; kNoCorrelation for anything else.
 int64_t CorrelationOf(std::string_view number);
 
-// Whether a key, whose text begins at `key` and ends with a quote, is this one. Reads no byte behind the
-// quote.
+// Whether a key, whose text begins at `key` and ends with a quote, is this one. Reads as many bytes as the
+// name and its quote have, also where the key is shorter: simdjson's texts have 64 bytes of padding.
+// (Comparing a constant number of bytes is a few instructions; strncmp took 13 % of a whole run.)
 template <size_t kSize>
 bool KeyIs(const char* key, const char (&name)[kSize]) {
-  return std::strncmp(key, name, kSize - 1) == 0 && key[kSize - 1] == '"';
+  static_assert(kSize < 64);
+  return std::memcmp(key, name, kSize - 1) == 0 && key[kSize - 1] == '"';
 }
 
 // The text between the quotes of a JSON string, escapes as they are; "" for anything else.

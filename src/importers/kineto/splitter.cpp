@@ -60,7 +60,9 @@ uint64_t PrefixParity(uint64_t bits) {
 
 }  // namespace
 
-void EventSplitter::ScanBlock(const char* bytes, size_t at, size_t size) {
+// Counting bits is one instruction on every machine of the last ten years, and a call on those before.
+__attribute__((target_clones("popcnt", "default"))) void EventSplitter::ScanBlock(const char* bytes,
+                                                                                  size_t at, size_t size) {
   Block block;
   for (size_t i = 0; i < 4; ++i)
     block.lanes[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * i));

@@ -234,22 +234,38 @@ Decoder::Process* Decoder::FindProcess(int32_t pid) {
   return &processes_[pid];
 }
 
+void Decoder::BeginInstance(Process& process, uint64_t instance) {
+  CountLostOnTheWay(process);
+  const uint32_t sessions = process.session;
+  process = {.instance = instance, .earlier_sessions = sessions, .session = sessions, .names = {}};
+}
+
+void Decoder::CountLostOnTheWay(Process& process) {
+  for (Received& received : process.received)
+    drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(true));
+}
+
 void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, const Visit& visit) {
   const std::optional<gpusonde_gpu_batch> header = As<gpusonde_gpu_batch>(batch);
   if (!header || header->magic != GPUSONDE_GPU_MAGIC || header->version != GPUSONDE_GPU_VERSION ||
       header->bytes != batch.size() || header->channel >= GPUSONDE_GPU_CHANNELS)
     return CountMalformed();
   Process* process = FindProcess(origin.pid);
-  if (process == nullptr || !process->received[header->channel].Mark(header->sequence)) return;
-  if (header->session > process->session) {
-    process->session = header->session;
+  if (process == nullptr) return;
+  if (header->instance > process->instance) BeginInstance(*process, header->instance);
+  // What the image before an exec said is read before the next one speaks, or comes too late.
+  if (header->instance < process->instance) return drops_.Add(DropReason::kGpuMessagesLost);
+  if (!process->received[header->channel].Mark(header->sequence)) return;
+  const uint32_t session = header->session == 0 ? 0 : process->earlier_sessions + header->session;
+  if (session > process->session) {
+    process->session = session;
     process->names.clear();
     process->name_bytes = 0;
   }
 
   Event event{.pid = origin.pid,
               .tid = 0,
-              .session = header->session,
+              .session = session,
               .stack = origin.stack,
               .stack_taken = origin.stack_taken,
               .what = {}};
@@ -382,8 +398,7 @@ void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops
 void Decoder::Forget(int32_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
-  for (Received& received : found->second.received)
-    drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(true));
+  CountLostOnTheWay(found->second);
   processes_.erase(found);
 }
 

@@ -60,6 +60,8 @@ class Decoder {
   };
 
   struct Process {
+    uint64_t instance = 0;          // of the library in it
+    uint32_t earlier_sessions = 0;  // of instances before: sessions count on through an exec
     uint32_t session = 0;
     std::vector<std::string> names;  // of the session, by id
     size_t name_bytes = 0;
@@ -70,6 +72,8 @@ class Decoder {
   class Records;
 
   Process* FindProcess(int32_t pid);
+  void BeginInstance(Process& process, uint64_t instance);
+  void CountLostOnTheWay(Process& process);
   void DecodeRecord(const gpusonde_gpu_record& record, std::span<const std::byte> bytes, Process& process,
                     Event& event, const Visit& visit);
   std::string_view NameOf(const Process& process, uint32_t session, uint32_t id);

@@ -21,13 +21,15 @@ constexpr int32_t kPid = 4711;
 // A batch built by hand.
 class Batch {
  public:
-  explicit Batch(uint16_t channel = GPUSONDE_GPU_RECORDS, uint64_t sequence = 0, uint32_t session = 1) {
+  explicit Batch(uint16_t channel = GPUSONDE_GPU_RECORDS, uint64_t sequence = 0, uint32_t session = 1,
+                 uint64_t instance = 0) {
     const gpusonde_gpu_batch header{.magic = GPUSONDE_GPU_MAGIC,
                                     .version = GPUSONDE_GPU_VERSION,
                                     .channel = channel,
                                     .bytes = 0,
                                     .session = session,
-                                    .sequence = sequence};
+                                    .sequence = sequence,
+                                    .instance = instance};
     Append(&header, sizeof header);
   }
 
@@ -106,6 +108,7 @@ class DecoderTest : public ::testing::Test {
   int Decode(const std::vector<std::byte>& batch, const Decoder::Visit& visit = [](const Event&) {}) {
     int events = 0;
     decoder_.Decode({.pid = kPid}, batch, [&](const Event& event) {
+      sessions_.push_back(event.session);
       ++events;
       visit(event);
     });
@@ -114,6 +117,7 @@ class DecoderTest : public ::testing::Test {
   int64_t Malformed() { return decoder_.TakeDrops().Of(DropReason::kGpuMalformed); }
 
   Decoder decoder_;
+  std::vector<uint32_t> sessions_;  // of each event
 };
 
 TEST_F(DecoderTest, GivesAKernelItsName) {
@@ -165,6 +169,21 @@ TEST_F(DecoderTest, GapsAreLostAndWhatComesLateIsNot) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);  // 21
 }
 
+TEST_F(DecoderTest, AnExecBeginsItsNumbersAnewAndItsSessionsGoOn) {
+  const auto kernel = [](uint64_t sequence, uint64_t instance) {
+    return Batch(GPUSONDE_GPU_RECORDS, sequence, 1, instance).Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
+  };
+  EXPECT_EQ(Decode(kernel(0, 100)), 1);
+  EXPECT_EQ(Decode(kernel(2, 100)), 1);
+  EXPECT_EQ(sessions_.back(), 1U);
+  EXPECT_EQ(Decode(kernel(0, 200)), 1);
+  EXPECT_EQ(Decode(kernel(0, 200)), 0) << "came before";
+  EXPECT_EQ(sessions_.back(), 2U);
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1) << "1 of the first";
+  EXPECT_EQ(Decode(kernel(1, 100)), 0) << "too late";
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
+}
+
 TEST_F(DecoderTest, WhatTheLibraryDroppedIsCountedOnce) {
   gpusonde_gpu_drops drops{};
   drops.counts[GPUSONDE_GPU_DROP_CUPTI] = 5;
@@ -214,7 +233,7 @@ TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
       {"nothing", {}},
       {"a part of a header", {good.begin(), good.begin() + 20}},
       {"another magic", With(good, 0, uint32_t{0})},
-      {"another version", With(good, 4, uint16_t{2})},
+      {"another version", With(good, 4, uint16_t{GPUSONDE_GPU_VERSION + 1})},
       {"another channel", With(good, 6, uint16_t{3})},
       {"more bytes than there are", With(good, 8, uint32_t{8000})},
       {"a record of no bytes", With(good, kRecord + 2, uint16_t{0})},

@@ -38,7 +38,7 @@ TEST_F(DuckDbSchema, TablesCarryMeaningAndUnits) {
   EXPECT_EQ(Ask(*connection_,
                 "SELECT comment FROM duckdb_columns() WHERE database_name = 'file' AND "
                 "table_name = 'samples' AND column_name = 'time_ns'"),
-            "when [ns]");
+            "when; of a wait, when it ended [ns]");
   EXPECT_EQ(Ask(*connection_,
                 "SELECT comment FROM duckdb_tables() WHERE database_name = 'file' AND "
                 "table_name = 'threads'"),

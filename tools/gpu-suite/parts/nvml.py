@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's state as gpusonde records it and as nvidia-smi tells it at the same time."""
+"""The device's state as gpusonde records it and as nvidia-smi tells it: each value of one against the nearest in time of
+the other, and of the differences the median."""
 
-import csv
+import bisect
 import subprocess
+import threading
+import time
 
 from suite import Failed, Result, find, median
 
@@ -10,8 +13,8 @@ TITLE = "NVML against nvidia-smi"
 NEEDS = "nvidia-smi"
 
 SECONDS = 15
-# Metric of ours: nvidia-smi's field, its unit in ours, by how much medians over the same time may differ (in the
-# metric's unit, or as a share).
+NEAREST_NS = 300_000_000
+# Metric of ours: nvidia-smi's field, its unit in ours, by how much they may differ (in the metric's unit, or as a share).
 FIELDS = {
     "gpu.utilization": ("utilization.gpu", 1, {"points": 5}),
     "gpu.memory.used": ("memory.used", 1 << 20, {"share": 0.02}),
@@ -25,6 +28,30 @@ FIELDS = {
 }
 
 
+def watch(lines, told):
+    """Adds (CLOCK_REALTIME in ns, values) to `told` for each line; None for a value that the device doesn't have."""
+    for line in lines:
+        values = []
+        for text in line.split(","):
+            try:
+                values.append(float(text))
+            except ValueError:
+                values.append(None)
+        if len(values) == len(FIELDS):
+            told.append((time.time_ns(), values))
+
+
+def differences(ours, theirs):
+    """(here, there) of values of the same time; both are [(time in ns, value)…], sorted."""
+    times = [moment for moment, _ in ours]
+    for moment, there in theirs:
+        at = bisect.bisect(times, moment)
+        near = [ours[i] for i in (at - 1, at) if 0 <= i < len(ours)]
+        here = min(near, key=lambda each: abs(each[0] - moment), default=None)
+        if here is not None and abs(here[0] - moment) <= NEAREST_NS:
+            yield here[1], there
+
+
 def run(suite):
     smi = suite.needs_program("nvidia-smi")
     suite.needs_gpu()
@@ -32,32 +59,32 @@ def run(suite):
     fields = ",".join(field for field, _, _ in FIELDS.values())
     watching = subprocess.Popen([smi, "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-lms", "200"],
                                 stdout=subprocess.PIPE, text=True)
+    told = []
+    reader = threading.Thread(target=watch, args=(watching.stdout, told))
+    reader.start()
     try:
-        recorded = suite.record(find("bin/gpusonde-hpc", "bin/hpc"), "--seconds", SECONDS)
+        recorded = suite.record(find("bin/gpusonde-hpc", "bin/hpc"), "--seconds", 6 if suite.quick else SECONDS)
     finally:
         watching.terminate()
-    told = [row for row in csv.reader(watching.communicate(timeout=30)[0].splitlines()) if len(row) == len(FIELDS)]
-    ours = {row["metric"]: row for row in suite.query(
-        recorded, "SELECT metric, median(value) AS middle, count(*) AS n, min(time_ns) AS a, max(time_ns) AS b FROM metrics "
-                  "WHERE metric LIKE 'gpu.%' AND process IS NULL GROUP BY metric")}
+        reader.join(30)
+    ours = {}
+    for row in suite.query(recorded, "SELECT metric, time_ns, value FROM metrics WHERE metric LIKE 'gpu.%' AND process IS NULL "
+                                     "ORDER BY time_ns"):
+        ours.setdefault(row["metric"], []).append((row["time_ns"], row["value"]))
     if not ours:
         raise Failed("the recording has no metric of the GPU")
     for column, (metric, (field, unit, bound)) in enumerate(FIELDS.items()):
-        values = []
-        for row in told:
-            try:
-                values.append(float(row[column]) * unit)
-            except ValueError:
-                continue  # [N/A]
-        if not values or metric not in ours:
-            result.notes.append(f"{metric}: {'not told by nvidia-smi' if not values else 'not recorded'}")
-            continue
-        theirs, here = median(values), ours[metric]["middle"]
-        if "share" in bound:
-            result.row(f"{metric} against {field}", 100 * abs(here / theirs - 1) if theirs else abs(here), "%",
-                       at_most=100 * bound["share"])
+        theirs = [(moment, values[column] * unit) for moment, values in told if values[column] is not None]
+        pairs = list(differences(ours.get(metric, []), theirs))
+        if not pairs:
+            result.notes.append(f"{metric}: {'not recorded' if theirs else 'not told by nvidia-smi'}")
+        elif "share" in bound:
+            result.row(f"{metric} against {field}", median([100 * abs(here - there) / max(abs(there), 1e-9)
+                                                            for here, there in pairs]), "%", at_most=100 * bound["share"])
         else:
-            result.row(f"{metric} against {field}", abs(here - theirs), "", at_most=bound["points"])
-    rate = max((row["n"] - 1) / max((row["b"] - row["a"]) / 1e9, 1e-9) for row in ours.values())
-    result.row("values a second of the quickest metric", rate, "Hz")
+            result.row(f"{metric} against {field}", median([abs(here - there) for here, there in pairs]), "",
+                       at_most=bound["points"])
+    quickest = max(ours.values(), key=len)
+    result.row("values a second of the quickest metric",
+               (len(quickest) - 1) / max((quickest[-1][0] - quickest[0][0]) / 1e9, 1e-9), "Hz")
     return result

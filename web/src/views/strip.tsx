@@ -39,7 +39,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, mar
   latest.current = { onBrush, brush };
 
   useEffect(() => {
-    const u = makePlot(host.current!, strip, height, axis, {
+    const u = makePlot(host.current!, strip, { height, low, axis }, {
       onSelect: (range) => latest.current.onBrush(range),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: setCursor,
@@ -54,7 +54,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, mar
       resizes.disconnect();
       u.destroy();
     };
-  }, [isDark, strip.id, strip.max, height, axis]);
+  }, [isDark, strip.id, strip.max, height, low, axis]);
 
   useEffect(() => {
     const u = plot.current!;
@@ -104,7 +104,7 @@ function nameOf({ label, metric, ordinal }: Strip): string {
 // What a part is of; per cent say that themselves.
 function scaleOf({ max, unit, name }: Strip): string {
   if (unit === "%") return name ?? "";
-  return max === null ? "" : `of ${max}`;
+  return max === null ? "" : `of ${max} ${unit}`;
 }
 
 function figure(value: number | null): string {
@@ -117,7 +117,18 @@ interface PlotEvents {
   onCursor(bucket: number | null): void;
 }
 
-function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean, events: PlotEvents): uPlot {
+// A low strip has room for two labels.
+function ends(_: uPlot, __: number, min: number, max: number): number[] {
+  return [min, max];
+}
+
+interface Shape {
+  height: number;
+  low: boolean;
+  axis: boolean;
+}
+
+function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape, events: PlotEvents): uPlot {
   const style = getComputedStyle(host);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   const drawn: uPlot.Axis = {
@@ -157,7 +168,7 @@ function makePlot(host: HTMLElement, strip: Strip, height: number, axis: boolean
       },
       axes: [
         { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
-        { ...drawn, size: 30, gap: 4, space: 18, values: (_, splits) => splits.map((s) => String(s)) },
+        { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => String(Number(s.toPrecision(3)))) },
       ],
       series: [
         {},

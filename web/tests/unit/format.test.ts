@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatCount, formatDuration, formatRangeUtc, formatShare, threeDigits } from "../../src/format";
+import { formatCount, formatDuration, formatInterval, formatRangeUtc, formatShare, threeDigits } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -15,6 +15,11 @@ test.each([
 test.each([
   [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 100_000, "0.00100 %"], [1, 1e9, "<0.001 %"],
 ])("%d of %d is %s", (part, whole, text) => expect(plain(formatShare(part, whole))).toBe(text));
+
+test("what is exact or not known has no interval", () => {
+  expect(plain(formatInterval(1.5e6, "ns"))).toBe("± 1.50 ms");
+  expect([formatInterval(0, "ns"), formatInterval(NaN, "ns")]).toEqual(["", ""]);
+});
 
 test("counts are exact", () => expect(formatCount(1234567)).toBe("1,234,567"));
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -88,7 +89,8 @@ class FakeNvml {
     const std::lock_guard lock(mutex_);
     return calls_[function];
   }
-  static void* HandleOf(size_t gpu) { return reinterpret_cast<void*>(gpu + 1); }
+  // At most kMostGpus.
+  static void* HandleOf(size_t gpu) { return &handles[gpu]; }
 
   static Functions functions() {
     Functions f;
@@ -175,7 +177,7 @@ class FakeNvml {
       fill(nothing);
       return GPUSONDE_NVML_SUCCESS;
     }
-    const size_t index = reinterpret_cast<uintptr_t>(device) - 1;
+    const auto index = static_cast<size_t>(static_cast<char*>(device) - handles.data());
     if (index >= gpus_.size()) return GPUSONDE_NVML_ERROR_INVALID_ARGUMENT;
     Gpu& gpu = gpus_[index];
     if (const auto failure = gpu.fails.find(function); failure != gpu.fails.end() && failure->second != 0)
@@ -212,6 +214,9 @@ class FakeNvml {
     events_.pop_front();
     return GPUSONDE_NVML_SUCCESS;
   }
+
+  static constexpr size_t kMostGpus = 64;
+  static inline std::array<char, kMostGpus> handles;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what listening to a GPU costs the machine, beside `perf record -g`, as a result for bench/run.py.
+
+    bench/gpu_bench.py [--build FOLDER] [--seconds S] [--repetitions N] FILE
+
+A program launches 10,000 kernels a second on the simulated GPU, from 20 frames deep: heard by `gpusonde up` (19 Hz,
+always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the
+listener's own CPU time, its kernel programs' (counted while kernel.bpf_stats_enabled is set: needs root), and that of
+the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
+what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Memory is what is resident while listening;
+`record` doesn't load DuckDB until it ends, so its is that of the agent's part.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import record_bench
+from record_bench import CORES, bpf_run_ns, bpf_statistics, cpu_s, row
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RATE = 10_000
+DEPTH = 20
+HZ = 19
+WARM_UP_S = 4.0  # the program's own, and the start of who listens
+CPU_GOAL_PERCENT = 0.5
+AGENT_GOAL_MIB = 32
+MAPS_GOAL_MIB = 64
+UP_GOAL_MIB = 256
+MACHINE = f"simgpu-bench-{os.getpid()}"
+
+
+@dataclasses.dataclass
+class Run:
+    percent: float  # CPU time of the whole machine
+    mib: float  # resident, but for the maps
+    map_mib: float  # of kernel programs' maps, resident in it
+    launch_ns: float  # mean, as the program sees it
+
+
+def resident_mib(pid):
+    """(resident memory without the maps of kernel programs, those maps)"""
+    sizes = {True: 0, False: 0}
+    is_map = False
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            is_map = "bpf-map" in line
+        elif line.startswith("Rss:"):
+            sizes[is_map] += int(line.split()[1])
+    return sizes[False] / 1024, sizes[True] / 1024
+
+
+def library_s(pid):
+    """CPU time of the inject library's thread in a program."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == "gpusonde":
+            return int((task / "schedstat").read_text().split()[0]) / 1e9
+    return 0.0
+
+
+def child_of(parent, name):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for child in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name:
+                return int(child)
+        time.sleep(0.05)
+    raise RuntimeError(f"{name} was not started")
+
+
+def measure(listener, program, programs_before, seconds):
+    """What the listener costs while the program runs; programs_before: kernel programs of others, None: not counted."""
+    def used_s():
+        kernel_ns = 0
+        if programs_before is not None:
+            kernel_ns = sum(ns for number, ns in bpf_run_ns().items() if number not in programs_before)
+        return cpu_s(listener) + kernel_ns / 1e9 + library_s(program)
+
+    time.sleep(WARM_UP_S)
+    before_s, started = used_s(), time.monotonic()
+    time.sleep(seconds)
+    after_s, elapsed_s = used_s(), time.monotonic() - started
+    return 100 * (after_s - before_s) / (elapsed_s * CORES), *resident_mib(listener)
+
+
+def run_around(command, workload, environment, count_bpf, seconds):
+    """A listener that starts the program itself."""
+    programs_before = bpf_run_ns() if count_bpf else None
+    with subprocess.Popen([*command, "--", *workload], env=environment, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL) as listener:
+        try:
+            program = child_of(listener.pid, pathlib.Path(workload[0]).name[:15])
+            measured = measure(listener.pid, program, programs_before, seconds)
+            output, _ = listener.communicate(timeout=60)
+        finally:
+            listener.kill()
+    return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
+
+
+def run_beside_up(build, folder, workload, environment, count_bpf, seconds):
+    programs_before = bpf_run_ns() if count_bpf else None
+    state = tempfile.mkdtemp(dir=folder)
+    up = subprocess.Popen([build / "bin/gpusonde", "up", "--state", state, "--hz", str(HZ), "--listen", "127.0.0.1:0",
+                           "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        if not any("http://" in line for line in up.stdout):
+            raise RuntimeError("gpusonde up did not start")
+        library = str(build / "lib/libgpusonde-inject.so")
+        with subprocess.Popen(workload, env={**environment, "CUDA_INJECTION64_PATH": library}, stdout=subprocess.PIPE,
+                              text=True) as program:
+            measured = measure(up.pid, program.pid, programs_before, seconds)
+            output, _ = program.communicate(timeout=60)
+    finally:
+        up.terminate()
+        up.communicate(timeout=60)
+    return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
+
+
+def rows_of(runs, counted):
+    def both(name, value):
+        return [value(run) for run in runs[name]], [value(run) for run in runs.get("perf", [])]
+
+    peer = f"perf record -g -F {HZ}, of the CPU alone, its kernel side unknown"
+    made = [
+        row("CPU of `up` at 10,000 GPU events/s", "% of the machine", *both("up", lambda run: run.percent), peer,
+            CPU_GOAL_PERCENT),
+        row("mean of a launch heard by `record`", "ns", *both("record", lambda run: run.launch_ns), peer),
+        row("CPU of `record` at 10,000 GPU events/s", "% of the machine", *both("record", lambda run: run.percent), peer),
+        row("memory of the agent's part (`record` while it listens)", "MiB", *both("record", lambda run: run.mib), peer,
+            AGENT_GOAL_MIB),
+        row("maps of kernel programs, resident in it", "MiB", *both("record", lambda run: run.map_mib), peer, MAPS_GOAL_MIB),
+        row("memory of `up`, the store included", "MiB", *both("up", lambda run: run.mib), peer, UP_GOAL_MIB),
+    ]
+    if not counted:
+        for each in (made[0], made[2]):
+            each |= {"met": None, "note": f"{each['name']}: without the kernel programs; counting needs root and bpftool"}
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measure what listening to a GPU costs, beside perf.")
+    parser.add_argument("--build", type=pathlib.Path, default=record_bench.BUILD)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("file", type=pathlib.Path)
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    workload = [str(build / "bin/launch_cost"), "--rate", str(RATE), "--depth", str(DEPTH), "--seconds",
+                str(arguments.seconds + 4)]
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib/simgpu"), "SIMGPU_MACHINE": MACHINE}
+    runs = {}
+    try:
+        with tempfile.TemporaryDirectory() as folder, bpf_statistics() as counted:
+            around = {"record": [str(build / "bin/gpusonde"), "record", "--hz", str(HZ), "-o", f"{folder}/run.sonde"]}
+            if shutil.which("perf"):
+                around["perf"] = ["perf", "record", "-q", "-g", "-F", str(HZ), "-o", f"{folder}/perf.data"]
+            for repetition in range(arguments.repetitions):
+                print(f"  turn {repetition + 1} of {arguments.repetitions} …", file=sys.stderr, flush=True)
+                runs.setdefault("up", []).append(
+                    run_beside_up(build, folder, workload, environment, counted, arguments.seconds))
+                for name, command in around.items():
+                    runs.setdefault(name, []).append(run_around(command, workload, environment,
+                                                                counted and name != "perf", arguments.seconds))
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        sys.exit(f"gpu_bench: {error}")
+    finally:
+        for file in pathlib.Path("/dev/shm").glob(f"{MACHINE}.*"):
+            file.unlink()
+    arguments.file.write_text(json.dumps({"rows": rows_of(runs, counted)}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/scale/crew.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "analyze/archive.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+std::string PluginPath() {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return program.parent_path().parent_path() / "lib/libgpusonde-mpi.so";
+}
+
+}  // namespace
+
+bool Crew::IsLaunched() {
+  // Open MPI's mpirun; Hydra's and Slurm's PMI.
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr ||
+         std::getenv("PMIX_RANK") != nullptr;
+}
+
+Result<std::unique_ptr<Crew>> Crew::Join() {
+  const std::string path = PluginPath();
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr)
+    return Fail(ErrorCode::kUnavailable, fmt::format("started by an MPI launcher, but {}", ::dlerror()));
+  const auto functions = reinterpret_cast<decltype(&gpusonde_mpi)>(::dlsym(library, "gpusonde_mpi"));
+  if (functions == nullptr) return Fail(ErrorCode::kUnavailable, path + ": not gpusonde's MPI plugin");
+  std::unique_ptr<Crew> crew(new Crew(functions()));
+  if (crew->mpi_->join(&crew->rank_, &crew->size_) != 0)
+    return Fail(ErrorCode::kUnavailable, "MPI could not be started");
+  return crew;
+}
+
+Crew::~Crew() { mpi_->leave(); }
+
+void Crew::Abort() const {
+  mpi_->abort(1);
+  std::abort();
+}
+
+Result<std::string> Crew::Exchange(int to, std::string_view bytes, int from) const {
+  void* received = nullptr;
+  size_t size = 0;
+  if (const int status = mpi_->exchange(to, bytes.data(), bytes.size(), from, &received, &size); status != 0)
+    return Fail(ErrorCode::kIo, fmt::format("rank {}: MPI failed with error {}", rank_, status));
+  std::string result(static_cast<const char*>(received), size);
+  std::free(received);
+  return result;
+}
+
+Result<std::vector<std::string>> Crew::Gather(std::string_view own) const {
+  std::vector<std::string> all;
+  if (rank_ != 0) {
+    TRY(Exchange(0, own, -1));
+    return all;
+  }
+  all.emplace_back(own);
+  for (int from = 1; from < size_; ++from) {
+    ASSIGN_OR_RETURN(std::string bytes, Exchange(-1, {}, from));
+    all.push_back(std::move(bytes));
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> Crew::GatherAll(std::string_view own) const {
+  std::vector<std::string> all(static_cast<size_t>(size_));
+  all[static_cast<size_t>(rank_)] = own;
+  for (int step = 1; step < size_; ++step) {
+    const int from = (rank_ + size_ - step) % size_;
+    ASSIGN_OR_RETURN(all[static_cast<size_t>(from)], Exchange((rank_ + step) % size_, own, from));
+  }
+  return all;
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/scale/crew_job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "analyze/archive.h"
+#include "analyze/report_builder.h"
+#include "analyze/scale/trace_part.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+constexpr size_t kMessageBytes = size_t{8} << 20;
+
+// Part of the records of one process of one trace; `trace` says of none that there are no more.
+struct Packet {
+  static constexpr uint64_t kEnd = ~uint64_t{0};
+  uint64_t trace = kEnd;
+  uint64_t process = 0;
+  bool calls = false;
+  std::string records;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(trace);
+    archive(process);
+    archive(calls);
+    archive(records);
+  }
+};
+
+template <class Record>
+std::vector<Record> RecordsIn(const Packet& packet) {
+  std::vector<Record> records(packet.records.size() / sizeof(Record));
+  std::memcpy(records.data(), packet.records.data(), records.size() * sizeof(Record));
+  return records;
+}
+
+// Traces that all read together, as one process knows them.
+class SharedTraces {
+ public:
+  SharedTraces(const Crew& crew, int threads, std::vector<TracePart>& parts)
+      : crew_(crew), threads_(threads), parts_(parts) {}
+
+  // Puts them together again and follows the processes that are this one's.
+  Status PutTogether() {
+    TRY(MergeSums());
+    TRY(ExchangeRecords());
+    for (size_t trace = 0; trace < parts_.size(); ++trace) {
+      TRY(parts_[trace].state.Finish());
+      std::vector<size_t> mine;
+      for (size_t process = 0; process < owners_[trace].size(); ++process)
+        if (owners_[trace][process] == crew_.rank()) mine.push_back(process);
+      ASSIGN_OR_RETURN(parts_[trace].ranks, FollowProcesses(parts_[trace].state, mine, threads_));
+    }
+    return {};
+  }
+
+ private:
+  // Gives names and ranks the same numbers everywhere, and processes their owners.
+  Status MergeSums() {
+    ArchiveWriter archive;
+    for (TracePart& part : parts_) {
+      std::vector<uint64_t> sizes = SizesOf(part.state);
+      archive(part.state);
+      archive(sizes);
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> all, crew_.GatherAll(archive.Take()));
+    std::vector<ArchiveReader> readers(all.begin(), all.end());
+    std::vector<uint64_t> loads(all.size());
+    for (TracePart& part : parts_) {
+      TraceState together;
+      std::vector<uint64_t> bytes;
+      Renumbering change;
+      for (size_t rank = 0; rank < readers.size(); ++rank) {
+        TraceState sums;
+        std::vector<uint64_t> sizes;
+        readers[rank](sums);
+        readers[rank](sizes);
+        if (!readers[rank].ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+        Renumbering here = together.Adopt(sums);
+        AddSizes(sums, sizes, together, bytes);
+        if (static_cast<int>(rank) == crew_.rank()) change = std::move(here);
+      }
+      owners_.push_back(Assign(bytes, loads));
+      together.TakeRecords(std::move(part.state), std::move(change));
+      part.state = std::move(together);
+    }
+    return {};
+  }
+
+  // Of the records of each process.
+  static std::vector<uint64_t> SizesOf(const TraceState& state) {
+    std::vector<uint64_t> sizes;
+    for (const ProcessRecords& process : state.processes())
+      sizes.push_back(process.gpu.count() * sizeof(GpuRecord) + process.calls.count() * sizeof(CallRecord));
+    return sizes;
+  }
+  static void AddSizes(const TraceState& sums, const std::vector<uint64_t>& sizes, const TraceState& together,
+                       std::vector<uint64_t>& bytes) {
+    const std::vector<int64_t>& processes = together.ranks().processes();
+    bytes.resize(processes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const auto found = std::ranges::find(processes, sums.ranks().processes()[i]);
+      bytes[static_cast<size_t>(found - processes.begin())] += sizes[i];
+    }
+  }
+  // The largest process first, to whoever has least.
+  static std::vector<int> Assign(const std::vector<uint64_t>& bytes, std::vector<uint64_t>& loads) {
+    std::vector<size_t> order(bytes.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t process) { return bytes[process]; });
+    std::vector<int> owners(bytes.size());
+    for (const size_t process : order) {
+      const auto least = std::ranges::min_element(loads);
+      owners[process] = static_cast<int>(least - loads.begin());
+      *least += bytes[process];
+    }
+    return owners;
+  }
+
+  Status ExchangeRecords() {
+    for (TracePart& part : parts_) TRY(part.state.Finish());
+    for (int step = 1; step < crew_.size(); ++step) {
+      const int from = (crew_.rank() + crew_.size() - step) % crew_.size();
+      TRY(SendAndReceive((crew_.rank() + step) % crew_.size(), from));
+    }
+    return {};
+  }
+
+  // Everything for `to`, and everything from `from`, packet by packet.
+  Status SendAndReceive(int to, int from) {
+    bool receiving = true;
+    const auto pass = [&](const Packet* packet) -> Status {
+      ArchiveWriter archive;
+      if (packet != nullptr) {
+        Packet copy = *packet;
+        archive(copy);
+      }
+      const std::string bytes = archive.Take();
+      ASSIGN_OR_RETURN(const std::string received,
+                       crew_.Exchange(packet != nullptr ? to : -1, bytes, receiving ? from : -1));
+      if (!receiving) return {};
+      ArchiveReader reader(received);
+      Packet got;
+      reader(got);
+      if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+      receiving = got.trace != Packet::kEnd;
+      if (receiving) Keep(got);
+      return {};
+    };
+    for (size_t trace = 0; trace < parts_.size(); ++trace) {
+      TraceState& state = parts_[trace].state;
+      for (size_t process = 0; process < state.processes().size(); ++process) {
+        if (owners_[trace][process] != to) continue;
+        const ProcessRecords& records = state.processes()[process];
+        Packet packet{.trace = trace, .process = process, .calls = false, .records = {}};
+        TRY((SendRuns<GpuRecord>(records.gpu.runs(), packet, pass)));
+        packet.calls = true;
+        TRY((SendRuns<CallRecord>(records.calls.runs(), packet, pass)));
+      }
+    }
+    const Packet end;
+    TRY(pass(&end));
+    while (receiving) TRY(pass(nullptr));
+    return {};
+  }
+
+  template <class Record, class Pass>
+  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, Packet& packet, Pass pass) {
+    Merged<Record, ByCorrelation, Renumbering> merged(runs);
+    packet.records.clear();
+    while (const Record* record = merged.Next()) {
+      packet.records.append(reinterpret_cast<const char*>(record), sizeof *record);
+      if (packet.records.size() < kMessageBytes) continue;
+      TRY(pass(&packet));
+      packet.records.clear();
+    }
+    TRY(merged.status());
+    return packet.records.empty() ? Status() : pass(&packet);
+  }
+
+  void Keep(const Packet& packet) {
+    TraceState& state = parts_[packet.trace].state;
+    ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(packet.process));
+    if (packet.calls)
+      for (const CallRecord& record : RecordsIn<CallRecord>(packet)) process.calls.Add(record);
+    else
+      for (const GpuRecord& record : RecordsIn<GpuRecord>(packet)) process.gpu.Add(record);
+    state.LimitMemory();
+  }
+
+  const Crew& crew_;
+  int threads_;
+  std::vector<TracePart>& parts_;
+  std::vector<std::vector<int>> owners_;  // by trace and process
+};
+
+// Rank 0 learns everything.
+Result<std::optional<Report>> Collect(const Crew& crew, std::vector<TracePart>& own) {
+  ArchiveWriter archive;
+  for (TracePart& part : own) archive(part);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, crew.Gather(archive.Take()));
+  if (crew.rank() != 0) return std::optional<Report>();
+  std::vector<std::vector<TracePart>> crews;
+  for (const std::string& bytes : all) {
+    ArchiveReader reader(bytes);
+    std::vector<TracePart>& parts = crews.emplace_back(own.size());
+    for (TracePart& part : parts) reader(part);
+    if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+  }
+  ReportBuilder builder;
+  for (size_t trace = 0; trace < own.size(); ++trace) {
+    size_t whose = 0;
+    for (size_t i = 0; i < crews.size(); ++i)
+      if (crews[i][trace].whole) whose = i;
+    TracePart& part = crews[whose][trace];
+    if (!part.whole) {
+      for (size_t i = 1; i < crews.size(); ++i)
+        std::ranges::move(crews[i][trace].ranks, std::back_inserter(part.ranks));
+      std::ranges::sort(part.ranks, {}, &RankResult::key);
+    }
+    builder.Add(own[trace].path, part.info, part.state, std::move(part.ranks));
+  }
+  ASSIGN_OR_RETURN(Report report, std::move(builder).Finish());
+  return std::optional<Report>(std::move(report));
+}
+
+// Whether all could do what they had to; of those that couldn't, the first says why, by way of rank 0.
+Status Agree(const Crew& crew, const Status& own) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   crew.GatherAll(own.has_value() ? std::string() : own.error().message));
+  for (const std::string& message : all)
+    if (!message.empty())
+      return Fail(own.has_value() ? ErrorCode::kInternal : own.error().code, crew.rank() == 0 ? message : "");
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<Report>> AnalyzeTogether(const Crew& crew, const std::vector<std::string>& paths,
+                                              const Options& options, bool& others_wait) {
+  others_wait = false;
+  const auto division = Division::Make(paths, static_cast<uint64_t>(crew.size()));
+  std::vector<TracePart> parts;
+  const auto read = [&]() -> Status {
+    if (!division.has_value()) return std::unexpected(division.error());
+    ASSIGN_OR_RETURN(parts, ReadParts(paths, options, *division, static_cast<uint64_t>(crew.rank())));
+    return {};
+  };
+  TRY(Agree(crew, read()));
+  others_wait = true;
+  if (division->IsShared()) {
+    SharedTraces shared(crew, ThreadsOf(options), parts);
+    TRY(shared.PutTogether());
+  }
+  auto report = Collect(crew, parts);
+  others_wait = false;
+  return report;
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/scale/trace_part.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <numeric>
+#include <regex>
+#include <utility>
+
+namespace gpusonde::analyze {
+namespace {
+
+// What the trace says of itself, but for the rank if the file's name tells it.
+Result<importers::TraceInfo> Describe(const std::string& path, const importers::TraceInfo& info,
+                                      const Options& options) {
+  importers::TraceInfo described = info;
+  if (!options.rank_from.has_value()) return described;
+  std::smatch match;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (!std::regex_search(name, match, *options.rank_from) || match.size() < 2)
+    return Fail(ErrorCode::kInvalidArgument, path + ": --rank-from finds no rank in its name");
+  const std::string digits = match[1];
+  int64_t rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: --rank-from finds '{}', which is no number", path, digits));
+  described.rank = rank;
+  return described;
+}
+
+Result<uint64_t> SizeOf(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return Fail(ErrnoError(errno, path));
+  return static_cast<uint64_t>(info.st_size);
+}
+
+}  // namespace
+
+bool TracePart::HasOnlyKnownNames(const RankResult& rank, size_t names) {
+  const auto known = [names](const auto& one) { return one.name < names; };
+  return std::ranges::all_of(rank.kernels.strata, known) &&
+         std::ranges::all_of(rank.kernels.streams, known) && std::ranges::all_of(rank.collectives, known) &&
+         std::ranges::all_of(rank.kernels.names, [names](const auto& one) { return one.first < names; });
+}
+
+int ThreadsOf(const Options& options) {
+  if (options.threads > 0) return options.threads;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
+}
+
+Result<Division> Division::Make(const std::vector<std::string>& paths, uint64_t parts) {
+  Division division;
+  division.parts_ = parts;
+  if (paths.size() < parts) return division;
+  std::vector<uint64_t> sizes;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(const uint64_t size, SizeOf(path));
+    sizes.push_back(size);
+  }
+  // The largest first, each to whoever has least: at most a third more than the best there is (Graham 1969).
+  std::vector<size_t> order(paths.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&sizes](size_t trace) { return sizes[trace]; });
+  std::vector<uint64_t> loads(parts);
+  division.owners_.resize(paths.size());
+  for (const size_t trace : order) {
+    const auto least = std::ranges::min_element(loads);
+    division.owners_[trace] = static_cast<uint64_t>(least - loads.begin());
+    *least += sizes[trace];
+  }
+  return division;
+}
+
+std::optional<Share> Division::Of(size_t trace, uint64_t part) const {
+  if (owners_.empty()) return Share{.part = part, .parts = parts_};
+  return owners_[trace] == part ? std::optional<Share>(Share()) : std::nullopt;
+}
+
+Result<std::vector<TracePart>> ReadParts(const std::vector<std::string>& paths, const Options& options,
+                                         const Division& division, uint64_t part) {
+  const int threads = ThreadsOf(options);
+  std::vector<TracePart> parts;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    TracePart& one = parts.emplace_back();
+    one.path = paths[i];
+    const std::optional<Share> share = division.Of(i, part);
+    if (!share.has_value()) continue;
+    ASSIGN_OR_RETURN(const auto trace, importers::OpenTrace(paths[i], {.partial = options.partial}));
+    ASSIGN_OR_RETURN(one.state,
+                     ReadTrace(*trace, {.threads = threads, .partial = options.partial, .share = *share}));
+    ASSIGN_OR_RETURN(one.info, Describe(paths[i], trace->info(), options));
+    one.whole = share->parts == 1;
+    if (!one.whole) continue;
+    ASSIGN_OR_RETURN(one.ranks, FollowProcesses(one.state, threads));
+    one.state.DropRecords();
+  }
+  return parts;
+}
+
+}  // namespace gpusonde::analyze
