@@ -9,3 +9,8 @@ endif()
 option(GPUSONDE_TESTS "Build the tests" ON)
 option(GPUSONDE_BENCH "Build the benchmarks" OFF)
 option(GPUSONDE_FUZZ "Build the fuzzers (clang only)" OFF)
+if(GPUSONDE_FUZZ)
+  # Of all code, so that a fuzzer sees which of it an input reaches.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
