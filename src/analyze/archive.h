@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -83,7 +82,7 @@ class ArchiveReader {
   void operator()(T& value) {
     value = T{};
     if (in_.size() < sizeof value) return Require(false);
-    std::memcpy(&value, in_.data(), sizeof value);
+    in_.copy(reinterpret_cast<char*>(&value), sizeof value);
     in_.remove_prefix(sizeof value);
   }
   template <class T>

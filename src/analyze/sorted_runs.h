@@ -61,10 +61,9 @@ class SortedRuns {
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
 
   // Adds a run that lies in a file already.
-  void AddRun(std::shared_ptr<TemporaryFile> file, uint64_t offset, uint64_t count) {
+  void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count) {
     if (count > 0)
-      runs_.push_back(
-          {.memory = {}, .file = std::move(file), .offset = offset, .count = count, .change = nullptr});
+      runs_.push_back({.memory = {}, .file = file, .offset = offset, .count = count, .change = nullptr});
   }
 
   // Takes the runs of another, whose records are changed so when they are read.

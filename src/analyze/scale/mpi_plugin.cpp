@@ -61,4 +61,4 @@ constexpr GpusondeMpi kFunctions = {.join = Join, .exchange = Exchange, .leave =
 
 }  // namespace
 
-__attribute__((visibility("default"))) const GpusondeMpi* gpusonde_mpi(void) { return &kFunctions; }
+__attribute__((visibility("default"))) const GpusondeMpi* gpusonde_mpi() { return &kFunctions; }

@@ -17,13 +17,13 @@ struct GpusondeMpi {
   // received is the caller's to give back by free(3); null with a size of 0.
   int (*exchange)(int to, const void* bytes, size_t size, int from, void** received, size_t* received_size);
   // Waits for all, and leaves.
-  int (*leave)(void);
+  int (*leave)();
   // Ends all processes of the job at once.
   void (*abort)(int status);
 };
 
 // The only symbol of the library.
-const struct GpusondeMpi* gpusonde_mpi(void);
+const struct GpusondeMpi* gpusonde_mpi();  // NOLINT(readability-identifier-naming): as C names are
 
 #ifdef __cplusplus
 }
