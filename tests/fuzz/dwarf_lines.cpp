@@ -7,8 +7,8 @@
 #include "symbols/dwarf_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace gpusonde;
-  auto file = symbols::DwarfFile::OpenWith(MemoryFile({data, size}), Fd(), "x", {});
+  using gpusonde::symbols::DwarfFile;
+  auto file = DwarfFile::OpenWith(gpusonde::MemoryFile({data, size}), gpusonde::Fd(), "x", {});
   if (!file.has_value()) return 0;
   for (uint64_t offset = 0; offset < size; offset += 7) (void)file->Find(offset);
   return 0;

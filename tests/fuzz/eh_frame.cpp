@@ -7,7 +7,7 @@
 #include "unwind/compile.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace gpusonde::unwind;
+  using gpusonde::unwind::CfiFormat, gpusonde::unwind::RuleSet, gpusonde::unwind::Table;
   if (size == 0) return 0;
   RuleSet rules;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);

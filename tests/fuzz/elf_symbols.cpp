@@ -11,14 +11,15 @@
 #include "unwind/compile.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace gpusonde;
-  Fd fd = MemoryFile({data, size});
+  using gpusonde::MemoryFile;
+  namespace symbols = gpusonde::symbols;
+  gpusonde::Fd fd = MemoryFile({data, size});
   (void)symbols::ReadBuildId(fd.get());
   const std::string roots[] = {"/nonexistent"};
   (void)symbols::OpenDebugFile(fd.get(), "/x", roots);
   (void)symbols::FindPythonInterpreter(fd.get(), "x");
-  unwind::RuleSet rules;
-  (void)unwind::CompileFile(fd.get(), "x", rules);
+  gpusonde::unwind::RuleSet rules;
+  (void)gpusonde::unwind::CompileFile(fd.get(), "x", rules);
   const auto file = symbols::ElfFile::Load(std::move(fd), "x");
   if (!file.has_value()) return 0;
   for (uint64_t offset = 0; offset < size + 64; offset += 16) (void)file->Find(offset);

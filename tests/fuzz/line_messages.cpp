@@ -8,14 +8,13 @@
 #include "symbols/line_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace gpusonde;
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
-  const Fd one(ends[0]), other(ends[1]);
+  const gpusonde::Fd one(ends[0]), other(ends[1]);
   if (size > 0 && size < 60'000) {
-    for (const Fd* end : {&one, &other}) (void)!::send(end->get(), data, size, 0);
-    (void)symbols::ReceiveRequest(one.get());
-    (void)symbols::ReceiveAnswer(other.get(), false);
+    for (const gpusonde::Fd* end : {&one, &other}) (void)!::send(end->get(), data, size, 0);
+    (void)gpusonde::symbols::ReceiveRequest(one.get());
+    (void)gpusonde::symbols::ReceiveAnswer(other.get(), false);
   }
   return 0;
 }
