@@ -160,7 +160,7 @@ Result<Overview> ReadOverview(Store& store) {
     overview.to_ns = range.to_ns;
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts,
-                   store.Query("SELECT (SELECT count(*) FROM samples), (SELECT count(*) FROM kernels), "
+                   store.Query("SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), (SELECT count(*) FROM kernels), "
                                "(SELECT bool_or(simulated) FROM devices)"));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {

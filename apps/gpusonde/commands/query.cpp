@@ -21,8 +21,8 @@ SHOW TABLES and DESCRIBE TABLE list what there is, docs/schema.md tells what it 
 all files, of keyed tables the last one per key; raw.TABLE has the rows as they lie. Ids are 32 hex digits.
 
   gpusonde query run.sonde 'SHOW TABLES'
-  gpusonde query run.sonde 'SELECT name, sum(weight_ns) / 1e9 AS seconds
-                            FROM samples JOIN threads USING (process, tid) GROUP BY name ORDER BY seconds DESC')";
+  gpusonde query run.sonde "SELECT name, sum(weight_ns) / 1e9 AS seconds FROM samples JOIN threads USING (process, tid)
+                            WHERE state = 'on_cpu' GROUP BY name ORDER BY seconds DESC")";
 
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
