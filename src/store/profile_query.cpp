@@ -159,9 +159,11 @@ Result<Overview> ReadOverview(Store& store) {
     overview.from_ns = range.from_ns;
     overview.to_ns = range.to_ns;
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts,
-                   store.Query("SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), (SELECT count(*) FROM kernels), "
-                               "(SELECT bool_or(simulated) FROM devices)"));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> counts,
+      store.Query(
+          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), (SELECT count(*) FROM kernels), "
+          "(SELECT bool_or(simulated) FROM devices)"));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {
     overview.samples = counts->Int64(0);
