@@ -91,7 +91,17 @@ Status SyncFolderOf(const std::string& path) {
   return {};
 }
 
+Status CheckReplaceable(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return Fail(ErrorCode::kInvalidArgument, path + " is there and no regular file; name another");
+}
+
 Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  if (!CheckReplaceable(path).has_value()) {
+    ASSIGN_OR_RETURN(const Fd fd, Open(path, O_WRONLY));
+    return WriteAll(fd.get(), std::as_bytes(std::span(content)));
+  }
   const std::string temporary = path + ".tmp";
   const Status replaced = [&]() -> Status {
     ASSIGN_OR_RETURN(const Fd fd, Open(temporary, O_WRONLY | O_CREAT | O_TRUNC));

@@ -42,8 +42,12 @@ Result<std::string> ReadFile(const std::string& path, size_t limit = size_t{64} 
 // Writes all of it, resuming after short writes and signals.
 Status WriteAll(int fd, std::span<const std::byte> data);
 
+// Whether `path` may be replaced by another file: nothing is there, or a regular file. A device or a pipe is
+// not: who names /dev/null doesn't want it gone. Errors: kInvalidArgument.
+Status CheckReplaceable(const std::string& path);
+
 // Replaces `path` by `content` or leaves it as it was: temporary file beside it, fsync, rename, fsync of the
-// folder.
+// folder. What is no regular file is written to.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Makes the folder if it isn't there (its parent must be), for its owner alone (mode 0700), and holds an

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 namespace gpusonde {
@@ -26,6 +28,18 @@ TEST_F(FdTest, AtomicWriteReplacesTheWholeFileAndLeavesNoTemporary) {
   ASSERT_TRUE(WriteFileAtomically(path, "second").has_value());
   EXPECT_EQ(ReadFile(path).value(), "second");
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
+TEST_F(FdTest, WhatIsNoRegularFileIsWrittenToAndStays) {
+  const std::string path = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(WriteFileAtomically(path, "content").has_value());
+  std::array<char, 16> read{};
+  EXPECT_EQ(::read(reader.get(), read.data(), read.size()), 7);
+  EXPECT_STREQ(read.data(), "content");
+  EXPECT_FALSE(CheckReplaceable(path).has_value());
+  EXPECT_TRUE(CheckReplaceable(folder_ + "/nothing").has_value());
 }
 
 TEST_F(FdTest, AtomicWriteThatFailsLeavesNoTemporaryEither) {

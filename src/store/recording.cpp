@@ -130,6 +130,7 @@ Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb
 }  // namespace
 
 Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
+  TRY(CheckReplaceable(path));
   const std::string temporary = path + ".tmp";
   RemoveFileAndLog(temporary);
   Result<int64_t> frames = WriteFile(spool_folder, temporary);

@@ -11,6 +11,7 @@
 
 #include "agent/child.h"
 #include "agent/recorder.h"
+#include "base/fd.h"
 #include "command.h"
 #include "exporters/summary.h"
 #include "store/gpu_query.h"
@@ -125,6 +126,7 @@ Status CheckOutput(const RecordOptions& options) {
   if (std::filesystem::is_directory(options.output, ignored))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} is a folder; give -o a file name", options.output));
+  TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
   return Fail(
       ErrorCode::kUnavailable,

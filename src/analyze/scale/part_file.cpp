@@ -119,6 +119,7 @@ Status WriteTo(int fd, Part& part) {
 }
 
 Status WritePart(const std::string& path, Part& part) {
+  TRY(CheckReplaceable(path));
   std::string temporary = path + ".XXXXXX";
   const Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return Fail(ErrnoError(errno, path));

@@ -56,8 +56,8 @@ class Batch {
     return padded;
   }
   void Append(const void* data, size_t size) {
-    const auto* from = static_cast<const std::byte*>(data);
-    bytes_.insert(bytes_.end(), from, from + size);
+    bytes_.resize(bytes_.size() + size);
+    std::memcpy(bytes_.data() + bytes_.size() - size, data, size);
   }
   std::vector<std::byte> bytes_;
 };
