@@ -237,7 +237,7 @@ TEST_F(ProfileQuery, TheOverviewTellsSourcesTimeAndDrops) {
   ASSERT_EQ(overview->sources.size(), 1u);
   EXPECT_EQ(overview->sources[0].host, "here");
   EXPECT_THAT(overview->to_ns, Optional(10'000'000'000));
-  EXPECT_EQ(overview->samples, 6);
+  EXPECT_EQ(overview->samples, 5);
   EXPECT_FALSE(overview->simulated);
   ASSERT_EQ(overview->drops.size(), 2u);
   EXPECT_EQ(overview->drops[0].reason, "ring_full");
