@@ -16,18 +16,18 @@ using std::chrono::milliseconds;
 constexpr int kRounds = 20;
 constexpr milliseconds kRound(50);
 
-void SleepAlone() {
+[[gnu::noinline]] void SleepAlone() {
   for (int i = 0; i < kRounds; ++i) std::this_thread::sleep_for(kRound);
 }
 
-void WriteNowAndThen(int pipe) {
+[[gnu::noinline]] void WriteNowAndThen(int pipe) {
   for (int i = 0; i < kRounds; ++i) {
     std::this_thread::sleep_for(kRound);
     if (::write(pipe, "x", 1) != 1) return;
   }
 }
 
-void ReadFromPipe(int pipe) {
+[[gnu::noinline]] void ReadFromPipe(int pipe) {
   char byte = 0;
   for (int i = 0; i < kRounds; ++i)
     if (::read(pipe, &byte, 1) != 1) return;
@@ -35,7 +35,7 @@ void ReadFromPipe(int pipe) {
 
 std::mutex mutex;
 
-void WantTheLock() { const std::lock_guard lock(mutex); }
+[[gnu::noinline]] void WantTheLock() { const std::lock_guard lock(mutex); }
 
 void ComputeOnOneCpu() {
   cpu_set_t one;
