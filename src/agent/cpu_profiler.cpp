@@ -218,6 +218,7 @@ void CpuProfiler::Rewrite() {
   state_->rows.sources.Append(state_->source);
   state_->processes.Rewrite();
   state_->stacks.Rewrite();
+  state_->off_cpu_rows.Rewrite(state_->stacks.UnknownStack());
   state_->gpu_rows.Rewrite();
 }
 

@@ -125,6 +125,11 @@ void OffCpuRows::End(const ebpf::OffCpu::End& end) {
   begins.erase(begins.begin(), begin + 1);
 }
 
+void OffCpuRows::Rewrite(const Id128& unknown_stack) {
+  for (auto& [tid, begins] : absences_)
+    for (Absence& absence : begins) absence.stack = unknown_stack;
+}
+
 void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_ns, int64_t to_ns) {
   const int64_t weight_ns = ebpf::OffCpuWeight(to_ns - from_ns, absence.head.chance, absence.head.limit_ns);
   if (to_ns <= from_ns || weight_ns == 0) return;

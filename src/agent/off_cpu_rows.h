@@ -34,6 +34,10 @@ class OffCpuRows {
   // After the begins of the same time.
   void End(const ebpf::OffCpu::End& end);
 
+  // Begins carry ids of stacks, and what those mean was lost or is another file's: waits that go on now end
+  // with this stack instead.
+  void Rewrite(const Id128& unknown_stack);
+
   // The thread has ended.
   void Forget(int32_t tid) { absences_.erase(tid); }
 

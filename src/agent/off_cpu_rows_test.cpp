@@ -48,6 +48,14 @@ class OffCpuRowsTest : public testing::Test {
   OffCpuRows off_cpu_{kOffset, rows_};
 };
 
+TEST_F(OffCpuRowsTest, AWaitThatOutlivesItsStacksRowHasAnother) {
+  constexpr Id128 kUnknown{3, 3};
+  off_cpu_.Begin(Head(1'000'000, SYS_futex), kProcess, kStack, false);
+  off_cpu_.Rewrite(kUnknown);
+  off_cpu_.End(End(1 * kMs, 31 * kMs, 31 * kMs));
+  EXPECT_THAT(FixedColumn<Id128>(rows_.Take(), "samples", "stack"), ElementsAre(kUnknown));
+}
+
 TEST_F(OffCpuRowsTest, WaitingAndThenWaitingForACpuAreTwoSamples) {
   off_cpu_.Begin(Head(1'000'000, SYS_futex), kProcess, kStack, false);
   off_cpu_.End(End(1 * kMs, 31 * kMs, 43 * kMs));

@@ -93,6 +93,13 @@ std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, co
   return frames;
 }
 
+Id128 StackInterner::UnknownStack() {
+  const Id128 location = UnknownFrame().location;
+  const Id128 stack = HashIds("stack", {&location, 1});
+  if (stacks_.insert(stack).second) rows_.stacks.Append({.stack = stack, .locations = {location}});
+  return stack;
+}
+
 void StackInterner::Rewrite() {
   by_raw_frames_.clear();
   locations_.clear();

@@ -36,6 +36,9 @@ class StackInterner {
   // named are counted in `drops`.
   Id128 Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops);
 
+  // The stack of one unknown location.
+  Id128 UnknownStack();
+
   // How many of a kernel stack's frames, leaf first, are those of whoever watches the scheduler.
   size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const;
 
