@@ -41,6 +41,9 @@ struct FreeFrame {
 class Oracle {
  public:
   explicit Oracle(Elf* elf) : cfi_(dwarf_getcfi_elf(elf)) {}
+  ~Oracle() { dwarf_cfi_end(cfi_); }
+  Oracle(const Oracle&) = delete;
+  Oracle& operator=(const Oracle&) = delete;
 
   std::optional<Rule> At(uint64_t address) const {
     Dwarf_Frame* raw = nullptr;
