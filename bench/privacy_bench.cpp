@@ -166,7 +166,7 @@ struct Paillier {
       mpz_mul(n, p, q);
     } while (mpz_cmp(p, q) == 0);
     mpz_mul(n2, n, n);
-    mpz_urandomb(message, random, kCounters * 32);
+    mpz_urandomb(message, random, mp_bitcnt_t{kCounters} * 32);
     Encrypt();
   }
   ~Paillier() {

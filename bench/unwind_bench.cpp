@@ -73,7 +73,7 @@ void Measure(const Subject& subject, JsonWriter& json) {
 }  // namespace gpusonde
 
 int main(int count, char** arguments) {
-  using namespace gpusonde;
+  using namespace gpusonde;  // NOLINT(google-build-using-namespace): a program of its own
   if (count != 2) {
     fmt::print(stderr, "usage: bench_unwind FILE\n");
     return 2;

@@ -15,7 +15,7 @@ Assignment AssignmentOf(uint64_t device, uint32_t epoch, std::span<const uint8_t
   uint64_t number = 0;
   for (size_t i = 0; i < sizeof number; ++i) number |= uint64_t{digest.values()[i]} << (8 * i);
   // Uniform but for (groups · pages)/2^64.
-  const auto place = static_cast<uint64_t>((Uint128{number} * (uint64_t{groups} * pages)) >> 64);
+  const auto place = static_cast<uint64_t>((Uint128{number} * Uint128{groups} * pages) >> 64);
   return {static_cast<uint32_t>(place % groups), static_cast<uint32_t>(place / groups)};
 }
 

@@ -99,7 +99,7 @@ TEST_F(Bfv, NoiseOfIndependentSumsGrowsWithTheRoot) {
   Ciphertext sum = Encrypt(key_, kReportBits, View(message), random_);
   constexpr int kSummands = 256;
   for (int i = 1; i < kSummands; ++i) Add(sum, Encrypt(key_, kReportBits, View(message), random_));
-  const std::vector<uint64_t> total(kDegree, 3 * kSummands);
+  const std::vector<uint64_t> total(kDegree, uint64_t{3} * kSummands);
   EXPECT_EQ(Numbers(Decrypt(secret_, kReportBits, sum)), total);
   EXPECT_LT(NoiseBits(Phase(secret_, sum), View(total), kReportBits), 11 + 4.5);
 }
@@ -196,7 +196,7 @@ TEST_F(JointKey, AllSharesTogetherDecryptASum) {
   Ciphertext sum = Encrypt(joint_[0], kReportBits, View(one), random_);
   for (int i = 1; i < 64; ++i) Add(sum, Encrypt(joint_[0], kReportBits, View(one), random_));
   EXPECT_EQ(Numbers(Combine(sum.Copy(), Answers(sum), kReportBits)),
-            std::vector<uint64_t>(kDegree, 64 * 255));
+            std::vector<uint64_t>(kDegree, uint64_t{64} * 255));
 }
 
 TEST_F(JointKey, FewerSharesSeeNothing) {

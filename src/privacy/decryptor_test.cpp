@@ -78,9 +78,9 @@ TEST_F(Release, IsTheSumAndEverybodysNoise) {
   MaskedSum sum;
   for (uint64_t device = 1; device <= kDevices; ++device) {
     std::vector<uint32_t> message(kReportSlots);
-    message[64 * 5] = 200;
-    message[64 * 5 + 9] = 55;
-    message[64 * 5 + 63] = 255;
+    message[320] = 200;
+    message[329] = 55;
+    message[383] = 255;
     sum.Add(Slots(Report(device, Slots(message))));
   }
   const ReportList list = List(1, kDevices);

@@ -82,7 +82,8 @@ TEST(Gaussian, SmudgingIsTwoToTheSeventyWide) {
   }
   EXPECT_NEAR(sum / kDraws, 0, 5 / std::sqrt(kDraws));
   EXPECT_NEAR(squares / kDraws, 1, 5 * std::sqrt(2.0 / kDraws));
-  EXPECT_NEAR(odd, kDraws / 2, 5 * std::sqrt(kDraws) / 2) << "every number, not multiples of the coarse step";
+  EXPECT_NEAR(odd, kDraws / 2.0, 5 * std::sqrt(kDraws) / 2)
+      << "every number, not multiples of the coarse step";
 }
 
 }  // namespace

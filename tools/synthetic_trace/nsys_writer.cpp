@@ -49,7 +49,7 @@ class Insert {
   ~Insert() { sqlite3_finalize(statement_); }
 
   template <class... Values>
-  bool operator()(Values... values) {
+  bool operator()(const Values&... values) {
     int index = 0;
     (Bind(++index, values), ...);
     const bool done = sqlite3_step(statement_) == SQLITE_DONE;
