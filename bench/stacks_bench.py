@@ -24,7 +24,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
+BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
 PROGRAMS = ROOT / "bench/stacks"
 HZ = 499
 GOAL_PERCENT = 99
@@ -137,7 +137,8 @@ def run(gpusonde, command, folder):
         command = ["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u", "-F", str(HZ), "--call-graph",
                    f"dwarf,{PERF_STACK_BYTES}", "-o", data, "--", *command]
     whole = [gpusonde, "record", "--hz", str(HZ), "-o", recording, "--", *command]
-    done = subprocess.run(whole, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    # In the folder, since node writes its log where it stands.
+    done = subprocess.run(whole, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(whole)}: exit status {done.returncode}\n{done.stderr}")
     return read_ours(gpusonde, recording), read_perfs(data) if pathlib.Path(data).exists() else None

@@ -31,7 +31,7 @@ uint64_t ThrottleReasons(const Device& device) {
 uint32_t ClockMhz(const Device& device, uint32_t which) {
   const DeviceModel& model = device.model();
   if (which == GPUSONDE_NVML_CLOCK_MEM) return static_cast<uint32_t>(model.memory_clock_mhz);
-  if (!device.busy()) return static_cast<uint32_t>(model.idle_clock_mhz);
+  if (!device.attached()) return static_cast<uint32_t>(model.idle_clock_mhz);
   return static_cast<uint32_t>(std::lround(model.sm_clock_mhz * device.throttling().clock));
 }
 
@@ -82,6 +82,7 @@ SIMGPU_EXPORT Result nvmlDeviceGetMemoryInfo_v2(void* handle, gpusonde_nvml_memo
 
 SIMGPU_EXPORT Result nvmlDeviceGetClockInfo(void* handle, uint32_t which, uint32_t* mhz) {
   return With(handle, mhz, [&](Device& device) {
+    ForgetTheDead(device, NowNs());
     *mhz = ClockMhz(device, which);
     return GPUSONDE_NVML_SUCCESS;
   });

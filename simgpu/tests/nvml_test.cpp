@@ -102,8 +102,14 @@ TEST(Nvml, ReadsWhatTheTimelineDid) {
     EXPECT_EQ(monitor.ReadLong("nvmlDeviceGetCurrentClocksThrottleReasons"), 0U);
     EXPECT_EQ(monitor.ReadWhich("nvmlDeviceGetClockInfo", GPUSONDE_NVML_CLOCK_SM), 1980U);
     client.cuStreamSynchronize(client.stream);
-    EXPECT_LT(monitor.ReadWhich("nvmlDeviceGetClockInfo", GPUSONDE_NVML_CLOCK_SM), 1000U);
+    EXPECT_EQ(monitor.ReadLong("nvmlDeviceGetCurrentClocksThrottleReasons"), GPUSONDE_NVML_THROTTLE_GPU_IDLE);
+    EXPECT_EQ(monitor.ReadWhich("nvmlDeviceGetClockInfo", GPUSONDE_NVML_CLOCK_SM), 1980U)
+        << "the context stays";
     EXPECT_GT(monitor.ReadLong("nvmlDeviceGetTotalEnergyConsumption"), 100'000U) << "mJ";
+  });
+  InChild({}, [] {
+    EXPECT_LT(Monitor().ReadWhich("nvmlDeviceGetClockInfo", GPUSONDE_NVML_CLOCK_SM), 1000U)
+        << "nobody has a context any more";
   });
 }
 

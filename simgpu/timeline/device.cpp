@@ -182,6 +182,10 @@ int64_t Device::used_bytes() const {
   return used;
 }
 
+bool Device::attached() const {
+  return std::ranges::any_of(processes_, [](const Process& process) { return process.pid != 0; });
+}
+
 bool Device::Allocate(uint32_t slot, int64_t bytes) {
   if (bytes > model_.memory_bytes - used_bytes()) return false;
   processes_[slot].memory_bytes += bytes;

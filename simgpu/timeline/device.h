@@ -125,6 +125,8 @@ class Device {
   int64_t link_bytes(CopyDirection direction, int64_t from_ns, int64_t to_ns) const;
   Throttling throttling() const;  // now, for the work that is running
   bool busy() const { return schedule_.now().sms > 0; }
+  // A data-centre device keeps its clocks up between kernels, for as long as somebody has a context on it.
+  bool attached() const;
 
   void RaiseXid(int64_t code, int64_t now_ns);
 
