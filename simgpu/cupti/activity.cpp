@@ -63,11 +63,13 @@ class Worker {
   }
 
   // Writes everything that ended before now_ns (`when_due`: and is due). `forced`: the rest too, without
-  // times.
+  // times. One thread at a time: whoever flushes waits for what another has taken and not yet written.
   void Write(int64_t now_ns, bool when_due, bool forced) {
     std::vector<Pending> ready;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      written_.wait(lock, [this] { return !writing_; });
+      writing_ = true;
       if (when_due) {
         while (!pending_.empty() && pending_.front().due_ns <= now_ns) {
           std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
@@ -87,12 +89,16 @@ class Worker {
       const bool ended = pending.operation.end_ns <= now_ns;
       Buffers::Get().Write(MakeRecord(pending.operation, pending.kind, ended && !Chance(TheKnobs().zero)));
     }
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    written_.notify_all();
   }
 
   // What was pending before a fork belongs to the parent.
   void ForgetAll() {
     pending_.clear();
     running_ = false;
+    writing_ = false;
   }
 
   std::atomic<uint32_t> flush_period_ms = 0;
@@ -123,10 +129,12 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable stopped_;
+  std::condition_variable written_;
   std::vector<Pending> pending_;  // a heap, the next due first
   std::thread::id id_;
   bool running_ = false;
   bool stopping_ = false;
+  bool writing_ = false;
 };
 
 void Spin(int64_t duration_ns) {
