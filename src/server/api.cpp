@@ -63,20 +63,45 @@ Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& 
   return DevicesJson(devices);
 }
 
+Result<model::ProfileType> TakeType(QueryParameters& parameters) {
+  using enum model::ProfileType;
+  const std::string_view name = parameters.TakeText("type").value_or("cpu");
+  for (const model::ProfileType type : {kCpu, kGpu, kOffCpu})
+    if (model::EnumNames<model::ProfileType>::Name(type) == name) return type;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("parameter 'type' takes cpu, gpu or off_cpu, not '{}'", name));
+}
+
+// What threads waited for; nothing when all waits are asked for.
+Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) {
+  using enum model::ThreadState;
+  const std::optional<std::string_view> name = parameters.TakeText("wait");
+  if (!name.has_value()) return std::optional<model::ThreadState>();
+  for (const model::ThreadState state : {kIo, kLock, kSleep, kRunQueue, kGpuWait})
+    if (model::EnumNames<model::ThreadState>::Name(state) == *name) return state;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("parameter 'wait' takes io, lock, sleep, run_queue or gpu_wait, not '{}'", *name));
+}
+
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
-  const std::string_view type = parameters.TakeText("type").value_or("cpu");
-  if (type != "cpu" && type != "gpu")
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("parameter 'type' takes cpu or gpu, not '{}'", type));
+  using enum model::ProfileType;
+  ASSIGN_OR_RETURN(const model::ProfileType type, TakeType(parameters));
+  ASSIGN_OR_RETURN(const std::optional<model::ThreadState> wait, TakeWait(parameters));
   ASSIGN_OR_RETURN(const auto min_total,
                    parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
-  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
-  if (type == "gpu" && selection.while_gpu_idle)
-    return Fail(ErrorCode::kInvalidArgument,
-                "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time");
+  if (type != kCpu && selection.while_gpu_idle)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time, and waits are told as "
+        "wholes, not by what the GPU did meanwhile");
+  if (type != kOffCpu && wait.has_value())
+    return Fail(ErrorCode::kInvalidArgument, "parameter 'wait' is for type=off_cpu");
+  selection.off_cpu = type == kOffCpu;
+  selection.wait = wait;
   ASSIGN_OR_RETURN(const model::Profile profile,
-                   Answer(type == "gpu" ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
+                   Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
   return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
 }
 

@@ -186,7 +186,7 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
   const bool gpu = tree.type == model::ProfileType::kGpu;
-  json.BeginObject().Field("type", gpu ? "gpu" : "cpu").Field("unit", "ns");
+  json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(tree.type)).Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
   json.Key("strings").BeginArray();
   for (const std::string& text : tree.strings) json.Value(text);

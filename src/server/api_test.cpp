@@ -255,6 +255,15 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}, {"while_gpu_idle", "1"}}), HasSubstr("is for type=cpu"));
 }
 
+TEST_F(ApiTest, WaitsAreAskedForByWhatTheyAreFor) {
+  data_.profile = model::Profile{.type = model::ProfileType::kOffCpu};
+  EXPECT_EQ(Get("flamegraph", {{"type", "off_cpu"}})["type"], "off_cpu");
+  EXPECT_TRUE(data_.selection.off_cpu);
+  EXPECT_EQ(data_.selection.wait, std::nullopt);
+  Get("flamegraph", {{"type", "off_cpu"}, {"wait", "run_queue"}});
+  EXPECT_EQ(data_.selection.wait, model::ThreadState::kRunQueue);
+}
+
 TEST_F(ApiTest, ProcessesCarryTheirThreads) {
   data_.processes = {{.process = kId,
                       .pid = 411,
@@ -311,7 +320,13 @@ TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
               HasSubstr("400 invalid_argument: unknown parameter 'x'; this address takes none"));
   EXPECT_THAT(Error("strips", {{"buckets", "0"}}), HasSubstr("'buckets' takes an integer from 1 to 2000"));
   EXPECT_THAT(Error("strips", {{"buckets", "2001"}}), HasSubstr("400"));
-  EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}), HasSubstr("'type' takes cpu or gpu, not 'heap'"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}),
+              HasSubstr("'type' takes cpu, gpu or off_cpu, not 'heap'"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"wait", "lunch"}}),
+              HasSubstr("'wait' takes io, lock, sleep, run_queue or gpu_wait, not 'lunch'"));
+  EXPECT_THAT(Error("flamegraph", {{"wait", "io"}}), HasSubstr("'wait' is for type=off_cpu"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"while_gpu_idle", "1"}}),
+              HasSubstr("is for type=cpu"));
   EXPECT_THAT(Error("flamegraph", {{"min_total", "-1"}}), HasSubstr("400"));
   EXPECT_THAT(Error("flamegraph", {{"tid", "1"}}), HasSubstr("needs 'process'"));
 }

@@ -134,6 +134,9 @@ TEST_F(ProfileQuery, WaitingTimeStandsUnderWhatIsWaitedFor) {
   EXPECT_EQ(profile.type, model::ProfileType::kOffCpu);
   EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("loader: main() [sleeps]", Pair(1, 77)),
                                                     Pair("loader: main() [waits for a lock]", Pair(1, 5))));
+  waiting.wait = model::ThreadState::kLock;
+  EXPECT_THAT(Folded(Read(waiting)),
+              UnorderedElementsAre(Pair("loader: main() [waits for a lock]", Pair(1, 5))));
 }
 
 TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {

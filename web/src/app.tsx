@@ -14,12 +14,14 @@ import { Help } from "./views/help";
 import { ProfilePage } from "./views/profile";
 import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
-import { TimeType } from "./views/time-type";
+import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
 const STRIP_BUCKETS = 600;
 // With more of them than this they are low.
 const MOST_HIGH_STRIPS = 3;
+
+const READING = { cpu: "samples", gpu: "GPU work", off_cpu: "waits" };
 
 const same = <T,>(json: T): T => json;
 
@@ -48,7 +50,8 @@ export function App() {
   const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
-  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type });
+  const wait = view.type === "off_cpu" && view.wait;
+  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type, ...(wait && { wait }) });
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
 
   useEffect(() => {
@@ -74,6 +77,7 @@ export function App() {
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.device && { label: deviceName, clear: () => nav.step({ device: null, stream: null }) },
     view.stream !== null && { label: `stream ${view.stream}`, clear: () => nav.step({ stream: null }) },
+    wait && { label: `waits for ${WAIT_LABELS[wait]}`, clear: () => nav.step({ wait: null }) },
     view.idle && { label: "while GPU idle", clear: () => nav.step({ idle: false }) },
     view.filter && { label: `filter “${view.filter}”`, clear: () => nav.step({ filter: "" }) },
   ].filter((part) => typeof part === "object" && part !== null);
@@ -82,7 +86,7 @@ export function App() {
     if (!available) return <NothingRecorded overview={seen} />;
     // When only an update failed, what was read for the same address stays, under a line that says so.
     if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
-    if (!profile.data) return <Loading what={view.type === "gpu" ? "GPU work" : "samples"} />;
+    if (!profile.data) return <Loading what={READING[view.type]} />;
     if (profile.data.tree.total[0] === 0) {
       return <NothingSelected view={view} overview={seen} parts={cleared} onGpu={() => nav.step({ type: "gpu" })} />;
     }

@@ -32,6 +32,7 @@ const BINARIES = {
   libc: ["libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "native"],
   pg: ["postgres", "/usr/lib/postgresql/15/bin/postgres", "native"],
   kernel: ["[kernel]", "", "kernel"],
+  wait: ["", "", "kernel"],
   gpu: ["", "", "gpu"],
   unknown: ["", "", "unknown"],
 };
@@ -235,6 +236,17 @@ export function realisticFlamegraph(selection, until) {
   const idle = ([, p, t]) => !selection.while_gpu_idle || PROCESSES[p].threads[t].name.startsWith("loader");
   return mergeStacks("cpu", rows.filter(idle).map(([, p, t, s, weight]) => ({
     stack: PROCESSES[p].threads[t].stacks[s][1], value: Math.round(weight * PERIOD_NS), interval: 0, samples: weight,
+  })));
+}
+
+// The same stacks, waiting for one thing or another.
+export function waitingFlamegraph(selection, until) {
+  const waits = [["io", "wait![waits for I/O]"], ["lock", "wait![waits for a lock]"], ["sleep", "wait![sleeps]"]];
+  const rows = inSelection(selection, until).map(([, p, t, s, weight]) => ({
+    wait: waits[(p + t + s) % waits.length], stack: PROCESSES[p].threads[t].stacks[s][1], weight,
+  }));
+  return mergeStacks("off_cpu", rows.filter(({ wait }) => !selection.wait || selection.wait === wait[0]).map(({ wait, stack, weight }) => ({
+    stack: `${stack};${wait[1]}`, value: Math.round(weight * PERIOD_NS * 3), interval: 0, samples: weight,
   })));
 }
 

@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Navigation } from "./use-view";
-import { OTHER_PROFILE, type View } from "./view";
+import { OTHER_PROFILE, PROFILE_TYPES, type ProfileType, type View } from "./view";
 
 interface Wiring {
   view: View;
@@ -35,7 +35,7 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
         case "f":
           return () => nav.step({ fold: !view.fold });
         case "g":
-          return () => nav.step({ type: view.type === "cpu" ? "gpu" : "cpu", ...OTHER_PROFILE });
+          return () => nav.step({ type: nextType(view.type), ...OTHER_PROFILE });
         case "m":
           return () => nav.step({ metrics: !view.metrics });
         case "w":
@@ -49,6 +49,10 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [view, nav, onHelp]);
+}
+
+export function nextType(type: ProfileType): ProfileType {
+  return PROFILE_TYPES[(PROFILE_TYPES.indexOf(type) + 1) % PROFILE_TYPES.length]!;
 }
 
 // Escape lets go of one thing at a time, the latest kind of choice first.

@@ -6,7 +6,7 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
   [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
-  [["G"], "CPU time or GPU time"],
+  [["G"], "CPU time, GPU time or waiting"],
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],
   [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],

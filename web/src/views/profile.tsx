@@ -10,6 +10,7 @@ import { FlameGraph } from "./flame-graph";
 import { Legend } from "./legend";
 import { Simulated } from "./simulated";
 import { Incomplete } from "./states";
+import { WAIT_LABELS } from "./time-type";
 import { Toolbar } from "./toolbar";
 import { TopTable } from "./top-table";
 
@@ -22,14 +23,18 @@ interface Props {
   search: Ref<HTMLInputElement>;
 }
 
+function whatOf(profile: Profile, view: View): string {
+  if (profile.type === "gpu") return "of GPU time";
+  if (profile.type === "off_cpu") return view.wait ? `of waiting for ${WAIT_LABELS[view.wait]}` : "of waiting";
+  return view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
+}
+
 // A profile that has samples: toolbar, legend, graph and table over one tree.
 export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
   const { picture, groups, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
   const { tree, zoom } = picture;
   const total = tree.total[ROOT]!;
   const isGpu = profile.type === "gpu";
-  const what = isGpu ? "of GPU time" : view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
-  const counted = isGpu ? "kernels and copies" : "samples";
 
   const zoomTo = (node: number) => {
     // A click on what already fills the width leads back to its caller.
@@ -42,7 +47,10 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       <Incomplete overview={overview} omitted={profile.omitted} total={total} unit={tree.unit} />
       <div class="summary">
         <span class="figure">
-          <strong>{formatValue(total, tree.unit)}</strong> {what} <span class="dim">in {formatCount(profile.samples)} {counted}</span>
+          <strong>{formatValue(total, tree.unit)}</strong> {whatOf(profile, view)}{" "}
+          <span class="dim">
+            in {formatCount(profile.samples)} {isGpu ? "kernels and copies" : "samples"}
+          </span>
         </span>
         {isGpu && overview.simulated && <Simulated />}
         <Toolbar

@@ -49,6 +49,28 @@ export const tests = [
     },
   },
   {
+    name: "waits: what for stands under who waited, and one kind can be asked for",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("button", { name: "Waiting" }).click();
+      await page.settle();
+      assert.match(await page.text(".summary"), /of waiting in/);
+      assert.deepEqual((await page.rows(3)).map(([name]) => name).sort(), ["[sleeps]", "[waits for I/O]", "[waits for a lock]"]);
+      await page.raw.getByRole("button", { name: "a lock", exact: true }).click();
+      await page.settle();
+      assert.equal(page.param("wait"), "lock");
+      assert.match(await page.text(".summary"), /of waiting for a lock/);
+      assert.equal((await page.rows(1))[0][0], "[waits for a lock]");
+      assert.ok(server.requests.some((r) => r.includes("type=off_cpu") && r.includes("wait=lock")));
+      await page.raw.getByRole("button", { name: "a GPU", exact: true }).click();
+      await page.settle();
+      assert.match(await page.text(".message"), /No waits in this selection/);
+      await page.raw.getByRole("button", { name: /waits for a GPU/ }).click();
+      await page.settle();
+      assert.equal(page.param("wait"), null);
+    },
+  },
+  {
     name: "a link to a zoomed view opens it",
     async run(page) {
       await page.ready();
