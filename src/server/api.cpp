@@ -9,6 +9,7 @@
 
 #include "server/api_json.h"
 #include "server/flame_tree.h"
+#include "server/line_times.h"
 #include "server/query_parameters.h"
 
 namespace gpusonde::server {
@@ -105,6 +106,30 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
   return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
 }
 
+Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
+  const std::optional<std::string_view> name = parameters.TakeText("file");
+  if (!name.has_value() || name->empty())
+    return Fail(ErrorCode::kInvalidArgument, "parameter 'file' is missing: the path of a source file");
+  SourceFile source{.file = std::string(*name)};
+  ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const bool known, Answer(data.NamesFile(source.file)));
+  if (!known)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no function that was seen is from the file {}", source.file));
+  ASSIGN_OR_RETURN(const model::Profile cpu, Answer(data.ReadProfile(selection)));
+  source.cpu = {TimesByLine(cpu, source.file), TotalTime(cpu)};
+  if (!selection.while_gpu_idle) {
+    ASSIGN_OR_RETURN(const model::Profile gpu, Answer(data.ReadGpuProfile(selection)));
+    source.gpu = {TimesByLine(gpu, source.file), TotalTime(gpu)};
+    selection.off_cpu = true;
+    ASSIGN_OR_RETURN(const model::Profile waits, Answer(data.ReadProfile(selection)));
+    source.waits = {TimesByLine(waits, source.file), TotalTime(waits)};
+  }
+  source.text = facts.sources->Read(source.file);
+  return SourceJson(source);
+}
+
 struct Route {
   std::string_view path;
   Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
@@ -113,7 +138,7 @@ struct Route {
 constexpr Route kRoutes[] = {
     {"/api/v1/devices", GetDevices},   {"/api/v1/flamegraph", GetFlameGraph},
     {"/api/v1/overview", GetOverview}, {"/api/v1/processes", GetProcesses},
-    {"/api/v1/strips", GetStrips},
+    {"/api/v1/source", GetSource},     {"/api/v1/strips", GetStrips},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

@@ -158,6 +158,12 @@ TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
   EXPECT_EQ(work->line, 0);
 }
 
+TEST_F(ProfileQuery, KnowsTheFilesOfFunctions) {
+  EXPECT_TRUE(NamesFile(*store_, "main.cc").value());
+  EXPECT_FALSE(NamesFile(*store_, "main").value());
+  EXPECT_FALSE(NamesFile(*store_, "").value());
+}
+
 TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {
   EXPECT_THAT(Folded(Read({.from_ns = 2'000'000'000, .to_ns = 4'000'000'000})),
               UnorderedElementsAre(Pair("main: main() Work(int) Inner", Pair(1, 100)),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Overview, Processes, Strips } from "./api/types";
+import type { Devices, FlamegraphJson, Overview, Processes, SourceJson, Strips } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
+import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
@@ -12,6 +13,7 @@ import { stackSelection, timeSelection, windowOf } from "./state/view";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
 import { ProfilePage } from "./views/profile";
+import { SourcePage } from "./views/source";
 import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
@@ -51,8 +53,11 @@ export function App() {
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
   const wait = view.type === "off_cpu" && view.wait;
-  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type, ...(wait && { wait }) });
+  const profileUrl = view.source ? null : ask("flamegraph", { ...time, ...stacks }, { type: view.type, ...(wait && { wait }) });
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
+
+  const sourceUrl = view.source ? ask("source", { ...time, ...stacks }, { file: view.source }) : null;
+  const source = useResource<SourceJson, SourceFile>(sourceUrl, revision, parseSource);
 
   useEffect(() => {
     // A recording does not change; a server that was lost may come back.
@@ -84,6 +89,11 @@ export function App() {
 
   const body = () => {
     if (!available) return <NothingRecorded overview={seen} />;
+    if (view.source) {
+      if (source.error && source.url !== sourceUrl) return <Failed error={source.error} onRetry={retry} />;
+      if (source.data?.file !== view.source) return <Loading what={view.source} />;
+      return <SourcePage source={source.data} overview={seen} view={view} nav={nav} />;
+    }
     // When only an update failed, what was read for the same address stays, under a line that says so.
     if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
     if (!profile.data) return <Loading what={READING[view.type]} />;
@@ -133,9 +143,21 @@ export function App() {
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
       <div class="pages">
         <nav aria-label="Pages">
-          <a href={location.search || "?"} aria-current="page" onClick={(event) => event.preventDefault()}>
+          <a
+            href={location.search || "?"}
+            aria-current={view.source ? undefined : "page"}
+            onClick={(event) => {
+              event.preventDefault();
+              nav.step({ source: null });
+            }}
+          >
             Profile
           </a>
+          {view.source && (
+            <a href={location.search} aria-current="page" title={view.source} onClick={(event) => event.preventDefault()}>
+              {view.source.slice(view.source.lastIndexOf("/") + 1)}
+            </a>
+          )}
         </nav>
         {(devices.data?.devices.length ?? 0) > 0 && (
           <button

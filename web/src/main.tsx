@@ -4,6 +4,7 @@ import { App } from "./app";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
 import "./styles/profile.css";
+import "./styles/source.css";
 import "./styles/strips.css";
 
 render(<App />, document.getElementById("app")!);

@@ -92,6 +92,11 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "processes":
         return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
+      case "source": {
+        const selection = readSelection(params, [...SELECTION, "file"]);
+        if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no function that was seen is from the file ${selection.file}`), { code: "not_found" });
+        return data.sourceFile(selection);
+      }
       case "flamegraph":
         return flamegraph(readSelection(params, [...SELECTION, "type", "wait", "min_total"]));
       default:

@@ -38,6 +38,11 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
           return () => nav.step({ type: nextType(view.type), ...OTHER_PROFILE });
         case "m":
           return () => nav.step({ metrics: !view.metrics });
+        case "s": {
+          // The toolbar knows of which function, if any.
+          const link = document.querySelector<HTMLButtonElement>(".toolbar .source-link");
+          return link && (() => link.click());
+        }
         case "w":
           return view.type === "cpu" ? () => nav.step({ idle: !view.idle, zoom: null }) : null;
         case "Escape":
@@ -57,6 +62,7 @@ export function nextType(type: ProfileType): ProfileType {
 
 // Escape lets go of one thing at a time, the latest kind of choice first.
 export function oneLevelOut(view: View): Partial<View> {
+  if (view.source) return { source: null };
   if (view.pick !== null) return { pick: null };
   if (view.search) return { search: "" };
   if (view.zoom !== null) return { zoom: null };

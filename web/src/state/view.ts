@@ -32,6 +32,8 @@ export interface View {
   search: string;
   // The function that was chosen in the table.
   pick: string | null;
+  // The file whose lines are shown in place of the profile.
+  source: string | null;
   sort: SortKey;
   ascending: boolean;
 }
@@ -71,6 +73,7 @@ export const DEFAULT_VIEW: View = {
   zoom: null,
   search: "",
   pick: null,
+  source: null,
   sort: "self",
   ascending: false,
 };
@@ -107,6 +110,7 @@ export function parseView(query: string): View {
     zoom: params.get("zoom"),
     search: params.get("search") ?? "",
     pick: params.get("pick"),
+    source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
   };
@@ -137,6 +141,7 @@ export function formatView(view: View): string {
   if (view.zoom) params.set("zoom", view.zoom);
   if (view.search) params.set("search", view.search);
   if (view.pick !== null) params.set("pick", view.pick);
+  if (view.source) params.set("source", view.source);
   if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }

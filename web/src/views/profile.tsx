@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Ref } from "preact";
 import type { Overview } from "../api/types";
-import { nodeName, pathHash, ROOT, type Profile } from "../flamegraph/model";
+import { nodeName, pathHash, ROOT, type FunctionTable, type Profile } from "../flamegraph/model";
 import { formatCount, formatValue } from "../format";
+import { isSourceFile } from "../source/lines";
 import type { Navigation } from "../state/use-view";
 import { usePicture } from "../state/use-picture";
 import type { View } from "../state/view";
@@ -21,6 +22,11 @@ interface Props {
   nav: Navigation;
   isDark: boolean;
   search: Ref<HTMLInputElement>;
+}
+
+function fileOf(functions: FunctionTable, fn: number): string | null {
+  const file = functions.file[fn] ?? "";
+  return isSourceFile(file) ? file : null;
 }
 
 function whatOf(profile: Profile, view: View): string {
@@ -58,6 +64,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
           nav={nav}
           match={match}
           shown={tree.total[zoom]!}
+          file={fileOf(tree.functions, view.pick === null ? tree.function[zoom]! : tree.functions.name.indexOf(view.pick))}
           zoomedName={zoom === ROOT ? null : nodeName(tree, zoom)}
           search={search}
         />

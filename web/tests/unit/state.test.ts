@@ -33,6 +33,7 @@ describe("the view in the address", () => {
       only: "[kernel]",
       zoom: "0123456789abcdef",
       search: "operator<< (int)",
+      source: "/src/a b&c.py",
       pick: "std::vector<int>::push_back",
       sort: "name",
       ascending: true,
