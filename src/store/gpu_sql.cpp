@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "store/duckdb/schema.h"
 
 namespace gpusonde::store {
 namespace {
@@ -48,9 +49,31 @@ SqlPart UnionOf(std::initializer_list<std::pair<std::string_view, std::string_vi
   return all;
 }
 
+// The table of kernels with a row each. The view of the same name has those of packs as well.
+std::string_view KernelRows(std::string_view tables) { return tables.empty() ? "raw.kernels" : "kernels"; }
+
 SqlPart AllWork(const SqlPart& condition, std::string_view tables) {
-  return UnionOf({{kKernelColumns, "kernels"}, {kMemcpyColumns, "memcpys"}, {kMemsetColumns, "memsets"}},
-                 condition, tables);
+  return UnionOf(
+      {{kKernelColumns, KernelRows(tables)}, {kMemcpyColumns, "memcpys"}, {kMemsetColumns, "memsets"}},
+      condition, tables);
+}
+
+// What of a selection is the same for all work of a row.
+SqlPart Selected(const model::Selection& selection) {
+  SqlPart condition;
+  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
+  if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
+  if (selection.device.has_value() && selection.stream.has_value())
+    condition += {" AND stream = ?", {*selection.stream}};
+  return condition;
+}
+
+// Packs that may hold such work; all of a pack start within its second.
+SqlPart PacksIn(const TimeRange& range, WorkIn which) {
+  if (which == WorkIn::kStartsIn)
+    return {"start_ns > ? AND start_ns < ?",
+            {std::max<int64_t>(range.from_ns, 0) - kNanosPerSecond, range.to_ns}};
+  return {"end_ns > ? AND start_ns < ?", {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
 }
 
 // Whether `device` is one whose idleness counts.
@@ -89,11 +112,32 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
                         ? "start_ns >= ? AND start_ns < ? AND end_ns >= start_ns"
                         : "end_ns > ? AND start_ns < ? AND end_ns > start_ns AND start_ns >= 0",
                     {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
-  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
-  if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
-  if (selection.device.has_value() && selection.stream.has_value())
-    condition += {" AND stream = ?", {*selection.stream}};
-  return AllWork(condition, tables);
+  condition += Selected(selection);
+  SqlPart work{"(SELECT * FROM ", {}};
+  work += AllWork(condition, tables);
+  work.text += fmt::format(
+      " UNION ALL SELECT {} FROM (SELECT process, device, session, unnest(correlations) AS correlation, "
+      "stream, {}, name, unnest(graph_nodes) AS graph_node FROM {}kernel_packs WHERE {} AND ",
+      kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack);
+  work += PacksIn(range, which);
+  work += Selected(selection);
+  work.text += ") WHERE ";
+  work += condition;
+  work.text += ")";
+  return work;
+}
+
+SqlPart GpuWorkSpans(const TimeRange& range, WorkIn which, const std::string& tables) {
+  SqlPart condition{which == WorkIn::kStartsIn
+                        ? "start_ns >= ? AND start_ns < ? AND end_ns >= start_ns"
+                        : "end_ns > ? AND start_ns < ? AND end_ns > start_ns AND start_ns >= 0",
+                    {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
+  constexpr std::string_view kColumns = "start_ns, end_ns";
+  return UnionOf({{kColumns, KernelRows(tables)},
+                  {kColumns, "kernel_packs"},
+                  {kColumns, "memcpys"},
+                  {kColumns, "memsets"}},
+                 condition, tables);
 }
 
 Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
@@ -138,7 +182,8 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
       {reach.from_ns, reach.to_ns}};
   condition += of_process;
   constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
-  sessions += UnionOf({{kColumns, "kernels"},
+  sessions += UnionOf({{kColumns, "raw.kernels"},
+                       {kColumns, "kernel_packs"},
                        {kColumns, "memcpys"},
                        {kColumns, "memsets"},
                        {kColumns, "syncs"},

@@ -26,9 +26,13 @@ enum class WorkIn {
 // Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
 // (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
 // process, device and stream; its time is `range`. `tables` goes before the names of tables: "" or a schema
-// and a dot.
+// and a dot. Kernels may have rows of their own (`kernels`) or lie in packs (`kernel_packs`).
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
                 const std::string& tables = "");
+
+// Rows of start_ns and end_ns that lie where the work of the range does, by the second: what says in which
+// minutes anything was. Far fewer rows than GpuWork has.
+SqlPart GpuWorkSpans(const TimeRange& range, WorkIn which, const std::string& tables);
 
 // Slices of time, side by side, that cover the range, each with about so many rows of the selection's work:
 // as many as a question can be asked of in the memory that a store has.

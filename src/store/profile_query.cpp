@@ -162,7 +162,8 @@ Result<Overview> ReadOverview(Store& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> counts,
       store.Query(
-          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), (SELECT count(*) FROM kernels), "
+          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), "
+          "(SELECT count(*) FROM raw.kernels) + (SELECT coalesce(sum(count), 0)::BIGINT FROM kernel_packs), "
           "(SELECT bool_or(simulated) FROM devices)"));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {

@@ -28,10 +28,14 @@ enum WorkSumColumn : size_t {
   kVarianceColumn,
 };
 
+// Whether the column `sketch` is filled, which takes about as long again.
+enum class Sketches { kNo, kYes };
+
 // A statement that sums what the selection's process, device and stream started in the range, from single
-// rows of work: parts "all", "sampled" and "captured". `tables` goes before the names of tables: "" or a
-// schema and a dot.
-SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, const std::string& tables = "");
+// rows of work: parts "all", "sampled" and "captured"; and a last column `sketch`. `tables` goes before the
+// names of tables: "" or a schema and a dot.
+SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range,
+                   Sketches sketches = Sketches::kNo, const std::string& tables = "");
 
 // The same from windows of that length that start in the range.
 SqlPart SumsOfWindows(const model::Selection& selection, const TimeRange& range, int64_t length_ns);

@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/live_agent.h"
 #include "base/log.h"
@@ -45,10 +46,12 @@ class StoreSink : public agent::Sink {
 
   Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
 
-  Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
-                std::span<const model::Batch> frames) override {
-    return store_.Commit(store::Day(std::chrono::days(day)), spool, first_sequence, frames);
+  Status Take(const Id128& spool, int64_t day, int64_t first_sequence,
+              std::vector<model::Batch> frames) override {
+    return store_.Hold(store::Day(std::chrono::days(day)), spool, first_sequence, std::move(frames));
   }
+
+  Status Flush() override { return store_.CommitHeld(); }
 
  private:
   store::LiveStore& store_;
