@@ -28,6 +28,7 @@ void TraceTotals::Merge(const TraceTotals& other) {
   others += other.others;
   ranges += other.ranges;
   skipped_shards += other.skipped_shards;
+  metric_texts += other.metric_texts;
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
@@ -113,6 +114,18 @@ void TraceState::Ranges(std::span<const importers::Range> ranges) {
   for (const importers::Range& range : ranges) totals_.Cover(range.start_ns, range.end_ns);
 }
 
+void TraceState::Launch(const importers::MeasuredLaunch& launch,
+                        std::span<const importers::MetricValue> metrics) {
+  const std::optional<uint16_t> rank = ranks_.Add({launch.process, launch.device});
+  if (!rank.has_value()) return RefuseRanks();
+  RecordsOf(ranks_.ProcessOf(*rank));  // of which there are none: it wasn't timed among others
+  if (launch.duration_ns.has_value())
+    At(kernels_, launch.name).Add(*launch.duration_ns);
+  else
+    ++totals_.others;
+  metrics_.Add(launch, metrics, *rank, names_, ranks_);
+}
+
 std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   std::vector<uint32_t> ids = names_.AddAll(other.names_);
   totals_.Merge(other.totals_);
@@ -133,6 +146,7 @@ Renumbering TraceState::Adopt(const TraceState& other) {
   }
   for (const int64_t process : other.ranks_.processes())
     if (!ranks_.AddProcess(process).has_value()) RefuseRanks();
+  metrics_.Merge(other.metrics_, change.names, change.ranks);
   return change;
 }
 
