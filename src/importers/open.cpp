@@ -11,6 +11,7 @@
 #include "importers/kineto/kineto.h"
 #include "importers/ncu/ncu.h"
 #include "importers/nsys/nsys.h"
+#include "importers/sonde/sonde.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
 
@@ -21,7 +22,7 @@ namespace {
 constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kTraces =
-    "Nsight Systems SQLite exports, Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) are read";
+    "recordings, Nsight Systems SQLite exports, and Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) are read";
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
@@ -54,6 +55,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
   const std::string_view head(peek.data(), count);
   if (head.starts_with(kSqliteMagic)) return OpenSqlite(path);
+  if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) {
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));  // from its beginning
