@@ -53,38 +53,54 @@ void TraceState::Summarize(const importers::GpuEvent& event) {
 }
 
 void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
+  if (!keep_records_) {
+    for (const importers::GpuEvent& event : events) Summarize(event);
+    return;
+  }
+  std::optional<uint16_t> rank;
+  RankKey key;
+  ProcessRecords* records = nullptr;
   for (const importers::GpuEvent& event : events) {
-    const std::optional<uint16_t> rank = ranks_.Add({event.process, event.device});
-    if (!rank.has_value()) return RefuseRanks();
+    if (!rank.has_value() || key.process != event.process || key.device != event.device) {
+      key = {event.process, event.device};
+      rank = ranks_.Add(key);
+      if (!rank.has_value()) return RefuseRanks();
+      records = &RecordsOf(ranks_.ProcessOf(*rank));
+    }
     Summarize(event);
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
-    RecordsOf(ranks_.ProcessOf(*rank))
-        .gpu.Add({.start_ns = event.start_ns,
-                  .end_ns = event.end_ns,
-                  .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
-                  .stream = event.stream,
-                  .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
-                  .shape = event.shape,
-                  .bytes = static_cast<uint32_t>(
-                      std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
-                  .rank = *rank,
-                  .work = event.work,
-                  .has_correlation = has_correlation});
+    records->gpu.Add(
+        {.start_ns = event.start_ns,
+         .end_ns = event.end_ns,
+         .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
+         .stream = event.stream,
+         .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
+         .shape = event.shape,
+         .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
+         .rank = *rank,
+         .work = event.work,
+         .has_correlation = has_correlation});
   }
   LimitMemory();
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
+  int64_t process = 0;
+  ProcessRecords* records = nullptr;
   for (const importers::ApiCall& call : calls) {
     totals_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
-    if (call.correlation == importers::kNoCorrelation) continue;
-    const std::optional<uint16_t> process = ranks_.AddProcess(call.process);
-    if (!process.has_value()) return RefuseRanks();
-    RecordsOf(*process).calls.Add({.start_ns = call.start_ns,
-                                   .end_ns = call.end_ns,
-                                   .correlation = static_cast<uint32_t>(call.correlation)});
+    if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
+    if (records == nullptr || process != call.process) {
+      process = call.process;
+      const std::optional<uint16_t> number = ranks_.AddProcess(process);
+      if (!number.has_value()) return RefuseRanks();
+      records = &RecordsOf(*number);
+    }
+    records->calls.Add({.start_ns = call.start_ns,
+                        .end_ns = call.end_ns,
+                        .correlation = static_cast<uint32_t>(call.correlation)});
   }
   LimitMemory();
 }

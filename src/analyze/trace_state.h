@@ -129,7 +129,9 @@ struct ProcessRecords {
 // same whichever thread saw what.
 class TraceState final : public importers::EventSink {
  public:
-  TraceState() : file_(std::make_shared<TemporaryFile>()) {}
+  // Without records only sums are kept, and nobody can follow the ranks.
+  explicit TraceState(bool keep_records = true)
+      : file_(std::make_shared<TemporaryFile>()), keep_records_(keep_records) {}
   TraceState(TraceState&&) noexcept = default;
   TraceState& operator=(TraceState&&) noexcept = default;
 
@@ -210,6 +212,7 @@ class TraceState final : public importers::EventSink {
   RankTable ranks_;
   MetricTable metrics_;
   std::shared_ptr<TemporaryFile> file_;
+  bool keep_records_ = true;
   std::vector<ProcessRecords> processes_;
   Status status_;
 };

@@ -33,10 +33,10 @@ Status CheckRegularFile(const std::string& path) {
   return {};
 }
 
-Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path) {
+Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOptions& options) {
   ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
-  if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path);
+  if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{}: an SQLite database, but no trace that is known; {}", path, kTraces));
 }
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   std::vector<char> peek(kPeekBytes);
   ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
   const std::string_view head(peek.data(), count);
-  if (head.starts_with(kSqliteMagic)) return OpenSqlite(path);
+  if (head.starts_with(kSqliteMagic)) return OpenSqlite(path, options);
   if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) {
