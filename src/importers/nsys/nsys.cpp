@@ -40,8 +40,8 @@ class NsysTrace final : public Trace {
       const std::optional<size_t> id = trace->strings_->Find("id");
       if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
     }
-    for (const TableKind& kind : kTables) {
-      if (options.kernels_only && kind.kind != Kind::kKernel) continue;
+    const std::span<const TableKind> kinds = options.kernels_only ? std::span(&kKernelTimes, 1) : kTables;
+    for (const TableKind& kind : kinds) {
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
     }
