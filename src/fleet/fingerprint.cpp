@@ -31,7 +31,7 @@ int32_t Score(const Fingerprint& a, const Fingerprint& b) {
 }
 
 const FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
-  const auto found = kernels_.find(std::string(name));
+  const auto found = kernels_.find(name);
   if (found != kernels_.end()) return found->second;
   if (kernels_.size() >= kMaxKernels) return kernels_.begin()->second;
   Kernel kernel;

@@ -105,9 +105,10 @@ PublicKey SecretKey::MakePublic(const Evaluated& a, Random& random) const {
 }
 
 Ciphertext Encrypt(const PublicKey& key, PlaintextBits bits, Plaintext message, Random& random) {
+  const ScalerToQ scale(bits.value);
   Polynomial scaled;
   for (size_t i = 0; i < kDegree; ++i) {
-    const auto residues = ScaleToQ(message[i], bits.value);
+    const auto residues = scale(message[i]);
     for (size_t prime = 0; prime < kPrimes; ++prime) scaled.modulo(prime)[i] = residues[prime];
   }
   return EncryptScaled(key, std::move(scaled), random);

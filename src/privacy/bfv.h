@@ -116,8 +116,8 @@ PublicKey JoinKeys(std::span<const PublicKey> shares);
 
 // One share's part in decrypting: c₁·s under Gaussian smudging of σ = 2^70 (gaussian.h), which hides s in
 // well-formed ciphertexts only: a made-up c₁ reads s out of the answer (notes in docs/privacy.md and a test),
-// which is why reports are masked instead, and why nobody answers for a sum twice: BfvDecryptor (reports.h)
-// sees to it.
+// which is why reports are masked instead, and why nobody answers for a sum twice: BfvDecryptor
+// (bfv_decryptor.h) sees to it.
 Polynomial AnswerShare(const SecretKey& share, const Ciphertext& sum, Random& noise);
 // The sum's message from everybody's answers.
 Wiped<uint64_t> Combine(Ciphertext sum, std::span<const Polynomial> answers, PlaintextBits bits);

@@ -9,17 +9,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "privacy/testing/seeded.h"
+
 namespace gpusonde::privacy {
 namespace {
 
 static_assert(!std::is_copy_constructible_v<SecretKey> && !std::is_copy_assignable_v<SecretKey>);
 static_assert(!std::is_convertible_v<SecretKey, std::span<const uint8_t>>);
 static_assert(!std::is_convertible_v<Polynomial, Evaluated> && !std::is_convertible_v<Evaluated, Polynomial>);
-
-Random Seeded(uint8_t seed) {
-  std::array<uint8_t, kKeyBytes> key{seed};
-  return Random::FromKey(key);
-}
 
 std::vector<uint64_t> RandomMessage(PlaintextBits bits, Random& random) {
   std::vector<uint64_t> message(kDegree);
@@ -38,7 +35,7 @@ double NoiseBits(const Polynomial& phase, Plaintext message, PlaintextBits bits)
   double largest = 0;
   for (size_t i = 0; i < kDegree; ++i) {
     Polynomial scaled;
-    const auto residues = ScaleToQ(message[i], bits.value);
+    const auto residues = ScalerToQ(bits.value)(message[i]);
     for (size_t prime = 0; prime < kPrimes; ++prime)
       scaled.modulo(prime)[0] = kModuli[prime].Subtract(phase.modulo(prime)[i], residues[prime]);
     const Uint128 off = Compose(scaled, 0);
