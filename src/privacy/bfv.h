@@ -132,4 +132,10 @@ std::vector<uint8_t> Pack(const Ciphertext& ciphertext);
 // can tell.
 Result<Ciphertext> Unpack(std::span<const uint8_t> bytes);
 
+// c₀ at the places then c₁, 30 bits each; the places are known to whoever asked.
+constexpr size_t SwitchedBytes(size_t places) { return ((places + kDegree) * kSwitchedBits + 7) / 8; }
+std::vector<uint8_t> Pack(const SwitchedAnswer& answer);
+// kCorrupt on another length. The places are below 4096.
+Result<SwitchedAnswer> UnpackAnswer(std::span<const uint8_t> bytes, std::span<const uint32_t> places);
+
 }  // namespace gpusonde::privacy

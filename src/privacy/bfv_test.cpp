@@ -158,6 +158,19 @@ TEST_F(Bfv, PackedCiphertextsComeBack) {
   EXPECT_EQ(Numbers(Decrypt(secret_, kReportBits, *again)), message);
 }
 
+TEST_F(Bfv, PackedAnswersComeBack) {
+  const auto message = RandomMessage(kIdentificationBits, random_);
+  const std::vector<uint32_t> places = {0, 63, 4095};
+  const SwitchedAnswer answer = Switch(Encrypt(key_, kIdentificationBits, View(message), random_), places);
+  const auto bytes = Pack(answer);
+  EXPECT_EQ(bytes.size(), SwitchedBytes(3));
+  const auto again = UnpackAnswer(bytes, places);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_THAT(Numbers(Decrypt(secret_, kIdentificationBits, *again)),
+              testing::ElementsAre(message[0], message[63], message[4095]));
+  EXPECT_EQ(UnpackAnswer(bytes, std::vector<uint32_t>(4)).error().code, ErrorCode::kCorrupt);
+}
+
 TEST_F(Bfv, WhatIsNoCiphertextIsRefused) {
   std::vector<uint8_t> bytes(kCiphertextBytes, 0xff);
   EXPECT_THAT(Unpack(bytes).error().message, testing::HasSubstr("residue 9007199254740991 of modulus"));
