@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 #include <string>
+#include <unordered_map>
 
 #include "fleet/kernel_name.h"
 
@@ -76,7 +77,12 @@ double Time(const GpuWork::Kernel& kernel) {
 }
 
 void KernelTypes(const GpuWork& work, Bins& bins) {
-  for (const GpuWork::Kernel& kernel : work.kernels) bins[TypeOf(kernel.name)] += Time(kernel);
+  std::unordered_map<std::string_view, size_t> types;  // a name's words are looked at once
+  for (const GpuWork::Kernel& kernel : work.kernels) {
+    const auto [type, is_new] = types.try_emplace(kernel.name, 0);
+    if (is_new) type->second = TypeOf(kernel.name);
+    bins[type->second] += Time(kernel);
+  }
 }
 
 void KernelDurations(const GpuWork& work, Bins& bins) {

@@ -41,13 +41,14 @@ class FingerprintBuilder {
   struct Kernel {
     uint64_t id = 0;
     std::vector<uint64_t> words;
+    int64_t time_ns = 0;
   };
   struct Recent {
     uint64_t last = 0;  // 0: none yet
     uint64_t before = 0;
   };
 
-  const Kernel& Find(std::string_view name);
+  Kernel& Find(std::string_view name);
 
   struct HashName {
     using is_transparent = void;
@@ -56,7 +57,7 @@ class FingerprintBuilder {
 
   std::unordered_map<std::string, Kernel, HashName, std::equal_to<>> kernels_;
   std::map<int64_t, Recent> streams_;
-  std::unordered_map<uint64_t, int64_t> time_ns_;  // by feature
+  std::unordered_map<uint64_t, int64_t> time_ns_;  // by n-gram of two and three
   int64_t total_ns_ = 0;
 };
 

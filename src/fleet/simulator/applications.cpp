@@ -20,8 +20,6 @@ namespace gpusonde::fleet {
 namespace {
 
 constexpr double kOwnWords = 0.7;
-// Enough of a stream to know it by; what is longer says nothing more.
-constexpr size_t kMostOperations = 1500;
 
 // About 16,000 looks in all, so that they are made in seconds, at least 4 and at most 16 each.
 size_t LooksEach(size_t applications) { return std::clamp<size_t>(16'000 / applications, 4, 16); }
@@ -91,7 +89,7 @@ Seen LookAt(const Application& application, const Application& other, const Stre
                                  duration_ns});
   };
   for (size_t i = stretch.begin; i < stretch.end; ++i) {
-    const auto& operation = application.stream->operations[i];
+    const auto& operation = application.stream->operations[i % application.stream->operations.size()];
     using Kind = KernelStream::Kind;
     if (operation.kind == Kind::kKernel) {
       add(application, operation);
@@ -109,15 +107,12 @@ Seen LookAt(const Application& application, const Application& other, const Stre
   return seen;
 }
 
-// From a third of the stream to all of it.
+// From a half to one and a half times the stream, which a device sees again and again, from anywhere on.
 Stretch DrawStretch(const KernelStream& stream, privacy::Random& random) {
-  const size_t operations = stream.operations.size();
-  const size_t most = std::min(operations, kMostOperations);
-  const size_t length = std::max<size_t>(
-      1, static_cast<size_t>(static_cast<double>(most) * (1.0 / 3 + 2.0 / 3 * DrawUnit(random))));
-  const auto begin = static_cast<size_t>(static_cast<double>(operations - length) * DrawUnit(random));
+  const auto operations = static_cast<double>(stream.operations.size());
+  const auto begin = static_cast<size_t>(operations * DrawUnit(random));
   return {.begin = begin,
-          .end = begin + length,
+          .end = begin + 1 + static_cast<size_t>(operations * (0.5 + DrawUnit(random))),
           .gpu = std::exp2(2 * DrawUnit(random) - 1),
           .interleaved = DrawUnit(random) < 0.25,
           .scatter = 0.25};

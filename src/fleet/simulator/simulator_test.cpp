@@ -19,8 +19,8 @@ bool GoOn(std::string_view, double) { return true; }
 Parameters Small() {
   Parameters parameters;
   parameters.devices = 300;
-  parameters.applications = 12;
-  parameters.unknown_applications = 3;
+  parameters.applications = 8;
+  parameters.unknown_applications = 1;
   parameters.load = 0.4;
   parameters.groups = 1;
   parameters.cohorts = 1;
