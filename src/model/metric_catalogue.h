@@ -37,6 +37,21 @@ enum class Metric : uint8_t {
   kHostPressureIo,
   kHostPressureMemory,
   kHostSteal,
+  kStepBlocked,
+  kStepBlockedIo,
+  kStepCpu,
+  kStepGpuCopy,
+  kStepGpuQueue,
+  kStepGpuRun,
+  kStepInterrupted,
+  kStepLoader,
+  kStepReclaim,
+  kStepRunQueue,
+  kStepRunQueueOwn,
+  kStepSleeping,
+  kStepThrottled,
+  kStepUnexplained,
+  kStepWaiting,
   kThreadBlocked,
   kThreadBlockedIo,
   kThreadInterrupted,
@@ -53,10 +68,11 @@ enum class MetricKind : uint8_t {
   kFlags,    // a bit mask: a state at the time of the row
   kEvent,    // a row for each thing that happened, at its time
   kSum,      // how much there was of it in a piece of time: the table `signals`
+  kStep,     // how long a step spent with it, on average: the table `evidence`
 };
 
 constexpr std::string_view NameOf(MetricKind kind) {
-  constexpr std::string_view kNames[] = {"gauge", "counter", "flags", "event", "sum"};
+  constexpr std::string_view kNames[] = {"gauge", "counter", "flags", "event", "sum", "step"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -130,6 +146,36 @@ inline constexpr std::array kMetricCatalogue = {
                "PSI", "time in which somebody on the machine waited for memory"},
     MetricInfo{Metric::kHostSteal, "host.steal", "Steal", "ns", MetricKind::kSum, "/proc/stat",
                "time in which the hypervisor ran others while a CPU had work, over all CPUs"},
+    MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: within the kernel, for neither a device nor memory"},
+    MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for a device"},
+    MetricInfo{Metric::kStepCpu, "step.cpu", "CPU", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: running on a CPU"},
+    MetricInfo{Metric::kStepGpuCopy, "step.gpu_copy", "GPU copies", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it copied and ran no kernel"},
+    MetricInfo{Metric::kStepGpuQueue, "step.gpu_queue", "GPU queue", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it did nothing for this program"},
+    MetricInfo{Metric::kStepGpuRun, "step.gpu_run", "GPU kernels", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it ran kernels"},
+    MetricInfo{Metric::kStepInterrupted, "step.interrupted", "Interrupts", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: taken by interrupts and softirqs"},
+    MetricInfo{Metric::kStepLoader, "step.loader", "Own processes", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for another thread or process of the program that was running"},
+    MetricInfo{Metric::kStepReclaim, "step.reclaim", "Reclaim", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: looking for memory to free"},
+    MetricInfo{Metric::kStepRunQueue, "step.run_queue", "CPU taken by others", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: waiting for a CPU that others had"},
+    MetricInfo{Metric::kStepRunQueueOwn, "step.run_queue_own", "CPU taken by itself", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: waiting for a CPU that other threads of the program had"},
+    MetricInfo{Metric::kStepSleeping, "step.sleeping", "Sleeping", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for a time to come"},
+    MetricInfo{Metric::kStepThrottled, "step.throttled", "Throttled", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting because the CPU quota of its cgroup was used up"},
+    MetricInfo{Metric::kStepUnexplained, "step.unexplained", "Unexplained", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: in no state that a signal told of"},
+    MetricInfo{Metric::kStepWaiting, "step.waiting", "Waiting", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for somebody unknown"},
     MetricInfo{Metric::kThreadBlocked, "thread.blocked", "Blocked", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread waited within the kernel, where no signal could end it"},
     MetricInfo{Metric::kThreadBlockedIo, "thread.blocked_io", "Blocked for I/O", "ns", MetricKind::kSum,
