@@ -67,8 +67,8 @@ double ExcessOf(const Situation& situation, std::span<const State> states);
 
 // For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
 std::string NameParty(const Party& party);
-// Whose time rose most, by how much; nothing where nobody's did. Of others, or of the program's own.
-std::optional<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
-                                                const std::map<Party, double>& during, bool own);
+// Whose time or bytes rose, by how much, most first. Of others, or of the program's own.
+std::vector<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
+                                              const std::map<Party, double>& during, bool own);
 
 }  // namespace gpusonde::diagnose

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "diagnose/cause.h"
 
@@ -94,16 +95,17 @@ std::string NameParty(const Party& party) {
   return party.cgroup.empty() ? name : fmt::format("{} in {}", name, party.cgroup);
 }
 
-std::optional<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
-                                                const std::map<Party, double>& during, bool own) {
-  std::optional<std::pair<Party, double>> most;
+std::vector<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
+                                              const std::map<Party, double>& during, bool own) {
+  std::vector<std::pair<Party, double>> rose;
   for (const auto& [party, value] : during) {
     if (party.own != own || party.name.empty()) continue;
     const auto was = before.find(party);
     const double rise = value - (was == before.end() ? 0 : was->second);
-    if (rise > 0 && (!most.has_value() || rise > most->second)) most.emplace(party, rise);
+    if (rise > 0) rose.emplace_back(party, rise);
   }
-  return most;
+  std::ranges::stable_sort(rose, std::greater{}, &std::pair<Party, double>::second);
+  return rose;
 }
 
 }  // namespace gpusonde::diagnose

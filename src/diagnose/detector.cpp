@@ -35,6 +35,10 @@ constexpr int64_t kMeanWindowNs = kNanosPerSecond;
 constexpr double kOverrun = 3;
 constexpr int64_t kLeastOverrunNs = 200 * kNanosPerMilli;
 
+// An incident whose excess is so many times what it was, and at least this much, is another one.
+constexpr double kWorse = 3;
+constexpr double kWorseRatio = 1.4;
+
 // Pulses of the same disturbance are one incident.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 constexpr int kCalmSteps = 5;
@@ -103,6 +107,7 @@ Detector::Verdict Detector::Take(const Step& step) {
     } else if (calm_steps_++ == 0) {
       calm_since_ns_ = step.start_ns;
     }
+    if (IsWorse()) return Verdict::kWorse;
     if (calm_steps_ < kCalmSteps || step.end_ns - calm_since_ns_ < kCalmNs) return Verdict::kSlow;
     open_ = false;
     recovered_ns_ = calm_since_ns_;
@@ -233,6 +238,34 @@ void Detector::Open() {
   onset_ns_ = first->start_ns;
   calm_steps_ = 0;
   held_.clear();
+}
+
+// Whether the last second is far slower than the incident until then: something else has come.
+bool Detector::IsWorse() {
+  const int64_t since_ns = recent_.back().end_ns - kMeanWindowNs;
+  double now_ns = 0, now_usual_ns = 0;
+  int slow = 0, count = 0;
+  int64_t first_ns = INT64_MAX;
+  for (const Recent& step : recent_) {
+    if (step.start_ns < std::max(since_ns, onset_ns_)) continue;
+    now_ns += step.ratio * step.usual_ns;
+    now_usual_ns += step.usual_ns;
+    first_ns = std::min(first_ns, step.start_ns);
+    ++count;
+    if (step.ratio > kWorseRatio) ++slow;
+  }
+  const double before_ns = slow_ns_ - now_ns;
+  const double before_usual_ns = usual_ns_ - now_usual_ns;
+  if (count < 3 || slow * 2 < count || before_usual_ns < 2 * now_usual_ns) return false;
+  const double excess = now_ns / now_usual_ns - 1;
+  if (excess < kWorse * std::max(before_ns / before_usual_ns - 1, kLeastSlowdown - 1) ||
+      1 + excess < kWorseRatio)
+    return false;
+  recovered_ns_ = onset_ns_ = first_ns;
+  slow_ns_ = now_ns;
+  usual_ns_ = now_usual_ns;
+  calm_steps_ = 0;
+  return true;
 }
 
 Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {

@@ -38,6 +38,7 @@ class Detector {
     kSuspect,  // slower than usual, not yet called slow
     kSlow,     // within an incident
     kClosed,   // the incident is over with this step
+    kWorse,    // another one begins within it: the incident is over, and the next one open
   };
 
   Verdict Take(const Step& step);
@@ -78,7 +79,7 @@ class Detector {
   bool MeanIsHigh() const;
   bool Outliers() const;
   void Open();
-  bool Recovered() const;
+  bool IsWorse();
 
   std::map<Id128, Type> types_;
   std::deque<double> residuals_;  // of clean steps, log ratios

@@ -62,8 +62,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
   std::string text;
   for (const auto& [id, found] : diagnosis.FoundSteps()) {
     if (found.anchor.empty())
-      text += fmt::format("{} (process {}): no steps found; its GPU work has no period\n", found.process_name,
-                          found.pid);
+      text += fmt::format("{} (process {}): no steps found in its GPU work\n", found.process_name, found.pid);
     else
       text += fmt::format("{} (process {}): {} steps, each begins with {}\n", found.process_name, found.pid,
                           found.steps, found.anchor);

@@ -143,13 +143,21 @@ void StepFinder::Choose() {
     candidates.push_back({&token, occurrences.at.size(), occurrences.length_ns, regularity});
     most = std::max(most, occurrences.at.size());
   }
-  // Those that come once a step: as often as the most frequent ones. Ranges before syncs before kernels, and
-  // of ranges the longest.
+  // Those that come once a step: as often as the most frequent ones of their kind. What people say of their
+  // program before what it waits for before what it runs, unless that comes once in several steps; of ranges
+  // the longest.
   const Candidate* best = nullptr;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.count * 10 < most * 9) continue;
-    const auto rank = [](const Candidate& of) { return std::pair(of.token->first, -of.length_ns); };
-    if (best == nullptr || rank(candidate) < rank(*best)) best = &candidate;
+  for (const Work::Kind kind :
+       {Work::Kind::kRange, Work::Kind::kSync, Work::Kind::kKernel, Work::Kind::kCopy}) {
+    size_t most_of_kind = 0;
+    for (const Candidate& candidate : candidates)
+      if (candidate.token->first == kind) most_of_kind = std::max(most_of_kind, candidate.count);
+    if (most_of_kind * 4 < most || most_of_kind == 0) continue;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.token->first != kind || candidate.count * 10 < most_of_kind * 9) continue;
+      if (best == nullptr || candidate.length_ns > best->length_ns) best = &candidate;
+    }
+    break;
   }
   if (best != nullptr) {
     anchor_ = *best->token;

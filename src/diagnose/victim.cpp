@@ -102,6 +102,7 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
   recent_.push_back(accounted);
   if (recent_.size() > kRecent) recent_.pop_front();
   unfinished_ns_.reset();
+  if (detector_.open()) AddSlow(accounted);
   const bool was_open = detector_.open();
   switch (detector_.Take({step.type, step.start_ns, step.end_ns})) {
     case Detector::Verdict::kLearning:
@@ -117,6 +118,13 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
     case Detector::Verdict::kClosed:
       Close();
       break;
+    case Detector::Verdict::kWorse:  // what was said of the first one stands
+      reports_.back().incident.end_ns = detector_.recovered_ns();
+      shared_.incidents.Append(reports_.back().incident);
+      tell_(reports_.back());
+      Begin();
+      Update(step.end_ns, false);
+      break;
   }
 }
 
@@ -125,6 +133,12 @@ void Diagnosis::Victim::Remember(const Accounted& accounted) {
   of_type.push_back(accounted);
   if (of_type.size() > kCleanOfType) of_type.pop_front();
   if (clean_since_ns_ == 0) clean_since_ns_ = accounted.step.start_ns;
+}
+
+void Diagnosis::Victim::AddSlow(const Accounted& accounted) {
+  slow_.states += accounted.path.states;
+  for (const auto& [who, ns] : accounted.path.behind) slow_.behind[who] += ns;
+  ++slow_types_[accounted.step.type];
 }
 
 void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
@@ -144,6 +158,10 @@ void Diagnosis::Victim::Begin() {
   // What was taken for clean since the onset wasn't.
   for (auto& [type, accounts] : clean_)
     std::erase_if(accounts, [&](const Accounted& each) { return each.step.end_ns > detector_.onset_ns(); });
+  slow_ = {};
+  slow_types_.clear();
+  for (const Accounted& accounted : recent_)
+    if (accounted.step.start_ns >= detector_.onset_ns()) AddSlow(accounted);
   Report report;
   report.incident.process = process_;
   report.incident.start_ns = detector_.onset_ns();
@@ -172,33 +190,29 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
   situation.signals_known = signals_known_;
   std::map<Id128, double> behind_before, behind_during;
   int64_t steps = 0;
-  const auto add_before = [&](const Id128& type) {
+  const auto add_before = [&](const Id128& type, int64_t count) {
+    steps += count;
     auto clean = clean_.find(type);
     if (clean == clean_.end() || clean->second.empty())
       clean = std::ranges::find_if(clean_, [](const auto& of_type) { return !of_type.second.empty(); });
     if (clean == clean_.end()) return;
-    const double each = 1 / static_cast<double>(clean->second.size());
+    const double share = static_cast<double>(count) / static_cast<double>(clean->second.size());
     for (const Accounted& accounted : clean->second) {
       Account part = accounted.path.states;
-      situation.before += part *= each;
-      for (const auto& [who, ns] : accounted.path.behind) behind_before[who] += each * ns;
+      situation.before += part *= share;
+      for (const auto& [who, ns] : accounted.path.behind) behind_before[who] += share * ns;
     }
   };
-  const auto add_during = [&](const PathAccount& path, const Id128& type) {
-    situation.during += path.states;
-    for (const auto& [who, ns] : path.behind) behind_during[who] += ns;
-    add_before(type);
-    ++steps;
-  };
-  for (const Accounted& accounted : recent_)
-    if (accounted.step.start_ns >= onset_ns && accounted.step.end_ns <= now_ns)
-      add_during(accounted.path, accounted.step.type);
+  situation.during = slow_.states;
+  behind_during = slow_.behind;
+  for (const auto& [type, count] : slow_types_) add_before(type, count);
   if (unfinished && unfinished_ns_.has_value()) {
+    situation.during += unfinished_.states;
+    for (const auto& [who, ns] : unfinished_.behind) behind_during[who] += ns;
     // Of a type that nobody knows yet: as the one before it.
-    const Id128 type = recent_.empty() ? Id128{} : recent_.back().step.type;
-    add_during(unfinished_, type);
-    if (steps == 1) situation.slowdown = situation.during.total() / std::max(situation.before.total(), 1.0);
+    add_before(recent_.empty() ? Id128{} : recent_.back().step.type, 1);
   }
+  if (situation.before.total() > 0) situation.slowdown = situation.during.total() / situation.before.total();
   const double each = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
   situation.before *= each;
   situation.during *= each;

@@ -59,6 +59,7 @@ class Diagnosis::Victim {
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
   void TakeStep(const StepSpan& step);
   void Remember(const Accounted& accounted);
+  void AddSlow(const Accounted& accounted);
   void LookAtUnfinished(int64_t now_ns);
   void Begin();
   void Update(int64_t now_ns, bool unfinished);
@@ -83,7 +84,10 @@ class Diagnosis::Victim {
 
   std::map<Id128, std::deque<Accounted>> clean_;  // by type
   int64_t clean_since_ns_ = 0;
-  std::deque<Accounted> recent_;          // newest steps, in or before an incident
+  std::deque<Accounted> recent_;  // newest steps
+  // Of the steps since the onset: their accounts, and how many there were of each type.
+  PathAccount slow_;
+  std::map<Id128, int64_t> slow_types_;
   std::optional<int64_t> unfinished_ns_;  // length of the unfinished step that is overrunning
   PathAccount unfinished_;
   int64_t updated_ns_ = 0;

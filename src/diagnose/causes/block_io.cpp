@@ -29,15 +29,15 @@ std::optional<Finding> Look(const Situation& situation) {
                           situation.during.total()) +
                       " of the time");
   constexpr double kNoticeable = 1e6;  // bytes a second
-  if (const auto who = WhoRose(situation.disk_before, situation.disk_during, false);
-      who.has_value() && who->second > kNoticeable) {
+  const auto who = WhoRose(situation.disk_before, situation.disk_during, false);
+  const auto own = WhoRose(situation.disk_before, situation.disk_during, true);
+  if (!who.empty() && who.front().second > kNoticeable) {
     finding.nats += 1;
-    finding.sentence += fmt::format("; {} used them with {:.0f} MB/s more than before", NameParty(who->first),
-                                    who->second / 1e6);
-  } else if (const auto own = WhoRose(situation.disk_before, situation.disk_during, true);
-             own.has_value() && own->second > kNoticeable) {
+    finding.sentence += fmt::format("; {} used them with {:.0f} MB/s more than before",
+                                    NameParty(who.front().first), who.front().second / 1e6);
+  } else if (!own.empty() && own.front().second > kNoticeable) {
     finding.sentence += fmt::format("; the program's own {} used them with {:.0f} MB/s more than before",
-                                    own->first.name, own->second / 1e6);
+                                    own.front().first.name, own.front().second / 1e6);
   } else {
     finding.nats -= 0.5;
     finding.sentence += "; nobody used them more than before";

@@ -21,9 +21,8 @@ std::optional<Finding> Look(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence =
       fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueue));
-  if (const auto who = WhoRose(situation.cpu_before, situation.cpu_during, false); who.has_value())
-    finding.sentence +=
-        fmt::format("; {} of each step were taken by {}", Millis(who->second), NameParty(who->first));
+  const auto who = WhoRose(situation.cpu_before, situation.cpu_during, false);
+  if (!who.empty()) finding.sentence += "; " + TakenBy(who);
   return finding;
 }
 

@@ -20,9 +20,8 @@ std::optional<Finding> Look(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence =
       fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueueOwn));
-  if (const auto who = WhoRose(situation.cpu_before, situation.cpu_during, true); who.has_value())
-    finding.sentence += fmt::format("; {} of each step were taken by the program's own {}",
-                                    Millis(who->second), who->first.name);
+  const auto who = WhoRose(situation.cpu_before, situation.cpu_during, true);
+  if (!who.empty()) finding.sentence += "; " + TakenBy(who, "the program's own ");
   return finding;
 }
 

@@ -14,8 +14,8 @@ constexpr std::array kStatesOf = {State::kInterrupted};
 
 std::optional<Finding> Look(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  const auto who = WhoRose(situation.cpu_before, situation.cpu_during, false);
-  if (who.has_value() && who->first.name.starts_with("ksoftirqd/")) finding.explained_ns += who->second;
+  for (const auto& [party, ns] : WhoRose(situation.cpu_before, situation.cpu_during, false))
+    if (party.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
   finding.sentence =
       fmt::format("interrupts took {} from each step", Millis(situation.during[State::kInterrupted]));
   return finding;
