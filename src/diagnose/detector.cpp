@@ -21,6 +21,7 @@ constexpr size_t kRefresh = 32;
 
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
+constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
 constexpr double kLeastScale = 0.01;
 constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 
@@ -43,9 +44,8 @@ constexpr double kWorseRatio = 1.4;
 // Pulses of the same disturbance are one incident.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 constexpr size_t kCalmSteps = 5;
-constexpr double kCalmShare = 0.1;  // of the steps of that time may be slow, and of the excess may be left
-
-// The bootstrap: so many runs of so many steps, in blocks. A limit is exceeded by one clean run in fifty.
+constexpr double kCalmShare = 0.1;    // of the steps of that time may be slow
+constexpr double kCalmExcess = 0.25;  // of the incident's may be left
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
 constexpr size_t kBlock = 8;
@@ -235,6 +235,8 @@ void Detector::Open() {
   }
   const auto steps = static_cast<size_t>(recent_.end() - first);
   if (steps < 2 || !IsLarge(slowdown(), steps)) return;
+  // Lost time that somebody would notice: two steps that are a little long are nothing.
+  if (slow_ns_ - usual_ns_ < kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) return;
   open_ = true;
   onset_ns_ = first->start_ns;
   held_.clear();
@@ -247,19 +249,20 @@ bool Detector::Recovered() {
   double ns = 0, usual_ns = 0;
   size_t slow = 0, count = 0;
   int64_t since_ns = now_ns;
+  int64_t calm_since_ns = 0;  // after the last slow one
   for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
     if (step->start_ns < onset_ns_) return false;
     if (count >= kCalmSteps && now_ns - since_ns >= kCalmNs) break;
     ns += step->ratio * step->usual_ns;
     usual_ns += step->usual_ns;
     ++count;
-    if (step->ratio > 1 + excess / 2) ++slow;
+    if (step->ratio > 1 + excess / 2 && slow++ == 0) calm_since_ns = step->end_ns;
     since_ns = step->start_ns;
   }
   if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
-  recovered_ns_ = since_ns;
+  recovered_ns_ = slow > 0 ? calm_since_ns : since_ns;
   return static_cast<double>(slow) <= kCalmShare * static_cast<double>(count) &&
-         ns / usual_ns - 1 < std::max(kCalmShare * excess, (kLeastSlowdown - 1) / 2);
+         ns / usual_ns - 1 < std::max(kCalmExcess * excess, (kLeastSlowdown - 1) / 2);
 }
 
 // Whether the last second is far slower than the incident until then: something else has come.

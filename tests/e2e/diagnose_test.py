@@ -119,12 +119,12 @@ class Diagnose(program.TestCase):
         self.greedy()
         deadline = time.monotonic() + 60
         os.set_blocking(up.stderr.fileno(), False)
-        told = ""
-        while "greedy" not in told and time.monotonic() < deadline:
-            told += up.stderr.read() or ""
+        told = b""
+        while b"greedy" not in told and time.monotonic() < deadline:
+            told += up.stderr.buffer.raw.read() or b""
             time.sleep(0.2)
         up.send_signal(signal.SIGINT)
-        self.assertRegex(told, "hpc: Steps slowed .*CPU contention .* taken by greedy")
+        self.assertRegex(told.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
 
 
 if __name__ == "__main__":
