@@ -83,7 +83,7 @@ struct Diagnostician::State {
   SignalRows signal_rows;
   std::unordered_map<int32_t, Known> known;                      // by pid
   std::unordered_map<int32_t, std::optional<Id128>> identified;  // in this round
-  std::set<Id128> written;                                       // processes that have a row
+  std::map<Id128, std::string> written;                          // names of processes that have a row
   model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
@@ -144,7 +144,7 @@ void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
     diagnosis.Take(batch);
     if (batch.table != model::kProcesses.name()) continue;
     for (const model::Process& process : model::RowsOf(model::kProcesses, batch))
-      written.insert(process.process);
+      written[process.process] = process.name;
   }
 }
 
@@ -227,18 +227,20 @@ std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
     process = {who->start_ticks, proc::MakeProcessId(boot_id, pid, who->start_ticks)};
   if (process.id.IsZero()) return std::nullopt;
   found->second = process.id;
-  if (!written.insert(process.id).second) return process.id;
+  const std::string name = info.has_value() ? info->name : who.has_value() ? who->name : "";
+  const auto [row_name, first] = written.try_emplace(process.id, name);
+  // A process that execs gets another name.
+  if (!first && (name.empty() || row_name->second == name)) return process.id;
+  row_name->second = name;
   const int64_t started_ns = proc::MonotonicFromTicks(process.start_ticks) + options.epoch_offset_ns;
-  model::Process row{.process = process.id, .source = options.source, .pid = pid, .started_ns = started_ns};
+  model::Process row{
+      .process = process.id, .source = options.source, .pid = pid, .name = name, .started_ns = started_ns};
   if (info.has_value()) {
     row.parent_pid = info->parent_pid;
-    row.name = info->name;
     row.command = info->command;
     row.executable = info->executable;
     row.cgroup = info->cgroup;
     row.user_id = info->user_id;
-  } else if (who.has_value()) {
-    row.name = who->name;
   }
   processes.Append(row);
   return process.id;

@@ -21,11 +21,13 @@ constexpr size_t kRefresh = 32;
 
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
+constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
 constexpr double kLeastScale = 0.01;
+constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 
 // Deviations in units of the scale. The reference values are half of the shift that each is best at.
 constexpr double kSmallReference = 0.75, kSmallMost = 4;
-constexpr double kLargeReference = 3, kLargeMost = 12;
+constexpr double kLargeReference = 3, kLargeMost = 8;  // one step alone reaches no limit
 constexpr int kOutliers = 3;
 constexpr size_t kOutliersOf = 5;
 constexpr int64_t kMeanWindowNs = kNanosPerSecond;
@@ -41,9 +43,9 @@ constexpr double kWorseRatio = 1.4;
 
 // Pulses of the same disturbance are one incident.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
-constexpr int kCalmSteps = 5;
-
-// The bootstrap: so many runs of so many steps, in blocks. A limit is exceeded by one clean run in fifty.
+constexpr size_t kCalmSteps = 5;
+constexpr double kCalmShare = 0.1;    // of the steps of that time may be slow
+constexpr double kCalmExcess = 0.25;  // of the incident's may be left
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
 constexpr size_t kBlock = 8;
@@ -90,27 +92,18 @@ Detector::Verdict Detector::Take(const Step& step) {
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double z = (std::log(length_ns) - type.median_log) / scale_;
   recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
-  while (recent_.size() > 4 * kOutliersOf && recent_.front().end_ns < step.end_ns - 2 * kMeanWindowNs)
+  while (recent_.size() > 4 * kOutliersOf && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
     recent_.pop_front();
 
-  if (small_ == 0) small_since_ns_ = step.start_ns;
-  if (large_ == 0) large_since_ns_ = step.start_ns;
   small_ = Grow(small_, z, kSmallReference, kSmallMost);
   large_ = Grow(large_, z, kLargeReference, kLargeMost);
 
   if (open_) {
     slow_ns_ += length_ns;
     usual_ns_ += type.mean_ns;
-    const bool calm = length_ns < type.mean_ns * (1 + (kLeastSlowdown - 1) / 2) || z < kSmallReference * 2;
-    if (!calm) {
-      calm_steps_ = 0;
-    } else if (calm_steps_++ == 0) {
-      calm_since_ns_ = step.start_ns;
-    }
     if (IsWorse()) return Verdict::kWorse;
-    if (calm_steps_ < kCalmSteps || step.end_ns - calm_since_ns_ < kCalmNs) return Verdict::kSlow;
+    if (!Recovered()) return Verdict::kSlow;
     open_ = false;
-    recovered_ns_ = calm_since_ns_;
     small_ = large_ = 0;
     recent_.clear();
     held_.clear();
@@ -191,24 +184,27 @@ void Detector::SetLimits() {
   longest_ratio_ = std::exp(sorted.back());
 }
 
-// Five deviations of the mean of so many steps: one false alarm in millions of seconds, were they normal.
+// What is slower by so much, over so many steps, isn't chance: five deviations of their mean.
+bool Detector::IsLarge(double slowdown, size_t steps) const {
+  return slowdown > std::max(kLeastSlowdown, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(steps)));
+}
+
+// Without the longest step: one alone is an outlier, not a rate.
 bool Detector::MeanIsHigh() const {
-  double sum = 0;
-  double usual = 0;
-  int64_t count = 0;
+  double sum = 0, usual = 0;
+  const Recent* longest = nullptr;
+  size_t count = 0;
   for (const Recent& step : recent_) {
     if (step.end_ns <= recent_.back().end_ns - kMeanWindowNs) continue;
     sum += step.ratio * step.usual_ns;
     usual += step.usual_ns;
     ++count;
+    if (longest == nullptr || step.ratio > longest->ratio) longest = &step;
   }
-  if (count < 3) return false;
-  const double limit = std::max(kLeastSlowdown, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(count)));
-  // One step alone is an outlier, not a rate.
-  const auto slow = std::ranges::count_if(recent_, [&](const Recent& step) {
-    return step.ratio > limit && step.end_ns > recent_.back().end_ns - kMeanWindowNs;
-  });
-  return slow >= 2 && sum > limit * usual;
+  if (count < 4) return false;
+  sum -= longest->ratio * longest->usual_ns;
+  usual -= longest->usual_ns;
+  return IsLarge(sum / usual, count - 1);
 }
 
 bool Detector::Outliers() const {
@@ -219,25 +215,54 @@ bool Detector::Outliers() const {
   return outliers >= kOutliers;
 }
 
-// The onset is the first slow step of those at hand, at or after the CUSUM that grew left zero.
+// The onset is the most likely one: from there on, and from nowhere else more so, steps are longer by more
+// than a little.
 void Detector::Open() {
-  const int64_t since_ns =
-      std::min(small_ > 0 ? small_since_ns_ : INT64_MAX, large_ > 0 ? large_since_ns_ : INT64_MAX);
-  const auto first = std::ranges::find_if(recent_, [&](const Recent& step) {
-    return step.start_ns >= std::min(since_ns, recent_.back().end_ns - kMeanWindowNs) &&
-           step.ratio > 1 + (kLeastSlowdown - 1) / 2 && step.z > kSmallReference;
-  });
+  auto first = recent_.end();
+  double sum = 0, most = 0;
+  for (auto step = recent_.end(); step != recent_.begin();) {
+    --step;
+    sum += std::log(std::min(step->ratio, kMostRatio)) - std::log((1 + kLeastSlowdown) / 2);
+    if (sum <= most) continue;
+    most = sum;
+    first = step;
+  }
   if (first == recent_.end()) return;
   slow_ns_ = usual_ns_ = 0;
   for (auto step = first; step != recent_.end(); ++step) {
     slow_ns_ += step->ratio * step->usual_ns;
     usual_ns_ += step->usual_ns;
   }
-  if (slowdown() < kLeastSlowdown) return;
+  const auto steps = static_cast<size_t>(recent_.end() - first);
+  if (steps < 2 || !IsLarge(slowdown(), steps)) return;
+  // Lost time that somebody would notice: two steps that are a little long are nothing.
+  if (slow_ns_ - usual_ns_ < kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) return;
   open_ = true;
   onset_ns_ = first->start_ns;
-  calm_steps_ = 0;
   held_.clear();
+}
+
+// Whether the last three seconds, or five steps, were as before the incident.
+bool Detector::Recovered() {
+  const int64_t now_ns = recent_.back().end_ns;
+  const double excess = std::max(slowdown() - 1, kLeastSlowdown - 1);
+  double ns = 0, usual_ns = 0;
+  size_t slow = 0, count = 0;
+  int64_t since_ns = now_ns;
+  int64_t calm_since_ns = 0;  // after the last slow one
+  for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
+    if (step->start_ns < onset_ns_) return false;
+    if (count >= kCalmSteps && now_ns - since_ns >= kCalmNs) break;
+    ns += step->ratio * step->usual_ns;
+    usual_ns += step->usual_ns;
+    ++count;
+    if (step->ratio > 1 + excess / 2 && slow++ == 0) calm_since_ns = step->end_ns;
+    since_ns = step->start_ns;
+  }
+  if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
+  recovered_ns_ = slow > 0 ? calm_since_ns : since_ns;
+  return static_cast<double>(slow) <= kCalmShare * static_cast<double>(count) &&
+         ns / usual_ns - 1 < std::max(kCalmExcess * excess, (kLeastSlowdown - 1) / 2);
 }
 
 // Whether the last second is far slower than the incident until then: something else has come.
@@ -264,7 +289,6 @@ bool Detector::IsWorse() {
   recovered_ns_ = onset_ns_ = first_ns;
   slow_ns_ = now_ns;
   usual_ns_ = now_usual_ns;
-  calm_steps_ = 0;
   return true;
 }
 
@@ -282,7 +306,6 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   onset_ns_ = start_ns;
   slow_ns_ = age_ns;
   usual_ns_ = usual_ns;
-  calm_steps_ = 0;
   held_.clear();
   return Verdict::kSlow;
 }

@@ -76,9 +76,11 @@ class Detector {
   void Learn(const Step& step);
   void SetLimits();
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
+  bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh() const;
   bool Outliers() const;
   void Open();
+  bool Recovered();
   bool IsWorse();
 
   std::map<Id128, Type> types_;
@@ -91,14 +93,11 @@ class Detector {
   double mean_spread_ = 0;  // standard deviation of ratios, with their clustering
 
   double small_ = 0, large_ = 0;
-  int64_t small_since_ns_ = 0, large_since_ns_ = 0;
   std::deque<Recent> recent_;
 
   bool open_ = false;
   int64_t onset_ns_ = 0, recovered_ns_ = 0;
   double slow_ns_ = 0, usual_ns_ = 0;  // of steps since the onset
-  int64_t calm_since_ns_ = 0;
-  int calm_steps_ = 0;
 };
 
 }  // namespace gpusonde::diagnose

@@ -45,13 +45,7 @@ Diagnosis::Victim& Diagnosis::VictimOf(const Id128& process) {
 
 void Diagnosis::Take(const model::ApiCall& call) { VictimOf(call.process).SawThread(call.tid); }
 
-void Diagnosis::Take(const model::GpuSession& session) {
-  Victim& victim = VictimOf(session.process);
-  if (session.end_ns.has_value())
-    victim.Gap(*session.end_ns, session.end_reason == "exit");
-  else if (session.start_ns > 0)
-    victim.Gap(session.start_ns, false);
-}
+void Diagnosis::Take(const model::GpuSession& session) { VictimOf(session.process).Take(session); }
 
 void Diagnosis::Take(const model::Kernel& kernel) {
   if (!IsTime(kernel.start_ns, kernel.end_ns)) return;

@@ -82,8 +82,12 @@ void AddWitnesses(Report& report) {
 void Explain(const Situation& situation, Report& report) {
   model::Incident& incident = report.incident;
   const double excess_ns = situation.excess_ns();
-  const double unexplained =
+  double unexplained =
       std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
+  // A hang is what it is whatever the threads did meanwhile.
+  if (!report.causes.empty() && std::ranges::find(report.causes.front().cause->states, State::kUnexplained) !=
+                                    report.causes.front().cause->states.end())
+    unexplained = 0;
   const bool likely = !report.causes.empty() && report.causes.front().confidence >= kLeastConfidence;
   std::string why;
   if (likely && unexplained <= kMostUnexplained * excess_ns) {

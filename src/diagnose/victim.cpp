@@ -51,7 +51,12 @@ void Diagnosis::Victim::Take(Work work, std::optional<Id128> device) {
   finder_.Take(std::move(work));
 }
 
-void Diagnosis::Victim::Gap(int64_t time_ns, bool ended) { gaps_.emplace_back(time_ns, ended); }
+// A session's row comes when it begins, and again when it ends; in a recording only the last one lies.
+void Diagnosis::Victim::Take(const model::GpuSession& session) {
+  if (session.session > session_ && session.start_ns > 0) Hear(session.start_ns, true);
+  session_ = std::max(session_, session.session);
+  if (session.end_ns.has_value()) Hear(*session.end_ns, false);
+}
 
 void Diagnosis::Victim::Advance(int64_t time_ns) {
   // The program's own threads are told apart from others by who descends from it.
@@ -60,22 +65,23 @@ void Diagnosis::Victim::Advance(int64_t time_ns) {
   signals_known_ |= shared_.host.Knows(process_);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::ranges::sort(*intervals, {}, &Interval::start_ns);
-  std::ranges::sort(gaps_);
-  while (!gaps_.empty() && gaps_.front().first <= time_ns) {
-    for (const StepSpan& step : finder_.Advance(gaps_.front().first)) TakeStep(step);
-    finder_.Gap(gaps_.front().first);
-    ended_ = gaps_.front().second;
-    gaps_.pop_front();
+  std::ranges::sort(hearing_);
+  while (!hearing_.empty() && hearing_.front().first < time_ns) {
+    const int64_t change_ns = hearing_.front().first + 1;  // what came then belongs to before
+    for (const StepSpan& step : finder_.Advance(change_ns)) TakeStep(step);
+    finder_.Gap(change_ns);
+    heard_ = hearing_.front().second;
+    hearing_.pop_front();
   }
   for (const StepSpan& step : finder_.Advance(time_ns)) TakeStep(step);
-  if (!ended_) LookAtUnfinished(time_ns);
+  if (heard_) LookAtUnfinished(time_ns);
   const int64_t needed_ns = finder_.unfinished_since_ns().value_or(time_ns);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= needed_ns; });
 }
 
 void Diagnosis::Victim::Finish(int64_t time_ns) {
-  ended_ = true;  // an unfinished step ends with its program
+  Hear(time_ns - 1, false);  // an unfinished step ends with its program
   Advance(time_ns);
   if (detector_.open()) Update(time_ns, unfinished_ns_.has_value());
 }
@@ -135,10 +141,11 @@ void Diagnosis::Victim::Remember(const Accounted& accounted) {
   if (clean_since_ns_ == 0) clean_since_ns_ = accounted.step.start_ns;
 }
 
-void Diagnosis::Victim::AddSlow(const Accounted& accounted) {
-  slow_.states += accounted.path.states;
-  for (const auto& [who, ns] : accounted.path.behind) slow_.behind[who] += ns;
-  ++slow_types_[accounted.step.type];
+void Diagnosis::Victim::AddSlow(const Accounted& accounted, int sign) {
+  Account part = accounted.path.states;
+  slow_.states += part *= sign;
+  for (const auto& [who, ns] : accounted.path.behind) slow_.behind[who] += sign * ns;
+  slow_types_[accounted.step.type] += sign;
 }
 
 void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
@@ -176,7 +183,10 @@ void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
   WriteReport(Describe(now_ns, unfinished));
 }
 
+// What came after the recovery was taken for a part of it until now.
 void Diagnosis::Victim::Close() {
+  for (const Accounted& accounted : recent_)
+    if (accounted.step.start_ns >= detector_.recovered_ns()) AddSlow(accounted, -1);
   reports_.back().incident.end_ns = detector_.recovered_ns();
   WriteReport(Describe(detector_.recovered_ns(), false));
   recent_.clear();

@@ -37,9 +37,7 @@ class Diagnosis::Victim {
 
   void Take(Work work, std::optional<Id128> device);
   void SawThread(int32_t tid) { ++threads_[tid]; }
-  // Nothing is known of its GPU work before or after this time, as a session begins or ends; with `ended` the
-  // process has.
-  void Gap(int64_t time_ns, bool ended);
+  void Take(const model::GpuSession& session);
   // Everything before `time_ns` was told.
   void Advance(int64_t time_ns);
   void Finish(int64_t time_ns);
@@ -55,11 +53,13 @@ class Diagnosis::Victim {
     PathAccount path;
   };
 
+  // Its GPU work is heard from this time on, or no longer.
+  void Hear(int64_t time_ns, bool heard) { hearing_.emplace_back(time_ns, heard); }
   int32_t Feeder() const;
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
   void TakeStep(const StepSpan& step);
   void Remember(const Accounted& accounted);
-  void AddSlow(const Accounted& accounted);
+  void AddSlow(const Accounted& accounted, int sign = 1);
   void LookAtUnfinished(int64_t now_ns);
   void Begin();
   void Update(int64_t now_ns, bool unfinished);
@@ -75,11 +75,12 @@ class Diagnosis::Victim {
   Detector detector_;
   GpuWork gpu_;
   std::set<Id128> devices_;
-  std::map<int32_t, int64_t> threads_;         // calls and ranges by thread
-  std::deque<std::pair<int64_t, bool>> gaps_;  // not yet Advance'd over
+  std::map<int32_t, int64_t> threads_;            // calls and ranges by thread
+  std::deque<std::pair<int64_t, bool>> hearing_;  // not yet Advance'd over
   Program program_;
   int64_t ordinal_ = 0;
-  bool ended_ = false;
+  bool heard_ = true;
+  int32_t session_ = 0;
   bool signals_known_ = false;
 
   std::map<Id128, std::deque<Accounted>> clean_;  // by type

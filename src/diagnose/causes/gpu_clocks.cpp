@@ -20,11 +20,12 @@ constexpr std::array kCases = {
 std::optional<Finding> Look(const Situation& situation) {
   const Change clock = situation.Of(model::Metric::kGpuClockSm);
   const Change reasons = situation.Of(model::Metric::kGpuThrottleReasons);
-  if (!clock.known() && !reasons.known()) return std::nullopt;
+  const bool fell = clock.known() && *clock.during < 0.95 * *clock.before;
+  if (!fell && reasons.rise() < 0.1) return std::nullopt;
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence =
       fmt::format("the step waited for the GPU's kernels {}", ShareOf(situation, State::kGpuRun));
-  if (clock.known() && *clock.during < *clock.before)
+  if (fell)
     finding.sentence +=
         fmt::format("; its SM clock fell from {:.0f} to {:.0f} MHz", *clock.before, *clock.during);
   const Change heat = situation.Of(model::Metric::kGpuTemperature);

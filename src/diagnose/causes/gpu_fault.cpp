@@ -11,12 +11,14 @@ namespace {
 
 // The driver reported an error while the step was slow or hung.
 
+constexpr std::array kStatesOf = {State::kGpuRun, State::kGpuCopy, State::kGpuQueue, State::kWaiting,
+                                  State::kUnexplained};
+
 std::optional<Finding> Look(const Situation& situation) {
   if (situation.xids.empty()) return std::nullopt;
   const int64_t code = situation.xids.front();
   Finding finding{.nats = 2};
-  finding.explained_ns = ExcessOf(situation, std::array{State::kGpuRun, State::kGpuCopy, State::kGpuQueue,
-                                                        State::kWaiting, State::kUnexplained});
+  finding.explained_ns = ExcessOf(situation, kStatesOf);
   const std::string_view meaning = model::XidMeaning(code);
   finding.sentence =
       fmt::format("the driver reported XID {}{}{}", code, meaning.empty() ? "" : ": ", meaning);
@@ -26,7 +28,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuFault() {
-  static constexpr Cause kCause{"gpu_fault", "GPU fault", {}, {}, Look};
+  static constexpr Cause kCause{"gpu_fault", "GPU fault", kStatesOf, {}, Look};
   return kCause;
 }
 

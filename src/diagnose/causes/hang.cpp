@@ -11,6 +11,8 @@ namespace {
 
 // A step that doesn't end, and nothing is put on the GPU any more.
 
+constexpr std::array kStatesOf = {State::kUnexplained, State::kWaiting};
+
 std::optional<Finding> Look(const Situation& situation) {
   constexpr int64_t kSilentNs = 5'000'000'000;
   if (!situation.unfinished || situation.silent_ns < kSilentNs) return std::nullopt;
@@ -24,7 +26,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& Hang() {
-  static constexpr Cause kCause{"hang", "Hang", {}, {}, Look};
+  static constexpr Cause kCause{"hang", "Hang", kStatesOf, {}, Look};
   return kCause;
 }
 

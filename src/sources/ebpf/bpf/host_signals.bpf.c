@@ -95,10 +95,12 @@ static __noinline int spend(const struct thread *thread, __u32 signal, __u32 oth
 static __always_inline void name_other(__u32 pid, struct task_struct *task) {
   struct task_struct *leader = task->group_leader;
   const __u64 started_ns = BPF_CORE_READ(leader, start_boottime);
-  const struct gpusonde_signal_process *known = bpf_map_lookup_elem(&others, &pid);
-  if (known && known->started_ns == started_ns) return;
   struct gpusonde_signal_process process = {.started_ns = started_ns};
   BPF_CORE_READ_STR_INTO(&process.name, leader, comm);
+  /* A process that execs gets another name. */
+  const struct gpusonde_signal_process *known = bpf_map_lookup_elem(&others, &pid);
+  if (known && known->started_ns == started_ns && !__builtin_memcmp(known->name, process.name, sizeof process.name))
+    return;
   bpf_map_update_elem(&others, &pid, &process, BPF_ANY);
 }
 
