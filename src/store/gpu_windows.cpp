@@ -13,11 +13,13 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/device_windows.h"
 #include "model/tables/kernel_packs.h"
+#include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
 #include "store/duckdb/appender.h"
 #include "store/gpu_sql.h"
+#include "store/pack_sums.h"
 #include "store/work_sums.h"
 
 namespace gpusonde::store {
@@ -59,6 +61,10 @@ constexpr std::string_view kHoursSql = R"(
 
 std::string TablesOf(std::string_view catalog) { return duckdb::QuoteName(catalog) + ".main."; }
 
+Ask Asking(duckdb::Connection& connection) {
+  return [&connection](const SqlPart& sql) { return connection.Ask(sql.text, sql.parameters); };
+}
+
 // Widens `times` by a batch's column of times; a column that is missing is of zeros.
 void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeRange>& times) {
   const auto column = std::ranges::find(batch.columns, name, &model::ColumnData::name);
@@ -73,17 +79,27 @@ void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeR
 }
 
 // What was started in a minute.
-Status SumMinute(duckdb::Connection& connection, const std::string& tables, const TimeRange& window) {
+Status SumMinute(duckdb::Connection& connection, std::string_view catalog, const TimeRange& window) {
+  const std::string tables = TablesOf(catalog);
   const SqlPart sums = SumsOfWork({}, window, Sketches::kYes, tables);
   TRY(
       connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') "
                                  "AND start_ns = {} AND end_ns = {}",
                                  tables, window.from_ns, window.to_ns)));
-  return connection.Run(
-      fmt::format("INSERT INTO {}kernel_windows BY NAME SELECT {}::BIGINT AS start_ns, {}::BIGINT AS end_ns, "
-                  "* FROM ({})",
-                  tables, window.from_ns, window.to_ns, sums.text),
-      sums.parameters);
+  TRY(connection.Run(fmt::format("INSERT INTO {}kernel_windows BY NAME SELECT {}::BIGINT AS start_ns, "
+                                 "{}::BIGINT AS end_ns, * FROM ({})",
+                                 tables, window.from_ns, window.to_ns, sums.text),
+                     sums.parameters));
+  ASSIGN_OR_RETURN(std::vector<model::KernelWindow> packed,
+                   SumPacks(Asking(connection), {}, window, {.launches = true, .sketches = true}, tables));
+  model::BatchBuilder builder(model::kKernelWindows);
+  for (model::KernelWindow& row : packed) {
+    row.start_ns = window.from_ns;
+    row.end_ns = window.to_ns;
+    builder.Append(row);
+  }
+  const model::Batch batch = builder.Take();
+  return duckdb::AppendNew(connection, catalog, model::kKernelWindows.info(), {&batch, 1});
 }
 
 // The minutes in which anything was started or ran.
@@ -91,12 +107,12 @@ Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, con
                                              const TimeRange& range) {
   SqlPart minutes{
       fmt::format("SELECT DISTINCT start_ns // {0} * {0} AS minute FROM ", kMinuteOfWork.length_ns), {}};
-  minutes += GpuWorkSpans(range, WorkIn::kStartsIn, tables);
+  minutes += GpuWorkSpans({}, range, WorkIn::kStartsIn, tables);
   minutes.text += fmt::format(
       " UNION SELECT DISTINCT unnest(range(greatest(start_ns, {0}) // {2}, "
       "(least(end_ns, {1} - 1, greatest(start_ns, {0}) + {3}) // {2}) + 1)) * {2} FROM ",
       range.from_ns, range.to_ns, kMinuteOfWork.length_ns, kLongestNs);
-  minutes += GpuWorkSpans(range, WorkIn::kRunsIn, tables);
+  minutes += GpuWorkSpans({}, range, WorkIn::kRunsIn, tables);
   minutes.text +=
       fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(minutes.text, minutes.parameters));
@@ -142,9 +158,12 @@ void AppendWindows(const TimeRange& minute, const DeviceTimes& busy, const Windo
 
 Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& minute) {
   SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
-  work += GpuWork({}, minute, WorkIn::kRunsIn, TablesOf(catalog));
+  work += GpuWork({}, minute, WorkIn::kRunsIn, Packs::kNone, TablesOf(catalog));
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(work.text, work.parameters));
-  ASSIGN_OR_RETURN(const DeviceTimes busy, ReadBusyTimes(*rows, minute));
+  DeviceTimes busy;
+  TRY(AddPackedTimes(Asking(connection), {}, minute, TablesOf(catalog), busy));
+  TRY(AddTimes(*rows, minute, busy));
+  MergeTimes(busy);
   TRY(connection.Run(fmt::format("DELETE FROM {}device_windows WHERE start_ns >= {} AND start_ns < {}",
                                  TablesOf(catalog), minute.from_ns, minute.to_ns)));
   std::vector<model::DeviceWindow> windows;
@@ -167,13 +186,12 @@ std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
   return pieces;
 }
 
-Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
-  DeviceTimes work;
+Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
   Id128 last_device;
   std::vector<TimeRange>* of_device = nullptr;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) break;
+    if (!more) return {};
     const TimeRange time{std::max(rows.Int64(1), range.from_ns), std::min(rows.Int64(2), range.to_ns)};
     if (time.from_ns >= time.to_ns) continue;
     const Id128 device = rows.Id(0);  // mostly that of the row before
@@ -181,6 +199,10 @@ Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
     last_device = device;
     of_device->push_back(time);
   }
+}
+
+void MergeTimes(DeviceTimes& work) {
+  std::erase_if(work, [](const auto& of_device) { return of_device.second.empty(); });
   for (auto& [device, times] : work) {
     std::ranges::sort(times, {}, &TimeRange::from_ns);
     size_t last = 0;
@@ -192,6 +214,12 @@ Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
     }
     times.resize(last + 1);
   }
+}
+
+Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
+  DeviceTimes work;
+  TRY(AddTimes(rows, range, work));
+  MergeTimes(work);
   return work;
 }
 
@@ -215,7 +243,7 @@ Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, c
   for (const int64_t start_ns : minutes) {
     const TimeRange minute{start_ns, start_ns + kMinuteOfWork.length_ns};
     ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
-    TRY(SumMinute(connection, tables, minute));
+    TRY(SumMinute(connection, catalog, minute));
     TRY(SumDeviceWindows(connection, catalog, minute));
     TRY(transaction.Commit());
   }

@@ -114,6 +114,12 @@ SqlPart SumsWhere(SqlPart condition) {
 
 }  // namespace
 
+bool MayHaveStarted(int64_t launch_ns, int64_t work_ns) {
+  int64_t apart_ns = 0;
+  return !__builtin_sub_overflow(work_ns, launch_ns, &apart_ns) && apart_ns > -kCorrelationReachNs &&
+         apart_ns < kCorrelationReachNs;
+}
+
 TimeRange LaunchReach(const TimeRange& range) {
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() - kCorrelationReachNs;
   return {std::max<int64_t>(std::max<int64_t>(range.from_ns, 0) - kCorrelationReachNs, 0),
@@ -122,7 +128,7 @@ TimeRange LaunchReach(const TimeRange& range) {
 
 SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, Sketches sketches,
                    const std::string& tables) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, tables);
+  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, Packs::kGraphs, tables);
   const TimeRange calls = LaunchReach(range);
   SqlPart sums{fmt::format(kSumsSql, fmt::arg("work", work.text), fmt::arg("tables", tables),
                            fmt::arg("reach", kCorrelationReachNs),
