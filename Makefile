@@ -53,7 +53,7 @@ bench-analyze: ## measure trace analysis alone
 bench-fleet: ## measure private fleet telemetry alone
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
-	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_fleet_identification bench_privacy
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_fleet_identification bench_privacy bench_timing
 	@bench/run.py --build build/$(PRESET) fleet
 	@tools/performance_doc.py
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures private fleet telemetry, as a result for bench/run.py: what the schemes cost (bench_privacy), what a fleet of
 100,000 devices costs and learns (`gpusonde fleet simulate`), and how well applications are told apart
-(bench_fleet_identification).
+(bench_fleet_identification), and whether time tells of secrets (bench_timing).
 
-    bench/fleet_bench.py [--devices N] FILE
+    bench/fleet_bench.py [--devices N] [--timing-runs N] FILE
 """
 
 import argparse
@@ -122,12 +122,19 @@ def identification():
     return json.loads(done.stdout)["rows"]
 
 
+def timing(runs):
+    """How much time tells of secrets."""
+    done = subprocess.run([BUILD / "bin/bench_timing", runs], check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)["rows"]
+
+
 def main():
     parser = argparse.ArgumentParser(description="Measure private fleet telemetry.")
     parser.add_argument("--devices", default="100000")
+    parser.add_argument("--timing-runs", default="1000000")
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
-    rows = schemes() + fleet(arguments.devices) + identification()
+    rows = schemes() + fleet(arguments.devices) + identification() + timing(arguments.timing_runs)
     arguments.file.write_text(json.dumps({"rows": rows}))
 
 
