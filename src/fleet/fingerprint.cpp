@@ -62,19 +62,24 @@ void FingerprintBuilder::Add(int64_t stream, std::string_view name, int64_t dura
   recent = {kernel.id, recent.last};
 }
 
-Fingerprint FingerprintBuilder::Build() const {
-  // By feature: the same in any order of kernels, as floating-point sums over them would not be.
+std::map<uint64_t, double> FingerprintBuilder::Features() const {
   std::map<uint64_t, int64_t> times_ns(time_ns_.begin(), time_ns_.end());
   for (const auto& [name, kernel] : kernels_) {
     if (kernel.time_ns == 0) continue;
     for (const uint64_t word : kernel.words) times_ns[word] += kernel.time_ns;
     times_ns[kernel.id] += kNameFactor * kernel.time_ns;
   }
+  std::map<uint64_t, double> features;
+  for (const auto& [feature, time_ns] : times_ns)
+    features[feature] = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
+  return features;
+}
+
+Fingerprint FingerprintBuilder::Build() const {
+  // Summed by feature, so that floating-point sums are the same whatever the order of the kernels was.
   std::array<double, kFeatures> sums{};
-  for (const auto& [feature, time_ns] : times_ns) {
-    const double weight = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
+  for (const auto& [feature, weight] : Features())
     sums[feature % kFeatures] += (feature >> 63) != 0 ? weight : -weight;
-  }
   double squares = 0;
   for (const double sum : sums) squares += sum * sum;
   Fingerprint fingerprint{};

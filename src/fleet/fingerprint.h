@@ -37,6 +37,9 @@ class FingerprintBuilder {
   void Add(int64_t stream, std::string_view name, int64_t duration_ns);
   Fingerprint Build() const;
 
+  // The features before they are hashed to places and rounded, by their hash: what evaluations compare with.
+  std::map<uint64_t, double> Features() const;
+
  private:
   struct Kernel {
     uint64_t id = 0;

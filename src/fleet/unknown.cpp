@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/id128.h"
-#include "privacy/constant_time.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -34,13 +33,6 @@ uint32_t SignatureOf(const Fingerprint& fingerprint) {
     bucket = (bucket << 1) | (static_cast<uint32_t>(~side) >> 31);
   }
   return std::max(bucket, 1u);
-}
-
-std::vector<uint32_t> SignatureMessage(uint32_t bucket) {
-  std::vector<uint32_t> message(privacy::kReportSlots);
-  constexpr std::array<uint32_t, 1> kAll = {privacy::kReportWeight};
-  privacy::WriteRow(message, bucket, kAll);
-  return message;
 }
 
 std::vector<Spreading> FindSpreading(const std::vector<double>& slots, double threshold) {

@@ -21,9 +21,6 @@ static_assert(size_t{1} << kSignatureBits == privacy::kReportSlots);
 // is for devices that have no unknown, and what would fall into it counts as 1.
 uint32_t SignatureOf(const Fingerprint& fingerprint);
 
-// A report at the place of signatures: all its weight in one slot. Takes the same time for every bucket.
-std::vector<uint32_t> SignatureMessage(uint32_t bucket);
-
 // A bucket that more devices share than noise explains.
 struct Spreading {
   uint32_t bucket = 0;

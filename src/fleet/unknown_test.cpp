@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "privacy/testing/seeded.h"
 
@@ -39,12 +38,6 @@ TEST(Signature, OfLikeFingerprintsIsLikeAndOfOthersIsNot) {
   EXPECT_NEAR(like_bits / double{kDraws}, 12 * 0.08, 0.35);
   EXPECT_NEAR(other_bits / double{kDraws}, 6, 0.5);
   EXPECT_EQ(SignatureOf(Fingerprint{}), 4095u) << "ties lie above";
-}
-
-TEST(Signature, AMessageHoldsItsWeightInOneSlot) {
-  const auto message = SignatureMessage(77);
-  EXPECT_EQ(message[77], privacy::kReportWeight);
-  EXPECT_EQ(std::accumulate(message.begin(), message.end(), 0u), privacy::kReportWeight);
 }
 
 TEST(Signature, SpreadingOnesArePeaksAboveTheThreshold) {

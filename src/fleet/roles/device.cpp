@@ -5,25 +5,7 @@
 
 #include <algorithm>
 
-#include "fleet/unknown.h"
-#include "privacy/constant_time.h"
-
 namespace gpusonde::fleet {
-
-std::vector<uint32_t> MessageOf(const Finding& finding, const Assignment& assignment, const Layout& layout,
-                                const Row& row) {
-  if (assignment.place == layout.signatures_place()) return SignatureMessage(finding.signature);
-  const uint64_t known = privacy::Opaque(uint64_t{0} - uint64_t{finding.application.has_value()});
-  const uint64_t busy = privacy::Opaque(uint64_t{0} - uint64_t{finding.busy});
-  const uint64_t application = privacy::Select(known, finding.application.value_or(0), 0);
-  const uint64_t on_page = privacy::MaskEqual(application / kApplicationsPerPage, assignment.page);
-  uint64_t place = privacy::Select(on_page, application % kApplicationsPerPage, kElsewhereRow);
-  place = privacy::Select(known, place, kUnknownRow);
-  place = privacy::Select(busy, place, kIdleRow);
-  std::vector<uint32_t> message(privacy::kReportSlots);
-  privacy::WriteRow(message, place, row);
-  return message;
-}
 
 Result<bool> Device::IsRetry(uint32_t epoch) const {
   if (epoch >= next_epoch_) return false;

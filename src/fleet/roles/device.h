@@ -2,37 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
-#include "fleet/histogram.h"
 #include "fleet/roles/report.h"
-#include "fleet/sampling.h"
 #include "privacy/bfv.h"
 #include "privacy/masks.h"
 #include "privacy/random.h"
 
 namespace gpusonde::fleet {
-
-inline constexpr uint32_t kApplicationsPerPage = 61;
-// The rows after the applications'.
-inline constexpr uint32_t kIdleRow = 61;
-inline constexpr uint32_t kUnknownRow = 62;
-inline constexpr uint32_t kElsewhereRow = 63;
-
-// What a device found out about itself in an epoch.
-struct Finding {
-  bool busy = false;
-  std::optional<uint32_t> application;  // in the catalog; none: unknown, or idle
-  uint32_t signature = 0;               // of an unknown application, else 0 (unknown.h)
-};
-
-// The 4,096 slots that a device reports for its place: zero but for the row that the finding says, or the
-// bucket of its unknown's signature. Takes the same time for every finding of a page.
-std::vector<uint32_t> MessageOf(const Finding& finding, const Assignment& assignment, const Layout& layout,
-                                const Row& row);
 
 // The device's part. One report an epoch, the same bytes until they are acknowledged; keys go on to the next
 // epoch as soon as a report is made, so that nobody who takes them later can open it. Not thread-safe.

@@ -8,6 +8,7 @@
 #include "fleet/roles/aggregator.h"
 #include "fleet/roles/beacon.h"
 #include "fleet/roles/device.h"
+#include "fleet/roles/message.h"
 #include "fleet/roles/release.h"
 #include "privacy/testing/seeded.h"
 
@@ -181,12 +182,19 @@ TEST(Message, IsTheRowOfWhatWasFound) {
     return static_cast<uint32_t>(std::ranges::find(message, privacy::kReportWeight) - message.begin()) / 64;
   };
   EXPECT_EQ(row_of({}, 0), kIdleRow);
-  EXPECT_EQ(row_of({.busy = true}, 0), kUnknownRow);
-  EXPECT_EQ(row_of({.busy = true, .application = 60}, 0), 60u);
-  EXPECT_EQ(row_of({.busy = true, .application = 61}, 0), kElsewhereRow);
-  EXPECT_EQ(row_of({.busy = true, .application = 61}, 1), 0u);
-  EXPECT_EQ(row_of({.busy = true, .application = 150}, 2), 28u);
-  const auto signature = MessageOf({.busy = true, .signature = 9}, {.place = 6}, layout, row);
+  EXPECT_EQ(row_of({.is_busy = true}, 0), kUnknownRow);
+  EXPECT_EQ(row_of({.is_busy = true, .is_known = true, .application = 60}, 0), 60u);
+  EXPECT_EQ(row_of({.is_busy = true, .is_known = true, .application = 61}, 0), kElsewhereRow);
+  EXPECT_EQ(row_of({.is_busy = true, .is_known = true, .application = 61}, 1), 0u);
+  EXPECT_EQ(row_of({.is_busy = true, .is_known = true, .application = 150}, 2), 28u);
+  // Every page and row, of as many applications as the division is exact for.
+  for (uint32_t application = 0; application < 1u << 16; application += 7) {
+    const Finding finding{.is_busy = true, .is_known = true, .application = application};
+    const uint32_t page = application / kApplicationsPerPage;
+    const auto message = MessageOf(finding, {.place = 1, .page = page}, {.groups = 1, .pages = 2000}, row);
+    ASSERT_EQ(message[application % kApplicationsPerPage * 64], privacy::kReportWeight) << application;
+  }
+  const auto signature = MessageOf({.is_busy = true, .signature = 9}, {.place = 6}, layout, row);
   EXPECT_EQ(signature[9], privacy::kReportWeight);
   EXPECT_EQ(std::accumulate(signature.begin(), signature.end(), 0u), privacy::kReportWeight);
 }

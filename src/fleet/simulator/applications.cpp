@@ -78,10 +78,10 @@ Seen LookAt(const Application& application, const Application& other, const Stre
   Seen seen;
   FingerprintBuilder builder;
   size_t others = 0;
-  const auto add = [&](const Application& of, const KernelStream::Operation& kernel) {
+  const auto add = [&](const Application& of, const KernelStream::Operation& kernel, int64_t runs_ns) {
     const double scattered = 1 + stretch.scatter * (2 * DrawUnit(random) - 1);
-    const auto duration_ns = static_cast<int64_t>(static_cast<double>(kernel.duration_ns) *
-                                                  of.scales[kernel.name] * stretch.gpu * scattered);
+    const auto duration_ns =
+        static_cast<int64_t>(static_cast<double>(runs_ns) * of.scales[kernel.name] * stretch.gpu * scattered);
     builder.Add(&of == &application ? kernel.stream : 1000 + kernel.stream, of.names[kernel.name],
                 duration_ns);
     seen.work.kernels.push_back({of.names[kernel.name], Volume(kernel.grid),
@@ -92,10 +92,10 @@ Seen LookAt(const Application& application, const Application& other, const Stre
     const auto& operation = application.stream->operations[i % application.stream->operations.size()];
     using Kind = KernelStream::Kind;
     if (operation.kind == Kind::kKernel) {
-      add(application, operation);
+      add(application, operation, operation.duration_ns);
       if (!stretch.interleaved || seen.work.kernels.size() % 10 != 9) continue;
       const auto& theirs = other.stream->operations[others++ % other.stream->operations.size()];
-      if (theirs.kind == Kind::kKernel) add(other, theirs);
+      if (theirs.kind == Kind::kKernel) add(other, theirs, operation.duration_ns);
     } else if (operation.kind != Kind::kSet) {
       const auto direction = operation.kind == Kind::kToDevice     ? GpuWork::Direction::kToDevice
                              : operation.kind == Kind::kFromDevice ? GpuWork::Direction::kFromDevice

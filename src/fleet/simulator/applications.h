@@ -23,10 +23,10 @@ struct Look {
 // The applications of a simulated fleet. The first are the real streams; there being few of those, the others
 // are made of them: the same order, shapes and gaps of kernels and copies, but seven of ten words of their
 // names replaced by words of the application's own, and durations scaled kernel by kernel. Those past the
-// catalog's are unknown to it. Each is looked at several times: from half to one
-// and a half times its stream, begun anywhere; durations scattered
-// by a quarter and scaled by the GPU, a quarter of the looks with every tenth kernel somebody else's. The
-// catalog is made from whole runs. The same for the same seed. Thread-safe once made.
+// catalog's are unknown to it. Each is looked at several times: from half to one and a half times its stream,
+// begun anywhere; durations scattered by a quarter and scaled by the GPU; in a quarter of the looks a tenth
+// of the time is somebody else's. The catalog is made from whole runs. The same for the same seed.
+// Thread-safe once made.
 class ApplicationMix {
  public:
   // streams not empty. Works on `threads` threads.

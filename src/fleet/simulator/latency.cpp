@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-#include "fleet/roles/device.h"
+#include "fleet/roles/message.h"
 #include "fleet/simulator/seeds.h"
 #include "privacy/budget.h"
 #include "privacy/gaussian.h"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fleet/roles/beacon.h"
+#include "fleet/roles/message.h"
 #include "fleet/simulator/latency.h"
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/seeds.h"
@@ -126,7 +127,10 @@ Status SimulationRun::ReportOf(size_t place, const Beacon& beacon, privacy::Rand
   if (application.has_value()) {
     const auto looks = mix_.looks(*application);
     const Look& look = looks[static_cast<size_t>(random.Below(looks.size()))];
-    finding = {.busy = true, .application = look.identified, .signature = look.signature};
+    finding = {.is_busy = true,
+               .is_known = look.identified.has_value(),
+               .application = look.identified.value_or(0),
+               .signature = look.signature};
     row = look.rows[assignment.group];
     Identification& count = worker.identification;
     if (*application < mix_.known()) {

@@ -109,12 +109,12 @@ TEST(Simulator, ADeadDecryptorLosesItsWindowAndNothingElse) {
 TEST(Simulator, CheatsAreRejectedOrSpoilOnlyTheirCohortAndAreFound) {
   Parameters parameters = Small();
   parameters.devices = 600;
-  parameters.groups = 4;
-  parameters.cohorts = 6;
+  parameters.groups = 2;
+  parameters.cohorts = 4;
   parameters.min_reports = 2;
   parameters.cheats = 3;
   parameters.churn = 0;
-  parameters.hours = 9;
+  parameters.hours = 7;
   const auto run = SimulateWith(parameters).runs.at(0);
   EXPECT_EQ(run.hours[0].verdicts[static_cast<size_t>(Verdict::kBadSignature)], 1u);
   EXPECT_EQ(run.hours[0].verdicts[static_cast<size_t>(Verdict::kDuplicate)], 1u);
