@@ -10,6 +10,7 @@
 #include "model/selection.h"
 #include "server/http_message.h"
 #include "store/gpu_query.h"
+#include "store/incident_query.h"
 #include "store/metric_query.h"
 #include "store/profile_query.h"
 
@@ -32,6 +33,7 @@ class ApiData {
                                                                    int buckets) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
+  virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 
 // What a store holds; it must outlive the result.
