@@ -9,6 +9,7 @@
 
 #include "server/api_json.h"
 #include "server/flame_tree.h"
+#include "server/incidents_json.h"
 #include "server/line_times.h"
 #include "server/query_parameters.h"
 
@@ -84,6 +85,15 @@ Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) 
               fmt::format("parameter 'wait' takes io, lock, sleep, run_queue or gpu_wait, not '{}'", *name));
 }
 
+Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
+  ASSIGN_OR_RETURN(const store::Incidents incidents, Answer(data.ReadIncidents(selection, count)));
+  return IncidentsJson(incidents);
+}
+
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   using enum model::ProfileType;
   ASSIGN_OR_RETURN(const model::ProfileType type, TakeType(parameters));
@@ -136,9 +146,10 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
-    {"/api/v1/devices", GetDevices},   {"/api/v1/flamegraph", GetFlameGraph},
-    {"/api/v1/overview", GetOverview}, {"/api/v1/processes", GetProcesses},
-    {"/api/v1/source", GetSource},     {"/api/v1/strips", GetStrips},
+    {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/incidents", GetIncidents}, {"/api/v1/overview", GetOverview},
+    {"/api/v1/processes", GetProcesses}, {"/api/v1/source", GetSource},
+    {"/api/v1/strips", GetStrips},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

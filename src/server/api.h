@@ -11,6 +11,7 @@
 #include "server/http_message.h"
 #include "server/source_folders.h"
 #include "store/gpu_query.h"
+#include "store/incident_query.h"
 #include "store/metric_query.h"
 #include "store/profile_query.h"
 
@@ -34,6 +35,7 @@ class ApiData {
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
   virtual Result<bool> NamesFile(const std::string& file) = 0;
+  virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 
 // What a store holds; it must outlive the result.

@@ -36,6 +36,9 @@ class StoreData final : public ApiData {
     return store::ReadDeviceUse(store_, selection);
   }
   Result<bool> NamesFile(const std::string& file) override { return store::NamesFile(store_, file); }
+  Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) override {
+    return store::ReadIncidents(store_, selection, buckets);
+  }
 
  private:
   store::Store& store_;

@@ -47,6 +47,11 @@ class FakeData final : public ApiData {
     return metric_strips;
   }
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
+  Result<store::Incidents> ReadIncidents(const model::Selection& asked, int asked_buckets) override {
+    selection = asked;
+    buckets = asked_buckets;
+    return incidents;
+  }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
     selection = asked;
     return devices;
@@ -62,6 +67,7 @@ class FakeData final : public ApiData {
   std::vector<store::ProcessUse> processes;
   Result<model::Profile> profile;
   std::optional<model::Profile> waits;
+  store::Incidents incidents;
   model::Selection selection;
   int buckets = 0;
 };
@@ -339,6 +345,39 @@ TEST_F(ApiTest, AnEmptyFlameGraphIsTheRoot) {
   EXPECT_EQ(graph["nodes"]["parent"], json({-1}));
   EXPECT_EQ(graph["total"], 0);
   EXPECT_EQ(graph["strings"], json({""}));
+}
+
+TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
+  const Id128 id{1, 2};
+  store::IncidentInfo info{.incident = {.incident = id,
+                                        .process = {3, 4},
+                                        .start_ns = 5'000'000,
+                                        .slowdown = 3.1,
+                                        .cause = "cpu_contention",
+                                        .confidence = 0.93,
+                                        .sentence = "Steps slowed."},
+                           .process_name = "train",
+                           .pid = 411};
+  info.evidence = {
+      {.incident = id, .signal = "step.run_queue", .before = 1e6, .during = 38e6},
+      {.incident = id, .signal = "cause.cpu_contention", .during = 0.9, .score = 2.5},
+      {.incident = id, .signal = "host.pressure.cpu", .before = 0.1, .during = 0.8, .score = 0.5}};
+  info.strips = {{"step", {1'000'000, 9'000'000, {30e6, std::nullopt}}}};
+  data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
+  const json answer = Get("incidents", {{"buckets", "2"}});
+  EXPECT_EQ(data_.buckets, 2);
+  EXPECT_EQ(answer["steps"], 700);
+  EXPECT_EQ(answer["omitted"], 2);
+  const json& incident = answer["incidents"][0];
+  EXPECT_EQ(incident["id"], id.ToHex());
+  EXPECT_EQ(incident["from_us"], 5'000);
+  EXPECT_TRUE(incident["to_us"].is_null());
+  EXPECT_EQ(incident["account"][0]["signal"], "run_queue");
+  EXPECT_EQ(incident["account"][0]["label"], "CPU taken by others");
+  EXPECT_EQ(incident["causes"][0]["signal"], "cpu_contention");
+  EXPECT_EQ(incident["evidence"][0]["signal"], "host.pressure.cpu");
+  EXPECT_EQ(incident["strips"][0]["values"], json::parse("[30000000.0,null]"));
+  EXPECT_EQ(incident["shown_to_us"], 9'000);
 }
 
 TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {

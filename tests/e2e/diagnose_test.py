@@ -87,7 +87,7 @@ class Diagnose(program.TestCase):
         self.assertIn("greedy", row["sentence"])
         self.assertGreater(self.value("SELECT count(*) FROM steps"), 100)
         self.assertGreater(self.value("SELECT count(*) FROM evidence WHERE signal = 'step.run_queue'"), 0)
-        self.assertEqual(self.value("SELECT count(*) FROM signals JOIN processes ON process = other WHERE name = 'greedy' "
+        self.assertEqual(self.value("SELECT count(*) FROM signals JOIN processes ON processes.process = other WHERE name = 'greedy' "
                                     "AND metric = 'thread.run_queue'") > 0, True)
 
     def test_steps_that_nobody_disturbs_are_no_incident(self):

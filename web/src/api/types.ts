@@ -136,6 +136,49 @@ export interface SourceJson {
   unreadable: string;
 }
 
+// A part of a step's time, a cause considered or a signal, before an incident and during it.
+export interface Account {
+  signal: string;
+  label: string;
+  before: number | null;
+  during: number | null;
+  score: number;
+  sentence: string;
+}
+
+export interface IncidentStrip {
+  metric: string;
+  label: string;
+  unit: string;
+  values: (number | null)[];
+}
+
+export interface Incident {
+  id: string;
+  process: string;
+  name: string;
+  pid: number;
+  from_us: number;
+  // Null while it lasts, or when it was not seen to end.
+  to_us: number | null;
+  slowdown: number;
+  cause: string;
+  confidence: number;
+  sentence: string;
+  account: Account[];
+  causes: Account[];
+  evidence: Account[];
+  shown_from_us?: number;
+  shown_to_us?: number;
+  strips: IncidentStrip[];
+}
+
+export interface Incidents {
+  steps: number;
+  omitted: number;
+  incidents: Incident[];
+}
+
 // The query parameters that say which samples are meant, the same for every endpoint.
 export interface Selection {
   from_us?: number;

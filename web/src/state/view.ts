@@ -4,6 +4,7 @@ import type { Selection } from "../api/types";
 // Everything that decides what is on the screen, and nothing else: it lives in the query string, so
 // that Back works and every figure can be linked to.
 export interface View {
+  page: "profile" | "incidents";
   // The stretch of time that the strips cover: the last so many seconds, or all there is (null).
   last: number | null;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
@@ -54,6 +55,7 @@ export interface Range {
 export type SortKey = "name" | "self" | "total";
 
 export const DEFAULT_VIEW: View = {
+  page: "profile",
   last: null,
   brush: null,
   metrics: false,
@@ -90,6 +92,7 @@ export function parseView(query: string): View {
   const key = sort.replace(/^-/, "");
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
+    page: params.get("page") === "incidents" ? "incidents" : "profile",
     last: integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     metrics: params.get("metrics") === "1",
@@ -119,6 +122,7 @@ export function parseView(query: string): View {
 // The inverse of parseView; defaults are left out, so that a plain view has a plain address.
 export function formatView(view: View): string {
   const params = new URLSearchParams();
+  if (view.page !== "profile") params.set("page", view.page);
   if (view.last !== null) params.set("last", String(view.last));
   if (view.brush) {
     params.set("from_us", String(view.brush.from));
