@@ -23,6 +23,7 @@ struct Plan {
   double window_factor = 1;    // … this much longer between 40 % and 50 % of the steps
   int late_rank = -1;          // whose host comes to the collective…
   int64_t late_ns = 0;         // … this much later
+  int64_t clock_offset_ns = 0;  // each rank's clock is so far ahead of the one before (where it has one)
   double variable_factor = 1;  // on every eighth run of the kernel named kVariableKernel
 };
 

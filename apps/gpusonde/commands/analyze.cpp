@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <regex>
 #include <span>
@@ -118,6 +119,13 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--rank-from", options->rank_from,
                       "Ranks from the files' names: a regular expression whose first group is the number");
+  const std::map<std::string, analyze::Alignment> alignments = {{"none", analyze::Alignment::kNone},
+                                                                {"collectives", analyze::Alignment::kCollectives}};
+  command
+      ->add_option("--align", options->how.alignment,
+                   "How the clocks of several traces become one: none, or by the ends of collectives")
+      ->transform(CLI::CheckedTransformer(alignments))
+      ->option_text("none|collectives");
   command->add_flag("--kernel-summary", options->how.kernel_summary,
                     "Only how often and how long each kernel ran, which takes a third of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");

@@ -91,6 +91,7 @@ class TextWriter {
   void Findings() {
     std::vector<std::string> found;
     for (const RankLine& rank : report_.ranks) Sentence(rank, found);
+    AlignedClocks(found);
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(fmt::format(
           "Rank {} is slow: its kernels take {} longer than the same kernels elsewhere ({} to {}, "
@@ -140,6 +141,18 @@ class TextWriter {
                                                        {shares.stream, "stream"}};
     const auto& [share, what] = *std::ranges::max_element(all, {}, [](const auto& one) { return one.first; });
     return share < 0.2 ? "" : fmt::format("; {} explains {:.0f} % of its variance", what, 100 * share);
+  }
+
+  // By how much clocks were set.
+  void AlignedClocks(std::vector<std::string>& found) const {
+    if (report_.alignment != Alignment::kCollectives || report_.collectives.empty()) return;
+    const auto& worst = *std::ranges::max_element(report_.collectives, {}, [](const CollectiveLine& line) {
+      return std::abs(line.clock_offset_ns);
+    });
+    found.push_back(fmt::format("Clocks are set by {} collectives: rank {}'s by most, {} (it then ends them {} off, "
+                                "half of the time less).",
+                                worst.matched, worst.rank, Time(std::abs(worst.clock_offset_ns)),
+                                Time(worst.clock_residual_ns)));
   }
 
   // A launch's time in other words.
