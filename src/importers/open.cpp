@@ -34,7 +34,8 @@ Status CheckRegularFile(const std::string& path) {
 }
 
 Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOptions& options) {
-  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path));
+  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path, options.partial ? sqlite::Access::kPartial
+                                                                              : sqlite::Access::kFastest));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,
