@@ -64,8 +64,9 @@ struct RankLine {
   int64_t process = 0;  // 0 where the format doesn't say
   int32_t device = 0;
   int64_t events = 0;
-  int64_t begin_ns = 0;  // its first start, since the first of all ranks; by the traces' clocks, see alignment
-  int64_t span_ns = 0;   // from the first start to the last end
+  int64_t begin_ns =
+      0;                // its first start, since the first of all ranks; by the traces' clocks, see alignment
+  int64_t span_ns = 0;  // from the first start to the last end
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
   int64_t compute_ns = 0;

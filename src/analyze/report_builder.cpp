@@ -45,8 +45,8 @@ void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceStat
   }
   const bool numbered = info.rank.has_value() && ranks.size() == 1;
   for (auto& [key, sums] : ranks)
-    metrics_.push_back({.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()),
-                        .sums = std::move(sums)});
+    metrics_.push_back(
+        {.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()), .sums = std::move(sums)});
 }
 
 Status ReportBuilder::CheckRanks() const {

@@ -121,10 +121,11 @@ class TextWriter {
                       Shown(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
                       Explained(varies->explained)));
     for (const KernelMetricLine* line : TellingMetrics())
-      found.push_back(fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
-                                  "shape, {} launches): an association.",
-                                  Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
-                                  Shown(line->metric), *line->correlation_within_shape, line->launches));
+      found.push_back(
+          fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
+                      "shape, {} launches): an association.",
+                      Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
+                      Shown(line->metric), *line->correlation_within_shape, line->launches));
     if (found.empty()) return;
     Line("");
     const size_t shown = std::min(found.size(), kFindingsShown);
@@ -146,18 +147,18 @@ class TextWriter {
   // By how much clocks were set.
   void AlignedClocks(std::vector<std::string>& found) const {
     if (report_.alignment != Alignment::kCollectives || report_.collectives.empty()) return;
-    const auto& worst = *std::ranges::max_element(report_.collectives, {}, [](const CollectiveLine& line) {
-      return std::abs(line.clock_offset_ns);
-    });
-    found.push_back(fmt::format("Clocks are set by {} collectives: rank {}'s by most, {} (it then ends them {} off, "
-                                "half of the time less).",
-                                worst.matched, worst.rank, Time(std::abs(worst.clock_offset_ns)),
-                                Time(worst.clock_residual_ns)));
+    const auto& worst = *std::ranges::max_element(
+        report_.collectives, {}, [](const CollectiveLine& line) { return std::abs(line.clock_offset_ns); });
+    found.push_back(fmt::format(
+        "Clocks are set by {} collectives: rank {}'s by most, {} (it then ends them {} off, "
+        "half of the time less).",
+        worst.matched, worst.rank, Time(std::abs(worst.clock_offset_ns)), Time(worst.clock_residual_ns)));
   }
 
   // A launch's time in other words.
   static bool IsTime(const KernelMetricLine& line) {
-    return line.unit == "ns" || line.unit.starts_with("cycle") || line.metric.find("cycles") != std::string::npos;
+    return line.unit == "ns" || line.unit.starts_with("cycle") ||
+           line.metric.find("cycles") != std::string::npos;
   }
   static double Strength(const KernelMetricLine& line) {
     return std::abs(line.correlation_within_shape.value_or(0));
@@ -185,9 +186,10 @@ class TextWriter {
   void Metrics() {
     if (report_.kernel_metrics.empty()) return;
     constexpr size_t kPerKernel = 5;
-    Line("\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
-         "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel", "launches", "mean", "min", "max", "cv",
-         "rank", "r");
+    Line(
+        "\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
+        "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel",
+        "launches", "mean", "min", "max", "cv", "rank", "r");
     size_t shown = 0;
     for (size_t begin = 0; begin < report_.kernel_metrics.size() && shown < kLinesShown;) {
       size_t end = begin;
@@ -205,9 +207,10 @@ class TextWriter {
   void MetricRow(const KernelMetricLine& line) {
     const auto number = [&](double value) { return fmt::format("{:.6g}", value); };
     const double cv = line.mean != 0 ? line.stddev / std::abs(line.mean) : 0;
-    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches, number(line.mean),
-         number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
-         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape) : "–",
+    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches,
+         number(line.mean), number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
+         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
+                                                   : "–",
          Shown(line.metric), line.unit, Shown(line.name));
   }
 

@@ -202,8 +202,7 @@ class SharedTraces {
 };
 
 // Rank 0 learns everything.
-Result<std::optional<Report>> Collect(const Crew& crew, const Options& options,
-                                      std::vector<TracePart>& own) {
+Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, std::vector<TracePart>& own) {
   ArchiveWriter archive;
   for (TracePart& part : own) archive(part);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, crew.Gather(archive.Take()));

@@ -91,7 +91,7 @@ bool IsNsys(std::span<const std::string> table_names) {
 }
 
 Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
-                                       const OpenOptions& options) {
+                                        const OpenOptions& options) {
   auto trace = NsysTrace::Open(std::move(database), options);
   if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": Nsight Systems export"));
   return trace;

@@ -79,10 +79,11 @@ Status Database::ReadHeader() {
   const bool valid = Big32(&header[kChangeCounterOffset]) == Big32(&header[kVersionValidForOffset]);
   truncated_ = valid && said > page_count_;
   if (truncated_ && !partial_)
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are; --partial analyses "
-                            "what is there",
-                            path_, said, page_size_, page_count_));
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are; --partial analyses "
+                    "what is there",
+                    path_, said, page_size_, page_count_));
   direct_ = usable_size_ >= kMinUsableSize && Big32(&header[kTextEncodingOffset]) == 1;
   return {};
 }
