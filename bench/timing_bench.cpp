@@ -103,7 +103,7 @@ std::vector<Timing> MeasureAll(size_t runs) {
       scores[3] = kUnknownFloor + 9;
     else
       for (int32_t& score : scores)
-        score = static_cast<int32_t>(random.Below(2 * kUnknownFloor)) - kUnknownFloor / 2;
+        score = static_cast<int32_t>(random.Below(Uint128{2} * kUnknownFloor)) - kUnknownFloor / 2;
     return scores;
   };
   const std::function<Finding(bool)> draw_finding = [&](bool is_fixed) {
