@@ -15,7 +15,8 @@ describe("the view in the address", () => {
 
   test("every part survives the way to the address and back", () => {
     const view: View = {
-      last: 900,
+      page: "incidents",
+  last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       metrics: true,
       type: "gpu",
