@@ -316,8 +316,8 @@ int BPF_PROG(signal_memcg_reclaim_end) {
   return 0;
 }
 
-SEC("tracepoint/block/block_bio_queue")
-int signal_bio(struct trace_event_raw_block_bio *bio) {
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(signal_bio, struct bio *bio) {
   struct task_struct *task = bpf_get_current_task_btf();
   const struct pids pids = pids_of(task);
   if (!pids.pid) return 0;
@@ -327,7 +327,7 @@ int signal_bio(struct trace_event_raw_block_bio *bio) {
   struct gpusonde_signal_key key = {.bucket = (__u32)(bpf_ktime_get_ns() / GPUSONDE_SIGNAL_BUCKET_NS),
                                     .pid = pids.pid,
                                     .signal = GPUSONDE_SIGNAL_DISK_BYTES};
-  add(&key, (__u64)BPF_CORE_READ(bio, nr_sector) << 9);
+  add(&key, BPF_CORE_READ(bio, bi_iter.bi_size));
   return 0;
 }
 
