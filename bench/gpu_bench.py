@@ -8,7 +8,8 @@ A program launches 10,000 kernels a second on the simulated GPU, from 20 frames 
 always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the
 listener's own CPU time, its kernel programs' (counted while kernel.bpf_stats_enabled is set: needs root), and that of
 the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
-what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Memory is what is resident while listening;
+what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Asleep, the library is loaded and nobody listens:
+the peer is the same program without it. Memory is what is resident while listening;
 `record` doesn't load DuckDB until it ends, so its is that of the agent's part.
 """
 
@@ -125,7 +126,25 @@ def run_beside_up(build, folder, workload, environment, count_bpf, seconds):
     return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
 
 
-def rows_of(runs, counted):
+@dataclasses.dataclass
+class Alone:
+    median_ns: float  # of a launch
+    percent: float  # CPU time of the library's thread
+
+
+def run_alone(library, workload, environment, seconds):
+    """The program with the library in it (or not) and nobody who listens."""
+    added = {"CUDA_INJECTION64_PATH": str(library)} if library else {}
+    with subprocess.Popen(workload, env={**environment, **added}, stdout=subprocess.PIPE, text=True) as program:
+        time.sleep(WARM_UP_S)
+        before_s, started = library_s(program.pid), time.monotonic()
+        time.sleep(seconds)
+        percent = 100 * (library_s(program.pid) - before_s) / ((time.monotonic() - started) * CORES)
+        output, _ = program.communicate(timeout=60)
+    return Alone(json.loads(output.splitlines()[-1])["p50_ns"], percent)
+
+
+def rows_of(runs, alone, counted):
     def both(name, value):
         return [value(run) for run in runs[name]], [value(run) for run in runs.get("perf", [])]
 
@@ -139,6 +158,11 @@ def rows_of(runs, counted):
             AGENT_GOAL_MIB),
         row("maps of kernel programs, resident in it", "MiB", *both("record", lambda run: run.map_mib), peer, MAPS_GOAL_MIB),
         row("memory of `up`, the store included", "MiB", *both("up", lambda run: run.mib), peer, UP_GOAL_MIB),
+    ]
+    made += [
+        row("median of a launch, the library asleep", "ns", [run.median_ns for run in alone["asleep"]],
+            [run.median_ns for run in alone["without"]], "the program without the library"),
+        row("CPU of the library's thread, asleep", "% of the machine", [run.percent for run in alone["asleep"]], [], ""),
     ]
     if not counted:
         for each in (made[0], made[2]):
@@ -157,7 +181,7 @@ def main():
     workload = [str(build / "bin/launch_cost"), "--rate", str(RATE), "--depth", str(DEPTH), "--seconds",
                 str(arguments.seconds + 4)]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib/simgpu"), "SIMGPU_MACHINE": MACHINE}
-    runs = {}
+    runs, alone = {}, {}
     try:
         with tempfile.TemporaryDirectory() as folder, bpf_statistics() as counted:
             around = {"record": [str(build / "bin/gpusonde"), "record", "--hz", str(HZ), "-o", f"{folder}/run.sonde"]}
@@ -167,6 +191,8 @@ def main():
                 print(f"  turn {repetition + 1} of {arguments.repetitions} …", file=sys.stderr, flush=True)
                 runs.setdefault("up", []).append(
                     run_beside_up(build, folder, workload, environment, counted, arguments.seconds))
+                for name, library in (("asleep", build / "lib/libgpusonde-inject.so"), ("without", None)):
+                    alone.setdefault(name, []).append(run_alone(library, workload, environment, arguments.seconds))
                 for name, command in around.items():
                     runs.setdefault(name, []).append(run_around(command, workload, environment,
                                                                 counted and name != "perf", arguments.seconds))
@@ -175,7 +201,7 @@ def main():
     finally:
         for file in pathlib.Path("/dev/shm").glob(f"{MACHINE}.*"):
             file.unlink()
-    arguments.file.write_text(json.dumps({"rows": rows_of(runs, counted)}, ensure_ascii=False))
+    arguments.file.write_text(json.dumps({"rows": rows_of(runs, alone, counted)}, ensure_ascii=False))
 
 
 if __name__ == "__main__":

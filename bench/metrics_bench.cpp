@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
 
+#include "bench.h"
 #include "model/tables/devices.h"
 #include "model/tables/metrics.h"
 #include "model/tables/sources.h"
@@ -31,18 +30,6 @@ constexpr std::array kMetrics = {Metric::kGpuUtilization, Metric::kGpuMemoryUsed
                                  Metric::kGpuPower,       Metric::kGpuTemperature,    Metric::kGpuPcieRx,
                                  Metric::kGpuPcieTx,      Metric::kGpuThrottleReasons};
 
-template <class T>
-T Must(Result<T> result) {
-  if (result.has_value()) return std::move(result).value();
-  fmt::print(stderr, "bench_metrics: {}\n", result.error().message);
-  std::abort();
-}
-void Must(const Status& status) {
-  if (status.has_value()) return;
-  fmt::print(stderr, "bench_metrics: {}\n", status.error().message);
-  std::abort();
-}
-
 // Throttled for a minute of every hour.
 double ValueOf(Metric metric, int64_t second, std::mt19937_64& random) {
   if (metric == Metric::kGpuThrottleReasons) return second % 3'600 < 60 ? 4 : 0;
@@ -52,8 +39,7 @@ double ValueOf(Metric metric, int64_t second, std::mt19937_64& random) {
 class Week {
  public:
   Week() {
-    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
-    store_ = Must(store::CreateRecording(folder_ + "/week.sonde"));
+    store_ = Must(store::CreateRecording(folder_ / "week.sonde"));
     model::BatchBuilder sources(model::kSources);
     sources.Append({.source = {3, 4},
                     .host = "node",
@@ -77,10 +63,6 @@ class Week {
   }
   Week(const Week&) = delete;
   Week& operator=(const Week&) = delete;
-  ~Week() {
-    store_.reset();
-    std::filesystem::remove_all(folder_);
-  }
   store::Store& store() { return *store_; }
 
   static Week& Get() {
@@ -89,7 +71,7 @@ class Week {
   }
 
  private:
-  std::string folder_ = std::filesystem::temp_directory_path() / "gpusonde-bench-XXXXXX";
+  Folder folder_;
   std::unique_ptr<store::Store> store_;
 };
 

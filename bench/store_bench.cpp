@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bench.h"
 #include "model/tables/binaries.h"
 #include "model/tables/functions.h"
 #include "model/tables/locations.h"
@@ -38,32 +39,6 @@ constexpr int kDepth = 30;
 constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
 constexpr int64_t kSamplesPerDay = int64_t{19} * 2 * 86'400;
 constexpr int64_t kFirstNs = int64_t{20'000} * kDayNs;  // 2024-10-04
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / "gpusonde-bench-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-template <class T>
-T Must(Result<T> result) {
-  if (result.has_value()) return std::move(result).value();
-  fmt::print(stderr, "bench_store: {}\n", result.error().message);
-  std::abort();
-}
-void Must(const Status& status) {
-  if (status.has_value()) return;
-  fmt::print(stderr, "bench_store: {}\n", status.error().message);
-  std::abort();
-}
 
 Id128 IdOf(std::string_view kind, int number) {
   return IdHasher(kind).Add(static_cast<uint64_t>(number)).Finish();

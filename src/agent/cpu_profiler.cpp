@@ -93,6 +93,7 @@ struct CpuProfiler::State {
         gpu_rows({.source = source.source,
                   .host = source.host,
                   .epoch_offset_ns = source.epoch_offset_ns,
+                  .pack_kernels = every_process,
                   .devices = options.devices},
                  rows, drops),
         off_cpu_rows(source.epoch_offset_ns, rows) {
@@ -313,6 +314,7 @@ Status CpuProfiler::State::DrainSamples() {
 
 std::vector<model::Batch> CpuProfiler::State::TakeRows() {
   TakeLines();
+  gpu_rows.Flush();
   processes.WriteChanges();
   WriteDrops();
   return rows.Take();
@@ -380,11 +382,16 @@ Status CpuProfiler::State::DrainOffCpu() {
 // what was mapped when it was taken.
 Status CpuProfiler::State::DrainGpu() {
   if (!gpu.has_value()) return {};
-  TRY(gpu->Drain([this](const cupti::Event& event) {
+  const int64_t now_ns = MonotonicNow();
+  int32_t last_pid = 0;  // records come in hundreds from one process
+  Id128 last_process;
+  TRY(gpu->Drain([&](const cupti::Event& event) {
     const auto* call = std::get_if<cupti::Call>(&event.what);
     const auto* node = std::get_if<cupti::GraphNode>(&event.what);
     if (!event.stack_taken || (call == nullptr && node == nullptr)) {
-      gpu_rows.Take(event, processes.FindSampled(event.pid, MonotonicNow()).id, std::nullopt);
+      if (event.pid != last_pid) last_process = processes.FindSampled(event.pid, now_ns).id;
+      last_pid = event.pid;
+      gpu_rows.Take(event, last_process, std::nullopt);
       return;
     }
     const std::span<const uint64_t> stack = event.stack.words();

@@ -130,9 +130,11 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
     return false;
   }
   if (session_number_ != session.row.session) return true;
-  Sum& sum = session.seen[{of, activity.device, std::string(name)}];
-  ++sum.count;
-  sum.total_ns += activity.end_ns - activity.start_ns;
+  auto sum = session.seen.find(TotalView(of, activity.device, name));
+  if (sum == session.seen.end())
+    sum = session.seen.try_emplace({of, activity.device, std::string(name)}).first;
+  ++sum->second.count;
+  sum->second.total_ns = AddSaturated(sum->second.total_ns, activity.end_ns - activity.start_ns);
   session.last_ns = std::max(session.last_ns, Epoch(activity.end_ns));
   return true;
 }
@@ -189,6 +191,9 @@ void GpuRows::Write(const cupti::Device& device, Session& session) {
 
 void GpuRows::Write(const cupti::Kernel& kernel, Session& session) {
   if (!Timed(session, kernel, Total::Of::kKernel, kernel.name)) return;
+  if (options_.pack_kernels)
+    return packer_.Add(session.row.process, DeviceOf(session, kernel.device), session_number_, kernel,
+                       Epoch(kernel.start_ns), Epoch(kernel.end_ns));
   rows_.kernels.Append({.process = session.row.process,
                         .device = DeviceOf(session, kernel.device),
                         .session = session_number_,

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "agent/device_table.h"
+#include "agent/kernel_packer.h"
 #include "agent/process_table.h"
 #include "agent/rows.h"
 #include "base/id128.h"
+#include "base/saturated.h"
 #include "model/drops.h"
 #include "sources/cupti/event.h"
 
@@ -29,6 +33,7 @@ class GpuRows {
     Id128 source;
     std::string host;
     int64_t epoch_offset_ns = 0;
+    bool pack_kernels = false;  // else each has a row of its own
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
   };
   // `rows` and `drops` must outlive it.
@@ -36,6 +41,9 @@ class GpuRows {
 
   // `stack` is the one of a call or graph node, where it was taken.
   void Take(const cupti::Event& event, const Id128& process, std::optional<Id128> stack);
+
+  // Writes what was taken and is no row yet.
+  void Flush() { packer_.Write(rows_); }
 
   // The process has ended, or nothing more will be heard of it.
   void Settle(const Id128& process);
@@ -45,17 +53,27 @@ class GpuRows {
   void Rewrite();
 
  private:
-  // What totals are kept of, within a session: kind of work, device, kernel's name or kind of copy.
+  // What totals are kept of, within a session: kind of work, device, kernel's name or kind of copy. Found by
+  // a view of the name too: there is one search for each kernel.
   using TotalKey = std::tuple<cupti::Total::Of, uint32_t, std::string>;
+  using TotalView = std::tuple<cupti::Total::Of, uint32_t, std::string_view>;
+  struct TotalHash {
+    using is_transparent = void;
+    size_t operator()(const TotalView& key) const {
+      return std::hash<std::string_view>()(std::get<2>(key)) + 31 * std::get<1>(key) +
+             static_cast<size_t>(std::get<0>(key));
+    }
+  };
   struct Sum {
     int64_t count = 0;
     int64_t total_ns = 0;
   };
+  using SeenSums = std::unordered_map<TotalKey, Sum, TotalHash, std::equal_to<>>;
   struct Session {
     model::GpuSession row;
     std::map<uint32_t, Id128> devices;  // by ordinal
     std::map<TotalKey, Sum> told;       // the library's totals, without what had no times
-    std::map<TotalKey, Sum> seen;       // records that became rows
+    SeenSums seen;                      // records that became rows
     int64_t last_ns = 0;                // epoch; the end of the last activity
   };
 
@@ -64,7 +82,8 @@ class GpuRows {
   // Whether CUPTI gave it times; keeps count of it if so, and counts it as lost if not.
   bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
   void WriteMissing(Session& session);
-  int64_t Epoch(int64_t monotonic_ns) const { return monotonic_ns + options_.epoch_offset_ns; }
+  // Strangers' times may be any.
+  int64_t Epoch(int64_t monotonic_ns) const { return AddSaturated(monotonic_ns, options_.epoch_offset_ns); }
 
   void Write(const cupti::SessionBegin& begin, Session& session);
   void Write(const cupti::SessionEnd& end, Session& session);
@@ -83,6 +102,7 @@ class GpuRows {
   Options options_;
   Rows& rows_;
   model::DropCounts& drops_;
+  KernelPacker packer_;
   int32_t session_number_ = 0;                   // of the event that is being written
   std::unordered_map<Id128, Session> sessions_;  // the present one, by process
 };

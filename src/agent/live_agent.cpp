@@ -21,8 +21,8 @@ constexpr int kRoundMs = 1000;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 // Small, so that what the sink has taken is soon deleted.
 constexpr int64_t kSegmentBytes = int64_t{8} << 20;
-// Frames read from the spool per commit while catching up; a frame is at most some hundred kB.
-constexpr size_t kFramesPerCommit = 64;
+// Frames read from the spool at once while catching up; a frame is at most some hundred kB.
+constexpr size_t kFramesAtOnce = 64;
 
 Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns,
                                   std::shared_ptr<DeviceTable> devices) {
@@ -51,18 +51,20 @@ struct LiveAgent::State {
   Diagnostician diagnostician;
   int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
-  int64_t committed = 0;  // through this frame
+  int64_t taken = 0;      // by the sink, through this frame
+  int64_t committed = 0;  // of those, durable there
   // Spooled in this round, without gaps from `fresh_first` on.
   std::vector<model::Batch> fresh;
   int64_t fresh_first = 0;
   std::string last_trouble;
 
-  bool behind() const { return committed < spool.last_sequence(); }
+  bool behind() const { return taken < spool.last_sequence(); }
   Status Gather();
   Status HandOver();
   Status CatchUp();
-  Status Commit(const std::vector<model::Batch>& frames);
-  void Spool(const std::vector<model::Batch>& batches);
+  Status Give(std::vector<model::Batch> frames);
+  Status DropCommitted();
+  void Spool(std::vector<model::Batch> batches);
   void Trouble(const Error& error);
   Status FollowClock();
 };
@@ -86,6 +88,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
                                          std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
+  state->taken = state->committed;
   TRY(state->HandOver());
   return LiveAgent(std::move(state));
 }
@@ -102,13 +105,15 @@ Status LiveAgent::Round() {
 Status LiveAgent::Finish() {
   State& state = *state_;
   if (state.gpus.has_value()) state.gpus->RequestStop();
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, state.profiler.Finish());
+  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.profiler.Finish());
   std::vector<model::Batch> batches;
   if (state.gpus.has_value()) batches = state.gpus->Finish();
-  batches.insert(batches.end(), last.begin(), last.end());
+  std::ranges::move(last, std::back_inserter(batches));
   std::ranges::move(state.diagnostician.Finish(batches), std::back_inserter(batches));
-  state.Spool(batches);
-  return state.HandOver();
+  state.Spool(std::move(batches));
+  TRY(state.HandOver());
+  TRY(state.sink.Flush());
+  return state.DropCommitted();
 }
 
 Status LiveAgent::State::Gather() {
@@ -117,7 +122,7 @@ Status LiveAgent::State::Gather() {
   ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
   std::ranges::move(profiled, std::back_inserter(batches));
   std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
-  Spool(batches);
+  Spool(std::move(batches));
   return {};
 }
 
@@ -129,8 +134,8 @@ Status LiveAgent::State::FollowClock() {
     LogWarn("the wall clock stepped by {} ms; a new source begins",
             (offset - epoch_offset_ns) / kNanosPerMilli);
     if (gpus.has_value()) Spool(gpus->Poll());
-    ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
-    Spool(last);
+    ASSIGN_OR_RETURN(std::vector<model::Batch> last, profiler.Finish());
+    Spool(std::move(last));
     ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
     if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
     diagnostician.BelongTo(profiler.source(), offset);
@@ -146,16 +151,16 @@ Status LiveAgent::State::FollowClock() {
   return {};
 }
 
-void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
+void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   int64_t failed_rows = 0;
-  for (const model::Batch& batch : batches) {
+  for (model::Batch& batch : batches) {
     const Result<int64_t> appended =
         spool.last_sequence() - committed >= options.max_waiting_frames
             ? Fail(ErrorCode::kOutOfSpace, "the store takes nothing and the spool has reached its limit")
             : spool.Append(batch);
     if (appended.has_value()) {
       if (fresh.empty()) fresh_first = *appended;
-      fresh.push_back(batch);
+      fresh.push_back(std::move(batch));
       continue;
     }
     failed_rows += static_cast<int64_t>(batch.rows);
@@ -172,35 +177,39 @@ void LiveAgent::State::Spool(const std::vector<model::Batch>& batches) {
 // What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read
 // again.
 Status LiveAgent::State::HandOver() {
-  const std::vector<model::Batch> frames = std::exchange(fresh, {});
+  std::vector<model::Batch> frames = std::exchange(fresh, {});
   if (!behind()) return {};
-  if (!frames.empty() && fresh_first == committed + 1)
-    TRY(Commit(frames));
+  if (!frames.empty() && fresh_first == taken + 1)
+    TRY(Give(std::move(frames)));
   else
     TRY(CatchUp());
   last_trouble.clear();
-  return spool.DropThrough(committed);
+  return DropCommitted();
 }
 
 Status LiveAgent::State::CatchUp() {
   std::vector<model::Batch> frames;
-  const auto commit = [&]() -> Status {
-    return frames.empty() ? Status() : Commit(std::exchange(frames, {}));
-  };
+  const auto give = [&]() -> Status { return frames.empty() ? Status() : Give(std::exchange(frames, {})); };
   const auto read =
-      spool::Read(options.spool_folder, committed, [&](int64_t, const model::Batch& batch) -> Status {
+      spool::Read(options.spool_folder, taken, [&](int64_t, const model::Batch& batch) -> Status {
         frames.push_back(batch);
-        return frames.size() < kFramesPerCommit ? Status() : commit();
+        return frames.size() < kFramesAtOnce ? Status() : give();
       });
   if (!read.has_value()) return Fail(read.error());
-  return commit();
+  return give();
 }
 
-// The frames after the last committed one.
-Status LiveAgent::State::Commit(const std::vector<model::Batch>& frames) {
-  TRY(sink.Commit(spool.id(), day, committed + 1, frames));
-  committed += static_cast<int64_t>(frames.size());
+// The frames after the last that was taken.
+Status LiveAgent::State::Give(std::vector<model::Batch> frames) {
+  const auto count = std::ssize(frames);
+  TRY(sink.Take(spool.id(), day, taken + 1, std::move(frames)));
+  taken += count;
   return {};
+}
+
+Status LiveAgent::State::DropCommitted() {
+  ASSIGN_OR_RETURN(committed, sink.CommittedThrough(spool.id()));
+  return spool.DropThrough(committed);
 }
 
 // The same trouble every second is told once.

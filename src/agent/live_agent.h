@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "base/id128.h"
 #include "base/result.h"
@@ -19,18 +19,23 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  // The last frame of this spool that the sink holds; 0 for none.
+  // The last frame of this spool that the sink has made durable; 0 for none. Up to here frames may be
+  // forgotten; later ones have to be given again after a restart.
   virtual Result<int64_t> CommittedThrough(const Id128& spool) = 0;
 
-  // Takes the spool's frames first_sequence, first_sequence + 1, …, all or none; once this returns they may
-  // be forgotten here. `day` is the number of whole UTC days since the epoch that the data belongs to; each
+  // Takes the spool's frames first_sequence, first_sequence + 1, …, all or none; those that it has taken it
+  // doesn't want again. `day` is the number of whole UTC days since the epoch that the data belongs to; each
   // day's data names everything that it refers to.
-  virtual Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
-                        std::span<const model::Batch> frames) = 0;
+  virtual Status Take(const Id128& spool, int64_t day, int64_t first_sequence,
+                      std::vector<model::Batch> frames) = 0;
+
+  // Makes durable what it has taken.
+  virtual Status Flush() = 0;
 };
 
 // Profiles the whole machine, always on: sources → spool → sink, once a second. What a round has spooled
-// survives kill -9; what the sink could not take stays in the spool and is tried again. Not thread-safe.
+// survives kill -9: it stays in the spool until the sink has made it durable, and what the sink could not
+// take is tried again. Not thread-safe.
 class LiveAgent {
  public:
   struct Options {
@@ -54,7 +59,7 @@ class LiveAgent {
   // sink busy) are logged once and counted, not returned.
   Status Round();
 
-  // Stops sampling and hands over the rest.
+  // Stops sampling, hands over the rest and has the sink make it durable.
   Status Finish();
 
   LiveAgent(LiveAgent&&) noexcept;

@@ -9,8 +9,8 @@ std::vector<model::Batch> Rows::Take() {
     ((builders.rows() > 0 ? batches.push_back(builders.Take()) : void()), ...);
   };
   take(sources, processes, threads, binaries, mappings, functions, locations, stacks, samples, devices,
-       gpu_sessions, graph_nodes, api_calls, kernels, memcpys, memsets, syncs, ranges, kernel_windows,
-       metrics, drops);
+       gpu_sessions, graph_nodes, api_calls, kernels, kernel_packs, memcpys, memsets, syncs, ranges,
+       kernel_windows, metrics, drops);
   return batches;
 }
 

@@ -11,6 +11,7 @@
 #include "model/tables/functions.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
+#include "model/tables/kernel_packs.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
 #include "model/tables/locations.h"
@@ -44,6 +45,7 @@ struct Rows {
   model::BatchBuilder<decltype(model::kApiCalls)> api_calls{model::kApiCalls};
   model::BatchBuilder<decltype(model::kGraphNodes)> graph_nodes{model::kGraphNodes};
   model::BatchBuilder<decltype(model::kKernels)> kernels{model::kKernels};
+  model::BatchBuilder<decltype(model::kKernelPacks)> kernel_packs{model::kKernelPacks};
   model::BatchBuilder<decltype(model::kMemcpys)> memcpys{model::kMemcpys};
   model::BatchBuilder<decltype(model::kMemsets)> memsets{model::kMemsets};
   model::BatchBuilder<decltype(model::kSyncs)> syncs{model::kSyncs};

@@ -15,7 +15,9 @@ namespace {
 // How far back incidents compare; memory grows with it.
 constexpr int64_t kMemoryNs = 180 * kNanosPerSecond;
 
-uint64_t ShapeOf(const model::Kernel& kernel) {
+// Of a kernel, or of a pack of them.
+template <class Launch>
+uint64_t ShapeOf(const Launch& kernel) {
   uint64_t shape = 0;
   for (const int32_t part :
        {kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z})
@@ -54,6 +56,24 @@ void Diagnosis::Take(const model::Kernel& kernel) {
              .time_ns = kernel.start_ns,
              .length_ns = kernel.end_ns - kernel.start_ns},
             kernel.device);
+}
+
+void Diagnosis::Take(const model::KernelPack& pack) {
+  const uint64_t shape = ShapeOf(pack);
+  for (size_t i = 0; i < std::min(pack.offsets_ns.size(), pack.durations_ns.size()); ++i) {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    if (__builtin_add_overflow(pack.start_ns, pack.offsets_ns[i], &start_ns) ||
+        __builtin_add_overflow(start_ns, pack.durations_ns[i], &end_ns) || !IsTime(start_ns, end_ns))
+      continue;
+    VictimOf(pack.process)
+        .Take({.kind = Work::Kind::kKernel,
+               .name = pack.name,
+               .shape = shape,
+               .time_ns = start_ns,
+               .length_ns = pack.durations_ns[i]},
+              pack.device);
+  }
 }
 
 void Diagnosis::Take(const model::Memcpy& copy) {
@@ -105,6 +125,7 @@ void Diagnosis::Take(const model::Batch& batch) {
   take(model::kGpuSessions);
   take(model::kApiCalls);
   take(model::kKernels);
+  take(model::kKernelPacks);
   take(model::kMemcpys);
   take(model::kSyncs);
   take(model::kRanges);

@@ -19,6 +19,7 @@
 #include "model/tables/evidence.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/incidents.h"
+#include "model/tables/kernel_packs.h"
 #include "model/tables/kernels.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/metrics.h"
@@ -59,6 +60,7 @@ class Diagnosis {
   void Take(const model::ApiCall& call);
   void Take(const model::GpuSession& session);
   void Take(const model::Kernel& kernel);
+  void Take(const model::KernelPack& pack);
   void Take(const model::Memcpy& copy);
   void Take(const model::MetricValue& reading);
   void Take(const model::Process& process);

@@ -264,7 +264,30 @@ TEST_F(DiagnosisTest, WhatItSaysIsThereAsRows) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr("\"cause\":\"cpu_contention\""));
 }
 
+TEST_F(DiagnosisTest, PackedKernelsAreKernels) {
+  Diagnosis other{{}};
+  World packed(other);
+  packed.PackKernels();
+  for (World* each : {&world, &packed}) {
+    each->Run({}, 150);
+    each->Run({.gpu_ns = 60 * kMs}, 60);
+  }
+  const auto reports = world.Finish();
+  const auto of_packs = packed.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  ASSERT_EQ(of_packs.size(), 1u);
+  EXPECT_GT(During(reports[0], "step.gpu_run"), 50);
+  EXPECT_EQ(of_packs[0].incident.sentence, reports[0].incident.sentence);
+  EXPECT_EQ(of_packs[0].incident.start_ns, reports[0].incident.start_ns);
+  EXPECT_EQ(During(of_packs[0], "step.gpu_run"), During(reports[0], "step.gpu_run"));
+}
+
 TEST_F(DiagnosisTest, RowsThatMakeNoSenseChangeNothing) {
+  diagnosis.Take(model::KernelPack{.process = world.victim,
+                                   .name = "pack",
+                                   .start_ns = INT64_MAX,
+                                   .offsets_ns = {1, INT64_MIN, -5},
+                                   .durations_ns = {INT64_MAX, -1}});
   diagnosis.Take(model::Kernel{.process = world.victim, .start_ns = 5, .end_ns = 1, .name = "backwards"});
   diagnosis.Take(
       model::Kernel{.process = world.victim, .start_ns = -7, .end_ns = INT64_MAX, .name = "endless"});

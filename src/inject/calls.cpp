@@ -108,16 +108,21 @@ __attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
   __atomic_fetch_add(&g_cost_ns, NowNs() - now, __ATOMIC_RELAXED);
 }
 
+// The thread's state, looked up once. The compiler takes the address of a thread_local for cheap and asks for
+// it again wherever it is used; in a library that is loaded late each time is a call into the loader.
+ThreadState& Thread() {
+  ThreadState* thread = &t_state;
+  asm("" : "+r"(thread));
+  return *thread;
+}
+
 // The coin is flipped on entry, so that a chosen call's start is known; the work is done on exit, when the
 // device has its own to do. A driver call made by the runtime on behalf of a call that we see has its
-// correlation id; no other call has it before the ids wrap.
-void OnCall(uint32_t domain, uint32_t callback_id, const gpusonde_cupti_callback_data& call) {
-  if (call.site != GPUSONDE_CUPTI_API_ENTER) {
-    if (*call.correlation_data != 0) [[unlikely]]
-      TellCall(domain, callback_id, call);
-    return;
-  }
-  ThreadState& thread = t_state;
+// correlation id; no other call has it before the ids wrap. Not inlined: the three other callbacks of a
+// launch save no registers for it.
+__attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
+                                       const gpusonde_cupti_callback_data& call) {
+  ThreadState& thread = Thread();
   *call.correlation_data = 0;
   if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME)
     thread.runtime_correlation = call.correlation_id;
@@ -138,7 +143,7 @@ void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool
   node.node = id;
   cupti.get_graph_id(data.graph, &node.graph);
   node.created_ns = NowNs();
-  ThreadState& thread = t_state;
+  ThreadState& thread = Thread();
   const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) Seed(thread, second);
   node.tid = thread.tid;
@@ -192,10 +197,12 @@ SharedBatch& HostBatch() { return g_host_batch; }
 
 void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
   if (CallSession() == 0) return;
-  if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME || domain == GPUSONDE_CUPTI_DOMAIN_DRIVER) [[likely]]
-    OnCall(domain, callback_id, *static_cast<const gpusonde_cupti_callback_data*>(data));
-  else
-    OnOther(user, domain, callback_id, data);
+  if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) [[unlikely]]
+    return OnOther(user, domain, callback_id, data);
+  const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
+  if (call.site == GPUSONDE_CUPTI_API_ENTER) return OnEntry(domain, callback_id, call);
+  if (*call.correlation_data != 0) [[unlikely]]
+    TellCall(domain, callback_id, call);
 }
 
 void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {

@@ -17,6 +17,7 @@
 #include "model/tables/histograms.h"
 #include "model/tables/incidents.h"
 #include "model/tables/kernel_metrics.h"
+#include "model/tables/kernel_packs.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
 #include "model/tables/locations.h"
@@ -40,14 +41,15 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),       kBinaries.info(),
-      kDeviceWindows.info(), kDevices.info(),       kDrops.info(),         kEvidence.info(),
-      kFunctions.info(),     kGpuSessions.info(),   kGraphNodes.info(),    kHistograms.info(),
-      kIncidents.info(),     kKernelMetrics.info(), kKernelWindows.info(), kKernels.info(),
-      kLocations.info(),     kMappings.info(),      kMemcpys.info(),       kMemsets.info(),
-      kMeta.info(),          kMetrics.info(),       kProcesses.info(),     kProfileWindows.info(),
-      kRanges.info(),        kSamples.info(),       kSignals.info(),       kSources.info(),
-      kStacks.info(),        kSteps.info(),         kSyncs.info(),         kThreads.info(),
+      kAllocations.info(),    kApiCalls.info(),      kBatches.info(),     kBinaries.info(),
+      kDeviceWindows.info(),  kDevices.info(),       kDrops.info(),       kEvidence.info(),
+      kFunctions.info(),      kGpuSessions.info(),   kGraphNodes.info(),  kHistograms.info(),
+      kIncidents.info(),      kKernelMetrics.info(), kKernelPacks.info(), kKernelWindows.info(),
+      kKernels.info(),        kLocations.info(),     kMappings.info(),    kMemcpys.info(),
+      kMemsets.info(),        kMeta.info(),          kMetrics.info(),     kProcesses.info(),
+      kProfileWindows.info(), kRanges.info(),        kSamples.info(),     kSignals.info(),
+      kSources.info(),        kStacks.info(),        kSteps.info(),       kSyncs.info(),
+      kThreads.info(),
   };
   return kTables;
 }

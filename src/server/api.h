@@ -9,6 +9,7 @@
 #include "model/profile.h"
 #include "model/selection.h"
 #include "server/http_message.h"
+#include "server/source_folders.h"
 #include "store/gpu_query.h"
 #include "store/incident_query.h"
 #include "store/metric_query.h"
@@ -33,6 +34,7 @@ class ApiData {
                                                                    int buckets) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
+  virtual Result<bool> NamesFile(const std::string& file) = 0;
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 
@@ -45,6 +47,7 @@ struct ApiFacts {
   bool live = false;  // data still arrives
   std::string title;
   std::vector<std::string> notices;  // sentences for the person about anything incomplete
+  std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
 
 // Answers every path; of those that the API lacks it says so with a 404. `data` must outlive it.

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/saturated.h"
 #include "store/gpu_sql.h"
 #include "store/gpu_windows.h"
+#include "store/pack_sums.h"
 #include "store/time_range.h"
 #include "store/windows.h"
 #include "store/work_sums.h"
@@ -23,6 +26,10 @@ namespace {
 
 // They are held in memory, by the database and by us: 56 MB.
 constexpr int64_t kSliceRows = 1'000'000;
+
+Ask Asking(Store& store) {
+  return [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
+}
 
 // Where the selection's work may be looked up in windows of devices: those are of everybody's work.
 bool IsWholeDevices(const model::Selection& selection) {
@@ -45,7 +52,7 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
     if (piece.level.has_value())
       sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
     else
-      sessions += GpuWork(any_stream, piece.range, WorkIn::kRunsIn);
+      sessions += GpuWorkSpans(any_stream, piece.range, WorkIn::kRunsIn);
   }
   sessions.text += ") USING (process)";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
@@ -81,9 +88,12 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
                      ReadSlices(store, selection, piece.range, kSliceRows));
     for (const TimeRange& slice : slices) {
       SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
-      work += GpuWork(selection, slice, WorkIn::kRunsIn);
+      work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
       ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
-      ASSIGN_OR_RETURN(const DeviceTimes busy, ReadBusyTimes(*rows, slice));
+      DeviceTimes busy;
+      TRY(AddPackedTimes(Asking(store), selection, slice, "", busy));
+      TRY(AddTimes(*rows, slice, busy));
+      MergeTimes(busy);
       for (const auto& [device, times] : busy)
         for (const TimeRange& time : times) on_time(device, time, 1.0);
     }
@@ -162,6 +172,7 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
       "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
       {}};
   std::string_view separator;
+  std::map<Id128, std::map<int64_t, int64_t>> streams;  // busy time
   constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
   for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
     sums.text += fmt::format("{}SELECT device, stream, name, ", std::exchange(separator, " UNION ALL "));
@@ -171,20 +182,33 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
       sums.text += " WHERE part <> 'sampled'";
     } else {
       sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
-      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn);
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn, Packs::kGraphs);
       sums.text += " GROUP BY device, stream, name";
+      ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
+                       SumPacks(Asking(store), selection, piece.range, {}));
+      for (const model::KernelWindow& row : packed) {
+        uses[row.device].kernels += row.count;
+        int64_t& busy_ns = streams[row.device][row.stream.value_or(0)];
+        busy_ns = AddSaturated(busy_ns, row.duration_ns);
+      }
     }
   }
   if (separator.empty()) return {};
-  sums.text += ") GROUP BY device, stream ORDER BY busy_ns DESC, stream";
+  sums.text += ") GROUP BY device, stream";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    DeviceUse& use = uses[rows->Id(0)];
-    use.kernels += rows->Int64(2);
-    use.streams.push_back({rows->Int64(1), rows->Int64(3)});
+    if (!more) break;
+    uses[rows->Id(0)].kernels += rows->Int64(2);
+    int64_t& busy_ns = streams[rows->Id(0)][rows->Int64(1)];
+    busy_ns = AddSaturated(busy_ns, rows->Int64(3));
   }
+  for (const auto& [device, busy] : streams) {
+    std::vector<StreamUse>& of_device = uses[device].streams;
+    for (const auto& [stream, busy_ns] : busy) of_device.push_back({stream, busy_ns});
+    std::ranges::stable_sort(of_device, std::greater(), &StreamUse::busy_ns);
+  }
+  return {};
 }
 
 // Devices that have a row go as ReadDevices says; the others behind them, by id.

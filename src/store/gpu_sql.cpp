@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "store/duckdb/schema.h"
 
 namespace gpusonde::store {
 namespace {
@@ -48,9 +49,33 @@ SqlPart UnionOf(std::initializer_list<std::pair<std::string_view, std::string_vi
   return all;
 }
 
+// The table of kernels with a row each. The view of the same name has those of packs as well.
+std::string_view KernelRows(std::string_view tables) { return tables.empty() ? "raw.kernels" : "kernels"; }
+
 SqlPart AllWork(const SqlPart& condition, std::string_view tables) {
-  return UnionOf({{kKernelColumns, "kernels"}, {kMemcpyColumns, "memcpys"}, {kMemsetColumns, "memsets"}},
-                 condition, tables);
+  return UnionOf(
+      {{kKernelColumns, KernelRows(tables)}, {kMemcpyColumns, "memcpys"}, {kMemsetColumns, "memsets"}},
+      condition, tables);
+}
+
+// What of a selection is the same for all work of a row.
+SqlPart Selected(const model::Selection& selection) {
+  SqlPart condition;
+  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
+  if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
+  if (selection.device.has_value() && selection.stream.has_value())
+    condition += {" AND stream = ?", {*selection.stream}};
+  return condition;
+}
+
+// A condition on rows of work.
+SqlPart WorkCondition(const model::Selection& selection, const TimeRange& range, WorkIn which) {
+  SqlPart condition{which == WorkIn::kStartsIn
+                        ? "start_ns >= ? AND start_ns < ? AND end_ns >= start_ns"
+                        : "end_ns > ? AND start_ns < ? AND end_ns > start_ns AND start_ns >= 0",
+                    {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
+  condition += Selected(selection);
+  return condition;
 }
 
 // Whether `device` is one whose idleness counts.
@@ -60,7 +85,7 @@ SqlPart DevicesMeant(const model::Selection& selection, const TimeRange& range) 
   model::Selection of_process;
   of_process.process = selection.process;
   SqlPart used{"(SELECT device FROM ", {}};
-  used += GpuWork(of_process, range, WorkIn::kRunsIn);
+  used += GpuWorkSpans(of_process, range, WorkIn::kRunsIn);
   used.text += ")";
   SqlPart meant{"(device IN ", {}};
   meant += used;
@@ -83,29 +108,63 @@ SqlPart Watched(const model::Selection& selection, const TimeRange& range) {
 
 }  // namespace
 
-SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which, Packs packs,
                 const std::string& tables) {
-  SqlPart condition{which == WorkIn::kStartsIn
-                        ? "start_ns >= ? AND start_ns < ? AND end_ns >= start_ns"
-                        : "end_ns > ? AND start_ns < ? AND end_ns > start_ns AND start_ns >= 0",
-                    {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
-  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
-  if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
-  if (selection.device.has_value() && selection.stream.has_value())
-    condition += {" AND stream = ?", {*selection.stream}};
-  return AllWork(condition, tables);
+  const SqlPart condition = WorkCondition(selection, range, which);
+  SqlPart work{"(SELECT * FROM ", {}};
+  work += AllWork(condition, tables);
+  if (packs == Packs::kNone) {
+    work.text += ")";
+    return work;
+  }
+  work.text += fmt::format(
+      " UNION ALL SELECT {} FROM (SELECT process, device, session, unnest(correlations) AS correlation, "
+      "stream, {}, name, unnest(graph_nodes) AS graph_node FROM {}kernel_packs WHERE {}{} AND ",
+      kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack,
+      packs == Packs::kGraphs ? " AND len(graph_nodes) > 0" : "");
+  work += PacksIn(selection, range, which);
+  work.text += ") WHERE ";
+  work += condition;
+  work.text += ")";
+  return work;
+}
+
+SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which) {
+  SqlPart condition;
+  if (which == WorkIn::kStartsIn)
+    condition = {"start_ns > ? AND start_ns < ?",
+                 {std::max<int64_t>(range.from_ns, 0) - kNanosPerSecond, range.to_ns}};
+  else
+    condition = {"end_ns > ? AND start_ns < ?", {std::max<int64_t>(range.from_ns, 0), range.to_ns}};
+  condition += Selected(selection);
+  return condition;
+}
+
+SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                     const std::string& tables) {
+  constexpr std::string_view kColumns = "process, device, start_ns, end_ns, 1 AS count";
+  SqlPart spans{"(SELECT * FROM ", {}};
+  spans += UnionOf({{kColumns, KernelRows(tables)}, {kColumns, "memcpys"}, {kColumns, "memsets"}},
+                   WorkCondition(selection, range, which), tables);
+  spans.text += fmt::format(
+      " UNION ALL SELECT process, device, start_ns, end_ns, len(offsets_ns) AS count FROM {}kernel_packs "
+      "WHERE {} AND end_ns >= start_ns AND ",
+      tables, duckdb::kSoundPack);
+  spans += PacksIn(selection, range, which);
+  spans.text += ")";
+  return spans;
 }
 
 Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows_of_slice) {
-  SqlPart work{"SELECT count(*), min(start_ns), max(start_ns) FROM ", {}};
-  work += GpuWork(selection, range, WorkIn::kStartsIn);
+  SqlPart work{"SELECT sum(count)::BIGINT, min(start_ns), max(start_ns) FROM ", {}};
+  work += GpuWorkSpans(selection, range, WorkIn::kStartsIn);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
   const int64_t count = any ? rows->Int64(0) : 0;
   std::vector<TimeRange> slices = {range};
   if (count <= rows_of_slice) return slices;
-  const int64_t first_ns = rows->Int64(1);
+  const int64_t first_ns = std::max(rows->Int64(1), range.from_ns);
   const int64_t slice_ns = (rows->Int64(2) - first_ns) / (count / rows_of_slice + 1) + 1;
   for (int64_t cut_ns = first_ns; rows->Int64(2) - cut_ns >= slice_ns;) {
     cut_ns += slice_ns;
@@ -138,7 +197,8 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
       {reach.from_ns, reach.to_ns}};
   condition += of_process;
   constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
-  sessions += UnionOf({{kColumns, "kernels"},
+  sessions += UnionOf({{kColumns, "raw.kernels"},
+                       {kColumns, "kernel_packs"},
                        {kColumns, "memcpys"},
                        {kColumns, "memsets"},
                        {kColumns, "syncs"},

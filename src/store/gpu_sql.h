@@ -23,12 +23,29 @@ enum class WorkIn {
   kRunsIn,    // what runs in it, if only for a part
 };
 
+// Which packs of kernels (table kernel_packs) to unpack; a statement that does takes some 0.1 µs a kernel.
+enum class Packs {
+  kAll,
+  kGraphs,  // those of kernels of graphs; the others are for SumPacks
+  kNone,
+};
+
 // Work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns, name
 // (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the selection's
 // process, device and stream; its time is `range`. `tables` goes before the names of tables: "" or a schema
 // and a dot.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                const std::string& tables = "");
+                Packs packs = Packs::kAll, const std::string& tables = "");
+
+// A condition on packs that holds for all that may hold such work: all kernels of a pack start within its
+// second.
+SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which);
+
+// Where that work lies, without unpacking any: rows of process, device, start_ns, end_ns and count, one for
+// each kernel, copy or set with a row of its own and one for each pack. A pack may hold others as well, that
+// start within a second.
+SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                     const std::string& tables = "");
 
 // Slices of time, side by side, that cover the range, each with about so many rows of the selection's work:
 // as many as a question can be asked of in the memory that a store has.

@@ -33,11 +33,16 @@ inline constexpr WindowLevel kTenthOfBusy{kNanosPerSecond / 10};
 std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
                                     std::span<const WindowLevel> levels);
 
-// Stretches of time by device; rising, without overlap.
+// Stretches of time by device.
 using DeviceTimes = std::map<Id128, std::vector<TimeRange>>;
 
-// Where any of the work runs within the range. Rows of device, start_ns and end_ns, in any order; all of them
-// are held in memory.
+// Adds rows of device, start_ns and end_ns, in any order, as far as they lie within the range.
+Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work);
+
+// Makes stretches rise without overlap.
+void MergeTimes(DeviceTimes& work);
+
+// Where any of the work runs within the range, merged. Rows as AddTimes has them; all are held in memory.
 Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range);
 
 // First and last time that the batches tell of work or of its launches, both included; nothing when there is

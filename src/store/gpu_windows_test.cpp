@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,10 +14,12 @@
 #include <tuple>
 
 #include "base/testing/temp_folder.h"
+#include "model/sketch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
+#include "model/tables/kernel_packs.h"
 #include "model/tables/kernels.h"
 #include "model/tables/processes.h"
 #include "model/tables/sources.h"
@@ -28,6 +31,7 @@
 namespace gpusonde::store {
 namespace {
 
+using model::Sketch;
 using testing::ElementsAre;
 using testing::SizeIs;
 
@@ -38,7 +42,7 @@ constexpr int64_t kHourNs = 60 * kMinute;
 constexpr int64_t kMidnightNs = int64_t{20'000} * 24 * kHourNs;
 
 // The same rows in a store with windows, and in one that has none: both have to answer alike.
-class GpuWindows : public testing::Test {
+class GpuWindowsTest : public testing::Test {
  protected:
   void SetUp() override {
     plain_ = CreateInMemory().value();
@@ -57,11 +61,39 @@ class GpuWindows : public testing::Test {
     for (const auto& row : rows) builder.Append(row);
     return builder.Take();
   }
-  void Commit(int64_t day_ns, const std::vector<model::Batch>& batches) {
-    const Status kept = live_->Commit(DayOf(day_ns), kSpool, sequence_, batches);
+  void Commit(int64_t day_ns, const std::vector<model::Batch>& batches) { Commit(day_ns, batches, batches); }
+  void Commit(int64_t day_ns, const std::vector<model::Batch>& live, const std::vector<model::Batch>& plain) {
+    const Status kept = live_->Commit(DayOf(day_ns), kSpool, sequence_, live);
     ASSERT_TRUE(kept.has_value()) << kept.error().message;
-    sequence_ += std::ssize(batches);
-    ASSERT_TRUE(plain_->Append(batches).has_value());
+    sequence_ += std::ssize(live);
+    const Status appended = plain_->Append(plain);
+    ASSERT_TRUE(appended.has_value()) << appended.error().message;
+  }
+  // The kernels as an agent that always listens writes them.
+  static std::vector<model::KernelPack> Packed(const std::vector<model::Kernel>& kernels) {
+    using Key = std::tuple<Id128, Id128, int64_t, std::string, int64_t, bool>;
+    std::map<Key, model::KernelPack> packs;
+    for (const model::Kernel& kernel : kernels) {
+      const int64_t second_ns = kernel.start_ns - kernel.start_ns % kSecond;
+      model::KernelPack& pack = packs[{kernel.process, kernel.device, kernel.stream, kernel.name, second_ns,
+                                       kernel.graph_node.has_value()}];
+      pack.process = kernel.process;
+      pack.device = kernel.device;
+      pack.session = kernel.session;
+      pack.stream = kernel.stream;
+      pack.name = kernel.name;
+      pack.start_ns = second_ns;
+      pack.end_ns = std::max(pack.end_ns, kernel.end_ns);
+      ++pack.count;
+      pack.duration_ns += kernel.end_ns - kernel.start_ns;
+      pack.offsets_ns.push_back(kernel.start_ns - second_ns);
+      pack.durations_ns.push_back(kernel.end_ns - kernel.start_ns);
+      pack.correlations.push_back(kernel.correlation);
+      if (kernel.graph_node.has_value()) pack.graph_nodes.push_back(*kernel.graph_node);
+    }
+    std::vector<model::KernelPack> rows;
+    for (auto& [key, pack] : packs) rows.push_back(std::move(pack));
+    return rows;
   }
   void CommitNames(int64_t day_ns) {
     Commit(day_ns,
@@ -102,7 +134,12 @@ class GpuWindows : public testing::Test {
     std::vector<model::Kernel> kernels;
     std::vector<model::ApiCall> calls;
     for (const int64_t start_ns : starts) Launch(start_ns, kernels, calls);
-    Commit(day_ns, {RowsOf(model::kKernels, kernels), RowsOf(model::kApiCalls, calls)});
+    const model::Batch api_calls = RowsOf(model::kApiCalls, calls);
+    const std::vector<model::Batch> rows = {RowsOf(model::kKernels, kernels), api_calls};
+    if (packed_)
+      Commit(day_ns, {RowsOf(model::kKernelPacks, Packed(kernels)), api_calls}, rows);
+    else
+      Commit(day_ns, rows);
   }
 
   int64_t Number(const std::string& sql) {
@@ -164,6 +201,7 @@ class GpuWindows : public testing::Test {
       }
   }
 
+  bool packed_ = true;
   TempFolder folder_;
   std::unique_ptr<LiveStore> live_;
   std::unique_ptr<Store> plain_;
@@ -171,7 +209,15 @@ class GpuWindows : public testing::Test {
   uint64_t launches_ = 0;
 };
 
-TEST_F(GpuWindows, SayTheSameAsTheRowsWhateverComesLate) {
+using GpuWindows = GpuWindowsTest;
+
+// Each kernel in a row of its own, or in packs.
+class GpuWindowsOf : public GpuWindowsTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Kernels, GpuWindowsOf, testing::Bool(),
+                         [](const auto& packed) { return packed.param ? "Packed" : "InRows"; });
+
+TEST_P(GpuWindowsOf, SayTheSameAsTheRowsWhateverComesLate) {
+  packed_ = GetParam();
   std::mt19937_64 random(20261121);
   const auto below = [&](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
@@ -200,6 +246,56 @@ TEST_F(GpuWindows, SayTheSameAsTheRowsWhateverComesLate) {
   ExpectAlike({.process = Id128{5, 1}});
   ExpectAlike({.device = Id128{6, 0}, .stream = 1});
   ExpectAlike({.process = Id128{5, 2}, .tid = 0});
+}
+
+// Of every window of an hour or minute, the sketch is that of the durations that its count counts.
+TEST_P(GpuWindowsOf, HaveSketchesOfTheirDurations) {
+  packed_ = GetParam();
+  CommitNames(kMidnightNs);
+  CommitLaunches(kMidnightNs, {kMidnightNs});  // sums begin here
+  std::mt19937_64 random(7);
+  std::vector<model::Kernel> kernels;
+  std::map<std::string, Sketch> expected;
+  for (int i = 0; i < 3000; ++i) {
+    const auto duration_ns = static_cast<int64_t>((random() >> 20) >> random() % 44);
+    const int64_t start_ns = kMidnightNs + static_cast<int64_t>(random() % kHourNs);
+    kernels.push_back({.process = {5, 1},
+                       .device = {6, 0},
+                       .session = 1,
+                       .correlation = i,
+                       .start_ns = start_ns,
+                       .end_ns = start_ns + duration_ns,
+                       .name = "timed" + std::to_string(i % 3)});
+    if (i % 3 == 2) kernels.back().graph_node = 3;
+    expected[kernels.back().name].Add(duration_ns);
+  }
+  for (int64_t power = 0; power < 45; ++power)
+    for (const int64_t duration_ns : {(int64_t{1} << power) - 1, int64_t{1} << power}) {
+      model::Kernel kernel = kernels.front();
+      kernel.end_ns = kernel.start_ns + duration_ns;
+      expected[kernel.name].Add(duration_ns);
+      kernels.push_back(std::move(kernel));
+    }
+  const std::vector<model::Batch> rows = {RowsOf(model::kKernels, kernels)};
+  Commit(kMidnightNs, packed_ ? std::vector{RowsOf(model::kKernelPacks, Packed(kernels))} : rows, rows);
+  CommitLaunches(kMidnightNs, {kMidnightNs + kHourNs + 2 * kMinute});
+  for (const int64_t length_ns : {kMinute, kHourNs}) {
+    auto windows = live_
+                       ->Query("SELECT name, sketch, count FROM kernel_windows WHERE end_ns - start_ns = ?",
+                               {{length_ns}})
+                       .value();
+    std::map<std::string, Sketch> summed;
+    while (windows->Next().value()) {
+      const std::vector<int64_t> pairs = windows->Int64List(1);
+      Sketch sketch;
+      for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+        sketch.AddTo(static_cast<uint32_t>(pairs[i]), static_cast<uint64_t>(pairs[i + 1]));
+      EXPECT_EQ(sketch.count(), static_cast<uint64_t>(windows->Int64(2)));
+      if (const auto known = expected.find(std::string(windows->Text(0))); known != expected.end())
+        summed[known->first].Merge(sketch);
+    }
+    EXPECT_EQ(summed, expected) << length_ns;
+  }
 }
 
 TEST_F(GpuWindows, AreThereOnceTheirMinuteIsOver) {

@@ -37,7 +37,8 @@ Day DayOf(int64_t epoch_ns);
 // committed to that day too, so whoever emits rows forgets at midnight what it has already told.
 //
 // The files are locked while the store is open; afterwards any DuckDB client reads them. What Commit has
-// returned for survives kill -9 and power cuts. Thread-safe.
+// returned for survives kill -9 and power cuts; what Hold has taken does once CommittedThrough says so.
+// Thread-safe.
 class LiveStore : public Store {
  public:
   // Makes the folder (mode 0700; its parent must be there) or opens what is in it. A day's file that is
@@ -50,7 +51,16 @@ class LiveStore : public Store {
   // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
   Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
 
-  // The last frame of the spool that is in the store; 0 when none is.
+  // Takes frames to add them later, as Commit does: before the next query is answered, when half a minute's
+  // worth or many bytes are held, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
+  // adds (bench/store_bench.cpp, CommitASecond), so nobody should commit every second of a machine on which
+  // nobody looks. Until CommittedThrough tells of them the frames are in memory only: their spool has to keep
+  // them. Errors: those of a commit that is due; then these frames were not taken, and those that are held
+  // are tried again.
+  Status Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames);
+  Status CommitHeld();
+
+  // The last frame of the spool that is in the store's files; 0 when none is.
   int64_t CommittedThrough(Id128 spool) const;
 
   // Deletes the oldest days: those `max_days` or more before the newest one, and then as many as it takes for
@@ -82,6 +92,8 @@ class LiveStore : public Store {
   Status RefreshViews();
   Status LoadCommitted();
   Status LoadWindows();
+  Status CommitNow(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+  Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   Status CloseWindows();
   Status LoadGpuWindows();
@@ -99,9 +111,18 @@ class LiveStore : public Store {
   std::unique_ptr<duckdb::Connection> writer_;
   std::vector<Day> days_;               // attached; rising
   std::map<Id128, int64_t> committed_;  // by spool
-  int64_t windows_end_ns_ = 0;          // all windows that end until then are in their day's file
-  std::map<Day, int64_t> newest_ns_;    // of the samples of each day's file
-  TimeRange gpu_windows_;               // likewise of GPU work; empty before there is any
+  struct Held {
+    Day day;
+    Id128 spool;
+    int64_t first_sequence = 0;
+    int64_t since_ns = 0;  // monotonic
+    int64_t bytes = 0;
+    std::vector<model::Batch> frames;  // without gaps from first_sequence on
+  };
+  Held held_;
+  int64_t windows_end_ns_ = 0;        // all windows that end until then are in their day's file
+  std::map<Day, int64_t> newest_ns_;  // of the samples of each day's file
+  TimeRange gpu_windows_;             // likewise of GPU work; empty before there is any
   std::map<Day, int64_t> newest_work_ns_;
 };
 

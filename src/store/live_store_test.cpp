@@ -100,6 +100,40 @@ TEST_F(Live, ReplayingASpoolAddsNothingTwice) {
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
 }
 
+TEST_F(Live, WhatIsHeldIsInEveryAnswerAndDurableOnceItSaysSo) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Hold(kMonday, kSpool, 1, {Sample(1), Sample(2)}).has_value());
+    ASSERT_TRUE(store->Hold(kMonday, kSpool, 3, {Sample(3)}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kSpool), 0);
+    EXPECT_EQ(Ask(*store, kTimes), "1,2,3");
+    EXPECT_EQ(store->CommittedThrough(kSpool), 3);
+    ASSERT_TRUE(store->Hold(kMonday, kSpool, 4, {Sample(4)}).has_value());
+    ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 5, {Sample(5)}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kSpool), 4) << "a day's rows go to their day";
+    ASSERT_TRUE(store->CommitHeld().has_value());
+    EXPECT_EQ(store->CommittedThrough(kSpool), 5);
+    ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 6, {Sample(6)}).has_value());
+  }
+  auto store = Open();
+  EXPECT_EQ(store->CommittedThrough(kSpool), 5) << "its spool has the sixth";
+  EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
+  ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 5, {Sample(5), Sample(6)}).has_value());
+  EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5,6");
+}
+
+TEST_F(Live, WhatCannotBeAddedIsHeldAndAnswersGoOn) {
+  auto store = Open();
+  ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1)}}).has_value());
+  model::Batch broken = Sample(2);
+  broken.columns[0].values.pop_back();
+  ASSERT_TRUE(store->Hold(kMonday, kSpool, 2, {broken}).has_value());
+  EXPECT_EQ(Ask(*store, kTimes), "1");
+  EXPECT_EQ(store->CommitHeld().error().code, ErrorCode::kCorrupt);
+  EXPECT_FALSE(store->Hold(kMonday + days(1), kSpool, 3, {Sample(3)}).has_value()) << "not before the second";
+  EXPECT_EQ(store->CommittedThrough(kSpool), 1);
+}
+
 TEST_F(Live, ACommitIsWholeOrNothing) {
   auto store = Open();
   model::Batch broken = Sample(2);

@@ -162,7 +162,8 @@ Result<Overview> ReadOverview(Store& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> counts,
       store.Query(
-          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), (SELECT count(*) FROM kernels), "
+          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), "
+          "(SELECT count(*) FROM raw.kernels) + (SELECT coalesce(sum(count), 0)::BIGINT FROM kernel_packs), "
           "(SELECT bool_or(simulated) FROM devices)"));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {
@@ -178,6 +179,13 @@ Result<Overview> ReadOverview(Store& store) {
     if (!more) return overview;
     overview.drops.push_back(DropOf(drops->Text(0), drops->Int64(1)));
   }
+}
+
+Result<bool> NamesFile(Store& store, const std::string& file) {
+  const Parameter parameters[] = {file};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT 1 FROM raw.functions WHERE file = ? LIMIT 1", parameters));
+  return rows->Next();
 }
 
 }  // namespace gpusonde::store

@@ -20,6 +20,7 @@
 #include "store/gpu_query.h"
 #include "store/gpu_sql.h"
 #include "store/gpu_windows.h"
+#include "store/pack_sums.h"
 #include "store/profile_assembler.h"
 #include "store/time_range.h"
 #include "store/windows.h"
@@ -87,28 +88,53 @@ TimeRange Positive(const model::Selection& selection) {
 
 constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
 
+// What isn't one of the others is lost work.
+model::WorkPart PartOf(std::string_view name) {
+  using enum model::WorkPart;
+  for (const model::WorkPart part : {kAll, kSampled, kCaptured})
+    if (model::EnumNames<model::WorkPart>::Name(part) == name) return part;
+  return kLost;
+}
+
+model::KernelWindow RowOf(const Rows& rows) {
+  return {.part = PartOf(rows.Text(kPartColumn)),
+          .process = rows.Id(kProcessColumn),
+          .device = rows.Id(kDeviceColumn),
+          .name = std::string(rows.Text(kNameColumn)),
+          .graph = rows.Int64(kGraphColumn) != 0,
+          .stream = rows.IsNull(kStreamColumn) ? std::nullopt : std::optional(rows.Int64(kStreamColumn)),
+          .stack = rows.IsNull(kStackColumn) ? std::nullopt : std::optional(rows.Id(kStackColumn)),
+          .tid = static_cast<int32_t>(rows.Int64(kTidColumn)),
+          .count = rows.Int64(kCountColumn),
+          .duration_ns = rows.Int64(kDurationColumn),
+          .weight = rows.Float64(kWeightColumn),
+          .time_ns = rows.Float64(kTimeColumn),
+          .variance_ns2 = rows.Float64(kVarianceColumn),
+          .sketch = {}};
+}
+
+void Add(const model::KernelWindow& row, Groups& groups) {
+  Group& group = groups[{row.process, row.device, row.name, row.graph}];
+  const Launcher launcher{
+      .stack = row.stack.value_or(Id128{}), .tid = row.tid.value_or(0), .stream = row.stream};
+  const Sampled sampled{.weight = row.weight,
+                        .launches = {row.time_ns, row.variance_ns2},
+                        .count = row.count,
+                        .duration_ns = row.duration_ns};
+  if (row.part == model::WorkPart::kSampled)
+    group.sampled[launcher] += sampled;
+  else if (row.part == model::WorkPart::kCaptured)
+    group.captured[launcher] += sampled;
+  else
+    group.AddAll(sampled, launcher.stream);
+}
+
 Status Add(Store& store, const SqlPart& sums, Groups& groups) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
-    Group& group = groups[{rows->Id(kProcessColumn), rows->Id(kDeviceColumn),
-                           std::string(rows->Text(kNameColumn)), rows->Int64(kGraphColumn) != 0}];
-    const Launcher launcher{
-        .stack = rows->Id(kStackColumn),
-        .tid = static_cast<int32_t>(rows->Int64(kTidColumn)),
-        .stream = rows->IsNull(kStreamColumn) ? std::nullopt : std::optional(rows->Int64(kStreamColumn))};
-    const Sampled sampled{.weight = rows->Float64(kWeightColumn),
-                          .launches = {rows->Float64(kTimeColumn), rows->Float64(kVarianceColumn)},
-                          .count = rows->Int64(kCountColumn),
-                          .duration_ns = rows->Int64(kDurationColumn)};
-    const std::string_view part = rows->Text(kPartColumn);
-    if (part == "sampled")
-      group.sampled[launcher] += sampled;
-    else if (part == "captured")
-      group.captured[launcher] += sampled;
-    else
-      group.AddAll(sampled, launcher.stream);
+    Add(RowOf(*rows), groups);
   }
 }
 
@@ -124,6 +150,10 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
     ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
                      ReadSlices(store, selection, piece.range, kSliceRows));
     for (const TimeRange& slice : slices) TRY(Add(store, SumsOfWork(selection, slice), groups));
+    const Ask ask = [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
+    ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
+                     SumPacks(ask, selection, piece.range, {.launches = true}));
+    for (const model::KernelWindow& row : packed) Add(row, groups);
   }
   return groups;
 }
@@ -148,7 +178,7 @@ SqlPart UsedNames(Store& store, const model::Selection& selection) {
          "WHERE stack IS NOT NULL AND start_ns >= ? AND start_ns < ? "
          "UNION ALL SELECT DISTINCT process, 0, NULL::UUID, 0, 0 FROM ",
          {calls.from_ns, calls.to_ns}};
-    used += GpuWork(selection, piece.range, WorkIn::kStartsIn);
+    used += GpuWorkSpans(selection, piece.range, WorkIn::kStartsIn);
   }
   used.text += ")";
   return used;

@@ -52,18 +52,47 @@ constexpr std::string_view kSumsSql = R"(
     WHERE abs(launched.start_ns - calls.start_ns) < {reach}
     GROUP BY process, device, name, graph, stream, stack, tid, session, correlation, calls.start_ns
   )
-  SELECT 'all' AS part, process, device, name, graph, count(*) AS count,
-         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT AS duration_ns, NULL::UUID AS stack,
-         NULL::INTEGER AS tid, stream, 0::DOUBLE AS weight, 0::DOUBLE AS time_ns, 0::DOUBLE AS variance_ns2
-  FROM launched GROUP BY process, device, name, graph, stream
+  {counted}
   UNION ALL
   SELECT 'sampled', process, device, name, graph, 0, 0, stack, tid, stream, sum(1 / p), sum(duration / p),
-         sum((1 - p) / (p * p) * duration * duration)
-  FROM launches GROUP BY process, device, name, graph, stack, tid, stream
+         sum((1 - p) / (p * p) * duration * duration), []
+  FROM launches GROUP BY process, device, name, graph, stack, tid, stream)";
+
+// Work that is counted: all that was launched, and what was captured by its stack.
+constexpr std::string_view kCountedSql = R"(
+  SELECT 'all' AS part, process, device, name, graph, count(*) AS count,
+         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT AS duration_ns, NULL::UUID AS stack,
+         NULL::INTEGER AS tid, stream, 0::DOUBLE AS weight, 0::DOUBLE AS time_ns, 0::DOUBLE AS variance_ns2,
+         []::BIGINT[] AS sketch
+  FROM launched GROUP BY process, device, name, graph, stream
   UNION ALL
   SELECT 'captured', process, device, name, true, count(*),
-         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT, stack, NULL, stream, 0, 0, 0
+         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT, stack, NULL, stream, 0, 0, 0, []
   FROM graph_work WHERE stack IS NOT NULL GROUP BY process, device, name, stack, stream)";
+
+// The same with sketches: durations by bucket first, as model::Sketch::BucketOf has them. A double is enough
+// to find the highest bit, but for rounding up to the next.
+constexpr std::string_view kSketchedSql = R"(
+  SELECT part, process, device, name, graph, sum(n)::BIGINT AS count,
+         least(sum(duration), 9223372036854775807)::BIGINT AS duration_ns, stack, NULL::INTEGER AS tid, stream,
+         0::DOUBLE AS weight, 0::DOUBLE AS time_ns, 0::DOUBLE AS variance_ns2,
+         flatten(list([bucket, n] ORDER BY bucket)) AS sketch
+  FROM (
+    SELECT part, process, device, name, graph, stream, stack, count(*) AS n, sum(duration) AS duration,
+           CASE WHEN capped < 128 THEN capped ELSE ((bit - 6) << 6) + (capped >> (bit - 6)) END AS bucket
+    FROM (
+      SELECT *, highest - (1::BIGINT << highest > capped)::BIGINT AS bit
+      FROM (
+        SELECT *, least(duration, 4611686018427387904) AS capped,
+               floor(log2(greatest(capped, 1)))::BIGINT AS highest
+        FROM (
+          SELECT 'all' AS part, process, device, name, graph, stream, NULL::UUID AS stack,
+                 end_ns - start_ns AS duration FROM launched
+          UNION ALL
+          SELECT 'captured', process, device, name, true, stream, stack, end_ns - start_ns FROM graph_work
+          WHERE stack IS NOT NULL)))
+    GROUP BY ALL)
+  GROUP BY part, process, device, name, graph, stream, stack)";
 
 constexpr std::string_view kWindowsSql =
     "SELECT part, process, device, name, graph, least(sum(count), 9223372036854775807)::BIGINT AS count, "
@@ -85,17 +114,25 @@ SqlPart SumsWhere(SqlPart condition) {
 
 }  // namespace
 
+bool MayHaveStarted(int64_t launch_ns, int64_t work_ns) {
+  int64_t apart_ns = 0;
+  return !__builtin_sub_overflow(work_ns, launch_ns, &apart_ns) && apart_ns > -kCorrelationReachNs &&
+         apart_ns < kCorrelationReachNs;
+}
+
 TimeRange LaunchReach(const TimeRange& range) {
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() - kCorrelationReachNs;
   return {std::max<int64_t>(std::max<int64_t>(range.from_ns, 0) - kCorrelationReachNs, 0),
           std::min(range.to_ns, kLatest) + kCorrelationReachNs};
 }
 
-SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, const std::string& tables) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, tables);
+SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, Sketches sketches,
+                   const std::string& tables) {
+  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, Packs::kGraphs, tables);
   const TimeRange calls = LaunchReach(range);
   SqlPart sums{fmt::format(kSumsSql, fmt::arg("work", work.text), fmt::arg("tables", tables),
-                           fmt::arg("reach", kCorrelationReachNs)),
+                           fmt::arg("reach", kCorrelationReachNs),
+                           fmt::arg("counted", sketches == Sketches::kYes ? kSketchedSql : kCountedSql)),
                work.parameters};
   return sums += {"", {calls.from_ns, calls.to_ns}};
 }

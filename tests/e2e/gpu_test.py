@@ -9,7 +9,9 @@ import unittest
 import program
 
 ROUNDS = 10
-LOADING_S = "2"  # more than it takes to make the unwind tables of an interpreter, in any build
+# How long a program loads before it launches anything. The recorder needs some of that to make the unwind tables of
+# an interpreter, and must read names before the program has ended; how long both take is the machine's affair.
+LOADING_S = ("2", "8", "30")
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 
@@ -43,25 +45,33 @@ class Gpu(program.TestCase):
         self.assertTrue(row["begun"] and row["ended"])
         self.assertGreaterEqual(row["shortest"], 20_000)
 
+    def assert_callers(self, sql, holds):
+        """That, of a program that loads long enough, the query's rows are as wanted."""
+        for loading_s in LOADING_S:
+            done = self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), loading_s)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = self.query(sql)
+            if holds(rows):
+                return
+        self.fail(f"{rows}; {self.query('SELECT * FROM drops')}")
+
     def test_kernels_have_the_python_function_that_launched_them(self):
-        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
-        rows = self.query("""
+        self.assert_callers("""
             SELECT kernels.name AS kernel, functions.name AS caller, count(*) AS n
             FROM kernels JOIN api_calls USING (process, session, correlation) JOIN stacks USING (stack),
                  unnest(stacks.locations) AS part(location)
                  JOIN locations ON locations.location = part.location
                  JOIN functions ON functions.function = locations.functions[1]
             WHERE locations.kind = 'python' AND functions.name IN ('forward', 'backward') AND graph_node IS NULL
-            GROUP BY ALL""")
-        self.assertEqual({(row["kernel"], row["caller"]) for row in rows}, {("sgemm", "forward"), ("relu", "backward")})
+            GROUP BY ALL""",
+            lambda rows: {(row["kernel"], row["caller"]) for row in rows} == {("sgemm", "forward"), ("relu", "backward")})
         self.assertEqual(self.value("""
             SELECT count(*) FROM api_calls JOIN stacks USING (stack) JOIN locations ON location = locations[1]
             JOIN binaries USING (binary_id) WHERE binaries.name LIKE 'libgpusonde%' OR binaries.name LIKE 'libcupti%'"""),
             0, "what is there because we look is not shown")
 
     def test_a_graphs_nodes_have_the_stack_that_captured_them(self):
-        self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), LOADING_S)
-        rows = self.query("""
+        self.assert_callers("""
             SELECT DISTINCT functions.name AS caller
             FROM kernels
             JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
@@ -69,8 +79,8 @@ class Gpu(program.TestCase):
             JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
             JOIN locations ON locations.location = part.location
             JOIN functions ON functions.function = locations.functions[1]
-            WHERE locations.kind = 'python'""")
-        self.assertIn("make_graph", {row["caller"] for row in rows})
+            WHERE locations.kind = 'python'""",
+            lambda rows: "make_graph" in {row["caller"] for row in rows})
 
     def test_the_device_says_that_it_is_simulated(self):
         self.record_gpu(sys.executable, LAUNCHES, "1")

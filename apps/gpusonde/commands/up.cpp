@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/live_agent.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ constexpr int64_t kRetainEveryNs = 600 * kNanosPerSecond;
 struct UpOptions {
   std::string state = DefaultStateFolder();
   std::string listen;  // empty: the default ports
+  std::vector<std::string> sources;
   double frequency_hz = 19;
   double nvml_hz = 1;
   int days = 7;
@@ -44,10 +46,12 @@ class StoreSink : public agent::Sink {
 
   Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
 
-  Status Commit(const Id128& spool, int64_t day, int64_t first_sequence,
-                std::span<const model::Batch> frames) override {
-    return store_.Commit(store::Day(std::chrono::days(day)), spool, first_sequence, frames);
+  Status Take(const Id128& spool, int64_t day, int64_t first_sequence,
+              std::vector<model::Batch> frames) override {
+    return store_.Hold(store::Day(std::chrono::days(day)), spool, first_sequence, std::move(frames));
   }
+
+  Status Flush() override { return store_.CommitHeld(); }
 
  private:
   store::LiveStore& store_;
@@ -75,11 +79,16 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                                                      .nvml_hz = options.nvml_hz,
                                                                      .line_server = OwnLineServer()},
                                                                     sink));
+  ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
       const auto server,
-      server::UiServer::Start(
-          *store, {.mode = "up", .live = true, .title = "this machine", .notices = store->notices()},
-          listen));
+      server::UiServer::Start(*store,
+                              {.mode = "up",
+                               .live = true,
+                               .title = "this machine",
+                               .notices = store->notices(),
+                               .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
+                              listen));
   CatchStopSignals();
   if (!server->remark().empty()) fmt::print(stderr, "gpusonde up: {}\n", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (Ctrl-C ends)\n",
@@ -139,6 +148,10 @@ void AddUp(CLI::App& app, int& exit_status) {
       fmt::format(
           "IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free port up to {}]",
           server::kDefaultPort, server::kLastDefaultPort));
+  command
+      ->add_option("--sources", options->sources,
+                   "Folders whose source files the UI may show, but for what is hidden in them [none]")
+      ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;

@@ -61,12 +61,7 @@ class World {
     now_ns_ += step.lost_ns;
     const int64_t sync_ns = now_ns_;
     Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns, std::nullopt);
-    diagnosis_.Take(model::Kernel{.process = victim,
-                                  .device = device,
-                                  .start_ns = sync_ns + step.gpu_idle_ns,
-                                  .end_ns = now_ns_,
-                                  .name = "gemm",
-                                  .grid_x = 64});
+    TellKernel(sync_ns + step.gpu_idle_ns, now_ns_);
     diagnosis_.Take(model::Sync{
         .process = victim, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
     diagnosis_.Advance(now_ns_);
@@ -102,6 +97,9 @@ class World {
       now_ns_ += 100 * kMs;
   }
 
+  // Kernels are told in packs from here on, as an always-on agent does it.
+  void PackKernels() { packs_kernels_ = true; }
+
   int64_t now_ns() const { return now_ns_; }
   std::vector<Report> Finish() {
     diagnosis_.Finish(now_ns_);
@@ -119,6 +117,26 @@ class World {
   }
 
  private:
+  void TellKernel(int64_t start_ns, int64_t end_ns) {
+    if (!packs_kernels_) {
+      diagnosis_.Take(model::Kernel{.process = victim,
+                                    .device = device,
+                                    .start_ns = start_ns,
+                                    .end_ns = end_ns,
+                                    .name = "gemm",
+                                    .grid_x = 64});
+      return;
+    }
+    const int64_t second_ns = start_ns - start_ns % kNanosPerSecond;
+    diagnosis_.Take(model::KernelPack{.process = victim,
+                                      .device = device,
+                                      .name = "gemm",
+                                      .grid_x = 64,
+                                      .start_ns = second_ns,
+                                      .offsets_ns = {start_ns - second_ns},
+                                      .durations_ns = {end_ns - start_ns}});
+  }
+
   void Spend(const std::string& metric, int64_t ns, std::optional<Id128> other) {
     if (ns > 0) Tell(metric, now_ns_, ns, victim, kFeeder, other);
     now_ns_ += ns;
@@ -142,6 +160,7 @@ class World {
   Diagnosis& diagnosis_;
   int64_t now_ns_ = kBegin;
   uint32_t random_ = 1;
+  bool packs_kernels_ = false;
 };
 
 }  // namespace gpusonde::diagnose

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "sources/ebpf/explain.h"
 #include "sources/ebpf/libbpf_log.h"
 #include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/program_counters.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
@@ -39,13 +41,10 @@ struct ProbeReader::State {
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
-  std::vector<uint64_t> counters_seen = std::vector<uint64_t>(GPUSONDE_GPU_COUNTERS);
-
-  std::vector<uint64_t> stack_counters_seen = std::vector<uint64_t>(GPUSONDE_STACK_COUNTERS);
+  ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
+  ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
 
   static int OnMessage(void* context, void* data, size_t size);
-  static void Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
-                    std::vector<uint64_t>& seen, model::DropCounts& drops);
 };
 
 // Lengths are our own kernel program's; checked all the same, it costs nothing.
@@ -130,31 +129,14 @@ void ProbeReader::Drain(
   state_->visit = nullptr;
 }
 
-void ProbeReader::State::Count(int map_fd, std::span<const std::pair<uint32_t, DropReason>> reasons,
-                               std::vector<uint64_t>& seen, model::DropCounts& drops) {
-  std::vector<uint64_t> by_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-  for (const auto& [counter, reason] : reasons) {
-    if (bpf_map_lookup_elem(map_fd, &counter, by_cpu.data()) != 0) continue;
-    uint64_t total = 0;
-    for (const uint64_t value : by_cpu) total += value;
-    drops.Add(reason, static_cast<int64_t>(total - seen[counter]));
-    seen[counter] = total;
-  }
-}
-
 model::DropCounts ProbeReader::TakeDrops() {
   // A message that the kernel program could not hand over shows as a gap in its process's numbers (Decoder),
   // and so is not counted here again.
-  static constexpr std::pair<uint32_t, DropReason> kReasons[] = {
-      {GPUSONDE_GPU_UNREADABLE, DropReason::kGpuMalformed}};
-  static constexpr std::pair<uint32_t, DropReason> kStackReasons[] = {
-      {GPUSONDE_NO_USER_STACK, DropReason::kNoUserStack},
-      {GPUSONDE_STACK_TRUNCATED, DropReason::kStackTruncated},
-      {GPUSONDE_PROCESSES_FULL, DropReason::kTooManyProcesses}};
   model::DropCounts drops;
-  State::Count(bpf_map__fd(state_->skeleton->maps.counters), kReasons, state_->counters_seen, drops);
-  State::Count(bpf_map__fd(state_->skeleton->maps.stack_counters), kStackReasons, state_->stack_counters_seen,
-               drops);
+  state_->counters.TakeOne(bpf_map__fd(state_->skeleton->maps.counters), GPUSONDE_GPU_UNREADABLE,
+                           DropReason::kGpuMalformed, drops);
+  state_->stack_counters.Take(bpf_map__fd(state_->skeleton->maps.stack_counters), ebpf::StackCounterReasons(),
+                              drops);
   return drops;
 }
 

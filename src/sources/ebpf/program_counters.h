@@ -18,6 +18,8 @@ class ProgramCounters {
 
   // Adds to `drops`, for each counter of the map its reason.
   void Take(int map_fd, std::span<const model::DropReason> reasons, model::DropCounts& drops);
+  // The same for one of them, where the others are counted elsewhere.
+  void TakeOne(int map_fd, uint32_t counter, model::DropReason reason, model::DropCounts& drops);
 
  private:
   std::vector<uint64_t> seen_;

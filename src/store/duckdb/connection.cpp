@@ -75,9 +75,10 @@ Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
   ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
   Handle<duckdb_config> config(library->destroy_config);
   library->create_config(config.out());
-  const std::array<std::pair<const char*, std::string>, 8> options = {{
+  const std::array<std::pair<const char*, std::string>, 9> options = {{
       {"memory_limit", fmt::format("{}B", settings.memory_bytes)},
       {"threads", std::to_string(settings.threads)},
+      {"checkpoint_threshold", fmt::format("{}B", settings.log_bytes)},
       {"temp_directory", settings.temporary_folder},
       {"autoinstall_known_extensions", "false"},
       {"autoload_known_extensions", "false"},

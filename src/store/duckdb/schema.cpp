@@ -199,6 +199,12 @@ Status CreateViews(Connection& connection, std::span<const std::string> catalogs
     TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.raw.{} AS {}", name, views.raw)));
     TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.main.{} AS {}", name, views.distinct)));
   }
+  TRY(connection.Run(fmt::format(
+      "CREATE OR REPLACE VIEW memory.main.kernels AS SELECT * FROM memory.raw.kernels UNION ALL BY NAME "
+      "SELECT process, device, session, unnest(correlations) AS correlation, context, stream, {}, name, "
+      "grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, static_shared_bytes, "
+      "dynamic_shared_bytes, unnest(graph_nodes) AS graph_node FROM memory.raw.kernel_packs WHERE {}",
+      kPackedTimes, kSoundPack)));
   return transaction.Commit();
 }
 

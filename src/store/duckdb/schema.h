@@ -14,8 +14,16 @@
 //
 // A catalog is one attached file. Queries see views over the catalogs in the in-memory database: under a
 // table's own name the rows of all of them, of keyed tables the last per key; under raw.NAME the rows of all
-// as they lie, which is faster where a key that comes twice does no harm.
+// as they lie, which is faster where a key that comes twice does no harm. `kernels` also has those that lie
+// in packs, raw.kernels has not.
 namespace gpusonde::store::duckdb {
+
+// The kernels of a row of `kernel_packs`: where it is sound, the start and the end of each. Whatever a file
+// says, times stay what can be counted with: offsets lie within a second, nothing lasts longer than 73 years.
+inline constexpr std::string_view kSoundPack = "start_ns >= 0 AND start_ns < 4611686018427387904";
+inline constexpr std::string_view kPackedTimes =
+    "start_ns + (unnest(offsets_ns) & 1073741823) AS start_ns, "
+    "start_ns + (unnest(offsets_ns) & 1073741823) + (unnest(durations_ns) & 2305843009213693951) AS end_ns";
 
 // "CREATE TABLE …" and its comments, with units, as any DuckDB client shows them.
 std::string CreateTableSql(const model::TableInfo& table, std::string_view catalog);

@@ -125,6 +125,17 @@ export interface FlamegraphJson {
   omitted: { nodes: number; total: number };
 }
 
+// A source file with the time of its lines; `text` and `modified_us` are null where it can't be read, and
+// `unreadable` says why.
+export interface SourceJson {
+  file: string;
+  total: { cpu: number; gpu: number; waits: number };
+  lines: { line: number[]; cpu_self: number[]; gpu_self: number[]; waits_self: number[]; cpu: number[]; gpu: number[]; waits: number[] };
+  text: string | null;
+  modified_us: number | null;
+  unreadable: string;
+}
+
 // A part of a step's time, a cause considered or a signal, before an incident and during it.
 export interface Account {
   signal: string;

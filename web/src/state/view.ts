@@ -11,8 +11,9 @@ export interface View {
   brush: Range | null;
   // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
   metrics: boolean;
-  // Whose time: that of CPUs, or that of GPUs under the code that asked for it.
-  type: "cpu" | "gpu";
+  type: ProfileType;
+  // Of waits, only those for this.
+  wait: Wait | null;
   // Only CPU time while the devices had nothing to do.
   idle: boolean;
   process: string | null;
@@ -32,9 +33,19 @@ export interface View {
   search: string;
   // The function that was chosen in the table.
   pick: string | null;
+  // The file whose lines are shown in place of the profile.
+  source: string | null;
   sort: SortKey;
   ascending: boolean;
 }
+
+// Whose time: that of CPUs, that of GPUs under the code that asked for it, or that in which threads waited.
+export type ProfileType = (typeof PROFILE_TYPES)[number];
+export const PROFILE_TYPES = ["cpu", "gpu", "off_cpu"] as const;
+
+// What threads wait for.
+export type Wait = (typeof WAITS)[number];
+export const WAITS = ["io", "lock", "run_queue", "gpu_wait", "sleep"] as const;
 
 export interface Range {
   from: number;
@@ -49,6 +60,7 @@ export const DEFAULT_VIEW: View = {
   brush: null,
   metrics: false,
   type: "cpu",
+  wait: null,
   idle: false,
   process: null,
   tid: null,
@@ -63,6 +75,7 @@ export const DEFAULT_VIEW: View = {
   zoom: null,
   search: "",
   pick: null,
+  source: null,
   sort: "self",
   ascending: false,
 };
@@ -72,7 +85,7 @@ export function parseView(query: string): View {
   const params = new URLSearchParams(query);
   const from = integer(params.get("from_us"));
   const to = integer(params.get("to_us"));
-  const type = params.get("type") === "gpu" ? "gpu" : "cpu";
+  const type = PROFILE_TYPES.find((known) => known === params.get("type")) ?? DEFAULT_VIEW.type;
   const process = id(params.get("process"));
   const device = id(params.get("device"));
   const sort = params.get("sort") ?? "";
@@ -84,7 +97,8 @@ export function parseView(query: string): View {
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     metrics: params.get("metrics") === "1",
     type,
-    // An idle GPU has no GPU time.
+    wait: type === "off_cpu" ? (WAITS.find((known) => known === params.get("wait")) ?? null) : null,
+    // An idle GPU has no GPU time, and waits aren't cut by what it did.
     idle: type === "cpu" && params.get("while_gpu_idle") === "1",
     process,
     tid: process ? integer(params.get("tid")) : null,
@@ -99,6 +113,7 @@ export function parseView(query: string): View {
     zoom: params.get("zoom"),
     search: params.get("search") ?? "",
     pick: params.get("pick"),
+    source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
   };
@@ -115,6 +130,7 @@ export function formatView(view: View): string {
   }
   if (view.metrics) params.set("metrics", "1");
   if (view.type !== "cpu") params.set("type", view.type);
+  if (view.type === "off_cpu" && view.wait) params.set("wait", view.wait);
   if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
   if (view.process) params.set("process", view.process);
   if (view.process && view.tid !== null) params.set("tid", String(view.tid));
@@ -129,6 +145,7 @@ export function formatView(view: View): string {
   if (view.zoom) params.set("zoom", view.zoom);
   if (view.search) params.set("search", view.search);
   if (view.pick !== null) params.set("pick", view.pick);
+  if (view.source) params.set("source", view.source);
   if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "agent/rows.h"
+#include "base/id128.h"
+#include "model/tables/kernel_packs.h"
+#include "sources/cupti/event.h"
+
+namespace gpusonde::agent {
+
+// From kernels to rows of kernel_packs, for who listens always: a row for each kernel would cost more than
+// all the rest of listening (docs/decisions/0042-kernels-in-packs.md). Not thread-safe.
+class KernelPacker {
+ public:
+  // A kernel with times; `start_ns` and `end_ns` since the epoch, the end not before the start.
+  void Add(const Id128& process, const Id128& device, int32_t session, const cupti::Kernel& kernel,
+           int64_t start_ns, int64_t end_ns);
+
+  // Writes what was added since the last call.
+  void Write(Rows& rows);
+
+ private:
+  // What the kernels of a pack have in common.
+  struct Launch {
+    Id128 process;
+    Id128 device;
+    int64_t second_ns = 0;
+    std::string_view name;
+    int32_t session = 0;
+    uint32_t context = 0;
+    uint32_t stream = 0;
+    std::array<uint32_t, 3> grid{};
+    std::array<uint16_t, 3> block{};
+    uint16_t registers = 0;
+    uint32_t static_shared_bytes = 0;
+    uint32_t dynamic_shared_bytes = 0;
+    bool graph = false;
+    bool operator==(const Launch&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Launch& launch) const;
+  };
+
+  std::unordered_map<Launch, model::KernelPack, Hash> packs_;
+  std::unordered_set<std::string> names_;  // of packs_
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/selection.h"
+#include "model/tables/kernel_windows.h"
+#include "store/gpu_windows.h"
+#include "store/selection_sql.h"
+#include "store/store.h"
+
+// Sums over packs of kernels (table kernel_packs). The same statements that sum single rows
+// (store/work_sums.h) would unpack them first, join them with all launches and group them: for a minute of
+// 10,000 kernels a second 0.55 s of CPU time, here 0.06 s (bench/gpu_bench.cpp, StoreAMinute).
+namespace gpusonde::store {
+
+// Asks a store, or a connection of one.
+using Ask = std::function<Result<std::unique_ptr<Rows>>(const SqlPart& sql)>;
+
+struct PackSumOptions {
+  bool launches = false;  // with the parts "sampled"
+  bool sketches = false;  // with the column `sketch`
+};
+
+// What kernels outside graphs, of the selection's process, device and stream, started in the range and lie in
+// packs: rows as SumsOfWork has them of single rows, without times of their own. `tables` goes before the
+// names of tables: "" or a schema and a dot.
+Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::Selection& selection,
+                                                  const TimeRange& range, PackSumOptions options,
+                                                  const std::string& tables = "");
+
+// Adds when packed kernels, in graphs or not, ran in the range, to `work`.
+Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
+                      const std::string& tables, DeviceTimes& work);
+
+}  // namespace gpusonde::store
