@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench bench-analyze package docs fmt clean configure web
+.PHONY: help setup build demo test check bench bench-analyze bench-fleet package docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -48,6 +48,13 @@ bench-analyze: ## measure trace analysis alone
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_analyze_baselines
 	@bench/run.py --build build/$(PRESET) analyze
+	@tools/performance_doc.py
+
+bench-fleet: ## measure private fleet telemetry alone
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_fleet_identification bench_privacy bench_timing
+	@bench/run.py --build build/$(PRESET) fleet
 	@tools/performance_doc.py
 
 package: build ## a .tar.gz that runs on any x86-64 Linux >= 5.15, from any folder (docs/package.md)

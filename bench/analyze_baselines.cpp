@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gpusonde analyze is measured against (bench/analyze_bench.py), each printing the CPU seconds it took:
 //
-//   bench_analyze_baselines scan FILE.sqlite         libsqlite3's count(*), sum(end-start) of the event
-//   tables, mapped bench_analyze_baselines simdjson FILE.json       an on-demand pass that takes name, cat,
-//   ts, dur and correlation
+//   bench_analyze_baselines scan FILE.sqlite
+//       libsqlite3's count(*), sum(end-start) of the event tables, mapped
+//   bench_analyze_baselines scan-kernels FILE.sqlite
+//       the same of the kernels alone
+//   bench_analyze_baselines simdjson FILE.json
+//       an on-demand pass that takes name, cat, ts, dur and correlation
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -20,7 +24,7 @@ namespace {
 // CPU time of this process, of its one thread: what the neighbours do doesn't count.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-int Scan(const std::string& path) {
+int Scan(const std::string& path, std::initializer_list<const char*> tables) {
   sqlite3* database = nullptr;
   if (sqlite3_open_v2(("file:" + path + "?immutable=1").c_str(), &database,
                       SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr) != SQLITE_OK)
@@ -28,7 +32,7 @@ int Scan(const std::string& path) {
   sqlite3_exec(database, "PRAGMA mmap_size = 1000000000000", nullptr, nullptr, nullptr);
   const double begin = CpuSeconds();
   int64_t rows = 0;
-  for (const char* table : {"KERNEL", "MEMCPY", "MEMSET", "RUNTIME"}) {
+  for (const char* table : tables) {
     sqlite3_stmt* statement = nullptr;
     const std::string sql =
         fmt::format("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_{}", table);
@@ -87,8 +91,9 @@ int ParseJson(const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
-  if (what == "scan") return Scan(argv[2]);
+  if (what == "scan") return Scan(argv[2], {"KERNEL", "MEMCPY", "MEMSET", "RUNTIME"});
+  if (what == "scan-kernels") return Scan(argv[2], {"KERNEL"});
   if (what == "simdjson") return ParseJson(argv[2]);
-  fmt::print(stderr, "usage: bench_analyze_baselines scan|simdjson FILE\n");
+  fmt::print(stderr, "usage: bench_analyze_baselines scan|scan-kernels|simdjson FILE\n");
   return 2;
 }

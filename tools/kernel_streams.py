@@ -3,7 +3,7 @@
 """Writes data/kernel-streams/ from the traces of ../shared/traces: what each program put on its GPU, in the order in
 which it did. data/kernel-streams/README.md describes the format.
 
-    tools/kernel_streams.py [--traces FOLDER] [--out FOLDER]
+    tools/kernel_streams.py [--traces FOLDER] [--out FOLDER] [--evaluation]
 """
 
 import argparse
@@ -29,6 +29,35 @@ STREAMS = [
     ("llm-train-h100", "nsys/mfu_2gpu_before.sqlite", "GindaChen/nsys-ai", "MIT", 0, {}),
     ("qwen-infer-h100", "kineto/tracelens_h100_qwen.json.gz", "AMD-AGI/TraceLens", "MIT", None, {}),
     ("vit-classifier-h100", "kineto/tracelens_h100_vit_classifier.json.gz", "AMD-AGI/TraceLens", "MIT", None, {}),
+]
+
+# For the evaluation of identification (--evaluation): MODEL+RUN, every trace whose model is known, whole. Runs of a model
+# on one GPU: two ranks of a job, two configurations; on GPUs of two makers: h100 and mi300.
+EVALUATION = [
+    ("alexnet+1", "kineto/hta_critical_path_alexnet.json.gz", None),
+    ("bert-small+1", "kineto/tracelens_h100_bert_small.json.gz", None),
+    ("cloverleaf+1", "nsys/cloverleaf.sqlite", 0),
+    ("dlrm+control", "kineto/hta_diff_control.json.gz", None),
+    ("dlrm+test", "kineto/hta_diff_test.json.gz", None),
+    ("flux+1", "kineto/tracelens_flux_rank0.json.gz", None),
+    ("fuser+1", "nsys/fuser1.sqlite", 0),
+    ("gaussian+r2", "nsys/rodinia_r2.sqlite", 0),
+    ("gaussian+r3", "nsys/rodinia_r3.sqlite", 0),
+    ("hta-job+rank0", "kineto/hta_rank0.json.gz", None),
+    ("hta-job+rank1", "kineto/hta_rank1.json.gz", None),
+    ("llm-1s+gpu0", "nsys/h100_2gpu_1s.sqlite", 0),
+    ("llm-1s+gpu1", "nsys/h100_2gpu_1s.sqlite", 1),
+    ("llm-mfu+after0", "nsys/mfu_2gpu_after.sqlite", 0),
+    ("llm-mfu+after1", "nsys/mfu_2gpu_after.sqlite", 1),
+    ("llm-mfu+before0", "nsys/mfu_2gpu_before.sqlite", 0),
+    ("llm-mfu+before1", "nsys/mfu_2gpu_before.sqlite", 1),
+    ("owlv2+h100", "kineto/tracelens_h100_owlv2.json.gz", None),
+    ("owlv2+mi300", "kineto/tracelens_mi300_owlv2.json.gz", None),
+    ("qwen+h100", "kineto/tracelens_h100_qwen.json.gz", None),
+    ("qwen+mi300", "kineto/tracelens_mi300_qwen.json.gz", None),
+    ("sglang+1", "kineto/tracelens_sglang_capture.json.gz", None),
+    ("vit-classifier+1", "kineto/tracelens_h100_vit_classifier.json.gz", None),
+    ("vllm+1", "kineto/tracelens_vllm_prefilldecode_graph.json.gz", None),
 ]
 
 PHASES = (("zero_grad", "zero_grad"), ("optimizer", "optimizer"), ("Optimizer.step", "optimizer"),
@@ -100,7 +129,8 @@ def read_kineto(path, part):
                               start_ns + round(1000 * event["dur"]), arguments.get("stream", 0))
         if category == "kernel":
             operation.name = event["name"]
-            operation.grid, operation.block = arguments["grid"], arguments["block"]
+            operation.grid = arguments.get("grid", (0, 0, 0))  # AMD's traces may lack both
+            operation.block = arguments.get("block", (0, 0, 0))
             operation.shared = arguments.get("shared memory", 0)
         elif category == "gpu_memcpy":
             operation.direction, operation.size = copy_direction(event["name"]), arguments.get("bytes", 0)
@@ -166,10 +196,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=pathlib.Path, default=ROOT.parent / "shared/traces")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "data/kernel-streams")
+    parser.add_argument("--evaluation", action="store_true", help="one stream of every trace whose model is known")
     arguments = parser.parse_args()
     if not arguments.traces.is_dir():
         sys.exit(f"kernel_streams: there are no traces in {arguments.traces}; say where with --traces")
-    for name, trace, repository, licence, device, part in STREAMS:
+    streams = STREAMS
+    if arguments.evaluation:
+        streams = [(name, trace, "shared/traces", "see there", device, {}) for name, trace, device in EVALUATION]
+    for name, trace, repository, licence, device, part in streams:
         path = arguments.traces / trace
         operations, gpu = read_nsys(path, device) if trace.endswith(".sqlite") else read_kineto(path, part)
         count, names = write(arguments.out / f"{name}.stream", operations,

@@ -6,8 +6,10 @@
 namespace gpusonde::app {
 
 void AddAnalyze(CLI::App& app, int& exit_status);
+void AddDiagnose(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
+void AddFleet(CLI::App& app, int& exit_status);
 void AddLines(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
@@ -16,9 +18,10 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"analyze", AddAnalyze}, Command{"doctor", AddDoctor}, Command{"export", AddExport},
-      Command{"lines", AddLines},     Command{"query", AddQuery},   Command{"record", AddRecord},
-      Command{"up", AddUp},           Command{"view", AddView},
+      Command{"analyze", AddAnalyze}, Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},
+      Command{"export", AddExport},   Command{"fleet", AddFleet},       Command{"lines", AddLines},
+      Command{"query", AddQuery},     Command{"record", AddRecord},     Command{"up", AddUp},
+      Command{"view", AddView},
   };
   return kCommands;
 }

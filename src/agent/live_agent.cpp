@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/live_agent.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "agent/cpu_profiler.h"
+#include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -31,6 +34,11 @@ Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epo
                               .line_server = options.line_server});
 }
 
+void LogIncident(const diagnose::Report& report) {
+  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? " (over):" : ":",
+          report.incident.sentence);
+}
+
 }  // namespace
 
 struct LiveAgent::State {
@@ -40,6 +48,7 @@ struct LiveAgent::State {
   std::shared_ptr<DeviceTable> devices;
   CpuProfiler profiler;
   std::optional<GpuMonitor> gpus;
+  Diagnostician diagnostician;
   int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   int64_t taken = 0;      // by the sink, through this frame
@@ -74,8 +83,10 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
   if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  Diagnostician diagnostician(
+      {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .tell = LogIncident});
   std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
-                                         std::move(gpus), epoch_offset_ns});
+                                         std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
   state->taken = state->committed;
   TRY(state->HandOver());
@@ -94,8 +105,11 @@ Status LiveAgent::Round() {
 Status LiveAgent::Finish() {
   State& state = *state_;
   if (state.gpus.has_value()) state.gpus->RequestStop();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> batches, state.profiler.Finish());
-  if (state.gpus.has_value()) state.Spool(state.gpus->Finish());
+  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.profiler.Finish());
+  std::vector<model::Batch> batches;
+  if (state.gpus.has_value()) batches = state.gpus->Finish();
+  std::ranges::move(last, std::back_inserter(batches));
+  std::ranges::move(state.diagnostician.Finish(batches), std::back_inserter(batches));
   state.Spool(std::move(batches));
   TRY(state.HandOver());
   TRY(state.sink.Flush());
@@ -103,8 +117,11 @@ Status LiveAgent::Finish() {
 }
 
 Status LiveAgent::State::Gather() {
-  if (gpus.has_value()) Spool(gpus->Poll());
-  ASSIGN_OR_RETURN(std::vector<model::Batch> batches, profiler.Poll());
+  std::vector<model::Batch> batches;
+  if (gpus.has_value()) batches = gpus->Poll();
+  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
+  std::ranges::move(profiled, std::back_inserter(batches));
+  std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
   Spool(std::move(batches));
   return {};
 }
@@ -121,6 +138,7 @@ Status LiveAgent::State::FollowClock() {
     Spool(std::move(last));
     ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
     if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
+    diagnostician.BelongTo(profiler.source(), offset);
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
@@ -129,6 +147,7 @@ Status LiveAgent::State::FollowClock() {
   day = today;
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
+  diagnostician.Rewrite();
   return {};
 }
 
@@ -152,6 +171,7 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   profiler.CountFailedRows(failed_rows);
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
+  diagnostician.Rewrite();
 }
 
 // What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 // A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
 // this.
-constexpr int64_t kPerfMapIntervalNs = 200 * kNanosPerMilli;
+constexpr int64_t kJitIntervalNs = 200 * kNanosPerMilli;
 constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
 
 // Memory without a file, in the kernel's words ("//anon", "[heap]", memfds, shared zero pages): JITs run code
@@ -115,6 +116,7 @@ void ProcessTable::MakeVisible(Process& process) {
 void ProcessTable::Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns) {
   process.mappings.Map(mapping);
   process.runs_anonymous_code |= mapping.binary == nullptr;
+  if (mapping.binary != nullptr) OpenJitDump(process, mapping.binary->path);
   if (process.visible) WriteMapping(process, mapping, time_ns);
 }
 
@@ -187,11 +189,26 @@ void ProcessTable::On(const perf::ExitEvent& event, int64_t time_ns) {
   ended_.push_back(std::move(node.mapped()));
 }
 
-void ProcessTable::RefreshPerfMap(Process& process) {
+// A process maps its jitdump as code so that profilers hear of it. That the path names a regular file is
+// looked at when it is read.
+void ProcessTable::OpenJitDump(Process& process, const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (process.jit_dump_file.valid() || !name.starts_with("jit-") || !name.ends_with(".dump")) return;
+  Result<Fd> file =
+      Open(fmt::format("/proc/{}/root{}", process.info.pid, path), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (file.has_value()) process.jit_dump_file = *std::move(file);
+}
+
+void ProcessTable::RefreshJitCode(Process& process) {
   if (!process.runs_anonymous_code) return;
   const int64_t now = MonotonicNow();
-  if (now - process.perf_map_read_ns < kPerfMapIntervalNs) return;
-  process.perf_map_read_ns = now;
+  if (now - process.jit_read_ns < kJitIntervalNs) return;
+  process.jit_read_ns = now;
+  if (process.jit_dump_file.valid() && process.jit_dump.Follow(process.jit_dump_file)) ++process.jit_version;
+  RefreshPerfMap(process);
+}
+
+void ProcessTable::RefreshPerfMap(Process& process) {
   // In its own /tmp and by its own pid; after its end, ours is the only one left.
   for (const std::string& path :
        {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.info.pid, process.info.namespace_pid),
@@ -203,7 +220,7 @@ void ProcessTable::RefreshPerfMap(Process& process) {
     if (!text.has_value()) return;
     process.perf_map_bytes = static_cast<uint64_t>(status.st_size);
     process.perf_map = symbols::PerfMap::Parse(std::move(*text));
-    ++process.perf_map_version;
+    ++process.jit_version;
     return;
   }
 }

@@ -13,9 +13,11 @@
 #include "agent/address_space.h"
 #include "agent/python_process.h"
 #include "agent/rows.h"
+#include "base/fd.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
 #include "symbols/binary_table.h"
+#include "symbols/jit_dump.h"
 #include "symbols/perf_map.h"
 
 namespace gpusonde::agent {
@@ -40,12 +42,14 @@ struct Process {
   bool changed = true;   // since it was last written as a row
   bool visible = false;  // has rows; of the whole machine's processes only those with samples do
 
-  // Code that it made at run time, as told in its perf map; read again when that file has grown.
+  // Code that it made at run time, as told in its jitdump and its perf map; read again when those have grown.
   bool runs_anonymous_code = false;
+  symbols::JitDump jit_dump;
+  Fd jit_dump_file;  // open from when it was mapped: it may be gone when the process is
   symbols::PerfMap perf_map;
-  int64_t perf_map_read_ns = 0;  // CLOCK_MONOTONIC
   uint64_t perf_map_bytes = 0;
-  uint64_t perf_map_version = 0;
+  int64_t jit_read_ns = 0;   // CLOCK_MONOTONIC
+  uint64_t jit_version = 0;  // changes with what they tell
 
   std::unique_ptr<PythonProcess> python;  // null where no CPython is mapped
   // AddressSpace::generation() when it was last looked for.
@@ -79,8 +83,8 @@ class ProcessTable {
   // known. The reference is valid until the next WriteChanges.
   Process& FindSampled(int32_t pid, int64_t time_ns);
 
-  // Reads the process's perf map again if it has grown; looks a few times a second at most.
-  void RefreshPerfMap(Process& process);
+  // Reads the process's jitdump and perf map again if they have grown; looks a few times a second at most.
+  void RefreshJitCode(Process& process);
 
   // Looks for a CPython interpreter among the process's mappings, if they have changed.
   void RefreshPython(Process& process);
@@ -106,6 +110,8 @@ class ProcessTable {
   Process* AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns);
   Process* Insert(proc::ProcessInfo info, int64_t known_since_ns);
   void MakeVisible(Process& process);
+  static void OpenJitDump(Process& process, const std::string& path);
+  static void RefreshPerfMap(Process& process);
   void Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns);
 
   void On(const perf::MapEvent& event, int64_t time_ns);

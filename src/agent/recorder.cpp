@@ -6,10 +6,13 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "agent/child.h"
 #include "agent/cpu_profiler.h"
+#include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
 #include "base/time.h"
 #include "sources/cupti/inject_library.h"
@@ -36,6 +39,7 @@ struct Recorder::State {
   int64_t epoch_offset_ns;
   CpuProfiler profiler;
   std::optional<GpuMonitor> gpus;
+  Diagnostician diagnostician;
   spool::Writer spool;
   std::optional<Child> child;
   std::string refusal;
@@ -84,6 +88,11 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(profiler.HearGpuOf(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
+  Diagnostician diagnostician(
+      {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
+  const int32_t root = child.has_value() ? child->pid() : options.pid;
+  diagnostician.Follow(root);
+  for (const int32_t descendant : proc::ListDescendants(root)) diagnostician.Follow(descendant);
   // Only now: what the driver opens is nothing for the program.
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
@@ -92,6 +101,7 @@ Result<Recorder> Recorder::Create(Options options) {
                                                    epoch_offset_ns,
                                                    std::move(profiler),
                                                    std::move(gpus),
+                                                   std::move(diagnostician),
                                                    std::move(spool),
                                                    std::move(child),
                                                    std::move(refusal),
@@ -122,8 +132,11 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 }
 
 Status Recorder::State::Gather() {
-  if (gpus.has_value()) Write(gpus->Poll());
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, profiler.Poll());
+  std::vector<model::Batch> batches;
+  if (gpus.has_value()) batches = gpus->Poll();
+  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
+  std::ranges::move(profiled, std::back_inserter(batches));
+  std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
   Write(batches);
   return {};
 }
@@ -131,8 +144,12 @@ Status Recorder::State::Gather() {
 Status Recorder::State::Finish() {
   if (gpus.has_value()) gpus->RequestStop();
   ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
-  if (gpus.has_value()) Write(gpus->Finish());
-  Write(last);
+  std::vector<model::Batch> batches;
+  if (gpus.has_value()) batches = gpus->Finish();
+  batches.insert(batches.end(), last.begin(), last.end());
+  std::ranges::move(diagnostician.Finish(batches), std::back_inserter(batches));
+  Write(batches);
+  outcome.incidents = diagnostician.Reports();
   return {};
 }
 
@@ -153,6 +170,7 @@ void Recorder::State::Write(const std::vector<model::Batch>& batches) {
   profiler.CountFailedRows(failed);
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
+  diagnostician.Rewrite();
 }
 
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {

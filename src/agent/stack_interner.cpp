@@ -11,6 +11,22 @@ namespace {
 // hour.
 constexpr size_t kMaxCachedStacks = 100'000;
 
+// Code made at run time, by whichever of the two files tells of it. A jitdump knows what was replaced.
+struct JitSymbol {
+  uint64_t address = 0;
+  std::string name;
+  std::string file;
+  int32_t line = 0;
+};
+
+std::optional<JitSymbol> FindJitCode(const Process& process, uint64_t address) {
+  if (const auto dumped = process.jit_dump.Find(address); dumped.has_value())
+    return JitSymbol{dumped->address, std::string(dumped->name), std::string(dumped->file), dumped->line};
+  if (const auto mapped = process.perf_map.Find(address); mapped.has_value())
+    return JitSymbol{.address = mapped->address, .name = std::string(mapped->name)};
+  return std::nullopt;
+}
+
 }  // namespace
 
 StackInterner::StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
@@ -18,12 +34,13 @@ StackInterner::StackInterner(std::optional<symbols::KernelSymbols> kernel, symbo
     : kernel_(std::move(kernel)), binaries_(binaries), lines_(lines), processes_(processes), rows_(rows) {}
 
 Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
-  processes_.RefreshPerfMap(process);
-  // What the raw frames mean changes with the mappings and the perf map, so both are part of the key.
+  processes_.RefreshJitCode(process);
+  // What the raw frames mean changes with the mappings and with code made at run time: both are part of the
+  // key.
   IdHasher key("raw");
   key.Add(process.id)
       .Add(process.mappings.generation())
-      .Add(process.perf_map_version)
+      .Add(process.jit_version)
       .Add(stack.kernel().size())
       .Add(stack.user().size())
       .Add(uint64_t{stack.counts().native_end});
@@ -240,7 +257,7 @@ void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::
 }
 
 StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t address) {
-  const std::optional<symbols::PerfMap::Symbol> symbol = process.perf_map.Find(address);
+  const std::optional<JitSymbol> symbol = FindJitCode(process, address);
   if (!symbol.has_value()) {
     Frame unnamed{.location = IdHasher("jit").Add(process.id).Finish(), .named = false, .jit = true};
     if (IsNew(unnamed.location, false))
@@ -254,16 +271,17 @@ StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t ad
   }
 
   // JIT code moves and is overwritten: it is known by its name and place within, not by its address.
-  const std::string name(symbol->name);
   const uint64_t offset = address - symbol->address;
-  Frame frame{.location = IdHasher("jit").Add(process.id).Add(name).Add(offset).Finish(), .jit = true};
+  const symbols::SourceFrame source{.function = symbol->name, .file = symbol->file, .line = symbol->line};
+  Frame frame{.location = IdHasher("jit").Add(process.id).Add(symbol->name).Add(offset).Finish(),
+              .jit = true};
   if (IsNew(frame.location, true))
     rows_.locations.Append({.location = frame.location,
                             .kind = model::FrameKind::kJit,
                             .binary = std::nullopt,
                             .address = static_cast<int64_t>(address),
-                            .functions = {WriteFunction(process.id, name, 0)},
-                            .lines = {0}});
+                            .functions = {WriteFunction(process.id, symbol->name, 0, source)},
+                            .lines = {symbol->line}});
   return frame;
 }
 

@@ -67,6 +67,8 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
   if (info.truncated) notes.push_back({trace, "truncated", 1});
   if (state.totals().skipped_shards > 0)
     notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
+  if (state.totals().metric_texts > 0)
+    notes.push_back({trace, "metrics_without_number", state.totals().metric_texts});
   for (size_t i = 0; i < importers::kDroppedNames.size(); ++i)
     if (const int64_t count = state.totals().dropped[i]; count > 0)
       notes.push_back({trace, importers::kDroppedNames[i], count});

@@ -16,15 +16,17 @@ std::vector<uint32_t> NameTable::AddAll(const NameTable& other) {
   return ids;
 }
 
+uint64_t NameTable::HashOf(std::string_view name) {
+  // FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/).
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
 std::vector<uint64_t> NameTable::Hashes() const {
   std::vector<uint64_t> hashes;
   hashes.reserve(names_.size());
-  for (const std::string& name : names_) {
-    // FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/).
-    uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    hashes.push_back(hash);
-  }
+  for (const std::string& name : names_) hashes.push_back(HashOf(name));
   return hashes;
 }
 

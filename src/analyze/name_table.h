@@ -40,7 +40,9 @@ class NameTable {
 
   std::string_view operator[](uint32_t id) const { return names_[id]; }
   size_t size() const { return names_.size(); }
-  // Of the bytes of each name, by its number: the same for the same name in every table, process and machine.
+  // Of a name's bytes: the same in every table, process and machine.
+  static uint64_t HashOf(std::string_view name);
+  // Of each name, by its number.
   std::vector<uint64_t> Hashes() const;
 
  private:

@@ -10,9 +10,8 @@ constexpr size_t kMaxKeys = std::numeric_limits<uint16_t>::max();
 
 }  // namespace
 
-std::optional<uint16_t> RankTable::Add(const RankKey& rank) {
-  uint16_t& recent = recent_ranks_[static_cast<uint64_t>(rank.process + 7 * int64_t{rank.device}) % kRecent];
-  if (recent < ranks_.size() && ranks_[recent] == rank) return recent;
+std::optional<uint16_t> RankTable::Find(const RankKey& rank) {
+  uint16_t& recent = recent_ranks_[PlaceOf(rank)];
   const auto found = rank_ids_.find(rank);
   if (found != rank_ids_.end()) return recent = found->second;
   const std::optional<uint16_t> process = AddProcess(rank.process);
@@ -24,9 +23,8 @@ std::optional<uint16_t> RankTable::Add(const RankKey& rank) {
   return recent;
 }
 
-std::optional<uint16_t> RankTable::AddProcess(int64_t process) {
+std::optional<uint16_t> RankTable::FindProcess(int64_t process) {
   uint16_t& recent = recent_processes_[static_cast<uint64_t>(process) % kRecent];
-  if (recent < processes_.size() && processes_[recent] == process) return recent;
   const auto found = process_ids_.find(process);
   if (found != process_ids_.end()) return recent = found->second;
   if (processes_.size() == kMaxKeys) return std::nullopt;

@@ -30,8 +30,16 @@ struct RankKey {
 class RankTable {
  public:
   // Nothing once there are 65,535: no trace has as many, and records keep 16 bits.
-  std::optional<uint16_t> Add(const RankKey& rank);
-  std::optional<uint16_t> AddProcess(int64_t process);
+  std::optional<uint16_t> Add(const RankKey& rank) {
+    const uint16_t recent = recent_ranks_[PlaceOf(rank)];
+    if (recent < ranks_.size() && ranks_[recent] == rank) return recent;
+    return Find(rank);
+  }
+  std::optional<uint16_t> AddProcess(int64_t process) {
+    const uint16_t recent = recent_processes_[static_cast<uint64_t>(process) % kRecent];
+    if (recent < processes_.size() && processes_[recent] == process) return recent;
+    return FindProcess(process);
+  }
 
   // In the order of their numbers.
   template <class Archive>
@@ -55,13 +63,21 @@ class RankTable {
   uint16_t ProcessOf(uint16_t rank) const { return process_of_[rank]; }
 
  private:
+  static constexpr size_t kRecent = 64;
+
+  // The same where it was not looked for lately.
+  std::optional<uint16_t> Find(const RankKey& rank);
+  std::optional<uint16_t> FindProcess(int64_t process);
+  static size_t PlaceOf(const RankKey& rank) {
+    return static_cast<uint64_t>(rank.process + 7 * int64_t{rank.device}) % kRecent;
+  }
+
   std::vector<RankKey> ranks_;
   std::vector<uint16_t> process_of_;  // as ranks_
   std::vector<int64_t> processes_;
   std::map<RankKey, uint16_t> rank_ids_;
   std::map<int64_t, uint16_t> process_ids_;
   // What was looked for lately, by a few bits of it: events of several ranks alternate.
-  static constexpr size_t kRecent = 64;
   std::array<uint16_t, kRecent> recent_ranks_{};
   std::array<uint16_t, kRecent> recent_processes_{};
 };

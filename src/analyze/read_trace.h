@@ -16,6 +16,7 @@ struct Share {
 struct ReadOptions {
   int threads = 1;
   bool partial = false;  // shards that can't be read are counted and passed over
+  bool keep_records = true;
   Share share;
 };
 

@@ -77,11 +77,21 @@ struct ByCorrelation {
                       r.bytes);
   }
   static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns); }
+  // What comes first in Key.
+  static uint64_t Radix(const GpuRecord& r) {
+    return uint64_t{r.has_correlation ? 0u : 1u} << 32 | r.correlation;
+  }
+  static uint64_t Radix(const CallRecord& r) { return r.correlation; }
   template <class Record>
   bool operator()(const Record& a, const Record& b) const {
-    return Key(a) < Key(b);
+    const uint64_t of_a = Radix(a);
+    const uint64_t of_b = Radix(b);
+    return of_a != of_b ? of_a < of_b : Key(a) < Key(b);
   }
 };
+
+// A time as an unsigned number in the same order.
+constexpr uint64_t RadixOf(int64_t time_ns) { return static_cast<uint64_t>(time_ns) ^ uint64_t{1} << 63; }
 
 // A GPU event with the call that launched it.
 struct LaunchedRecord {
@@ -97,6 +107,7 @@ struct ByStart {
     return std::tuple(r.gpu.start_ns, r.gpu.end_ns, r.gpu.stream, r.gpu.correlation, r.gpu.work, r.gpu.shape,
                       r.gpu.bytes, r.call_start_ns, r.call_end_ns);
   }
+  static uint64_t Radix(const LaunchedRecord& r) { return RadixOf(r.gpu.start_ns); }
   bool operator()(const LaunchedRecord& a, const LaunchedRecord& b) const {
     return a.gpu.start_ns != b.gpu.start_ns ? a.gpu.start_ns < b.gpu.start_ns : Key(a) < Key(b);
   }
@@ -110,6 +121,7 @@ struct QueueEntry {
 static_assert(sizeof(QueueEntry) == 16);
 
 struct ByTime {
+  static uint64_t Radix(const QueueEntry& entry) { return RadixOf(entry.time_ns); }
   bool operator()(const QueueEntry& a, const QueueEntry& b) const { return a.time_ns < b.time_ns; }
 };
 

@@ -156,6 +156,27 @@ struct CollectiveLine {
   bool straggler = false;         // last more often than chance has it
 };
 
+// A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
+struct KernelMetricLine {
+  std::string name;
+  std::string metric;
+  std::string unit;
+  int64_t launches = 0;
+  int64_t ranks = 0;
+  double min = 0;
+  double max = 0;
+  double mean = 0;
+  double stddev = 0;
+  double p50 = 0;
+  double p90 = 0;
+  double robust_cv = 0;    // 1.4826 · MAD / median
+  double share_rank = 0;   // of the variance that the rank explains, 0 to 1
+  double share_shape = 0;  // … the launch shape
+  // With the launches' durations; nothing where either doesn't vary.
+  std::optional<double> correlation;
+  std::optional<double> correlation_within_shape;  // among launches of one shape
+};
+
 // What a reader should know about a trace before trusting its numbers.
 struct Note {
   size_t trace = 0;
@@ -175,6 +196,7 @@ struct Report {
   std::vector<CopyEffectLine> copy_effects;
   std::vector<SlowRankLine> slow_ranks;
   std::vector<CollectiveLine> collectives;
+  std::vector<KernelMetricLine> kernel_metrics;
   std::vector<Note> notes;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "analyze/lines.h"
@@ -16,6 +17,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   report_.traces.push_back(MakeTraceLine(path, info, state));
   AddNotes(trace, info, state, report_.notes);
   const std::vector<uint32_t> ids = all_.MergeSums(state);
+  AddMetrics(info, state, ids);
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     // What the trace says holds for one rank; where it has several, they have no numbers of their own.
@@ -25,6 +27,24 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
                       .epoch_offset_ns = info.epoch_offset_ns,
                       .result = std::move(result)});
   }
+}
+
+void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceState& state,
+                               std::span<const uint32_t> ids) {
+  std::map<RankKey, std::vector<MetricSums>> ranks;
+  MetricTable::Kept kept = state.metrics().Finish();
+  if (kept.values_beyond > 0)
+    report_.notes.push_back({report_.traces.size() - 1, "metrics_beyond_bound", kept.values_beyond});
+  for (MetricSums& sums : kept.sums) {
+    sums.name = ids[sums.name];
+    sums.metric = ids[sums.metric];
+    sums.unit = ids[sums.unit];
+    ranks[state.ranks().ranks()[sums.rank]].push_back(std::move(sums));
+  }
+  const bool numbered = info.rank.has_value() && ranks.size() == 1;
+  for (auto& [key, sums] : ranks)
+    metrics_.push_back({.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()),
+                        .sums = std::move(sums)});
 }
 
 Status ReportBuilder::CheckRanks() const {
@@ -53,7 +73,7 @@ Status ReportBuilder::CheckRanks() const {
 
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
-  const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_};
+  const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_, .metrics = metrics_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
@@ -64,6 +84,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
   report_.collectives = CompareCollectives(job);
+  report_.kernel_metrics = CompareKernelMetrics(job);
   return std::move(report_);
 }
 

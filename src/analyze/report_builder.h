@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,12 @@ class ReportBuilder {
 
  private:
   Status CheckRanks() const;
+  void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   Report report_;
   TraceState all_;
   std::vector<JobRank> ranks_;
+  std::vector<JobMetrics> metrics_;
 };
 
 }  // namespace gpusonde::analyze

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/sort_records.h"
 #include "analyze/temporary_file.h"
 #include "base/result.h"
 
@@ -40,22 +41,21 @@ class SortedRuns {
   static_assert(std::is_trivially_copyable_v<Record>);
 
  public:
-  // Runs of 8 MiB: 1,000 of them are 8 GiB of records, and merging those takes 64 MiB of buffers.
-  static constexpr size_t kRunRecords = (size_t{8} << 20) / sizeof(Record);
+  // Runs of 2 MiB are sorted in the cache, and 2,000 of them, 4 GiB of records, are merged with 64 MiB of
+  // buffers.
+  static constexpr size_t kRunRecords = (size_t{2} << 20) / sizeof(Record);
 
   // Runs go to `file`, which others may write to as well, in the same thread.
   explicit SortedRuns(std::shared_ptr<TemporaryFile> file) : file_(std::move(file)) {}
 
   void Add(const Record& record) {
-    if (buffer_.size() == kRunRecords) Spill();
+    if (buffer_.size() == kRunRecords) WriteBuffer();
     buffer_.push_back(record);
   }
 
   // Writes what is in memory, to make room.
   void Spill() {
-    if (buffer_.empty()) return;
-    Sort();
-    if (status_.has_value()) status_ = Write();
+    if (!buffer_.empty()) WriteBuffer();
     buffer_ = {};
   }
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
@@ -96,9 +96,14 @@ class SortedRuns {
   }
 
  private:
-  void Sort() {
-    if (!std::ranges::is_sorted(buffer_, Less())) std::ranges::sort(buffer_, Less());
+  // Keeps the buffer's memory for the next run.
+  void WriteBuffer() {
+    Sort();
+    if (status_.has_value()) status_ = Write();
+    buffer_.clear();
   }
+
+  void Sort() { RecordSorter<Record, Less>().Sort(buffer_); }
 
   Status Write() {
     ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(buffer_))));
@@ -153,7 +158,7 @@ class Merged {
   const Status& status() const { return status_; }
 
  private:
-  static constexpr size_t kBufferRecords = (size_t{64} << 10) / sizeof(Record);
+  static constexpr size_t kBufferRecords = (size_t{32} << 10) / sizeof(Record);
 
   struct Cursor {
     const Run<Record, Change>* run = nullptr;

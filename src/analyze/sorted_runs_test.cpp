@@ -16,6 +16,7 @@ struct Number {
   uint64_t value = 0;
 };
 struct Smaller {
+  static uint64_t Radix(const Number& number) { return number.value; }
   bool operator()(const Number& a, const Number& b) const { return a.value < b.value; }
 };
 using Runs = SortedRuns<Number, Smaller>;
@@ -60,6 +61,40 @@ TEST(SortedRuns, OfNothingGiveNothing) {
   ASSERT_TRUE(none.Finish().has_value());
   Merged<Number, Smaller> merged(none.runs());
   EXPECT_EQ(merged.Next(), nullptr);
+}
+
+// Orders by the upper half first, as RecordSorter sorts by radix, and then by the lower.
+struct ByHalves {
+  static uint64_t Radix(const Number& number) { return number.value >> 32; }
+  bool operator()(const Number& a, const Number& b) const { return a.value < b.value; }
+};
+
+TEST(RecordSorter, SortsWhateverTheOrderWas) {
+  std::mt19937_64 random(2);
+  const auto check = [](std::vector<Number> numbers) {
+    std::vector<Number> sorted = numbers;
+    RecordSorter<Number, ByHalves>().Sort(numbers);
+    std::ranges::sort(sorted, ByHalves());
+    ASSERT_EQ(numbers.size(), sorted.size());
+    for (size_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(numbers[i].value, sorted[i].value) << i;
+  };
+  check({});
+  check({{7}});
+  check(std::vector<Number>(1'000, Number{5}));
+  for (const uint64_t range : {uint64_t{10}, uint64_t{1} << 33, uint64_t{1} << 40, ~uint64_t{0}}) {
+    std::vector<Number> numbers;
+    for (int i = 0; i < 10'000; ++i) numbers.push_back({random() % range});
+    check(numbers);
+    std::ranges::sort(numbers, ByHalves());
+    check(numbers);
+    for (int i = 0; i < 500; ++i) {  // nearly sorted
+      const size_t at = random() % (numbers.size() - 3);
+      std::swap(numbers[at], numbers[at + random() % 3]);
+    }
+    check(numbers);
+    std::ranges::reverse(numbers);
+    check(numbers);
+  }
 }
 
 }  // namespace

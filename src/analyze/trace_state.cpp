@@ -28,6 +28,7 @@ void TraceTotals::Merge(const TraceTotals& other) {
   others += other.others;
   ranges += other.ranges;
   skipped_shards += other.skipped_shards;
+  metric_texts += other.metric_texts;
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
@@ -52,38 +53,54 @@ void TraceState::Summarize(const importers::GpuEvent& event) {
 }
 
 void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
+  if (!keep_records_) {
+    for (const importers::GpuEvent& event : events) Summarize(event);
+    return;
+  }
+  std::optional<uint16_t> rank;
+  RankKey key;
+  ProcessRecords* records = nullptr;
   for (const importers::GpuEvent& event : events) {
-    const std::optional<uint16_t> rank = ranks_.Add({event.process, event.device});
-    if (!rank.has_value()) return RefuseRanks();
+    if (!rank.has_value() || key.process != event.process || key.device != event.device) {
+      key = {event.process, event.device};
+      rank = ranks_.Add(key);
+      if (!rank.has_value()) return RefuseRanks();
+      records = &RecordsOf(ranks_.ProcessOf(*rank));
+    }
     Summarize(event);
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
-    RecordsOf(ranks_.ProcessOf(*rank))
-        .gpu.Add({.start_ns = event.start_ns,
-                  .end_ns = event.end_ns,
-                  .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
-                  .stream = event.stream,
-                  .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
-                  .shape = event.shape,
-                  .bytes = static_cast<uint32_t>(
-                      std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
-                  .rank = *rank,
-                  .work = event.work,
-                  .has_correlation = has_correlation});
+    records->gpu.Add(
+        {.start_ns = event.start_ns,
+         .end_ns = event.end_ns,
+         .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
+         .stream = event.stream,
+         .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
+         .shape = event.shape,
+         .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
+         .rank = *rank,
+         .work = event.work,
+         .has_correlation = has_correlation});
   }
   LimitMemory();
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
+  int64_t process = 0;
+  ProcessRecords* records = nullptr;
   for (const importers::ApiCall& call : calls) {
     totals_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
-    if (call.correlation == importers::kNoCorrelation) continue;
-    const std::optional<uint16_t> process = ranks_.AddProcess(call.process);
-    if (!process.has_value()) return RefuseRanks();
-    RecordsOf(*process).calls.Add({.start_ns = call.start_ns,
-                                   .end_ns = call.end_ns,
-                                   .correlation = static_cast<uint32_t>(call.correlation)});
+    if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
+    if (records == nullptr || process != call.process) {
+      process = call.process;
+      const std::optional<uint16_t> number = ranks_.AddProcess(process);
+      if (!number.has_value()) return RefuseRanks();
+      records = &RecordsOf(*number);
+    }
+    records->calls.Add({.start_ns = call.start_ns,
+                        .end_ns = call.end_ns,
+                        .correlation = static_cast<uint32_t>(call.correlation)});
   }
   LimitMemory();
 }
@@ -113,6 +130,18 @@ void TraceState::Ranges(std::span<const importers::Range> ranges) {
   for (const importers::Range& range : ranges) totals_.Cover(range.start_ns, range.end_ns);
 }
 
+void TraceState::Launch(const importers::MeasuredLaunch& launch,
+                        std::span<const importers::MetricValue> metrics) {
+  const std::optional<uint16_t> rank = ranks_.Add({launch.process, launch.device});
+  if (!rank.has_value()) return RefuseRanks();
+  RecordsOf(ranks_.ProcessOf(*rank));  // of which there are none: it wasn't timed among others
+  if (launch.duration_ns.has_value())
+    At(kernels_, launch.name).Add(*launch.duration_ns);
+  else
+    ++totals_.others;
+  metrics_.Add(launch, metrics, *rank, names_, ranks_);
+}
+
 std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   std::vector<uint32_t> ids = names_.AddAll(other.names_);
   totals_.Merge(other.totals_);
@@ -133,6 +162,7 @@ Renumbering TraceState::Adopt(const TraceState& other) {
   }
   for (const int64_t process : other.ranks_.processes())
     if (!ranks_.AddProcess(process).has_value()) RefuseRanks();
+  metrics_.Merge(other.metrics_, change.names, change.ranks);
   return change;
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/rank_table.h"
 #include "analyze/records.h"
@@ -88,6 +89,7 @@ struct TraceTotals {
   int64_t others = 0;  // events that are counted only
   int64_t ranges = 0;
   int64_t skipped_shards = 0;  // parts that could not be read and were passed over
+  int64_t metric_texts = 0;    // values of metrics that are texts
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
@@ -103,6 +105,7 @@ struct TraceTotals {
     archive(others);
     archive(ranges);
     archive(skipped_shards);
+    archive(metric_texts);
     for (int64_t& count : dropped) archive(count);
     archive(first_ns);
     archive(last_ns);
@@ -126,7 +129,9 @@ struct ProcessRecords {
 // same whichever thread saw what.
 class TraceState final : public importers::EventSink {
  public:
-  TraceState() : file_(std::make_shared<TemporaryFile>()) {}
+  // Without records only sums are kept, and nobody can follow the ranks.
+  explicit TraceState(bool keep_records = true)
+      : file_(std::make_shared<TemporaryFile>()), keep_records_(keep_records) {}
   TraceState(TraceState&&) noexcept = default;
   TraceState& operator=(TraceState&&) noexcept = default;
 
@@ -134,6 +139,9 @@ class TraceState final : public importers::EventSink {
   void Gpu(std::span<const importers::GpuEvent> events) override;
   void Api(std::span<const importers::ApiCall> calls) override;
   void Ranges(std::span<const importers::Range> ranges) override;
+  void Launch(const importers::MeasuredLaunch& launch,
+              std::span<const importers::MetricValue> metrics) override;
+  void MetricTexts(int64_t count) override { totals_.metric_texts += count; }
   void Other(int64_t count) override { totals_.others += count; }
   void Drop(importers::Dropped reason, int64_t count) override {
     totals_.dropped[static_cast<size_t>(reason)] += count;
@@ -166,6 +174,7 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const RankTable& ranks() const { return ranks_; }
+  const MetricTable& metrics() const { return metrics_; }
   // By a process's number in ranks(), which may have more that have no records.
   std::span<const ProcessRecords> processes() const { return processes_; }
   // The records of a process, to add some that carry this state's numbers.
@@ -183,6 +192,8 @@ class TraceState final : public importers::EventSink {
     archive(copies_);
     archive(sets_);
     ranks_.Transfer(archive);
+    archive(metrics_);
+    archive.Require(metrics_.HasOnlyKnown(names_.size(), ranks_.ranks().size()));
     archive.Require(kernels_.size() <= 2 * names_.size() && calls_.size() <= 2 * names_.size());
   }
 
@@ -199,7 +210,9 @@ class TraceState final : public importers::EventSink {
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
   RankTable ranks_;
+  MetricTable metrics_;
   std::shared_ptr<TemporaryFile> file_;
+  bool keep_records_ = true;
   std::vector<ProcessRecords> processes_;
   Status status_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/id128.h"
+#include "base/int128.h"
 #include "fleet/kernel_name.h"
 
 namespace gpusonde::fleet {
@@ -18,8 +19,10 @@ constexpr int64_t kNameFactor = 2;
 constexpr int64_t kTwoFactor = 4;
 constexpr int64_t kThreeFactor = 8;
 
-uint64_t HashPair(std::string_view kind, uint64_t a, uint64_t b) {
-  return IdHasher(kind).Add(a).Add(b).Finish().low;
+// Both numbers are hashes already; the product mixes all their bits, and their order counts.
+uint64_t HashPair(uint64_t a, uint64_t b) {
+  const Uint128 product = Uint128{a ^ 0x9e3779b97f4a7c15} * (b ^ 0xd1b54a32d192ed03);
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
 }  // namespace
@@ -30,8 +33,8 @@ int32_t Score(const Fingerprint& a, const Fingerprint& b) {
   return score;
 }
 
-const FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
-  const auto found = kernels_.find(std::string(name));
+FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
+  const auto found = kernels_.find(name);
   if (found != kernels_.end()) return found->second;
   if (kernels_.size() >= kMaxKernels) return kernels_.begin()->second;
   Kernel kernel;
@@ -47,26 +50,36 @@ const FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name
 
 void FingerprintBuilder::Add(int64_t stream, std::string_view name, int64_t duration_ns) {
   if (duration_ns <= 0) return;
-  const Kernel& kernel = Find(name);
+  Kernel& kernel = Find(name);
   Recent& recent = streams_[stream];
   total_ns_ += duration_ns;
-  for (const uint64_t word : kernel.words) time_ns_[word] += duration_ns;
-  time_ns_[kernel.id] += kNameFactor * duration_ns;
+  kernel.time_ns += duration_ns;
   if (recent.last != 0) {
-    const uint64_t two = HashPair("fleet two", recent.last, kernel.id);
+    const uint64_t two = HashPair(recent.last, kernel.id);
     time_ns_[two] += kTwoFactor * duration_ns;
-    if (recent.before != 0)
-      time_ns_[HashPair("fleet three", recent.before, two)] += kThreeFactor * duration_ns;
+    if (recent.before != 0) time_ns_[HashPair(recent.before, two)] += kThreeFactor * duration_ns;
   }
   recent = {kernel.id, recent.last};
 }
 
-Fingerprint FingerprintBuilder::Build() const {
-  std::array<double, kFeatures> sums{};
-  for (const auto& [feature, time_ns] : time_ns_) {
-    const double weight = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
-    sums[feature % kFeatures] += (feature >> 63) != 0 ? weight : -weight;
+std::map<uint64_t, double> FingerprintBuilder::Features() const {
+  std::map<uint64_t, int64_t> times_ns(time_ns_.begin(), time_ns_.end());
+  for (const auto& [name, kernel] : kernels_) {
+    if (kernel.time_ns == 0) continue;
+    for (const uint64_t word : kernel.words) times_ns[word] += kernel.time_ns;
+    times_ns[kernel.id] += kNameFactor * kernel.time_ns;
   }
+  std::map<uint64_t, double> features;
+  for (const auto& [feature, time_ns] : times_ns)
+    features[feature] = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
+  return features;
+}
+
+Fingerprint FingerprintBuilder::Build() const {
+  // Summed by feature, so that floating-point sums are the same whatever the order of the kernels was.
+  std::array<double, kFeatures> sums{};
+  for (const auto& [feature, weight] : Features())
+    sums[feature % kFeatures] += (feature >> 63) != 0 ? weight : -weight;
   double squares = 0;
   for (const double sum : sums) squares += sum * sum;
   Fingerprint fingerprint{};

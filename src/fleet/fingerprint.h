@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,8 +27,7 @@ using Fingerprint = std::array<int16_t, kFeatures>;
 int32_t Score(const Fingerprint& a, const Fingerprint& b);
 
 // Makes a fingerprint of a stream of kernels. Features are the words of the kernels' names, whole names, and
-// names two and three in a row on one stream (n-grams), each
-// weighed by the square root of its share of the
+// names two and three in a row on one stream (n-grams), each weighed by the square root of its share of the
 // GPU's time: which says how often as well as how long, and lets no single kernel drown the others. Features
 // are hashed to 256 places and signs (Weinberger et al., "Feature hashing", 2009), so that collisions cancel
 // on average. Not thread-safe.
@@ -37,21 +37,30 @@ class FingerprintBuilder {
   void Add(int64_t stream, std::string_view name, int64_t duration_ns);
   Fingerprint Build() const;
 
+  // The features before they are hashed to places and rounded, by their hash: what evaluations compare with.
+  std::map<uint64_t, double> Features() const;
+
  private:
   struct Kernel {
     uint64_t id = 0;
     std::vector<uint64_t> words;
+    int64_t time_ns = 0;
   };
   struct Recent {
     uint64_t last = 0;  // 0: none yet
     uint64_t before = 0;
   };
 
-  const Kernel& Find(std::string_view name);
+  Kernel& Find(std::string_view name);
 
-  std::unordered_map<std::string, Kernel> kernels_;
+  struct HashName {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
+  std::unordered_map<std::string, Kernel, HashName, std::equal_to<>> kernels_;
   std::map<int64_t, Recent> streams_;
-  std::unordered_map<uint64_t, int64_t> time_ns_;  // by feature
+  std::unordered_map<uint64_t, int64_t> time_ns_;  // by n-gram of two and three
   int64_t total_ns_ = 0;
 };
 

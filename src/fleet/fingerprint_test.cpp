@@ -7,13 +7,11 @@
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "fleet/catalog.h"
+#include "fleet/kernel_stream.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -29,33 +27,16 @@ struct Application {
   std::vector<Launch> launches;
 };
 
-// The kernels of data/kernel-streams (its README has the format).
+// The kernels of data/kernel-streams.
 std::vector<Application> Applications() {
   std::vector<Application> applications;
-  for (const auto& file : std::filesystem::directory_iterator("data/kernel-streams")) {
-    if (file.path().extension() != ".stream") continue;
-    Application application{file.path().stem(), {}};
-    std::vector<std::string> names;
-    std::ifstream in(file.path());
-    for (std::string line; std::getline(in, line);) {
-      std::istringstream words(line);
-      std::string kind;
-      words >> kind;
-      if (kind == "name") {
-        size_t index = 0;
-        words >> index >> std::ws;
-        std::getline(words, names.emplace_back());
-      } else if (kind == "k") {
-        int64_t stream = 0;
-        size_t name = 0;
-        int64_t skipped = 0;
-        int64_t duration_ns = 0;
-        words >> stream >> name;
-        for (int i = 0; i < 8; ++i) words >> skipped;
-        words >> duration_ns;
-        application.launches.push_back({stream, names.at(name), duration_ns});
-      }
-    }
+  const auto streams = ReadKernelStreams("data/kernel-streams");
+  for (const KernelStream& stream : streams.value()) {
+    Application application{stream.source, {}};
+    for (const KernelStream::Operation& operation : stream.operations)
+      if (operation.kind == KernelStream::Kind::kKernel)
+        application.launches.push_back(
+            {operation.stream, stream.names[operation.name], operation.duration_ns});
     applications.push_back(std::move(application));
   }
   return applications;

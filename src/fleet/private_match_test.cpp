@@ -6,15 +6,13 @@
 
 #include <cmath>
 
+#include "privacy/testing/seeded.h"
+
 namespace gpusonde::fleet {
 namespace {
 
 using privacy::Random;
-
-Random Seeded(uint8_t seed) {
-  std::array<uint8_t, privacy::kKeyBytes> key{seed};
-  return Random::FromKey(key);
-}
+using privacy::Seeded;
 
 Fingerprint Draw(Random& random) {
   Fingerprint fingerprint;

@@ -7,18 +7,33 @@
 
 namespace gpusonde::fleet {
 
-// What a device measures in one epoch, and for which page of the catalog. Public: anybody can compute it, so
-// that a device's report tells nothing by its place, and no device can choose.
+using Beacon = std::array<uint8_t, 32>;
+
+// What a fleet's reports are divided into in an epoch: a histogram page for each group of characteristics and
+// page of the catalog, and one more page for the signatures of unknown applications (unknown.h).
+struct Layout {
+  uint32_t groups = 1;
+  uint32_t pages = 1;
+  uint32_t cohorts = 1;
+
+  uint32_t places() const { return groups * pages + 1; }
+  uint32_t signatures_place() const { return groups * pages; }
+};
+
+// What a device measures in one epoch, for which page of the catalog, and with whom its report is added.
+// Public: anybody can compute it, so that a device's report tells nothing by its place, and no device can
+// choose.
 struct Assignment {
-  uint32_t group = 0;  // of characteristics
+  uint32_t place = 0;  // of the layout; which group and page follows
+  uint32_t group = 0;  // of characteristics; 0 at the place of signatures
   uint32_t page = 0;
+  uint32_t cohort = 0;
 
   bool operator==(const Assignment&) const = default;
 };
 
-// H(device, epoch, beacon), uniform over groups × pages: BLAKE2b keyed with the beacon, which the decryptors
-// draw after enrolment has closed (DESIGN section 10). groups, pages > 0.
-Assignment AssignmentOf(uint64_t device, uint32_t epoch, std::span<const uint8_t, 32> beacon, uint32_t groups,
-                        uint32_t pages);
+// H(device, epoch, beacon), uniform over places and cohorts: BLAKE2b keyed with the beacon, which the
+// decryptors draw after enrolment has closed (DESIGN section 10). Everything in the layout > 0.
+Assignment AssignmentOf(uint64_t device, uint32_t epoch, const Beacon& beacon, const Layout& layout);
 
 }  // namespace gpusonde::fleet

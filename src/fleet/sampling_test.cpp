@@ -9,32 +9,36 @@
 namespace gpusonde::fleet {
 namespace {
 
-std::array<uint8_t, 32> Beacon(uint8_t byte) {
-  std::array<uint8_t, 32> beacon;
+Beacon Filled(uint8_t byte) {
+  Beacon beacon;
   beacon.fill(byte);
   return beacon;
 }
 
 TEST(Sampling, IsTheSameForEverybodyAndAnotherForEachInput) {
-  const Assignment one = AssignmentOf(7, 100, Beacon(1), 1000, 1000);
-  EXPECT_EQ(one, AssignmentOf(7, 100, Beacon(1), 1000, 1000));
-  EXPECT_NE(one, AssignmentOf(8, 100, Beacon(1), 1000, 1000));
-  EXPECT_NE(one, AssignmentOf(7, 101, Beacon(1), 1000, 1000));
-  EXPECT_NE(one, AssignmentOf(7, 100, Beacon(2), 1000, 1000));
+  const Layout layout{.groups = 1000, .pages = 1000, .cohorts = 1000};
+  const Assignment one = AssignmentOf(7, 100, Filled(1), layout);
+  EXPECT_EQ(one, AssignmentOf(7, 100, Filled(1), layout));
+  EXPECT_NE(one, AssignmentOf(8, 100, Filled(1), layout));
+  EXPECT_NE(one, AssignmentOf(7, 101, Filled(1), layout));
+  EXPECT_NE(one, AssignmentOf(7, 100, Filled(2), layout));
 }
 
-TEST(Sampling, EveryPlaceIsEquallyLikely) {
+TEST(Sampling, EveryPlaceAndCohortIsEquallyLikely) {
   constexpr int kDevices = 50'000;
+  const Layout layout{.groups = 8, .pages = 3, .cohorts = 2};
   std::map<std::pair<uint32_t, uint32_t>, int> counts;
   for (uint64_t device = 0; device < kDevices; ++device) {
-    const Assignment assignment = AssignmentOf(device, 3, Beacon(9), 8, 5);
-    ASSERT_LT(assignment.group, 8U);
-    ASSERT_LT(assignment.page, 5U);
-    ++counts[{assignment.group, assignment.page}];
+    const Assignment assignment = AssignmentOf(device, 3, Filled(9), layout);
+    ASSERT_LT(assignment.place, 25U);
+    if (assignment.place != layout.signatures_place()) {
+      ASSERT_EQ(assignment.place, assignment.page * 8 + assignment.group);
+    }
+    ++counts[{assignment.place, assignment.cohort}];
   }
-  EXPECT_EQ(counts.size(), 40U);
+  EXPECT_EQ(counts.size(), 50U);
   for (const auto& [place, count] : counts)
-    EXPECT_NEAR(count, kDevices / 40.0, 5 * std::sqrt(kDevices / 40.0));
+    EXPECT_NEAR(count, kDevices / 50.0, 5 * std::sqrt(kDevices / 50.0));
 }
 
 }  // namespace

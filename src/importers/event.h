@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -65,6 +66,23 @@ struct Range {
   int64_t end_ns = 0;
 };
 
+// A launch of a kernel that was measured for itself, by a profiler that repeats it (Nsight Compute): when it
+// ran means nothing.
+struct MeasuredLaunch {
+  std::optional<int64_t> duration_ns;  // not negative
+  int64_t process = 0;                 // as GpuEvent::process
+  int32_t device = 0;
+  uint32_t name = 0;
+  uint32_t shape = 0;
+};
+
+// One of its metrics.
+struct MetricValue {
+  uint32_t metric = 0;  // ids that EventSink::Name gave
+  uint32_t unit = 0;
+  int64_t value = 0;  // in 10^-ncu::DecimalsOf(unit) of the unit
+};
+
 // Why an event of a trace is not in the results.
 enum class Dropped : uint8_t {
   kBadTime,           // no start or end, or one that is no number or beyond 2^61 ns
@@ -89,6 +107,9 @@ class EventSink {
   virtual void Gpu(std::span<const GpuEvent> events) = 0;
   virtual void Api(std::span<const ApiCall> calls) = 0;
   virtual void Ranges(std::span<const Range> ranges) = 0;
+  virtual void Launch(const MeasuredLaunch& launch, std::span<const MetricValue> metrics) = 0;
+  // Values of metrics that are texts, and so aren't in the results.
+  virtual void MetricTexts(int64_t count) = 0;
   // Events that are read and counted, but not analysed: operators, flows, metadata.
   virtual void Other(int64_t count) = 0;
   virtual void Drop(Dropped reason, int64_t count) = 0;

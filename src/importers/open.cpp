@@ -4,22 +4,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <span>
+#include <vector>
 
 #include "importers/kineto/kineto.h"
+#include "importers/ncu/ncu.h"
 #include "importers/nsys/nsys.h"
+#include "importers/sonde/sonde.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
 
 namespace gpusonde::importers {
 namespace {
 
-constexpr size_t kPeekBytes = 4096;
+// What a program printed may stand before Nsight Compute's rows.
+constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kTraces =
-    "Nsight Systems SQLite exports and Kineto JSON (plain, gzip, zstd) are read";
+    "recordings, Nsight Systems SQLite exports, and Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) are read";
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
@@ -30,10 +33,10 @@ Status CheckRegularFile(const std::string& path) {
   return {};
 }
 
-Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path) {
+Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOptions& options) {
   ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
-  if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path);
+  if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{}: an SQLite database, but no trace that is known; {}", path, kTraces));
 }
@@ -48,14 +51,19 @@ std::string_view Name(TraceFormat format) {
 Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOptions& options) {
   TRY(CheckRegularFile(path));
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, ByteSource::Open(path));
-  std::array<char, kPeekBytes> peek{};
+  std::vector<char> peek(kPeekBytes);
   ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
   const std::string_view head(peek.data(), count);
-  if (head.starts_with(kSqliteMagic)) return OpenSqlite(path);
+  if (head.starts_with(kSqliteMagic)) return OpenSqlite(path, options);
+  if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) {
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));  // from its beginning
     return kineto::OpenKineto(std::move(source), options);
+  }
+  if (ncu::IsNcu(head)) {
+    ASSIGN_OR_RETURN(source, ByteSource::Open(path));
+    return ncu::OpenNcu(std::move(source), options);
   }
   return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a trace that is known; {}", path, kTraces));
 }

@@ -46,7 +46,8 @@ class ShardReader {
 };
 
 struct OpenOptions {
-  bool partial = false;  // of a damaged file, take what is there; else that is an error
+  bool partial = false;       // of a damaged file, take what is there; else that is an error
+  bool kernels_only = false;  // what isn't a kernel may be left out, where that saves reading it
 };
 
 // One open trace.

@@ -44,6 +44,7 @@ enum class DropReason : uint8_t {
   kGpuReadingsFailed,  // GPU counters that the driver failed to read
   kGpuReadingsAbsurd,  // such readings that can't be true
   kGpuReadingsLost,    // such readings that waited too long to be taken
+  kSignalsLost,        // pieces of threads' time that no signal tells of
 };
 
 struct DropInfo {
@@ -111,6 +112,8 @@ inline constexpr std::array kDropReasons = {
              "Readings of a GPU's state whose value can't be true."},
     DropInfo{DropReason::kGpuReadingsLost, true, "gpu_readings_lost",
              "Readings of a GPU's state that had to wait too long to be written."},
+    DropInfo{DropReason::kSignalsLost, true, "signals_lost",
+             "Pieces of threads' time that could not be summed up because too many threads were busy."},
 };
 
 template <>

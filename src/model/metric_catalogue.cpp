@@ -52,6 +52,11 @@ static_assert(std::ranges::is_sorted(kXids, {}, &Xid::code));
 
 }  // namespace
 
+std::optional<Metric> FindMetric(std::string_view name) {
+  const auto found = std::ranges::lower_bound(kMetricCatalogue, name, {}, &MetricInfo::name);
+  return found != kMetricCatalogue.end() && found->name == name ? std::optional(found->metric) : std::nullopt;
+}
+
 std::string_view XidMeaning(int64_t code) {
   const auto found = std::ranges::lower_bound(kXids, code, {}, &Xid::code);
   return found != kXids.end() && found->code == code ? found->meaning : std::string_view();

@@ -4,12 +4,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace gpusonde::model {
 
-// Every metric whose values are rows of the table `metrics`.
+// Every metric whose values are rows of the table `metrics`, or of `signals` if it is a MetricKind::kSum.
 enum class Metric : uint8_t {
+  kCgroupThrottled,
+  kDiskBytes,
   kGpuClockMemory,
   kGpuClockSm,
   kGpuEccCorrected,
@@ -30,6 +33,33 @@ enum class Metric : uint8_t {
   kGpuThrottleReasons,
   kGpuUtilization,
   kGpuXid,
+  kHostPressureCpu,
+  kHostPressureIo,
+  kHostPressureMemory,
+  kHostSteal,
+  kStepBlocked,
+  kStepBlockedIo,
+  kStepCpu,
+  kStepGpuCopy,
+  kStepGpuQueue,
+  kStepGpuRun,
+  kStepInterrupted,
+  kStepLoader,
+  kStepReclaim,
+  kStepRunQueue,
+  kStepRunQueueOwn,
+  kStepSleeping,
+  kStepThrottled,
+  kStepUnexplained,
+  kStepWaiting,
+  kThreadBlocked,
+  kThreadBlockedIo,
+  kThreadInterrupted,
+  kThreadReclaim,
+  kThreadRunQueue,
+  kThreadRunning,
+  kThreadSleeping,
+  kThreadWaiting,
 };
 
 enum class MetricKind : uint8_t {
@@ -37,10 +67,12 @@ enum class MetricKind : uint8_t {
   kCounter,  // counts up; starts again from 0 with the driver
   kFlags,    // a bit mask: a state at the time of the row
   kEvent,    // a row for each thing that happened, at its time
+  kSum,      // how much there was of it in a piece of time: the table `signals`
+  kStep,     // how long a step spent with it, on average: the table `evidence`
 };
 
 constexpr std::string_view NameOf(MetricKind kind) {
-  constexpr std::string_view kNames[] = {"gauge", "counter", "flags", "event"};
+  constexpr std::string_view kNames[] = {"gauge", "counter", "flags", "event", "sum", "step"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -56,6 +88,10 @@ struct MetricInfo {
 
 // By name. A new metric is a line here; docs/metrics.md is made from it.
 inline constexpr std::array kMetricCatalogue = {
+    MetricInfo{Metric::kCgroupThrottled, "cgroup.throttled", "Throttled", "ns", MetricKind::kSum, "cgroup",
+               "time in which a process's cgroup, or one above it, had used up its CPU quota, over all CPUs"},
+    MetricInfo{Metric::kDiskBytes, "disk.bytes", "Disk", "bytes", MetricKind::kSum, "eBPF",
+               "what a process asked block devices to read or write"},
     MetricInfo{Metric::kGpuClockMemory, "gpu.clock.memory", "Memory clock", "MHz", MetricKind::kGauge, "NVML",
                "clock of the device's memory"},
     MetricInfo{Metric::kGpuClockSm, "gpu.clock.sm", "SM clock", "MHz", MetricKind::kGauge, "NVML",
@@ -102,7 +138,64 @@ inline constexpr std::array kMetricCatalogue = {
                "running"},
     MetricInfo{Metric::kGpuXid, "gpu.xid", "XID", "", MetricKind::kEvent, "NVML",
                "an error that the driver reported; the value is its code"},
+    MetricInfo{Metric::kHostPressureCpu, "host.pressure.cpu", "CPU pressure", "ns", MetricKind::kSum, "PSI",
+               "time in which somebody on the machine waited for a CPU"},
+    MetricInfo{Metric::kHostPressureIo, "host.pressure.io", "I/O pressure", "ns", MetricKind::kSum, "PSI",
+               "time in which somebody on the machine waited for I/O"},
+    MetricInfo{Metric::kHostPressureMemory, "host.pressure.memory", "Memory pressure", "ns", MetricKind::kSum,
+               "PSI", "time in which somebody on the machine waited for memory"},
+    MetricInfo{Metric::kHostSteal, "host.steal", "Steal", "ns", MetricKind::kSum, "/proc/stat",
+               "time in which the hypervisor ran others while a CPU had work, over all CPUs"},
+    MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: within the kernel, for neither a device nor memory"},
+    MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for a device"},
+    MetricInfo{Metric::kStepCpu, "step.cpu", "CPU", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: running on a CPU"},
+    MetricInfo{Metric::kStepGpuCopy, "step.gpu_copy", "GPU copies", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it copied and ran no kernel"},
+    MetricInfo{Metric::kStepGpuQueue, "step.gpu_queue", "GPU queue", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it did nothing for this program"},
+    MetricInfo{Metric::kStepGpuRun, "step.gpu_run", "GPU kernels", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for the GPU while it ran kernels"},
+    MetricInfo{Metric::kStepInterrupted, "step.interrupted", "Interrupts", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: taken by interrupts and softirqs"},
+    MetricInfo{Metric::kStepLoader, "step.loader", "Own processes", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for another thread or process of the program that was running"},
+    MetricInfo{Metric::kStepReclaim, "step.reclaim", "Reclaim", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: looking for memory to free"},
+    MetricInfo{Metric::kStepRunQueue, "step.run_queue", "CPU taken by others", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: waiting for a CPU that others had"},
+    MetricInfo{Metric::kStepRunQueueOwn, "step.run_queue_own", "CPU taken by itself", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: waiting for a CPU that other threads of the program had"},
+    MetricInfo{Metric::kStepSleeping, "step.sleeping", "Sleeping", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for a time to come"},
+    MetricInfo{Metric::kStepThrottled, "step.throttled", "Throttled", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting because the CPU quota of its cgroup was used up"},
+    MetricInfo{Metric::kStepUnexplained, "step.unexplained", "Unexplained", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: in no state that a signal told of"},
+    MetricInfo{Metric::kStepWaiting, "step.waiting", "Waiting", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for somebody unknown"},
+    MetricInfo{Metric::kThreadBlocked, "thread.blocked", "Blocked", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread waited within the kernel, where no signal could end it"},
+    MetricInfo{Metric::kThreadBlockedIo, "thread.blocked_io", "Blocked for I/O", "ns", MetricKind::kSum,
+               "eBPF", "time in which a thread waited for a device, as the kernel counts it"},
+    MetricInfo{Metric::kThreadInterrupted, "thread.interrupted", "Interrupted", "ns", MetricKind::kSum,
+               "eBPF", "time that interrupts and softirqs took while a thread was on its CPU"},
+    MetricInfo{Metric::kThreadReclaim, "thread.reclaim", "Reclaim", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread looked for memory to free before it got some"},
+    MetricInfo{Metric::kThreadRunQueue, "thread.run_queue", "Run queue", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread could run and had no CPU; `other` ran there before it came on"},
+    MetricInfo{Metric::kThreadRunning, "thread.running", "Running", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread was on a CPU, interrupts included"},
+    MetricInfo{Metric::kThreadSleeping, "thread.sleeping", "Sleeping", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread waited for a time to come"},
+    MetricInfo{Metric::kThreadWaiting, "thread.waiting", "Waiting", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread waited for somebody: `other`, where a profiled process woke it"},
 };
+
+// The metric of this name; nothing for a name that this version doesn't know.
+std::optional<Metric> FindMetric(std::string_view name);
 
 constexpr const MetricInfo& InfoOf(Metric metric) { return kMetricCatalogue[static_cast<size_t>(metric)]; }
 

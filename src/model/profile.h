@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/id128.h"
@@ -15,6 +16,14 @@ namespace gpusonde::model {
 // What the time in a profile is: that of CPUs in sampled stacks, that of GPUs under the stacks that asked
 // for it, or that in which threads waited.
 enum class ProfileType : uint8_t { kCpu, kGpu, kOffCpu };
+
+template <>
+struct EnumNames<ProfileType> {
+  static constexpr std::string_view Name(ProfileType type) {
+    constexpr std::string_view kNames[] = {"cpu", "gpu", "off_cpu"};
+    return kNames[static_cast<size_t>(type)];
+  }
+};
 
 // A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the
 // store gives for a selection, and what the flame graph, the summary and every exporter read. Everything an

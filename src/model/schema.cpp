@@ -30,6 +30,7 @@
 #include "model/tables/profile_windows.h"
 #include "model/tables/ranges.h"
 #include "model/tables/samples.h"
+#include "model/tables/signals.h"
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
 #include "model/tables/steps.h"
@@ -46,8 +47,9 @@ std::span<const TableInfo> AllTables() {
       kIncidents.info(),      kKernelMetrics.info(), kKernelPacks.info(), kKernelWindows.info(),
       kKernels.info(),        kLocations.info(),     kMappings.info(),    kMemcpys.info(),
       kMemsets.info(),        kMeta.info(),          kMetrics.info(),     kProcesses.info(),
-      kProfileWindows.info(), kRanges.info(),        kSamples.info(),     kSources.info(),
-      kStacks.info(),         kSteps.info(),         kSyncs.info(),       kThreads.info(),
+      kProfileWindows.info(), kRanges.info(),        kSamples.info(),     kSignals.info(),
+      kSources.info(),        kStacks.info(),        kSteps.info(),       kSyncs.info(),
+      kThreads.info(),
   };
   return kTables;
 }

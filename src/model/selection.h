@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/id128.h"
+#include "model/enums.h"
 
 namespace gpusonde::model {
 
@@ -26,6 +27,8 @@ struct Selection {
   std::optional<int64_t> stream;
   // Time in which threads waited, in place of time in which they ran.
   bool off_cpu = false;
+  // Only waits for this. Only with `off_cpu`.
+  std::optional<ThreadState> wait;
   // Only CPU time in which the device had nothing to do: no kernel, copy or set of anybody was running on any
   // of the devices that the process used, or without `process`, or where it used none (it may load data for
   // one that did), that anybody used. Time that nobody observed the devices in is left out.

@@ -130,10 +130,14 @@ class Table {
   void ForEachValue(const RowType& row, Visit&& visit) const {
     ForEach(row, visit, std::index_sequence_for<Ts...>{});
   }
+  template <class Visit>
+  void ForEachValue(RowType& row, Visit&& visit) const {
+    ForEach(row, visit, std::index_sequence_for<Ts...>{});
+  }
 
  private:
-  template <class Visit, size_t... I>
-  void ForEach(const RowType& row, Visit& visit, std::index_sequence<I...>) const {
+  template <class AnyRow, class Visit, size_t... I>
+  void ForEach(AnyRow& row, Visit& visit, std::index_sequence<I...>) const {
     (visit(I, row.*std::get<I>(members_)), ...);
   }
 

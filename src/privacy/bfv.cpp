@@ -46,16 +46,22 @@ Ciphertext EncryptScaled(const PublicKey& key, Polynomial message, Random& rando
   return out;
 }
 
+// Numbers of so many bits each, one after the other, lowest bits first.
 class BitWriter {
  public:
-  explicit BitWriter(std::vector<uint8_t>& out) : out_(out) {}
+  BitWriter(int bits, std::vector<uint8_t>& out) : bits_(bits), out_(out) {}
   void Write(uint64_t value) {
     held_ |= Uint128{value} << held_bits_;
-    held_bits_ += Modulus::kBits;
+    held_bits_ += bits_;
     for (; held_bits_ >= 8; held_bits_ -= 8, held_ >>= 8) out_.push_back(static_cast<uint8_t>(held_));
+  }
+  // Fills up the last byte.
+  void Finish() {
+    if (held_bits_ > 0) out_.push_back(static_cast<uint8_t>(held_));
   }
 
  private:
+  int bits_;
   std::vector<uint8_t>& out_;
   Uint128 held_ = 0;
   int held_bits_ = 0;
@@ -63,16 +69,17 @@ class BitWriter {
 
 class BitReader {
  public:
-  explicit BitReader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  BitReader(int bits, std::span<const uint8_t> bytes) : bits_(bits), bytes_(bytes) {}
   uint64_t Read() {
-    for (; held_bits_ < Modulus::kBits; held_bits_ += 8) held_ |= Uint128{bytes_[next_++]} << held_bits_;
-    const auto value = static_cast<uint64_t>(held_ & ((Uint128{1} << Modulus::kBits) - 1));
-    held_ >>= Modulus::kBits;
-    held_bits_ -= Modulus::kBits;
+    for (; held_bits_ < bits_; held_bits_ += 8) held_ |= Uint128{bytes_[next_++]} << held_bits_;
+    const auto value = static_cast<uint64_t>(held_ & ((Uint128{1} << bits_) - 1));
+    held_ >>= bits_;
+    held_bits_ -= bits_;
     return value;
   }
 
  private:
+  int bits_;
   std::span<const uint8_t> bytes_;
   size_t next_ = 0;
   Uint128 held_ = 0;
@@ -105,9 +112,10 @@ PublicKey SecretKey::MakePublic(const Evaluated& a, Random& random) const {
 }
 
 Ciphertext Encrypt(const PublicKey& key, PlaintextBits bits, Plaintext message, Random& random) {
+  const ScalerToQ scale(bits.value);
   Polynomial scaled;
   for (size_t i = 0; i < kDegree; ++i) {
-    const auto residues = ScaleToQ(message[i], bits.value);
+    const auto residues = scale(message[i]);
     for (size_t prime = 0; prime < kPrimes; ++prime) scaled.modulo(prime)[i] = residues[prime];
   }
   return EncryptScaled(key, std::move(scaled), random);
@@ -206,7 +214,7 @@ Wiped<uint64_t> Combine(Ciphertext sum, std::span<const Polynomial> answers, Pla
 std::vector<uint8_t> Pack(const Ciphertext& ciphertext) {
   std::vector<uint8_t> bytes;
   bytes.reserve(kCiphertextBytes);
-  BitWriter writer(bytes);
+  BitWriter writer(Modulus::kBits, bytes);
   for (const Evaluated* part : {&ciphertext.c0, &ciphertext.c1})
     for (size_t prime = 0; prime < kPrimes; ++prime)
       for (const uint64_t value : part->modulo(prime)) writer.Write(value);
@@ -218,7 +226,7 @@ Result<Ciphertext> Unpack(std::span<const uint8_t> bytes) {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("ciphertext: {} bytes instead of {}", bytes.size(), kCiphertextBytes));
   Ciphertext ciphertext;
-  BitReader reader(bytes);
+  BitReader reader(Modulus::kBits, bytes);
   for (Evaluated* part : {&ciphertext.c0, &ciphertext.c1}) {
     for (size_t prime = 0; prime < kPrimes; ++prime) {
       for (uint64_t& value : part->modulo(prime)) {
@@ -230,6 +238,27 @@ Result<Ciphertext> Unpack(std::span<const uint8_t> bytes) {
     }
   }
   return ciphertext;
+}
+
+std::vector<uint8_t> Pack(const SwitchedAnswer& answer) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(SwitchedBytes(answer.places.size()));
+  BitWriter writer(kSwitchedBits, bytes);
+  for (const uint32_t value : answer.c0) writer.Write(value);
+  for (const uint32_t value : answer.c1) writer.Write(value);
+  writer.Finish();
+  return bytes;
+}
+
+Result<SwitchedAnswer> UnpackAnswer(std::span<const uint8_t> bytes, std::span<const uint32_t> places) {
+  if (bytes.size() != SwitchedBytes(places.size()))
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("answer: {} bytes instead of {}", bytes.size(), SwitchedBytes(places.size())));
+  SwitchedAnswer answer{.places{places.begin(), places.end()}, .c0 = {}, .c1 = {}};
+  BitReader reader(kSwitchedBits, bytes);
+  for (size_t i = 0; i < places.size(); ++i) answer.c0.push_back(static_cast<uint32_t>(reader.Read()));
+  for (size_t i = 0; i < kDegree; ++i) answer.c1.push_back(static_cast<uint32_t>(reader.Read()));
+  return answer;
 }
 
 }  // namespace gpusonde::privacy

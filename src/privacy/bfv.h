@@ -116,8 +116,8 @@ PublicKey JoinKeys(std::span<const PublicKey> shares);
 
 // One share's part in decrypting: c₁·s under Gaussian smudging of σ = 2^70 (gaussian.h), which hides s in
 // well-formed ciphertexts only: a made-up c₁ reads s out of the answer (notes in docs/privacy.md and a test),
-// which is why reports are masked instead, and why nobody answers for a sum twice: BfvDecryptor (reports.h)
-// sees to it.
+// which is why reports are masked instead, and why nobody answers for a sum twice: BfvDecryptor
+// (bfv_decryptor.h) sees to it.
 Polynomial AnswerShare(const SecretKey& share, const Ciphertext& sum, Random& noise);
 // The sum's message from everybody's answers.
 Wiped<uint64_t> Combine(Ciphertext sum, std::span<const Polynomial> answers, PlaintextBits bits);
@@ -131,5 +131,11 @@ std::vector<uint8_t> Pack(const Ciphertext& ciphertext);
 // kCorrupt on another length and on residues that are none. Whether it is a ciphertext of anything, nobody
 // can tell.
 Result<Ciphertext> Unpack(std::span<const uint8_t> bytes);
+
+// c₀ at the places then c₁, 30 bits each; the places are known to whoever asked.
+constexpr size_t SwitchedBytes(size_t places) { return ((places + kDegree) * kSwitchedBits + 7) / 8; }
+std::vector<uint8_t> Pack(const SwitchedAnswer& answer);
+// kCorrupt on another length. The places are below 4096.
+Result<SwitchedAnswer> UnpackAnswer(std::span<const uint8_t> bytes, std::span<const uint32_t> places);
 
 }  // namespace gpusonde::privacy

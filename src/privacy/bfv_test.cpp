@@ -9,17 +9,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "privacy/testing/seeded.h"
+
 namespace gpusonde::privacy {
 namespace {
 
 static_assert(!std::is_copy_constructible_v<SecretKey> && !std::is_copy_assignable_v<SecretKey>);
 static_assert(!std::is_convertible_v<SecretKey, std::span<const uint8_t>>);
 static_assert(!std::is_convertible_v<Polynomial, Evaluated> && !std::is_convertible_v<Evaluated, Polynomial>);
-
-Random Seeded(uint8_t seed) {
-  std::array<uint8_t, kKeyBytes> key{seed};
-  return Random::FromKey(key);
-}
 
 std::vector<uint64_t> RandomMessage(PlaintextBits bits, Random& random) {
   std::vector<uint64_t> message(kDegree);
@@ -38,7 +35,7 @@ double NoiseBits(const Polynomial& phase, Plaintext message, PlaintextBits bits)
   double largest = 0;
   for (size_t i = 0; i < kDegree; ++i) {
     Polynomial scaled;
-    const auto residues = ScaleToQ(message[i], bits.value);
+    const auto residues = ScalerToQ(bits.value)(message[i]);
     for (size_t prime = 0; prime < kPrimes; ++prime)
       scaled.modulo(prime)[0] = kModuli[prime].Subtract(phase.modulo(prime)[i], residues[prime]);
     const Uint128 off = Compose(scaled, 0);
@@ -159,6 +156,19 @@ TEST_F(Bfv, PackedCiphertextsComeBack) {
   const auto again = Unpack(bytes);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(Numbers(Decrypt(secret_, kReportBits, *again)), message);
+}
+
+TEST_F(Bfv, PackedAnswersComeBack) {
+  const auto message = RandomMessage(kIdentificationBits, random_);
+  const std::vector<uint32_t> places = {0, 63, 4095};
+  const SwitchedAnswer answer = Switch(Encrypt(key_, kIdentificationBits, View(message), random_), places);
+  const auto bytes = Pack(answer);
+  EXPECT_EQ(bytes.size(), SwitchedBytes(3));
+  const auto again = UnpackAnswer(bytes, places);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_THAT(Numbers(Decrypt(secret_, kIdentificationBits, *again)),
+              testing::ElementsAre(message[0], message[63], message[4095]));
+  EXPECT_EQ(UnpackAnswer(bytes, std::vector<uint32_t>(4)).error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(Bfv, WhatIsNoCiphertextIsRefused) {

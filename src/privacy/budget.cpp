@@ -42,7 +42,17 @@ double Epsilon(double rho, double delta) {
 }
 
 Budget::Budget(double epsilon, double delta, double rho) : windows_left_(0) {
-  while (Epsilon(rho * static_cast<double>(windows_left_ + 1), delta) <= epsilon) ++windows_left_;
+  // ε grows with the windows: the last one that fits, by bisection.
+  const auto fits = [&](int64_t windows) {
+    return Epsilon(rho * static_cast<double>(windows), delta) <= epsilon;
+  };
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t too_many = 1;
+  while (too_many < kMost && fits(too_many)) too_many *= 2;
+  while (windows_left_ + 1 < too_many) {
+    const int64_t middle = windows_left_ + (too_many - windows_left_) / 2;
+    (fits(middle) ? windows_left_ : too_many) = middle;
+  }
 }
 
 Status Budget::Spend() {

@@ -6,17 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "privacy/gaussian.h"
 
 namespace gpusonde::privacy {
 namespace {
 
 constexpr size_t kEntryBytes = sizeof(uint64_t) + sizeof(Salt);
-
-template <class Integer>
-void Append(std::vector<uint8_t>& bytes, Integer value) {
-  for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
-}
 
 }  // namespace
 
@@ -29,10 +25,10 @@ Result<ReportList> ReportList::Create(uint32_t epoch, uint32_t page, std::vector
   ReportList list;
   std::vector<uint8_t> bytes;
   bytes.reserve(2 * sizeof(uint32_t) + entries.size() * kEntryBytes);
-  Append(bytes, epoch);
-  Append(bytes, page);
+  AppendLittleEndian(bytes, epoch);
+  AppendLittleEndian(bytes, page);
   for (const Entry& entry : entries) {
-    Append(bytes, entry.device);
+    AppendLittleEndian(bytes, entry.device);
     bytes.insert(bytes.end(), entry.salt.begin(), entry.salt.end());
   }
   crypto_generichash(list.hash_.data(), list.hash_.size(), bytes.data(), bytes.size(), nullptr, 0);
@@ -40,6 +36,28 @@ Result<ReportList> ReportList::Create(uint32_t epoch, uint32_t page, std::vector
   list.page_ = page;
   list.entries_ = std::move(entries);
   return list;
+}
+
+// From the list's hash: who asks again, or restores a snapshot, gets the same noise and learns nothing new.
+std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma) {
+  Random random = Random::FromKey(KeyBytes(Derive(secret, "gpusonde noise", list).values()));
+  std::vector<int64_t> noise(kReportSlots);
+  for (int64_t& draw : noise) draw = DrawGaussian(sigma, random);
+  return noise;
+}
+
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer> answers) {
+  if (sum.reports() != list.entries().size())
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("release: the sum holds {} reports, the list {}",
+                                                         sum.reports(), list.entries().size()));
+  NoisySum noisy{.reports = sum.reports(), .answers = static_cast<uint32_t>(answers.size()), .slots = {}};
+  for (const MaskAnswer& answer : answers) {
+    if (answer.list() != list.hash())
+      return Fail(ErrorCode::kInvalidArgument, "release: an answer is for another list");
+    sum.Subtract(answer.slots());
+  }
+  noisy.slots.assign(sum.slots().begin(), sum.slots().end());
+  return noisy;
 }
 
 MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes secret)
@@ -50,7 +68,7 @@ MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes secret)
 }
 
 Status MaskDecryptor::Enrol(uint64_t device, MaskKey key) {
-  if (!devices_.try_emplace(device, Device{std::move(key), {}, {}}).second)
+  if (!devices_.try_emplace(device, Device{std::move(key), fresh_budget_, {}}).second)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("enrolment: device {} is enrolled", device));
   return {};
 }
@@ -74,16 +92,14 @@ Status MaskDecryptor::Check(const ReportList& list) const {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("report list: keys of epoch {} are erased; they are of {} now", list.epoch(),
                               device.key.epoch()));
-    const auto budget = device.budgets.find(list.page());
-    if (spent == device.spent.end() && budget != device.budgets.end() && budget->second.windows_left() == 0)
+    if (spent == device.spent.end() && device.budget.windows_left() == 0)
       return Fail(ErrorCode::kPermissionDenied,
-                  fmt::format("report list: the privacy budget of device {} on page {} is spent",
-                              entry.device, list.page()));
+                  fmt::format("report list: the privacy budget of device {} is spent", entry.device));
   }
   return {};
 }
 
-Result<std::vector<uint32_t>> MaskDecryptor::Answer(const ReportList& list) {
+Result<MaskAnswer> MaskDecryptor::Answer(const ReportList& list) {
   TRY(Check(list));
   std::vector<uint32_t> answer(kReportSlots);
   const std::span<uint32_t, kReportSlots> slots(answer);
@@ -91,14 +107,17 @@ Result<std::vector<uint32_t>> MaskDecryptor::Answer(const ReportList& list) {
     Device& device = devices_.at(entry.device);
     TRY(device.key.AdvanceTo(list.epoch()));
     device.key.Add({list.page(), entry.salt}, slots);
-    if (device.spent.try_emplace(list.epoch(), list.hash()).second)
-      TRY(device.budgets.try_emplace(list.page(), fresh_budget_).first->second.Spend());
+    if (device.spent.try_emplace(list.epoch(), list.hash()).second) TRY(device.budget.Spend());
   }
-  // From the list's hash: who asks again, or restores a snapshot, gets the same noise and learns nothing new.
-  Random noise =
-      Random::FromKey(KeyBytes(Derive(KeyBytes(secret_.values()), "gpusonde noise", list.hash()).values()));
-  for (uint32_t& slot : slots) slot -= static_cast<uint32_t>(DrawGaussian(rules_.sigma, noise));
-  return answer;
+  const std::vector<int64_t> noise = NoiseOf(KeyBytes(secret_.values()), list.hash(), rules_.sigma);
+  for (size_t slot = 0; slot < kReportSlots; ++slot) slots[slot] -= static_cast<uint32_t>(noise[slot]);
+  return MaskAnswer(list.hash(), std::move(answer));
+}
+
+std::optional<int64_t> MaskDecryptor::WindowsLeft(uint64_t device) const {
+  const auto found = devices_.find(device);
+  if (found == devices_.end()) return std::nullopt;
+  return found->second.budget.windows_left();
 }
 
 Status MaskDecryptor::Forget(uint32_t before_epoch) {

@@ -4,7 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +15,8 @@
 #include "privacy/masks.h"
 
 namespace gpusonde::privacy {
+
+using ListHash = std::array<uint8_t, 32>;
 
 // The reports that a sum is of: one epoch and page, each device once.
 class ReportList {
@@ -29,7 +34,7 @@ class ReportList {
   uint32_t page() const { return page_; }
   std::span<const Entry> entries() const { return entries_; }  // by device
   // What decryptors agree on before they answer: BLAKE2b-256 of all of it.
-  const std::array<uint8_t, 32>& hash() const { return hash_; }
+  const ListHash& hash() const { return hash_; }
 
  private:
   ReportList() = default;
@@ -37,8 +42,41 @@ class ReportList {
   uint32_t epoch_ = 0;
   uint32_t page_ = 0;
   std::vector<Entry> entries_;
-  std::array<uint8_t, 32> hash_{};
+  ListHash hash_{};
 };
+
+// The noise that a decryptor with this secret adds to its answer for a list: one draw for each slot, the same
+// each time. Source: DESIGN section 10, release.
+std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma);
+
+// What one decryptor gives for one list. Moves only, and serves in one Unmask.
+class MaskAnswer {
+ public:
+  MaskAnswer(MaskAnswer&&) = default;
+  MaskAnswer& operator=(MaskAnswer&&) = default;
+
+  const ListHash& list() const { return list_; }
+  Slots slots() const { return Slots(slots_); }
+
+ private:
+  friend class MaskDecryptor;
+  MaskAnswer(const ListHash& list, std::vector<uint32_t> slots) : list_(list), slots_(std::move(slots)) {}
+
+  ListHash list_;
+  std::vector<uint32_t> slots_;
+};
+
+// The sum of the reports' messages and of everybody's noise: what may be seen.
+struct NoisySum {
+  uint64_t reports = 0;
+  uint32_t answers = 0;        // each of them with noise of its own
+  std::vector<int32_t> slots;  // kReportSlots; true sums stay below 2^31 for up to 8 million reports
+};
+
+// Uses up the sum and everybody's answers. kInvalidArgument when the sum holds another number of reports than
+// the list, or an answer is for another list; the sum is lost then. Without every decryptor's answer what
+// comes out is uniformly random.
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer> answers);
 
 // What one decryptor holds, and the rules by which it answers. One answer for a list, one list for a report:
 // the same list gets the same answer again, noise included, and a report that was answered for in one list is
@@ -47,7 +85,7 @@ class MaskDecryptor {
  public:
   struct Rules {
     uint64_t min_reports = 1000;
-    double epsilon = 14.8;  // of a device and page, in all its windows: a week of hours at ε = 1
+    double epsilon = 14.8;  // of a device, in all its windows: a week of hours at ε = 1
     double delta = 1e-9;
     uint64_t sigma = kNoiseSigma;
   };
@@ -61,9 +99,14 @@ class MaskDecryptor {
   // The sum of the list's masks less this decryptor's noise: the sum of the reports, less the answers of all,
   // is the sum of the messages plus everybody's noise. Errors, and then nothing is spent: kInvalidArgument
   // for a list smaller than the minimum; kNotFound for a device that isn't enrolled; kPermissionDenied for a
-  // report that was answered for already, or a device without budget on the page; those of MaskKey::AdvanceTo
-  // for an epoch before the newest one that any answer was for.
-  Result<std::vector<uint32_t>> Answer(const ReportList& list);
+  // report that was answered for already, or a device without budget; those of MaskKey::AdvanceTo for an
+  // epoch before the newest one that any answer was for.
+  Result<MaskAnswer> Answer(const ReportList& list);
+
+  // How many windows the device may still take part in; nothing for strangers.
+  std::optional<int64_t> WindowsLeft(uint64_t device) const;
+  // A device that is gone: its key is erased.
+  void Remove(uint64_t device) { devices_.erase(device); }
 
   // Keys go on to this epoch, and nothing older can be answered any more.
   Status Forget(uint32_t before_epoch);
@@ -71,8 +114,8 @@ class MaskDecryptor {
  private:
   struct Device {
     MaskKey key;
-    std::map<uint32_t, Budget> budgets;                 // by page
-    std::map<uint32_t, std::array<uint8_t, 32>> spent;  // by epoch: the list
+    Budget budget;
+    std::map<uint32_t, ListHash> spent;  // by epoch
   };
 
   Status Check(const ReportList& list) const;
@@ -80,7 +123,7 @@ class MaskDecryptor {
   Rules rules_;
   Budget fresh_budget_;
   Wiped<uint8_t> secret_;
-  std::map<uint64_t, Device> devices_;
+  std::unordered_map<uint64_t, Device> devices_;
 };
 
 }  // namespace gpusonde::privacy

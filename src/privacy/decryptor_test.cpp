@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 namespace gpusonde::privacy {
 namespace {
@@ -37,6 +39,32 @@ MaskKey KeyOf(uint64_t device, uint64_t decryptor, bool we_are_the_device) {
   return *MaskKey::FromExchange(SecretOf(we_are_the_device ? device : decryptor), OpenOf(device),
                                 OpenOf(decryptor), we_are_the_device, kEpoch);
 }
+
+std::vector<uint32_t> Numbers(const MaskAnswer& answer) {
+  return {answer.slots().begin(), answer.slots().end()};
+}
+
+// What can't be misused, because it doesn't compile. A key can't be copied nor read; a sum can't be made of
+// bare numbers, so that it knows how many reports it holds; masks come off once: sum and answers are used up.
+template <class Type>
+concept Readable = requires(const Type& secret) { secret.values(); } || requires(const Type& secret) {
+  secret.data();
+} || std::is_convertible_v<Type, std::span<const uint8_t>> || std::is_trivially_copyable_v<Type>;
+static_assert(!Readable<MaskKey> && !Readable<MaskDecryptor> && Readable<Wiped<uint8_t>>);
+static_assert(!std::is_constructible_v<MaskedSum, std::vector<uint32_t>> &&
+              !std::is_constructible_v<MaskedSum, Slots>);
+template <class Sum>
+concept Subtracts = requires(Sum sum, Slots slots) { sum.Subtract(slots); };
+static_assert(!Subtracts<MaskedSum>);
+static_assert(!std::is_copy_constructible_v<MaskAnswer> && !std::is_default_constructible_v<MaskAnswer>);
+static_assert(!std::is_constructible_v<MaskAnswer, ListHash, std::vector<uint32_t>>);
+template <class Sum, class Answers>
+concept Unmasks = requires(Sum sum, const ReportList& list, Answers answers) {
+  Unmask(std::forward<Sum>(sum), list, std::forward<Answers>(answers));
+};
+static_assert(Unmasks<MaskedSum&&, std::vector<MaskAnswer>&&>);
+static_assert(!Unmasks<MaskedSum&&, std::vector<std::vector<uint32_t>>&&>);
+static_assert(!std::is_constructible_v<ReportList> && !std::is_aggregate_v<ReportList>);
 
 // Two decryptors and as many devices as a list needs.
 class Release : public testing::Test {
@@ -84,11 +112,15 @@ TEST_F(Release, IsTheSumAndEverybodysNoise) {
     sum.Add(Slots(Report(device, Slots(message))));
   }
   const ReportList list = List(1, kDevices);
-  for (MaskDecryptor& decryptor : decryptors_) sum.Subtract(Slots(*decryptor.Answer(list)));
+  std::vector<MaskAnswer> answers;
+  for (MaskDecryptor& decryptor : decryptors_) answers.push_back(*decryptor.Answer(list));
+  const NoisySum released = *Unmask(std::move(sum), list, std::move(answers));
+  EXPECT_EQ(released.reports, kDevices);
+  EXPECT_EQ(released.answers, 2u);
   double squares = 0;
   for (size_t slot = 0; slot < kReportSlots; ++slot) {
     const int64_t truth = slot == 320 ? 4000 : slot == 329 ? 1100 : slot == 383 ? 5100 : 0;
-    squares += std::pow(static_cast<double>(static_cast<int32_t>(sum.slots()[slot]) - truth), 2);
+    squares += std::pow(static_cast<double>(released.slots[slot] - truth), 2);
   }
   // Two decryptors' noise, independent: σ√2 in each slot; 4,096 of them give it within 2.2 %, twice that is 4
   // sd.
@@ -98,21 +130,19 @@ TEST_F(Release, IsTheSumAndEverybodysNoise) {
 
 TEST_F(Release, ARepeatIsTheSameAnswer) {
   const auto answer = decryptors_[0].Answer(List(1, 15));
-  EXPECT_EQ(*answer, *decryptors_[0].Answer(List(1, 15)));
+  EXPECT_EQ(Numbers(*answer), Numbers(*decryptors_[0].Answer(List(1, 15))));
   // From a snapshot that doesn't know that it answered: the same, so nothing averages away.
   MaskDecryptor::Rules rules;
   rules.min_reports = 10;
   MaskDecryptor restored(rules, SecretOf(kDecryptors[0] + 100));
   for (uint64_t device = 1; device <= kDevices; ++device)
     ASSERT_TRUE(restored.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
-  EXPECT_EQ(*answer, *restored.Answer(List(1, 15)));
+  EXPECT_EQ(Numbers(*answer), Numbers(*restored.Answer(List(1, 15))));
 }
 
 TEST_F(Release, DecryptorsNoiseIsTheirOwn) {
   const ReportList list = List(1, 15);
-  auto other = *decryptors_[1].Answer(list);
-  const auto one = *decryptors_[0].Answer(list);
-  EXPECT_NE(one, other);
+  EXPECT_NE(Numbers(*decryptors_[0].Answer(list)), Numbers(*decryptors_[1].Answer(list)));
 }
 
 // The attacks that the notes list.
@@ -135,12 +165,18 @@ TEST_F(Release, DifferentListsForTwoDecryptorsShowNothing) {
   MaskedSum sum;
   const std::vector<uint32_t> message(kReportSlots, 1);
   for (uint64_t device = 1; device <= 15; ++device) sum.Add(Slots(Report(device, Slots(message))));
-  sum.Subtract(Slots(*decryptors_[0].Answer(List(1, 15))));
-  sum.Subtract(Slots(*decryptors_[1].Answer(List(1, 16))));
-  // What is left is masked: uniform in 32 bits, where noise alone would stay below 10 σ.
+  std::vector<MaskAnswer> answers;
+  answers.push_back(*decryptors_[0].Answer(List(1, 15)));
+  answers.push_back(*decryptors_[1].Answer(List(1, 16)));
+  std::vector<uint32_t> left(sum.slots().begin(), sum.slots().end());
+  for (const MaskAnswer& answer : answers)
+    for (size_t slot = 0; slot < kReportSlots; ++slot) left[slot] -= answer.slots()[slot];
+  const auto unmasked = Unmask(std::move(sum), List(1, 15), std::move(answers));
+  EXPECT_THAT(unmasked.error().message, HasSubstr("an answer is for another list"));
+  // And who subtracts them all the same: what is left is masked: uniform in 32 bits, where noise alone would
+  // stay below 10 σ.
   size_t far = 0;
-  for (const uint32_t slot : sum.slots())
-    far += std::abs(static_cast<int32_t>(slot)) > int64_t{10 * kNoiseSigma};
+  for (const uint32_t slot : left) far += std::abs(static_cast<int32_t>(slot)) > int64_t{10 * kNoiseSigma};
   EXPECT_GT(far, kReportSlots * 99 / 100);
 }
 
@@ -171,7 +207,7 @@ TEST_F(Release, ASpentBudgetIsRefused) {
     ASSERT_TRUE(decryptor.Answer(List(1, 10, kEpoch + static_cast<uint32_t>(window))).has_value()) << window;
   const auto refused = decryptor.Answer(List(1, 10, kEpoch + static_cast<uint32_t>(budget.windows_left())));
   ASSERT_FALSE(refused.has_value());
-  EXPECT_THAT(refused.error().message, HasSubstr("privacy budget of device 1 on page 7 is spent"));
+  EXPECT_THAT(refused.error().message, HasSubstr("privacy budget of device 1 is spent"));
 }
 
 }  // namespace

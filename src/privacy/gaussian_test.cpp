@@ -8,14 +8,10 @@
 #include <map>
 
 #include "privacy/budget.h"
+#include "privacy/testing/seeded.h"
 
 namespace gpusonde::privacy {
 namespace {
-
-Random Seeded(uint8_t seed) {
-  std::array<uint8_t, kKeyBytes> key{seed};
-  return Random::FromKey(key);
-}
 
 // Pearson's χ² of draws against the probabilities, tails pooled; its own mean is the degrees of freedom.
 double ChiSquared(uint64_t sigma, int draws, Random& random, int& degrees) {

@@ -73,13 +73,16 @@ class MaskedSum {
 
   void Add(Slots report);
   void Add(const MaskedSum& other);
-  // Less what one decryptor answered for the same reports.
-  void Subtract(Slots answer);
 
   uint64_t reports() const { return reports_; }
   Slots slots() const { return Slots(slots_); }
 
  private:
+  // Takes the masks off, once (decryptor.h).
+  friend Result<struct NoisySum> Unmask(MaskedSum sum, const class ReportList& list,
+                                        std::vector<class MaskAnswer> answers);
+  void Subtract(Slots answer);
+
   std::vector<uint32_t> slots_;
   uint64_t reports_ = 0;
 };

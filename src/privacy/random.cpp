@@ -16,6 +16,11 @@ void Add(crypto_generichash_state& state, std::span<const uint8_t> part) {
 
 }  // namespace
 
+void ReadySodium() {
+  static const int ready = sodium_init();
+  static_cast<void>(ready);
+}
+
 Wiped<uint8_t> Derive(KeyBytes key, std::string_view label, std::span<const uint8_t> data) {
   crypto_generichash_state state;
   crypto_generichash_init(&state, key.data(), key.size(), kKeyBytes);
@@ -32,12 +37,14 @@ Wiped<uint8_t> Derive(KeyBytes key, std::string_view label, std::span<const uint
 Random::Random(Wiped<uint8_t> key) : key_(std::move(key)), buffer_(kBufferBytes) {}
 
 Random Random::FromSystem() {
+  ReadySodium();
   Wiped<uint8_t> key(kKeyBytes);
   randombytes_buf(key.values().data(), kKeyBytes);
   return Random(std::move(key));
 }
 
 Random Random::FromKey(KeyBytes key) {
+  ReadySodium();
   Wiped<uint8_t> copy(kKeyBytes);
   std::ranges::copy(key, copy.values().begin());
   return Random(std::move(copy));

@@ -15,6 +15,11 @@ namespace gpusonde::privacy {
 inline constexpr size_t kKeyBytes = 32;
 using KeyBytes = std::span<const uint8_t, kKeyBytes>;
 
+// Lets libsodium choose the fastest code that this processor runs, once; without it everything works, in
+// portable code that is several times slower. Whoever makes keys or randomness here has called it.
+// Thread-safe.
+void ReadySodium();
+
 // 32 secret bytes that follow from a key, a label that separates uses, and what they are for: keyed
 // BLAKE2b-256 over the length-prefixed label and the data. Source: RFC 7693.
 Wiped<uint8_t> Derive(KeyBytes key, std::string_view label, std::span<const uint8_t> data);

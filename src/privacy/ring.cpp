@@ -202,14 +202,17 @@ uint64_t ScaleToBits(Uint128 x, int bits) {
 }
 
 // q = Q·2^bits + R: round(q·m/2^bits) = Q·m + round(R·m/2^bits).
-std::array<uint64_t, kPrimes> ScaleToQ(uint64_t m, int bits) {
-  const Uint128 whole = kQ >> bits;
-  const auto rest = static_cast<uint64_t>(kQ & ((Uint128{1} << bits) - 1));
-  const auto rounded = static_cast<uint64_t>((Uint128{rest} * m + (Uint128{1} << (bits - 1))) >> bits);
+ScalerToQ::ScalerToQ(int bits) : bits_(bits), rest_(static_cast<uint64_t>(kQ & ((Uint128{1} << bits) - 1))) {
+  for (size_t prime = 0; prime < kPrimes; ++prime)
+    whole_[prime] = Factor(kModuli[prime].Reduce(kQ >> bits), kModuli[prime]);
+}
+
+std::array<uint64_t, kPrimes> ScalerToQ::operator()(uint64_t m) const {
+  const auto rounded = static_cast<uint64_t>((Uint128{rest_} * m + (Uint128{1} << (bits_ - 1))) >> bits_);
   std::array<uint64_t, kPrimes> residues;
   for (size_t prime = 0; prime < kPrimes; ++prime) {
     const Modulus& modulus = kModuli[prime];
-    residues[prime] = modulus.Add(modulus.Multiply(modulus.Reduce(whole), m), rounded);
+    residues[prime] = modulus.Add(modulus.Once(whole_[prime].Times(m, modulus.prime())), rounded);
   }
   return residues;
 }

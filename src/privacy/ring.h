@@ -66,6 +66,15 @@ void Decompose(Uint128 coefficient, Polynomial& polynomial, size_t index);
 uint64_t ScaleToBits(Uint128 x, int bits);
 
 // round(q · m / 2^bits) modulo each prime, for m < 2^bits, bits <= 40: encoding. Without branches.
-std::array<uint64_t, kPrimes> ScaleToQ(uint64_t m, int bits);
+class ScalerToQ {
+ public:
+  explicit ScalerToQ(int bits);
+  std::array<uint64_t, kPrimes> operator()(uint64_t m) const;
+
+ private:
+  int bits_;
+  uint64_t rest_;                      // q modulo 2^bits
+  std::array<Factor, kPrimes> whole_;  // ⌊q/2^bits⌋
+};
 
 }  // namespace gpusonde::privacy

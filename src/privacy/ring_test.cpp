@@ -6,7 +6,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <vector>
 
-#include "privacy/random.h"
+#include "privacy/testing/seeded.h"
 
 namespace gpusonde::privacy {
 namespace {
@@ -15,11 +15,6 @@ using Big = boost::multiprecision::cpp_int;  // the reference
 
 Big ToBig(Uint128 value) {
   return (Big(static_cast<uint64_t>(value >> 64)) << 64) + static_cast<uint64_t>(value);
-}
-
-Random Seeded(uint8_t seed) {
-  std::array<uint8_t, kKeyBytes> key{seed};
-  return Random::FromKey(key);
 }
 
 Polynomial RandomPolynomial(Random& random) {
@@ -119,7 +114,7 @@ TEST(Ring, ScalingAgreesWithBigIntegers) {
                          : i == 1 ? (uint64_t{1} << bits) - 1
                                   : static_cast<uint64_t>(random.Below(Uint128{1} << bits));
       const Big up = (2 * q * m + t) / (2 * t);
-      const auto residues = ScaleToQ(m, bits);
+      const auto residues = ScalerToQ(bits)(m);
       for (size_t prime = 0; prime < kPrimes; ++prime)
         ASSERT_EQ(residues[prime], static_cast<uint64_t>(up % kModuli[prime].prime())) << bits << " " << m;
     }

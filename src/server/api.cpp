@@ -9,6 +9,8 @@
 
 #include "server/api_json.h"
 #include "server/flame_tree.h"
+#include "server/incidents_json.h"
+#include "server/line_times.h"
 #include "server/query_parameters.h"
 
 namespace gpusonde::server {
@@ -63,21 +65,79 @@ Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& 
   return DevicesJson(devices);
 }
 
-Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
-  const std::string_view type = parameters.TakeText("type").value_or("cpu");
-  if (type != "cpu" && type != "gpu")
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("parameter 'type' takes cpu or gpu, not '{}'", type));
-  ASSIGN_OR_RETURN(const auto min_total,
-                   parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
+Result<model::ProfileType> TakeType(QueryParameters& parameters) {
+  using enum model::ProfileType;
+  const std::string_view name = parameters.TakeText("type").value_or("cpu");
+  for (const model::ProfileType type : {kCpu, kGpu, kOffCpu})
+    if (model::EnumNames<model::ProfileType>::Name(type) == name) return type;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("parameter 'type' takes cpu, gpu or off_cpu, not '{}'", name));
+}
+
+// What threads waited for; nothing when all waits are asked for.
+Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) {
+  using enum model::ThreadState;
+  const std::optional<std::string_view> name = parameters.TakeText("wait");
+  if (!name.has_value()) return std::optional<model::ThreadState>();
+  for (const model::ThreadState state : {kIo, kLock, kSleep, kRunQueue, kGpuWait})
+    if (model::EnumNames<model::ThreadState>::Name(state) == *name) return state;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("parameter 'wait' takes io, lock, sleep, run_queue or gpu_wait, not '{}'", *name));
+}
+
+Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
-  if (type == "gpu" && selection.while_gpu_idle)
-    return Fail(ErrorCode::kInvalidArgument,
-                "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time");
+  const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
+  ASSIGN_OR_RETURN(const store::Incidents incidents, Answer(data.ReadIncidents(selection, count)));
+  return IncidentsJson(incidents);
+}
+
+Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  using enum model::ProfileType;
+  ASSIGN_OR_RETURN(const model::ProfileType type, TakeType(parameters));
+  ASSIGN_OR_RETURN(const std::optional<model::ThreadState> wait, TakeWait(parameters));
+  ASSIGN_OR_RETURN(const auto min_total,
+                   parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
+  ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  if (type != kCpu && selection.while_gpu_idle)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time, and waits are told as "
+        "wholes, not by what the GPU did meanwhile");
+  if (type != kOffCpu && wait.has_value())
+    return Fail(ErrorCode::kInvalidArgument, "parameter 'wait' is for type=off_cpu");
+  selection.off_cpu = type == kOffCpu;
+  selection.wait = wait;
   ASSIGN_OR_RETURN(const model::Profile profile,
-                   Answer(type == "gpu" ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
+                   Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
   return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
+}
+
+Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
+  const std::optional<std::string_view> name = parameters.TakeText("file");
+  if (!name.has_value() || name->empty())
+    return Fail(ErrorCode::kInvalidArgument, "parameter 'file' is missing: the path of a source file");
+  SourceFile source{.file = std::string(*name)};
+  ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const bool known, Answer(data.NamesFile(source.file)));
+  if (!known)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no function that was seen is from the file {}", source.file));
+  ASSIGN_OR_RETURN(const model::Profile cpu, Answer(data.ReadProfile(selection)));
+  source.cpu = {TimesByLine(cpu, source.file), TotalTime(cpu)};
+  if (!selection.while_gpu_idle) {
+    ASSIGN_OR_RETURN(const model::Profile gpu, Answer(data.ReadGpuProfile(selection)));
+    source.gpu = {TimesByLine(gpu, source.file), TotalTime(gpu)};
+    selection.off_cpu = true;
+    ASSIGN_OR_RETURN(const model::Profile waits, Answer(data.ReadProfile(selection)));
+    source.waits = {TimesByLine(waits, source.file), TotalTime(waits)};
+  }
+  source.text = facts.sources->Read(source.file);
+  return SourceJson(source);
 }
 
 struct Route {
@@ -86,8 +146,9 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
-    {"/api/v1/devices", GetDevices},   {"/api/v1/flamegraph", GetFlameGraph},
-    {"/api/v1/overview", GetOverview}, {"/api/v1/processes", GetProcesses},
+    {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/incidents", GetIncidents}, {"/api/v1/overview", GetOverview},
+    {"/api/v1/processes", GetProcesses}, {"/api/v1/source", GetSource},
     {"/api/v1/strips", GetStrips},
 };
 

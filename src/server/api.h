@@ -9,7 +9,9 @@
 #include "model/profile.h"
 #include "model/selection.h"
 #include "server/http_message.h"
+#include "server/source_folders.h"
 #include "store/gpu_query.h"
+#include "store/incident_query.h"
 #include "store/metric_query.h"
 #include "store/profile_query.h"
 
@@ -32,6 +34,8 @@ class ApiData {
                                                                    int buckets) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
+  virtual Result<bool> NamesFile(const std::string& file) = 0;
+  virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 
 // What a store holds; it must outlive the result.
@@ -43,6 +47,7 @@ struct ApiFacts {
   bool live = false;  // data still arrives
   std::string title;
   std::vector<std::string> notices;  // sentences for the person about anything incomplete
+  std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
 
 // Answers every path; of those that the API lacks it says so with a 404. `data` must outlive it.

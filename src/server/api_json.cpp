@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -186,7 +187,7 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
   const bool gpu = tree.type == model::ProfileType::kGpu;
-  json.BeginObject().Field("type", gpu ? "gpu" : "cpu").Field("unit", "ns");
+  json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(tree.type)).Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
   json.Key("strings").BeginArray();
   for (const std::string& text : tree.strings) json.Value(text);
@@ -212,6 +213,42 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Key("omitted").BeginObject();
   json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);
   json.EndObject().EndObject();
+  return json.Take();
+}
+
+std::string SourceJson(const SourceFile& source) {
+  std::set<int32_t> numbers;
+  for (const SourceFile::Times* times : {&source.cpu, &source.gpu, &source.waits})
+    for (const auto& [line, time] : times->lines) numbers.insert(line);
+  const std::vector<int32_t> lines(numbers.begin(), numbers.end());
+  const auto column = [&](const SourceFile::Times& times, int64_t LineTime::* value) {
+    std::vector<int64_t> values;
+    for (const int32_t line : lines) {
+      const auto at = times.lines.find(line);
+      values.push_back(at == times.lines.end() ? 0 : at->second.*value);
+    }
+    return values;
+  };
+  JsonWriter json;
+  json.BeginObject().Field("file", source.file).Key("total").BeginObject();
+  json.Field("cpu", source.cpu.total_ns).Field("gpu", source.gpu.total_ns);
+  json.Field("waits", source.waits.total_ns).EndObject();
+  json.Key("lines").BeginObject().Column("line", lines);
+  json.Column("cpu_self", column(source.cpu, &LineTime::self_ns));
+  json.Column("gpu_self", column(source.gpu, &LineTime::self_ns));
+  json.Column("waits_self", column(source.waits, &LineTime::self_ns));
+  json.Column("cpu", column(source.cpu, &LineTime::total_ns));
+  json.Column("gpu", column(source.gpu, &LineTime::total_ns));
+  json.Column("waits", column(source.waits, &LineTime::total_ns)).EndObject();
+  const bool readable = source.text.has_value();
+  json.Key("text");
+  if (readable)
+    json.Value(source.text->text);
+  else
+    json.Value(std::optional<int64_t>());
+  json.Key("modified_us");
+  json.Value(readable ? std::optional(StartMicros(source.text->modified_ns)) : std::nullopt);
+  json.Field("unreadable", readable ? "" : source.text.error().message).EndObject();
   return json.Take();
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "server/api.h"
 #include "server/flame_tree.h"
+#include "server/line_times.h"
 #include "store/gpu_query.h"
 #include "store/metric_query.h"
 #include "store/profile_query.h"
@@ -30,6 +32,20 @@ std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
 
 std::string FlameTreeJson(const FlameTree& tree);
+
+// A source file and the time of its lines.
+struct SourceFile {
+  struct Times {
+    std::map<int32_t, LineTime> lines;
+    int64_t total_ns = 0;  // of everything, in this file and elsewhere
+  };
+  std::string file;
+  Times cpu;
+  Times gpu;
+  Times waits;
+  Result<SourceText> text;
+};
+std::string SourceJson(const SourceFile& source);
 
 // CPUs of all hosts that were observed. Several runs on one host count once, the largest.
 int64_t CpusOf(const store::Overview& overview);

@@ -32,8 +32,9 @@ class FakeData final : public ApiData {
   }
   Result<model::Profile> ReadProfile(const model::Selection& asked) override {
     selection = asked;
-    return profile;
+    return asked.off_cpu && waits.has_value() ? *waits : profile;
   }
+  Result<bool> NamesFile(const std::string& file) override { return file.ends_with(".py"); }
 
   Result<model::Profile> ReadGpuProfile(const model::Selection& asked) override {
     selection = asked;
@@ -46,6 +47,11 @@ class FakeData final : public ApiData {
     return metric_strips;
   }
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
+  Result<store::Incidents> ReadIncidents(const model::Selection& asked, int asked_buckets) override {
+    selection = asked;
+    buckets = asked_buckets;
+    return incidents;
+  }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
     selection = asked;
     return devices;
@@ -60,6 +66,8 @@ class FakeData final : public ApiData {
   store::Strip strip;
   std::vector<store::ProcessUse> processes;
   Result<model::Profile> profile;
+  std::optional<model::Profile> waits;
+  store::Incidents incidents;
   model::Selection selection;
   int buckets = 0;
 };
@@ -255,6 +263,39 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}, {"while_gpu_idle", "1"}}), HasSubstr("is for type=cpu"));
 }
 
+TEST_F(ApiTest, WaitsAreAskedForByWhatTheyAreFor) {
+  data_.profile = model::Profile{.type = model::ProfileType::kOffCpu};
+  EXPECT_EQ(Get("flamegraph", {{"type", "off_cpu"}})["type"], "off_cpu");
+  EXPECT_TRUE(data_.selection.off_cpu);
+  EXPECT_EQ(data_.selection.wait, std::nullopt);
+  Get("flamegraph", {{"type", "off_cpu"}, {"wait", "run_queue"}});
+  EXPECT_EQ(data_.selection.wait, model::ThreadState::kRunQueue);
+}
+
+TEST_F(ApiTest, ASourceFileHasTheTimesOfItsLines) {
+  const auto profile_at = [](int32_t line, int64_t weight_ns) {
+    return model::Profile{.functions = {{.name = "load", .file = "/src/data.py"}},
+                          .locations = {{.lines = {{0, line}}}},
+                          .stacks = {{0}},
+                          .samples = {{.stack = 0, .weight_ns = weight_ns}, {.stack = -1, .weight_ns = 1}}};
+  };
+  data_.profile = profile_at(3, 30);
+  data_.gpu_profile = profile_at(9, 90);
+  data_.waits = profile_at(3, 300);
+  EXPECT_EQ(Get("source", {{"file", "/src/data.py"}}), json::parse(R"json({
+    "file":"/src/data.py", "total":{"cpu":31,"gpu":91,"waits":301},
+    "lines":{"line":[3,9],"cpu_self":[30,0],"gpu_self":[0,90],"waits_self":[300,0],
+             "cpu":[30,0],"gpu":[0,90],"waits":[300,0]},
+    "text":null, "modified_us":null,
+    "unreadable":"/src/data.py is not shown: no folder of sources was named (--sources)"
+})json"));
+  // What an idle GPU did, and waits by what it did, are not to be had.
+  const json idle = Get("source", {{"file", "/src/data.py"}, {"while_gpu_idle", "1"}});
+  EXPECT_EQ(idle["total"], json::parse(R"({"cpu":31,"gpu":0,"waits":0})"));
+  EXPECT_THAT(Error("source", {{"file", "/etc/passwd"}}), HasSubstr("404 not_found"));
+  EXPECT_THAT(Error("source"), HasSubstr("400 invalid_argument: parameter 'file' is missing"));
+}
+
 TEST_F(ApiTest, ProcessesCarryTheirThreads) {
   data_.processes = {{.process = kId,
                       .pid = 411,
@@ -306,12 +347,51 @@ TEST_F(ApiTest, AnEmptyFlameGraphIsTheRoot) {
   EXPECT_EQ(graph["strings"], json({""}));
 }
 
+TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
+  const Id128 id{1, 2};
+  store::IncidentInfo info{.incident = {.incident = id,
+                                        .process = {3, 4},
+                                        .start_ns = 5'000'000,
+                                        .slowdown = 3.1,
+                                        .cause = "cpu_contention",
+                                        .confidence = 0.93,
+                                        .sentence = "Steps slowed."},
+                           .process_name = "train",
+                           .pid = 411};
+  info.evidence = {
+      {.incident = id, .signal = "step.run_queue", .before = 1e6, .during = 38e6},
+      {.incident = id, .signal = "cause.cpu_contention", .during = 0.9, .score = 2.5},
+      {.incident = id, .signal = "host.pressure.cpu", .before = 0.1, .during = 0.8, .score = 0.5}};
+  info.strips = {{"step", {1'000'000, 9'000'000, {30e6, std::nullopt}}}};
+  data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
+  const json answer = Get("incidents", {{"buckets", "2"}});
+  EXPECT_EQ(data_.buckets, 2);
+  EXPECT_EQ(answer["steps"], 700);
+  EXPECT_EQ(answer["omitted"], 2);
+  const json& incident = answer["incidents"][0];
+  EXPECT_EQ(incident["id"], id.ToHex());
+  EXPECT_EQ(incident["from_us"], 5'000);
+  EXPECT_TRUE(incident["to_us"].is_null());
+  EXPECT_EQ(incident["account"][0]["signal"], "run_queue");
+  EXPECT_EQ(incident["account"][0]["label"], "CPU taken by others");
+  EXPECT_EQ(incident["causes"][0]["signal"], "cpu_contention");
+  EXPECT_EQ(incident["evidence"][0]["signal"], "host.pressure.cpu");
+  EXPECT_EQ(incident["strips"][0]["values"], json::parse("[30000000.0,null]"));
+  EXPECT_EQ(incident["shown_to_us"], 9'000);
+}
+
 TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
   EXPECT_THAT(Error("overview", {{"x", "1"}}),
               HasSubstr("400 invalid_argument: unknown parameter 'x'; this address takes none"));
   EXPECT_THAT(Error("strips", {{"buckets", "0"}}), HasSubstr("'buckets' takes an integer from 1 to 2000"));
   EXPECT_THAT(Error("strips", {{"buckets", "2001"}}), HasSubstr("400"));
-  EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}), HasSubstr("'type' takes cpu or gpu, not 'heap'"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}),
+              HasSubstr("'type' takes cpu, gpu or off_cpu, not 'heap'"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"wait", "lunch"}}),
+              HasSubstr("'wait' takes io, lock, sleep, run_queue or gpu_wait, not 'lunch'"));
+  EXPECT_THAT(Error("flamegraph", {{"wait", "io"}}), HasSubstr("'wait' is for type=off_cpu"));
+  EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"while_gpu_idle", "1"}}),
+              HasSubstr("is for type=cpu"));
   EXPECT_THAT(Error("flamegraph", {{"min_total", "-1"}}), HasSubstr("400"));
   EXPECT_THAT(Error("flamegraph", {{"tid", "1"}}), HasSubstr("needs 'process'"));
 }

@@ -181,4 +181,11 @@ Result<Overview> ReadOverview(Store& store) {
   }
 }
 
+Result<bool> NamesFile(Store& store, const std::string& file) {
+  const Parameter parameters[] = {file};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT 1 FROM raw.functions WHERE file = ? LIMIT 1", parameters));
+  return rows->Next();
+}
+
 }  // namespace gpusonde::store

@@ -75,4 +75,7 @@ struct Overview {
 };
 Result<Overview> ReadOverview(Store& store);
 
+// Whether some function is known to come from this source file, whenever it ran.
+Result<bool> NamesFile(Store& store, const std::string& file);
+
 }  // namespace gpusonde::store

@@ -134,6 +134,9 @@ TEST_F(ProfileQuery, WaitingTimeStandsUnderWhatIsWaitedFor) {
   EXPECT_EQ(profile.type, model::ProfileType::kOffCpu);
   EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("loader: main() [sleeps]", Pair(1, 77)),
                                                     Pair("loader: main() [waits for a lock]", Pair(1, 5))));
+  waiting.wait = model::ThreadState::kLock;
+  EXPECT_THAT(Folded(Read(waiting)),
+              UnorderedElementsAre(Pair("loader: main() [waits for a lock]", Pair(1, 5))));
 }
 
 TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
@@ -153,6 +156,12 @@ TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
   EXPECT_EQ(work->system_name, "_Z4Worki");
   EXPECT_EQ(work->file, "");
   EXPECT_EQ(work->line, 0);
+}
+
+TEST_F(ProfileQuery, KnowsTheFilesOfFunctions) {
+  EXPECT_TRUE(NamesFile(*store_, "main.cc").value());
+  EXPECT_FALSE(NamesFile(*store_, "main").value());
+  EXPECT_FALSE(NamesFile(*store_, "").value());
 }
 
 TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {

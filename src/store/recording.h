@@ -24,7 +24,8 @@ Result<std::unique_ptr<Store>> CreateRecording(const std::string& path);
 // The same in memory, gone with the Store.
 Result<std::unique_ptr<Store>> CreateInMemory();
 
-// Opens recordings read-only as one store; the tables of several files are read as one.
+// Opens recordings read-only as one store; the tables of several files are read as one. Those of each file
+// alone are in the catalogs recording0, recording1, …; their rows are numbered from 0 as `rowid`.
 // Errors, each naming the file: kNotFound, kPermissionDenied; kCorrupt for what is no gpusonde recording
 // (says what it seems to be) or is truncated; kTooNew; kUnavailable when another process is writing it.
 Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& paths);

@@ -34,6 +34,9 @@ constexpr std::string_view kStacksNamed = R"(
 // What a selection asks for besides its time.
 SqlPart Filter(const model::Selection& selection) {
   SqlPart filter{selection.off_cpu ? "state <> 'on_cpu'" : "state = 'on_cpu'", {}};
+  if (selection.wait.has_value())
+    filter.text +=
+        fmt::format(" AND state = '{}'", model::EnumNames<model::ThreadState>::Name(*selection.wait));
   if (selection.process.has_value()) {
     filter.text += " AND process = ?";
     filter.parameters.emplace_back(*selection.process);

@@ -12,9 +12,10 @@ import re
 import tree
 
 ALLOWED = {
-    "agent": {"exporters", "sources", "spool"},
+    "agent": {"diagnose", "exporters", "sources", "spool"},
     "analyze": {"importers"},
     "base": set(),
+    "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
     "doctor": {"server", "sources", "store"},
     "exporters": {"model"},
     "fleet": {"privacy"},
@@ -22,7 +23,7 @@ ALLOWED = {
     "inject": {"wire"},
     "model": {"base"},
     "privacy": {"base"},  # pure functions: no I/O, no clock
-    "server": {"analyze", "exporters", "spool", "store"},
+    "server": {"analyze", "diagnose", "exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool

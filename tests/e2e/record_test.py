@@ -44,6 +44,16 @@ class ProgramsOfEveryKind(program.TestCase):
         total = sum(count for _, count in self.folded())
         self.assertGreater(found / total, 0.5)
 
+    def test_jit_code_is_named_by_its_jitdump_with_lines(self):
+        self.assertEqual(self.record(PROGRAMS / "jitmap", "2", self.folder).returncode, 0)
+        rows = self.query("""
+            SELECT l.lines[1] AS line, f.name, f.file, count(*) AS samples FROM samples JOIN stacks USING (stack)
+            JOIN locations l ON l.location = stacks.locations[1] LEFT JOIN functions f ON f.function = l.functions[1]
+            WHERE state = 'on_cpu' AND l.kind = 'jit' GROUP BY ALL ORDER BY samples DESC""")
+        total = self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'")
+        self.assertEqual((rows[0]["line"], rows[0]["name"], rows[0]["file"]), (9, "jit::spin", "/app/spin.js"), rows)
+        self.assertGreater(rows[0]["samples"], total / 2)
+
     def test_a_program_that_ends_before_the_first_sample(self):
         done = self.record("true")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <valgrind/memcheck.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "fleet/roles/message.h"
 #include "privacy/bfv.h"
 #include "privacy/constant_time.h"
 #include "privacy/masks.h"
@@ -65,11 +67,20 @@ void Identify() {
   keys.push_back(*MaskKey::FromExchange(device, device_open, decryptor_open, true, 9));
   std::vector<uint32_t> row(kRowSlots, 4);
   Poison(row);
-  std::vector<uint32_t> message(kReportSlots);
-  WriteRow(message, application, row);
-  const auto report = MaskReport(Slots(message), keys, {.page = 1, .salt = {}});
-  Publish(report);
-  fmt::print("{}\n", report[0]);
+  gpusonde::fleet::Row weights{};
+  std::ranges::copy(row, weights.begin());
+  gpusonde::fleet::Finding finding;
+  finding.application = static_cast<uint32_t>(application);
+  finding.signature = static_cast<uint32_t>(application) + 1;
+  VALGRIND_MAKE_MEM_UNDEFINED(&finding.is_busy, sizeof finding.is_busy);
+  VALGRIND_MAKE_MEM_UNDEFINED(&finding.is_known, sizeof finding.is_known);
+  const gpusonde::fleet::Layout layout{.groups = 1, .pages = 1, .cohorts = 1};
+  for (const uint32_t place : {0u, layout.signatures_place()}) {
+    const auto message = MessageOf(finding, {.place = place}, layout, weights);
+    const auto report = MaskReport(Slots(message), keys, {.page = place, .salt = {}});
+    Publish(report);
+    fmt::print("{}\n", report[0]);
+  }
 }
 
 void Leak() {

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Overview, Processes, Strips } from "./api/types";
+import type { Devices, FlamegraphJson, Incidents, Overview, Processes, SourceJson, Strips } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
+import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
 import { useResource } from "./state/use-resource";
 import { useView } from "./state/use-view";
-import { stackSelection, timeSelection, windowOf } from "./state/view";
+import { formatView, stackSelection, timeSelection, windowOf, type View } from "./state/view";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
+import { IncidentsPage } from "./views/incidents";
 import { ProfilePage } from "./views/profile";
+import { SourcePage } from "./views/source";
 import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
-import { TimeType } from "./views/time-type";
+import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
 const STRIP_BUCKETS = 600;
+const INCIDENT_BUCKETS = 300;
 // With more of them than this they are low.
 const MOST_HIGH_STRIPS = 3;
+
+const READING = { cpu: "samples", gpu: "GPU work", off_cpu: "waits" };
 
 const same = <T,>(json: T): T => json;
 
@@ -48,8 +55,15 @@ export function App() {
   const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
-  const profileUrl = ask("flamegraph", { ...time, ...stacks }, { type: view.type });
+  const wait = view.type === "off_cpu" && view.wait;
+  const profileUrl = view.source ? null : ask("flamegraph", { ...time, ...stacks }, { type: view.type, ...(wait && { wait }) });
+  // Of all programs and all of the window: an incident is chosen from them, not they by a brush. Known on
+  // every page, so that it is said how many there are.
+  const incidents = useResource<Incidents, Incidents>(ask("incidents", windowTime, { buckets: INCIDENT_BUCKETS }), revision, same);
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
+
+  const sourceUrl = view.source ? ask("source", { ...time, ...stacks }, { file: view.source }) : null;
+  const source = useResource<SourceJson, SourceFile>(sourceUrl, revision, parseSource);
 
   useEffect(() => {
     // A recording does not change; a server that was lost may come back.
@@ -74,15 +88,25 @@ export function App() {
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.device && { label: deviceName, clear: () => nav.step({ device: null, stream: null }) },
     view.stream !== null && { label: `stream ${view.stream}`, clear: () => nav.step({ stream: null }) },
+    wait && { label: `waits for ${WAIT_LABELS[wait]}`, clear: () => nav.step({ wait: null }) },
     view.idle && { label: "while GPU idle", clear: () => nav.step({ idle: false }) },
     view.filter && { label: `filter “${view.filter}”`, clear: () => nav.step({ filter: "" }) },
   ].filter((part) => typeof part === "object" && part !== null);
 
   const body = () => {
     if (!available) return <NothingRecorded overview={seen} />;
+    if (view.page === "incidents") {
+      if (incidents.data) return <IncidentsPage found={incidents.data} nav={nav} />;
+      return incidents.error ? <Failed error={incidents.error} onRetry={retry} /> : <Loading what="incidents" />;
+    }
+    if (view.source) {
+      if (source.error && source.url !== sourceUrl) return <Failed error={source.error} onRetry={retry} />;
+      if (source.data?.file !== view.source) return <Loading what={view.source} />;
+      return <SourcePage source={source.data} overview={seen} view={view} nav={nav} />;
+    }
     // When only an update failed, what was read for the same address stays, under a line that says so.
     if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
-    if (!profile.data) return <Loading what={view.type === "gpu" ? "GPU work" : "samples"} />;
+    if (!profile.data) return <Loading what={READING[view.type]} />;
     if (profile.data.tree.total[0] === 0) {
       return <NothingSelected view={view} overview={seen} parts={cleared} onGpu={() => nav.step({ type: "gpu" })} />;
     }
@@ -92,7 +116,8 @@ export function App() {
   const shown = strips.data?.strips ?? [];
   const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
   const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
-  const failures = [overview.error, strips.error, processes.error, devices.error, profile.url === profileUrl ? profile.error : null];
+  const open = incidents.data?.incidents.length ?? 0;
+  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, profile.url === profileUrl ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.url !== null && !seen.live;
   return (
@@ -129,9 +154,17 @@ export function App() {
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
       <div class="pages">
         <nav aria-label="Pages">
-          <a href={location.search || "?"} aria-current="page" onClick={(event) => event.preventDefault()}>
+          <Page page="profile" view={view} onStep={nav.step}>
             Profile
-          </a>
+          </Page>
+          {view.source && view.page === "profile" && (
+            <a href={location.search} aria-current="page" title={view.source} onClick={(event) => event.preventDefault()}>
+              {view.source.slice(view.source.lastIndexOf("/") + 1)}
+            </a>
+          )}
+          <Page page="incidents" view={view} onStep={nav.step}>
+            Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
+          </Page>
         </nav>
         {(devices.data?.devices.length ?? 0) > 0 && (
           <button
@@ -144,11 +177,25 @@ export function App() {
             GPU state{xids > 0 && <span class="alarm"> {xids === 1 ? "1 XID" : `${formatCount(xids)} XIDs`}</span>}
           </button>
         )}
-        {available && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
+        {available && view.page === "profile" && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
       </div>
       {busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
       {body()}
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>
+  );
+}
+
+// A page's name, which leads there with what is selected.
+function Page({ page, view, onStep, children }: { page: View["page"]; view: View; onStep: (change: Partial<View>) => void; children: ComponentChildren }) {
+  const go = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    onStep({ page, source: null });
+  };
+  return (
+    <a href={formatView({ ...view, page, source: null }) || "?"} aria-current={view.page === page && !view.source ? "page" : undefined} onClick={go}>
+      {children}
+    </a>
   );
 }

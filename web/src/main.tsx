@@ -3,7 +3,9 @@ import { render } from "preact";
 import { App } from "./app";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
+import "./styles/incidents.css";
 import "./styles/profile.css";
+import "./styles/source.css";
 import "./styles/strips.css";
 
 render(<App />, document.getElementById("app")!);

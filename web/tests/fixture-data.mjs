@@ -32,6 +32,7 @@ const BINARIES = {
   libc: ["libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "native"],
   pg: ["postgres", "/usr/lib/postgresql/15/bin/postgres", "native"],
   kernel: ["[kernel]", "", "kernel"],
+  wait: ["", "", "kernel"],
   gpu: ["", "", "gpu"],
   unknown: ["", "", "unknown"],
 };
@@ -235,6 +236,30 @@ export function realisticFlamegraph(selection, until) {
   const idle = ([, p, t]) => !selection.while_gpu_idle || PROCESSES[p].threads[t].name.startsWith("loader");
   return mergeStacks("cpu", rows.filter(idle).map(([, p, t, s, weight]) => ({
     stack: PROCESSES[p].threads[t].stacks[s][1], value: Math.round(weight * PERIOD_NS), interval: 0, samples: weight,
+  })));
+}
+
+// A file of the script: load_batch is hot on the CPU, forward on the GPU.
+export function sourceFile({ file }) {
+  const code = Array.from({ length: 120 }, (_, i) => (i % 10 === 0 ? `def part_${i / 10}(batch):` : `    value_${i} = transform(batch, ${i})`));
+  const readable = !file.includes("elsewhere");
+  return {
+    file, total: { cpu: 100e9, gpu: 60e9, waits: 30e9 },
+    lines: { line: [0, 41, 77, 140], cpu_self: [5e8, 40e9, 3e9, 1e6], gpu_self: [0, 0, 50e9, 0], waits_self: [0, 12e9, 0, 0],
+      cpu: [5e8, 41e9, 44e9, 1e6], gpu: [0, 0, 50e9, 0], waits: [0, 12e9, 12e9, 0] },
+    text: readable ? code.join("\n") + "\n" : null, modified_us: readable ? START_US + 2 * LENGTH_US : null,
+    unreadable: readable ? "" : `${file} is in none of the folders of sources (--sources names them)`,
+  };
+}
+
+// The same stacks, waiting for one thing or another.
+export function waitingFlamegraph(selection, until) {
+  const waits = [["io", "wait![waits for I/O]"], ["lock", "wait![waits for a lock]"], ["sleep", "wait![sleeps]"]];
+  const rows = inSelection(selection, until).map(([, p, t, s, weight]) => ({
+    wait: waits[(p + t + s) % waits.length], stack: PROCESSES[p].threads[t].stacks[s][1], weight,
+  }));
+  return mergeStacks("off_cpu", rows.filter(({ wait }) => !selection.wait || selection.wait === wait[0]).map(({ wait, stack, weight }) => ({
+    stack: `${stack};${wait[1]}`, value: Math.round(weight * PERIOD_NS * 3), interval: 0, samples: weight,
   })));
 }
 

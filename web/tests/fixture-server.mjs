@@ -31,7 +31,8 @@ function readSelection(params, allowed) {
   if (selection.process !== undefined && !/^[0-9a-f]{32}$/.test(selection.process)) throw new Refusal("process is not 32 hex digits");
   if (selection.tid !== undefined && !selection.process) throw new Refusal("tid needs process");
   if (selection.stream !== undefined && !selection.device) throw new Refusal("stream needs device");
-  if (selection.type === "gpu" && selection.while_gpu_idle) throw new Refusal("while_gpu_idle is for type=cpu");
+  if (selection.wait !== undefined && selection.type !== "off_cpu") throw new Refusal("wait is for type=off_cpu");
+  if (["gpu", "off_cpu"].includes(selection.type) && selection.while_gpu_idle) throw new Refusal("while_gpu_idle is for type=cpu");
   return selection;
 }
 
@@ -70,6 +71,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       return large.get(state.nodes);
     }
     if (selection.type === "gpu" && state.scenario !== "gpu") return data.gpuFlamegraph({ stream: -1, ...selection }, until);
+    if (selection.type === "off_cpu") return data.waitingFlamegraph(selection, until);
     const json = selection.type === "gpu" ? data.gpuFlamegraph(selection, until) : data.realisticFlamegraph(selection, until);
     if (state.scenario === "partial") json.omitted = { nodes: 12031, total: Math.round(json.total * 0.0123) };
     return json;
@@ -90,8 +92,13 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "processes":
         return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
+      case "source": {
+        const selection = readSelection(params, [...SELECTION, "file"]);
+        if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no function that was seen is from the file ${selection.file}`), { code: "not_found" });
+        return data.sourceFile(selection);
+      }
       case "flamegraph":
-        return flamegraph(readSelection(params, [...SELECTION, "type", "min_total"]));
+        return flamegraph(readSelection(params, [...SELECTION, "type", "wait", "min_total"]));
       default:
         return null;
     }

@@ -118,6 +118,8 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--rank-from", options->rank_from,
                       "Ranks from the files' names: a regular expression whose first group is the number");
+  command->add_flag("--kernel-summary", options->how.kernel_summary,
+                    "Only how often and how long each kernel ran, which takes a third of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");

@@ -30,6 +30,7 @@ constexpr int64_t kRetainEveryNs = 600 * kNanosPerSecond;
 struct UpOptions {
   std::string state = DefaultStateFolder();
   std::string listen;  // empty: the default ports
+  std::vector<std::string> sources;
   double frequency_hz = 19;
   double nvml_hz = 1;
   int days = 7;
@@ -78,11 +79,16 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                                                      .nvml_hz = options.nvml_hz,
                                                                      .line_server = OwnLineServer()},
                                                                     sink));
+  ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
       const auto server,
-      server::UiServer::Start(
-          *store, {.mode = "up", .live = true, .title = "this machine", .notices = store->notices()},
-          listen));
+      server::UiServer::Start(*store,
+                              {.mode = "up",
+                               .live = true,
+                               .title = "this machine",
+                               .notices = store->notices(),
+                               .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
+                              listen));
   CatchStopSignals();
   if (!server->remark().empty()) fmt::print(stderr, "gpusonde up: {}\n", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (Ctrl-C ends)\n",
@@ -142,6 +148,10 @@ void AddUp(CLI::App& app, int& exit_status) {
       fmt::format(
           "IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free port up to {}]",
           server::kDefaultPort, server::kLastDefaultPort));
+  command
+      ->add_option("--sources", options->sources,
+                   "Folders whose source files the UI may show, but for what is hidden in them [none]")
+      ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;

@@ -22,6 +22,7 @@ namespace {
 struct ViewOptions {
   std::vector<std::string> files;
   std::string listen;  // empty: the default ports
+  std::vector<std::string> sources{"."};
   bool no_open = false;
 };
 
@@ -54,10 +55,16 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
   if (!store.has_value()) return Complain(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
   if (!notices.has_value()) return Complain(notices.error());
-  const auto server = server::UiServer::Start(
-      **store,
-      {.mode = "view", .live = false, .title = TitleOf(options.files), .notices = *std::move(notices)},
-      listen);
+  Result<server::SourceFolders> sources = server::SourceFolders::Open(options.sources);
+  if (!sources.has_value()) return Complain(sources.error());
+  const auto server =
+      server::UiServer::Start(**store,
+                              {.mode = "view",
+                               .live = false,
+                               .title = TitleOf(options.files),
+                               .notices = *std::move(notices),
+                               .sources = std::make_shared<server::SourceFolders>(*std::move(sources))},
+                              listen);
   if (!server.has_value()) return Complain(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) fmt::print(stderr, "gpusonde view: {}\n", (*server)->remark());
@@ -76,13 +83,18 @@ void AddView(CLI::App& app, int& exit_status) {
   command->footer(
       "Examples:\n"
       "  gpusonde view run.sonde\n"
-      "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open");
+      "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open\n"
+      "  gpusonde view run.sonde --sources ~/train --sources /usr/lib/python3.11");
   command->add_option("files", options->files, "Recordings, shown as one")->required();
   command->add_option(
       "--listen", options->listen,
       fmt::format("IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free "
                   "port up to {}]",
                   server::kDefaultPort, server::kLastDefaultPort));
+  command
+      ->add_option("--sources", options->sources,
+                   "Folders whose source files the UI may show, but for what is hidden in them [.]")
+      ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/report.h"
 #include "analyze/timeline/process_timeline.h"
@@ -21,10 +22,17 @@ struct JobRank {
   RankResult result;            // names are numbered as in Job::names
 };
 
+// Metrics of launches on one rank, by names as in Job::names.
+struct JobMetrics {
+  int64_t rank = 0;
+  std::vector<MetricSums> sums;
+};
+
 struct Job {
   const NameTable& names;
   std::span<const Durations> kernels;  // by name
   std::span<const JobRank> ranks;
+  std::span<const JobMetrics> metrics;
 };
 
 // Gives the names in a result the numbers that they have elsewhere.
@@ -35,5 +43,6 @@ std::vector<WindowLine> FindAnomalousWindows(const Job& job);
 std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 std::vector<CollectiveLine> CompareCollectives(const Job& job);
+std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job);
 
 }  // namespace gpusonde::analyze

@@ -111,6 +111,17 @@ void Write(JsonWriter& json, const CollectiveLine& line) {
   json.Field("straggler", line.straggler).EndObject();
 }
 
+void Write(JsonWriter& json, const KernelMetricLine& line) {
+  json.BeginObject().Field("name", line.name).Field("metric", line.metric).Field("unit", line.unit);
+  json.Field("launches", line.launches).Field("ranks", line.ranks);
+  json.Field("min", line.min).Field("max", line.max).Field("mean", line.mean).Field("stddev", line.stddev);
+  json.Field("p50", line.p50).Field("p90", line.p90).Field("robust_cv", line.robust_cv);
+  json.Key("variance_explained").BeginObject().Field("rank", line.share_rank);
+  json.Field("shape", line.share_shape).EndObject();
+  json.Field("correlation", line.correlation);
+  json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
+}
+
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
   json.Field("count", note.count).EndObject();
@@ -139,6 +150,7 @@ std::string ToJson(const Report& report) {
   WriteAll(json, "copy_effects", report.copy_effects);
   WriteAll(json, "slow_ranks", report.slow_ranks);
   WriteAll(json, "collectives", report.collectives);
+  WriteAll(json, "kernel_metrics", report.kernel_metrics);
   WriteAll(json, "notes", report.notes);
   json.EndObject();
   return json.Take() + "\n";

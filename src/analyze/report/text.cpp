@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -55,6 +57,7 @@ class TextWriter {
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
+    Metrics();
     return std::move(out_);
   }
 
@@ -116,6 +119,11 @@ class TextWriter {
                       "of {}{}.",
                       Shown(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
                       Explained(varies->explained)));
+    for (const KernelMetricLine* line : TellingMetrics())
+      found.push_back(fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
+                                  "shape, {} launches): an association.",
+                                  Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
+                                  Shown(line->metric), *line->correlation_within_shape, line->launches));
     if (found.empty()) return;
     Line("");
     const size_t shown = std::min(found.size(), kFindingsShown);
@@ -132,6 +140,62 @@ class TextWriter {
                                                        {shares.stream, "stream"}};
     const auto& [share, what] = *std::ranges::max_element(all, {}, [](const auto& one) { return one.first; });
     return share < 0.2 ? "" : fmt::format("; {} explains {:.0f} % of its variance", what, 100 * share);
+  }
+
+  // A launch's time in other words.
+  static bool IsTime(const KernelMetricLine& line) {
+    return line.unit == "ns" || line.unit.starts_with("cycle") || line.metric.find("cycles") != std::string::npos;
+  }
+  static double Strength(const KernelMetricLine& line) {
+    return std::abs(line.correlation_within_shape.value_or(0));
+  }
+
+  // Of the kernels that take most time, the metric each that goes most with how long a launch takes.
+  std::vector<const KernelMetricLine*> TellingMetrics() const {
+    constexpr size_t kKernels = 3;
+    constexpr double kStrong = 0.7;
+    constexpr int64_t kMinLaunches = 8;
+    std::vector<const KernelMetricLine*> telling;
+    for (auto it = report_.kernel_metrics.begin(); it != report_.kernel_metrics.end();) {
+      const KernelMetricLine* best = nullptr;
+      const std::string& name = it->name;
+      for (; it != report_.kernel_metrics.end() && it->name == name; ++it)
+        if (!IsTime(*it) && it->launches >= kMinLaunches && Strength(*it) >= kStrong &&
+            (best == nullptr || Strength(*it) > Strength(*best)))
+          best = &*it;
+      if (best != nullptr && telling.size() < kKernels) telling.push_back(best);
+    }
+    return telling;
+  }
+
+  // The metrics that vary, of each kernel those first that go with its duration.
+  void Metrics() {
+    if (report_.kernel_metrics.empty()) return;
+    constexpr size_t kPerKernel = 5;
+    Line("\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
+         "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel", "launches", "mean", "min", "max", "cv",
+         "rank", "r");
+    size_t shown = 0;
+    for (size_t begin = 0; begin < report_.kernel_metrics.size() && shown < kLinesShown;) {
+      size_t end = begin;
+      std::vector<const KernelMetricLine*> varying;
+      const std::string& name = report_.kernel_metrics[begin].name;
+      for (; end < report_.kernel_metrics.size() && report_.kernel_metrics[end].name == name; ++end)
+        if (report_.kernel_metrics[end].stddev > 0) varying.push_back(&report_.kernel_metrics[end]);
+      std::ranges::stable_sort(varying, std::greater<>(), [](const auto* line) { return Strength(*line); });
+      for (size_t i = 0; i < std::min(varying.size(), kPerKernel) && shown < kLinesShown; ++i, ++shown)
+        MetricRow(*varying[i]);
+      begin = end;
+    }
+    Line("All {} are in the JSON.", report_.kernel_metrics.size());
+  }
+  void MetricRow(const KernelMetricLine& line) {
+    const auto number = [&](double value) { return fmt::format("{:.6g}", value); };
+    const double cv = line.mean != 0 ? line.stddev / std::abs(line.mean) : 0;
+    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches, number(line.mean),
+         number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
+         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape) : "–",
+         Shown(line.metric), line.unit, Shown(line.name));
   }
 
   // How busy a rank was, and what it waited for.

@@ -46,11 +46,37 @@ class BoundedTable {
     if (entries_.size() > max_) Prune();
   }
 
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    uint64_t count = entries_.size();
+    archive(count);
+    if constexpr (Archive::kReads) {
+      *this = BoundedTable(max_);
+      for (; count > 0 && archive.ok(); --count) {
+        uint64_t hash = 0;
+        Value value;
+        archive(hash);
+        archive(value);
+        bool is_new = false;
+        Value& mine = At(hash, is_new);
+        archive.Require(is_new);  // else it was there twice, or there are too many
+        if (archive.ok()) mine = std::move(value);
+      }
+    } else {
+      for (auto& [hash, value] : entries_) {
+        archive(hash);
+        archive(value);
+      }
+    }
+    archive(other_);
+  }
+
   using Entry = std::pair<uint64_t, Value>;
   std::vector<Entry>& entries() { return entries_; }
   const std::vector<Entry>& entries() const { return entries_; }
   // Of all keys beyond the bound.
   const Value& other() const { return other_; }
+  Value& other() { return other_; }
 
  private:
   static constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();

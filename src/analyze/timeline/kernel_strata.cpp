@@ -23,6 +23,7 @@ void KernelStrata::Gathered::Merge(const Gathered& other) {
 
 void KernelStrata::NameSums::AddSlow(const SlowKernel& kernel) {
   if (slowest.size() == kSlowest) {
+    if (kernel.duration_ns < slowest.front().duration_ns) return;  // nearly always
     if (slowest.front().Key() < kernel.Key()) return;
     std::ranges::pop_heap(slowest, {}, &SlowKernel::Key);
     slowest.pop_back();
@@ -38,11 +39,18 @@ KernelStrata::KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_
       strata_(kMaxStrata),
       streams_(kMaxStrata),
       names_(kMaxNames),
-      windows_(kWindows) {}
+      windows_(kWindows) {
+  window_end_ns_ = EdgeOf(1);
+}
 
-size_t KernelStrata::WindowOf(int64_t time_ns) const {
-  const auto window = static_cast<size_t>(Int128{time_ns - first_ns_} * kWindows / span_ns_);
-  return std::min(window, kWindows - 1);
+int64_t KernelStrata::EdgeOf(size_t window) const {
+  return first_ns_ +
+         static_cast<int64_t>((Int128{span_ns_} * static_cast<int64_t>(window) + kWindows - 1) / kWindows);
+}
+
+size_t KernelStrata::WindowOf(int64_t time_ns) {
+  while (window_ + 1 < kWindows && time_ns >= window_end_ns_) window_end_ns_ = EdgeOf(++window_ + 1);
+  return window_;
 }
 
 uint64_t KernelStrata::HashOf(uint32_t name, uint32_t other) const {

@@ -168,7 +168,9 @@ class KernelStrata {
     void AddSlow(const SlowKernel& kernel);
   };
 
-  size_t WindowOf(int64_t time_ns) const;
+  // Of a kernel's start; they come in order.
+  size_t WindowOf(int64_t time_ns);
+  int64_t EdgeOf(size_t window) const;
   uint64_t HashOf(uint32_t name, uint32_t other) const;
   void TakeKnown();
   void MeasureWindows(std::vector<Window>& windows) const;
@@ -176,6 +178,8 @@ class KernelStrata {
   std::span<const uint64_t> name_hashes_;
   int64_t first_ns_;
   int64_t span_ns_;
+  size_t window_ = 0;
+  int64_t window_end_ns_;  // the first moment of the next one
   BoundedTable<Gathered> strata_;
   BoundedTable<StreamSum> streams_;
   BoundedTable<NameSums> names_;

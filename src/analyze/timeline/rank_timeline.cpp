@@ -30,11 +30,15 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
     first_ns_ = event.start_ns;
   else if (event.start_ns > all_.covered_to())
     AddGap(idle_, record, all_.covered_to());
-  const auto [stream, is_first] = stream_ends_.try_emplace(event.stream, event.end_ns);
-  if (!is_first) {
-    if (event.start_ns > stream->second) AddGap(stream_gaps_, record, stream->second);
-    stream->second = std::max(stream->second, event.end_ns);
+  if (stream_ends_.empty() || last_stream_ != event.stream) {
+    const auto [place, is_new] = stream_places_.try_emplace(event.stream, stream_ends_.size());
+    if (is_new) stream_ends_.push_back(event.start_ns);
+    last_stream_ = event.stream;
+    last_place_ = place->second;
   }
+  int64_t& stream_end_ns = stream_ends_[last_place_];
+  if (event.start_ns > stream_end_ns) AddGap(stream_gaps_, record, stream_end_ns);
+  stream_end_ns = std::max(stream_end_ns, event.end_ns);
   all_.Add(event.start_ns, event.end_ns);
   if (event.work == importers::GpuWork::kKernel) {
     kernels_.Add(event.start_ns, event.end_ns);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "analyze/records.h"
 #include "analyze/trace_state.h"
@@ -101,7 +102,11 @@ class RankTimeline {
   int64_t events_ = 0;
   int64_t first_ns_ = 0;
   IdleTime idle_, stream_gaps_;
-  std::unordered_map<uint32_t, int64_t> stream_ends_;
+  // The latest ends of the streams' events, and where a stream's is; the last stream is mostly the next too.
+  std::vector<int64_t> stream_ends_;
+  std::unordered_map<uint32_t, size_t> stream_places_;
+  uint32_t last_stream_ = 0;
+  size_t last_place_ = 0;
   Durations latency_, delay_;
 };
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "importers/kineto/decimal.h"
+#include "importers/decimal.h"
 #include "importers/kineto/names.h"
 
 namespace gpusonde::importers::kineto {

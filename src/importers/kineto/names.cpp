@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/utf8.h"
-#include "importers/kineto/decimal.h"
+#include "importers/decimal.h"
 
 namespace gpusonde::importers::kineto {
 namespace {

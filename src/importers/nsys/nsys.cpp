@@ -29,7 +29,8 @@ Result<int64_t> ReadFirst(const sqlite::Database& database, std::string_view tab
 
 class NsysTrace final : public Trace {
  public:
-  static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database) {
+  static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database,
+                                             const OpenOptions& options) {
     std::unique_ptr<NsysTrace> trace(new NsysTrace(std::move(database)));
     ASSIGN_OR_RETURN(trace->info_.epoch_offset_ns,
                      ReadFirst(*trace->database_, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs"));
@@ -39,7 +40,8 @@ class NsysTrace final : public Trace {
       const std::optional<size_t> id = trace->strings_->Find("id");
       if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
     }
-    for (const TableKind& kind : kTables) {
+    const std::span<const TableKind> kinds = options.kernels_only ? std::span(&kKernelTimes, 1) : kTables;
+    for (const TableKind& kind : kinds) {
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
     }
@@ -87,8 +89,9 @@ bool IsNsys(std::span<const std::string> table_names) {
          has("TARGET_INFO_SESSION_START_TIME") || has("META_DATA_EXPORT") || has("EXPORT_META_DATA");
 }
 
-Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path) {
-  auto trace = NsysTrace::Open(std::move(database));
+Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
+                                       const OpenOptions& options) {
+  auto trace = NsysTrace::Open(std::move(database), options);
   if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": Nsight Systems export"));
   return trace;
 }

@@ -13,6 +13,7 @@ namespace gpusonde::importers::nsys {
 // Whether the database is one, from the names of its tables.
 bool IsNsys(std::span<const std::string> table_names);
 
-Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path);
+Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
+                                       const OpenOptions& options);
 
 }  // namespace gpusonde::importers::nsys

@@ -12,9 +12,6 @@ constexpr size_t kBatch = 256;
 
 constexpr std::string_view kNoName = "[unnamed]";
 
-constexpr uint8_t kAbsent = 0xFF;
-constexpr sqlite::Cell kNullCell;
-
 int64_t IntegerOr(const sqlite::Cell& cell, int64_t otherwise) {
   return cell.is_integer() ? cell.integer : otherwise;
 }
@@ -75,14 +72,16 @@ Status RowReader::Begin(size_t index) {
   if (reading.rows != nullptr) return {};
   const OpenTable& table = tables_[index];
   std::vector<size_t> columns;
+  std::array<std::optional<size_t>, 14> places;
   for (size_t i = 0; i < table.kind.columns.size(); ++i) {
-    reading.cell_of[i] = kAbsent;
     if (table.kind.columns[i].empty()) continue;
     const std::optional<size_t> column = table.table.Find(table.kind.columns[i]);
     if (!column.has_value()) continue;
-    reading.cell_of[i] = static_cast<uint8_t>(columns.size());
+    places[i] = columns.size();
     columns.push_back(*column);
   }
+  for (size_t i = 0; i < places.size(); ++i)
+    reading.cell_of[i] = static_cast<uint8_t>(places[i].value_or(columns.size()));
   ASSIGN_OR_RETURN(reading.rows, table.table.Read(columns));
   return {};
 }
@@ -134,11 +133,6 @@ void RowReader::Flush() {
   calls_.clear();
   ranges_.clear();
   others_ = 0;
-}
-
-const sqlite::Cell& RowReader::At(const Reading& reading, size_t column) const {
-  const uint8_t cell = reading.cell_of[column];
-  return cell == kAbsent ? kNullCell : row_.cells[cell];
 }
 
 bool RowReader::Times(const Reading& reading, int64_t& start_ns, int64_t& end_ns) {
@@ -224,14 +218,17 @@ void RowReader::AddRange(const Reading& reading) {
 
 Result<uint32_t> RowReader::NameOf(const sqlite::Cell& cell) {
   if (!cell.is_integer()) return sink_.Name(kNoName);
-  if (cell.integer == last_name_id_) return last_name_;
+  Recent& recent = recent_[static_cast<uint64_t>(cell.integer) % recent_.size()];
+  if (cell.integer == recent.id) return recent.name;
   const auto known = names_.find(cell.integer);
+  uint32_t name = 0;
   if (known != names_.end()) {
-    last_name_id_ = cell.integer;
-    last_name_ = known->second;
-    return last_name_;
+    name = known->second;
+  } else {
+    ASSIGN_OR_RETURN(name, LookUpName(cell.integer));
   }
-  return LookUpName(cell.integer);
+  recent = {.id = cell.integer, .name = name};
+  return name;
 }
 
 Result<uint32_t> RowReader::LookUpName(int64_t string_id) {

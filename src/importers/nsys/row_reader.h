@@ -42,7 +42,9 @@ class RowReader final : public ShardReader {
   void AddRange(const Reading& reading);
   void Flush();
 
-  const sqlite::Cell& At(const Reading& reading, size_t column) const;
+  const sqlite::Cell& At(const Reading& reading, size_t column) const {
+    return row_.cells[reading.cell_of[column]];
+  }
   // The start and end of the current row, or false after counting why not.
   bool Times(const Reading& reading, int64_t& start_ns, int64_t& end_ns);
   bool FillGpu(const Reading& reading, GpuEvent& event);
@@ -55,8 +57,12 @@ class RowReader final : public ShardReader {
   const std::optional<sqlite::Table>& strings_;
   std::unique_ptr<sqlite::TableReader> string_reader_;
   std::unordered_map<int64_t, uint32_t> names_;
-  int64_t last_name_id_ = -1;  // nearly always the same for calls
-  uint32_t last_name_ = 0;
+  // Names looked up lately, by a few bits of their ids.
+  struct Recent {
+    int64_t id = -1;
+    uint32_t name = 0;
+  };
+  std::array<Recent, 256> recent_;
   EventSink& sink_;
   sqlite::Row row_;
   std::vector<GpuEvent> gpu_;

@@ -47,6 +47,12 @@ inline constexpr std::array kTables = {
     TableKind{Kind::kGraph, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end"}},
 };
 
+// What of kernels is enough to say how often and how long each ran.
+inline constexpr TableKind kKernelTimes = {
+    Kind::kKernel,
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    {"start", "end", "", "", "", "", "demangledName", "shortName", "", "", "", "", "", ""}};
+
 // ENUM_NSYS_EVENT_TYPE: the two that are ranges.
 inline constexpr int64_t kPushPopRange = 59;
 inline constexpr int64_t kStartEndRange = 60;

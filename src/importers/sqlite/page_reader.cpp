@@ -21,44 +21,33 @@ constexpr uint8_t kSizes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 // Behind every buffer of pages, so that a number of any size is read as 8 bytes.
 constexpr size_t kPadding = 8;
 
-// A big-endian signed number of 1 to 8 bytes.
-int64_t BigSigned(const uint8_t* p, size_t size) {
+// A big-endian signed number that has so many bits less than 64.
+int64_t BigSigned(const uint8_t* p, int shift) {
   uint64_t bytes = 0;
   std::memcpy(&bytes, p, sizeof bytes);
-  return static_cast<int64_t>(__builtin_bswap64(bytes)) >> (64 - 8 * size);
+  return static_cast<int64_t>(__builtin_bswap64(bytes)) >> shift;
 }
 
-void SetInteger(Cell& cell, int64_t value) {
-  cell.type = CellType::kInteger;
-  cell.integer = value;
-}
-
-// `type` is none of the reserved ones, and its bytes lie at p.
-void SetCell(Cell& cell, uint64_t type, const uint8_t* p, size_t size) {
-  if (type - 1 < 6) return SetInteger(cell, BigSigned(p, size));
-  switch (type) {
-    case 0:
-      cell.type = CellType::kNull;
-      return;
-    case 7:
-      cell.type = CellType::kReal;
-      cell.real = std::bit_cast<double>(BigSigned(p, 8));
-      if (cell.real != cell.real) cell.type = CellType::kNull;  // SQLite reads NaN as NULL
-      return;
-    case 8:
-      return SetInteger(cell, 0);
-    case 9:
-      return SetInteger(cell, 1);
-    default:
-      cell.type = (type & 1) != 0 ? CellType::kText : CellType::kBlob;
-      cell.bytes = {reinterpret_cast<const char*>(p), size};
+// Headers of a table differ in a few bytes anywhere, so all of them count.
+inline size_t HashOf(const uint8_t* header, size_t size) {
+  uint64_t hash = size;
+  uint64_t word = 0;
+  size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    std::memcpy(&word, header + at, sizeof word);
+    hash = std::rotl(hash, 23) + word * 0x9E3779B97F4A7C15;
   }
+  // The padding behind a page is long enough for any header's end.
+  std::memcpy(&word, header + at, sizeof word);
+  word &= ~(~uint64_t{0} << 8 * (size - at));
+  hash = std::rotl(hash, 23) + word * 0xD6E8FEB86659FD93;
+  return (hash * 0x9E3779B97F4A7C15) >> 56;
 }
 
 }  // namespace
 
 PageReader::PageReader(const Table& table, std::span<const size_t> columns)
-    : table_(table), database_(*table.database_), cells_(columns.size()) {
+    : table_(table), database_(*table.database_), cells_(columns.size() + 1), plans_(kPlans) {
   for (size_t slot = 0; slot < columns.size(); ++slot) {
     const Column& column = table.columns_[columns[slot]];
     if (slots_.size() <= columns[slot]) slots_.resize(columns[slot] + 1);
@@ -187,30 +176,109 @@ Status PageReader::FollowOverflow(const uint8_t* local, size_t local_size, uint6
 }
 
 Status PageReader::DecodeRecord(const uint8_t* p, const uint8_t* end, int64_t rowid) {
+  const auto size = static_cast<size_t>(end - p);
+  // A header of less than 128 bytes begins with its size in one byte.
+  const size_t header_size = size > 0 ? *p : 0;
+  if (header_size <= Plan::kMaxHeader && header_size <= size && header_size > 0) {
+    const Plan& known = plans_[HashOf(p, header_size)];
+    if (known.header_size == header_size && known.end <= size - header_size &&
+        std::memcmp(known.header.data(), p, header_size) == 0) {
+      Follow(known, p + header_size, rowid);
+      return {};
+    }
+  }
+  Plan plan;
+  TRY(MakePlan(p, end, plan));
+  Follow(plan, p + plan.header_size, rowid);
+  if (plan.header_size <= Plan::kMaxHeader) {
+    std::memcpy(plan.header.data(), p, plan.header_size);
+    plans_[HashOf(p, plan.header_size)] = plan;
+  }
+  return {};
+}
+
+Status PageReader::MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan) {
   const uint8_t* const begin = p;
   uint64_t header_size = 0;
   if (!ReadVarint(p, end, header_size) || header_size > static_cast<uint64_t>(end - begin))
     return Fail(Corrupt("its header is larger than it"));
+  // Its own size is part of it; SQLite takes the types from behind the size, even if that claims less.
   const uint8_t* const header_end = begin + header_size;
-  const uint8_t* value = header_end;
-  for (const Slot& slot : slots_) {
+  uint64_t at = 0;
+  plan.header_size = static_cast<uint32_t>(header_size);
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
     uint64_t type = 0;  // rows older than a column end before it: NULL
     if (p < header_end && !ReadVarint(p, header_end, type)) return Fail(Corrupt("its header ends early"));
     if (type == 10 || type == 11) return Fail(Corrupt(fmt::format("serial type {}", type)));
     const uint64_t size = type < 10 ? kSizes[type] : (type - 12) / 2;
-    if (size > static_cast<uint64_t>(end - value)) return Fail(Corrupt("a value ends outside it"));
-    if (slot.cell >= 0) {
-      Cell& cell = cells_[static_cast<size_t>(slot.cell)];
-      SetCell(cell, type, value, size);
-      if (slot.is_rowid) SetInteger(cell, rowid);
-      if (slot.is_real && cell.type == CellType::kInteger) {
-        cell.type = CellType::kReal;
-        cell.real = static_cast<double>(cell.integer);
-      }
-    }
-    value += size;
+    if (size > static_cast<uint64_t>(end - header_end) - at) return Fail(Corrupt("a value ends outside it"));
+    if (slots_[slot].cell >= 0) plan.values[plan.count++] = PlanOf(slots_[slot], type, at, size);
+    at += size;
   }
+  plan.end = static_cast<uint32_t>(at);
   return {};
+}
+
+PageReader::Plan::Value PageReader::PlanOf(const Slot& slot, uint64_t type, uint64_t offset, uint64_t size) {
+  Plan::Value value{.cell = static_cast<uint16_t>(slot.cell),
+                    .offset = static_cast<uint32_t>(offset),
+                    .size = static_cast<uint32_t>(size)};
+  if (slot.is_rowid) {
+    value.kind = Plan::Kind::kRowid;
+  } else if (type >= 1 && type <= 6) {
+    value.kind = slot.is_real ? Plan::Kind::kRealFromInteger : Plan::Kind::kInteger;
+    value.shift = static_cast<uint8_t>(64 - 8 * size);
+  } else if (type == 7) {
+    value.kind = Plan::Kind::kReal;
+  } else if (type == 8 || type == 9) {
+    value.kind = Plan::Kind::kConstant;
+    value.size = type == 9 ? 1 : 0;
+    // Of no bytes; a real column has 0.0 or 1.0.
+    value.shift = slot.is_real ? 1 : 0;
+  } else if (type >= 12) {
+    value.kind = (type & 1) != 0 ? Plan::Kind::kText : Plan::Kind::kBlob;
+  }
+  return value;
+}
+
+void PageReader::Follow(const Plan& plan, const uint8_t* values, int64_t rowid) {
+  for (size_t i = 0; i < plan.count; ++i) {
+    const Plan::Value& value = plan.values[i];
+    const uint8_t* const p = values + value.offset;
+    Cell& cell = cells_[value.cell];
+    switch (value.kind) {
+      case Plan::Kind::kInteger:
+        cell.type = CellType::kInteger;
+        cell.integer = BigSigned(p, value.shift);
+        break;
+      case Plan::Kind::kNull:
+        cell.type = CellType::kNull;
+        break;
+      case Plan::Kind::kConstant:
+        cell.type = value.shift != 0 ? CellType::kReal : CellType::kInteger;
+        cell.integer = value.size;
+        cell.real = value.size;
+        break;
+      case Plan::Kind::kRowid:
+        cell.type = CellType::kInteger;
+        cell.integer = rowid;
+        break;
+      case Plan::Kind::kReal:
+        cell.type = CellType::kReal;
+        cell.real = std::bit_cast<double>(BigSigned(p, 0));
+        if (cell.real != cell.real) cell.type = CellType::kNull;  // SQLite reads NaN as NULL
+        break;
+      case Plan::Kind::kRealFromInteger:
+        cell.type = CellType::kReal;
+        cell.real = static_cast<double>(BigSigned(p, value.shift));
+        break;
+      case Plan::Kind::kText:
+      case Plan::Kind::kBlob:
+        cell.type = value.kind == Plan::Kind::kText ? CellType::kText : CellType::kBlob;
+        cell.bytes = {reinterpret_cast<const char*>(p), value.size};
+        break;
+    }
+  }
 }
 
 }  // namespace gpusonde::importers::sqlite

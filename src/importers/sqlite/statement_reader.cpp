@@ -40,7 +40,7 @@ Result<bool> StatementReader::Next(Row& row) {
   if (!found) return false;
   sqlite3_stmt* const statement = statement_.get();
   row.rowid = sqlite3_column_int64(statement, 0);
-  for (size_t i = 0; i < cells_.size(); ++i) {
+  for (size_t i = 0; i + 1 < cells_.size(); ++i) {
     Cell& cell = cells_[i];
     const int column = static_cast<int>(i) + 1;
     switch (sqlite3_column_type(statement, column)) {

@@ -31,7 +31,7 @@ struct Cell {
   bool is_integer() const { return type == CellType::kInteger; }
 };
 
-// A row's cells are in the order in which its columns were asked for.
+// A row's cells are in the order in which its columns were asked for; one that is always null follows.
 struct Row {
   int64_t rowid = 0;
   std::span<const Cell> cells;

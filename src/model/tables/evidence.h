@@ -9,7 +9,8 @@
 
 namespace gpusonde::model {
 
-// One row per signal that speaks for or against an incident's cause.
+// One row per signal that speaks for or against an incident's cause, per part of the step time, and per cause
+// considered.
 struct Evidence {
   Id128 incident;
   std::string signal;
@@ -19,12 +20,15 @@ struct Evidence {
   std::string sentence;
 };
 
-inline constexpr Table kEvidence("evidence", kFacts,
-                                 "One row per signal that speaks for or against an incident's cause",
+inline constexpr Table kEvidence("evidence", Key{2},
+                                 "One row per signal that speaks for or against an incident's cause, per "
+                                 "part of the step time, and per cause considered",
                                  Field("incident", &Evidence::incident, "", "which"),
-                                 Field("signal", &Evidence::signal, "", "metric of the catalogue"),
+                                 Field("signal", &Evidence::signal, "",
+                                       "metric of the catalogue, or cause.NAME"),
                                  Field("before", &Evidence::before, "", "value before, in the metric's unit"),
-                                 Field("during", &Evidence::during, "", "value during"),
+                                 Field("during", &Evidence::during, "",
+                                       "value during; of a cause: its share of the excess"),
                                  Field("score", &Evidence::score, "nat", "log likelihood ratio"),
                                  Field("sentence", &Evidence::sentence, "", "what to tell a person"));
 

@@ -125,6 +125,60 @@ export interface FlamegraphJson {
   omitted: { nodes: number; total: number };
 }
 
+// A source file with the time of its lines; `text` and `modified_us` are null where it can't be read, and
+// `unreadable` says why.
+export interface SourceJson {
+  file: string;
+  total: { cpu: number; gpu: number; waits: number };
+  lines: { line: number[]; cpu_self: number[]; gpu_self: number[]; waits_self: number[]; cpu: number[]; gpu: number[]; waits: number[] };
+  text: string | null;
+  modified_us: number | null;
+  unreadable: string;
+}
+
+// A part of a step's time, a cause considered or a signal, before an incident and during it.
+export interface Account {
+  signal: string;
+  label: string;
+  before: number | null;
+  during: number | null;
+  score: number;
+  sentence: string;
+}
+
+export interface IncidentStrip {
+  metric: string;
+  label: string;
+  unit: string;
+  values: (number | null)[];
+}
+
+export interface Incident {
+  id: string;
+  process: string;
+  name: string;
+  pid: number;
+  from_us: number;
+  // Null while it lasts, or when it was not seen to end.
+  to_us: number | null;
+  slowdown: number;
+  cause: string;
+  confidence: number;
+  sentence: string;
+  account: Account[];
+  causes: Account[];
+  evidence: Account[];
+  shown_from_us?: number;
+  shown_to_us?: number;
+  strips: IncidentStrip[];
+}
+
+export interface Incidents {
+  steps: number;
+  omitted: number;
+  incidents: Incident[];
+}
+
 // The query parameters that say which samples are meant, the same for every endpoint.
 export interface Selection {
   from_us?: number;

@@ -33,14 +33,16 @@ const KINDS: Record<string, [label: string, meaning: string]> = {
   copy: ["GPU copies", "Copies to, from and within a GPU's memory, and sets of it"],
   communication: ["GPU communication", "Kernels of NCCL, which exchange data between GPUs"],
   jit: ["generated", "Code that was generated at run time"],
+  wait: ["waiting", "What threads waited for, under the code that waited"],
   unknown: ["unknown", "Addresses of which neither file nor function is known, and stacks that were not sampled"],
 };
 
-// A function's kind, where what GPUs do is told apart by name: the server knows no finer kind.
+// A function's kind, where what GPUs do, and waits, are told apart by name: the server knows no finer kind.
 function kindOf(functions: FunctionTable, f: number): string {
   const kind = functions.kind[f]!;
-  if (kind !== "gpu") return kind;
   const name = functions.name[f]!;
+  if (kind === "kernel" && /^\[(waits|sleeps)/.test(name)) return "wait";
+  if (kind !== "gpu") return kind;
   if (name.startsWith("[memcpy") || name.startsWith("[memset")) return "copy";
   return /^(void )?nccl/.test(name) ? "communication" : kind;
 }

@@ -43,7 +43,7 @@ export const SHADES = 3;
 const SHADE_STEP = 0.05;
 
 // A kind means the same colour in every profile.
-export const KIND_SLOTS: Record<string, number> = { native: 0, python: 2, jit: 3, copy: 4, gpu: 5, communication: 6, unknown: GREY, kernel: SLATE };
+export const KIND_SLOTS: Record<string, number> = { native: 0, wait: 1, python: 2, jit: 3, copy: 4, gpu: 5, communication: 6, unknown: GREY, kernel: SLATE };
 
 // Hues that names have been given since the page was opened: a brush must not recolour the graph.
 const given = new Map<string, number>();

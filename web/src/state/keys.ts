@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Navigation } from "./use-view";
-import { OTHER_PROFILE, type View } from "./view";
+import { OTHER_PROFILE, PROFILE_TYPES, type ProfileType, type View } from "./view";
 
 interface Wiring {
   view: View;
@@ -35,9 +35,14 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
         case "f":
           return () => nav.step({ fold: !view.fold });
         case "g":
-          return () => nav.step({ type: view.type === "cpu" ? "gpu" : "cpu", ...OTHER_PROFILE });
+          return () => nav.step({ type: nextType(view.type), ...OTHER_PROFILE });
         case "m":
           return () => nav.step({ metrics: !view.metrics });
+        case "s": {
+          // The toolbar knows of which function, if any.
+          const link = document.querySelector<HTMLButtonElement>(".toolbar .source-link");
+          return link && (() => link.click());
+        }
         case "w":
           return view.type === "cpu" ? () => nav.step({ idle: !view.idle, zoom: null }) : null;
         case "Escape":
@@ -51,8 +56,13 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
   }, [view, nav, onHelp]);
 }
 
+export function nextType(type: ProfileType): ProfileType {
+  return PROFILE_TYPES[(PROFILE_TYPES.indexOf(type) + 1) % PROFILE_TYPES.length]!;
+}
+
 // Escape lets go of one thing at a time, the latest kind of choice first.
 export function oneLevelOut(view: View): Partial<View> {
+  if (view.source) return { source: null };
   if (view.pick !== null) return { pick: null };
   if (view.search) return { search: "" };
   if (view.zoom !== null) return { zoom: null };

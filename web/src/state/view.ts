@@ -4,14 +4,16 @@ import type { Selection } from "../api/types";
 // Everything that decides what is on the screen, and nothing else: it lives in the query string, so
 // that Back works and every figure can be linked to.
 export interface View {
+  page: "profile" | "incidents";
   // The stretch of time that the strips cover: the last so many seconds, or all there is (null).
   last: number | null;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
   brush: Range | null;
   // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
   metrics: boolean;
-  // Whose time: that of CPUs, or that of GPUs under the code that asked for it.
-  type: "cpu" | "gpu";
+  type: ProfileType;
+  // Of waits, only those for this.
+  wait: Wait | null;
   // Only CPU time while the devices had nothing to do.
   idle: boolean;
   process: string | null;
@@ -31,9 +33,19 @@ export interface View {
   search: string;
   // The function that was chosen in the table.
   pick: string | null;
+  // The file whose lines are shown in place of the profile.
+  source: string | null;
   sort: SortKey;
   ascending: boolean;
 }
+
+// Whose time: that of CPUs, that of GPUs under the code that asked for it, or that in which threads waited.
+export type ProfileType = (typeof PROFILE_TYPES)[number];
+export const PROFILE_TYPES = ["cpu", "gpu", "off_cpu"] as const;
+
+// What threads wait for.
+export type Wait = (typeof WAITS)[number];
+export const WAITS = ["io", "lock", "run_queue", "gpu_wait", "sleep"] as const;
 
 export interface Range {
   from: number;
@@ -43,10 +55,12 @@ export interface Range {
 export type SortKey = "name" | "self" | "total";
 
 export const DEFAULT_VIEW: View = {
+  page: "profile",
   last: null,
   brush: null,
   metrics: false,
   type: "cpu",
+  wait: null,
   idle: false,
   process: null,
   tid: null,
@@ -61,6 +75,7 @@ export const DEFAULT_VIEW: View = {
   zoom: null,
   search: "",
   pick: null,
+  source: null,
   sort: "self",
   ascending: false,
 };
@@ -70,18 +85,20 @@ export function parseView(query: string): View {
   const params = new URLSearchParams(query);
   const from = integer(params.get("from_us"));
   const to = integer(params.get("to_us"));
-  const type = params.get("type") === "gpu" ? "gpu" : "cpu";
+  const type = PROFILE_TYPES.find((known) => known === params.get("type")) ?? DEFAULT_VIEW.type;
   const process = id(params.get("process"));
   const device = id(params.get("device"));
   const sort = params.get("sort") ?? "";
   const key = sort.replace(/^-/, "");
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
+    page: params.get("page") === "incidents" ? "incidents" : "profile",
     last: integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     metrics: params.get("metrics") === "1",
     type,
-    // An idle GPU has no GPU time.
+    wait: type === "off_cpu" ? (WAITS.find((known) => known === params.get("wait")) ?? null) : null,
+    // An idle GPU has no GPU time, and waits aren't cut by what it did.
     idle: type === "cpu" && params.get("while_gpu_idle") === "1",
     process,
     tid: process ? integer(params.get("tid")) : null,
@@ -96,6 +113,7 @@ export function parseView(query: string): View {
     zoom: params.get("zoom"),
     search: params.get("search") ?? "",
     pick: params.get("pick"),
+    source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
   };
@@ -104,6 +122,7 @@ export function parseView(query: string): View {
 // The inverse of parseView; defaults are left out, so that a plain view has a plain address.
 export function formatView(view: View): string {
   const params = new URLSearchParams();
+  if (view.page !== "profile") params.set("page", view.page);
   if (view.last !== null) params.set("last", String(view.last));
   if (view.brush) {
     params.set("from_us", String(view.brush.from));
@@ -111,6 +130,7 @@ export function formatView(view: View): string {
   }
   if (view.metrics) params.set("metrics", "1");
   if (view.type !== "cpu") params.set("type", view.type);
+  if (view.type === "off_cpu" && view.wait) params.set("wait", view.wait);
   if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
   if (view.process) params.set("process", view.process);
   if (view.process && view.tid !== null) params.set("tid", String(view.tid));
@@ -125,6 +145,7 @@ export function formatView(view: View): string {
   if (view.zoom) params.set("zoom", view.zoom);
   if (view.search) params.set("search", view.search);
   if (view.pick !== null) params.set("pick", view.pick);
+  if (view.source) params.set("source", view.source);
   if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }

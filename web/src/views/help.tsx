@@ -5,10 +5,11 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["/"], "Search the frames"],
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
-  [["Esc"], "Back out: the highlight, the zoom, then the time selection"],
-  [["G"], "CPU time or GPU time"],
+  [["Esc"], "Back out: the source file, the highlight, the zoom, then the time selection"],
+  [["G"], "CPU time, GPU time or waiting"],
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],
+  [["S"], "The source file of the highlighted function, or of the zoomed frame, line by line"],
   [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],
@@ -20,6 +21,7 @@ const POINTER: [gesture: string, meaning: string][] = [
   ["Double click on a strip", "All of the time again"],
   ["Click a frame", "Zoom to it; a click on a caller zooms out to that"],
   ["Click a row of the table", "Highlight the function’s frames"],
+  ["Click a file’s name", "Time by line of that source file"],
   ["Click a name in the legend", "Fold its frames into their callers"],
 ];
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Ref } from "preact";
 import type { Overview } from "../api/types";
-import { nodeName, pathHash, ROOT, type Profile } from "../flamegraph/model";
+import { nodeName, pathHash, ROOT, type FunctionTable, type Profile } from "../flamegraph/model";
 import { formatCount, formatValue } from "../format";
+import { isSourceFile } from "../source/lines";
 import type { Navigation } from "../state/use-view";
 import { usePicture } from "../state/use-picture";
 import type { View } from "../state/view";
@@ -10,6 +11,7 @@ import { FlameGraph } from "./flame-graph";
 import { Legend } from "./legend";
 import { Simulated } from "./simulated";
 import { Incomplete } from "./states";
+import { WAIT_LABELS } from "./time-type";
 import { Toolbar } from "./toolbar";
 import { TopTable } from "./top-table";
 
@@ -22,14 +24,23 @@ interface Props {
   search: Ref<HTMLInputElement>;
 }
 
+function fileOf(functions: FunctionTable, fn: number): string | null {
+  const file = functions.file[fn] ?? "";
+  return isSourceFile(file) ? file : null;
+}
+
+function whatOf(profile: Profile, view: View): string {
+  if (profile.type === "gpu") return "of GPU time";
+  if (profile.type === "off_cpu") return view.wait ? `of waiting for ${WAIT_LABELS[view.wait]}` : "of waiting";
+  return view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
+}
+
 // A profile that has samples: toolbar, legend, graph and table over one tree.
 export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
   const { picture, groups, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
   const { tree, zoom } = picture;
   const total = tree.total[ROOT]!;
   const isGpu = profile.type === "gpu";
-  const what = isGpu ? "of GPU time" : view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
-  const counted = isGpu ? "kernels and copies" : "samples";
 
   const zoomTo = (node: number) => {
     // A click on what already fills the width leads back to its caller.
@@ -42,7 +53,10 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       <Incomplete overview={overview} omitted={profile.omitted} total={total} unit={tree.unit} />
       <div class="summary">
         <span class="figure">
-          <strong>{formatValue(total, tree.unit)}</strong> {what} <span class="dim">in {formatCount(profile.samples)} {counted}</span>
+          <strong>{formatValue(total, tree.unit)}</strong> {whatOf(profile, view)}{" "}
+          <span class="dim">
+            in {formatCount(profile.samples)} {isGpu ? "kernels and copies" : "samples"}
+          </span>
         </span>
         {isGpu && overview.simulated && <Simulated />}
         <Toolbar
@@ -50,6 +64,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
           nav={nav}
           match={match}
           shown={tree.total[zoom]!}
+          file={fileOf(tree.functions, view.pick === null ? tree.function[zoom]! : tree.functions.name.indexOf(view.pick))}
           zoomedName={zoom === ROOT ? null : nodeName(tree, zoom)}
           search={search}
         />

@@ -86,6 +86,17 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
       </Message>
     );
   }
+  if (view.type === "off_cpu") {
+    return (
+      <Message title="No waits in this selection" kind="empty">
+        <p>
+          A wait is kept by chance, the longer the likelier, and told when it ends: short ones are seen only where there are many, and whoever
+          still waits is not seen yet.
+        </p>
+        <Parts parts={parts} />
+      </Message>
+    );
+  }
   if (view.idle) {
     return (
       <Message title="No samples while the GPU was idle" kind="empty">

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Navigation } from "../state/use-view";
-import { OTHER_PROFILE, type View } from "../state/view";
+import { OTHER_PROFILE, WAITS, type View, type Wait } from "../state/view";
 import { Segments } from "./segments";
 
-// Whose time the graph is of, and of CPU time whether only that in which the GPUs waited. `hasGpus`: there is
+// What a wait is for, after "waits for".
+export const WAIT_LABELS: Record<Wait, string> = { io: "I/O", lock: "a lock", run_queue: "a CPU", gpu_wait: "a GPU", sleep: "sleep" };
+
+const WAIT_HINTS: Record<Wait, string> = {
+  io: "Threads that a disk or another device made wait",
+  lock: "Threads that waited for a lock or for another thread",
+  run_queue: "Threads that could have run, but had no CPU",
+  gpu_wait: "Threads that waited for work on a GPU to end",
+  sleep: "Threads that slept, or waited for an event, a timer or the network",
+};
+
+// Whose time the graph is of, of waits which, and of CPU time whether only that in which the GPUs waited. `hasGpus`: there is
 // a device that can be idle.
 export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; hasGpus: boolean }) {
   return (
@@ -14,9 +25,18 @@ export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; 
         options={[
           ["cpu", "CPU time", "Stacks of running threads (G)"],
           ["gpu", "GPU time", "Kernels and copies under the code that launched them (G)"],
+          ["off_cpu", "Waiting", "What threads waited for, under the code that waited (G)"],
         ]}
         onChoose={(type) => type !== view.type && nav.step({ type, ...OTHER_PROFILE })}
       />
+      {view.type === "off_cpu" && (
+        <Segments<Wait | "any">
+          label="Waits for"
+          value={view.wait ?? "any"}
+          options={[["any", "anything", "All waits"], ...WAITS.map((wait): [Wait, string, string] => [wait, WAIT_LABELS[wait], WAIT_HINTS[wait]])]}
+          onChoose={(wait) => nav.step({ wait: wait === "any" ? null : wait, zoom: null })}
+        />
+      )}
       {view.type === "cpu" && (hasGpus || view.idle) && (
         <button
           type="button"

@@ -5,6 +5,7 @@ import { formatCount, formatShare } from "../format";
 import type { Navigation } from "../state/use-view";
 import type { View } from "../state/view";
 import { Segments } from "./segments";
+import { SourceLink } from "./source-link";
 
 interface Props {
   view: View;
@@ -13,10 +14,12 @@ interface Props {
   match: Match | null;
   shown: number;
   zoomedName: string | null;
+  // The source file of what is picked or zoomed to.
+  file: string | null;
   search: Ref<HTMLInputElement>;
 }
 
-export function Toolbar({ view, nav, match, shown, zoomedName, search }: Props) {
+export function Toolbar({ view, nav, match, shown, zoomedName, file, search }: Props) {
   return (
     <div class="toolbar" role="toolbar" aria-label="Flame graph">
       <Segments
@@ -75,6 +78,7 @@ export function Toolbar({ view, nav, match, shown, zoomedName, search }: Props) 
       {view.pick !== null && (
         <Chip text={view.pick} what="highlighted" onClear={() => nav.step({ pick: null })} />
       )}
+      {file !== null && <SourceLink file={file} nav={nav} />}
       {zoomedName !== null && <Chip text={zoomedName} what="zoomed to" onClear={() => nav.step({ zoom: null })} />}
     </div>
   );

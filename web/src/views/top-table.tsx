@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { binaryOf, type Tree } from "../flamegraph/model";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
 import { formatCount, formatShare, formatValue } from "../format";
+import { SourceLink } from "./source-link";
+import { isSourceFile } from "../source/lines";
+import { useRowsInSight } from "../state/use-rows";
 import type { Navigation } from "../state/use-view";
 import type { SortKey, View } from "../state/view";
 
 const ROW = 22;
-const OVERSCAN = 6;
 
 interface Props {
   tree: Tree;
@@ -27,23 +29,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
     () => sortedFunctions(totals, name, view.sort, view.ascending, matches),
     [totals, view.sort, view.ascending, matches],
   );
-  const scroller = useRef<HTMLDivElement>(null);
-  const [place, setPlace] = useState({ top: 0, height: 600 });
-
-  useEffect(() => {
-    const box = scroller.current!;
-    const measure = () => setPlace({ top: box.scrollTop, height: box.clientHeight });
-    const resizes = new ResizeObserver(measure);
-    resizes.observe(box);
-    box.addEventListener("scroll", measure, { passive: true });
-    return () => {
-      resizes.disconnect();
-      box.removeEventListener("scroll", measure);
-    };
-  }, []);
-
-  const first = Math.max(0, Math.floor(place.top / ROW) - OVERSCAN);
-  const last = Math.min(order.length, Math.ceil((place.top + place.height) / ROW) + OVERSCAN);
+  const { scroller, first, last } = useRowsInSight(order.length, ROW);
   const whole = tree.total[zoom]!;
   // Bars behind the names compare what the table is sorted by; the longest fills the column.
   const bars = view.sort === "total" ? totals.total : totals.self;
@@ -53,12 +39,14 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
     const picked = view.pick === name[f];
     const self = totals.self[f]!;
     const total = totals.total[f]!;
+    const file = tree.functions.file[f]!;
     return (
       <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
         <td class="name" style={{ "--share": bars[f]! / longest }}>
           <button type="button" aria-pressed={picked} title={`${name[f]}\n${binaryOf(tree.functions, f)?.name ?? ""}`}>
             {name[f]}
           </button>
+          {isSourceFile(file) && <SourceLink file={file} nav={nav} />}
         </td>
         <td>{self === 0 ? "–" : formatValue(self, tree.unit)}</td>
         <td>

@@ -170,10 +170,13 @@ export const tests = [
       assert.match(await page.text(".summary"), /of CPU time while the GPU was idle/);
       assert.notEqual(await page.text(".summary strong"), whole);
       for (const endpoint of ["strips", "flamegraph"]) assert.ok(server.requests.some((r) => r.includes(endpoint) && r.includes("while_gpu_idle=1")), endpoint);
-      await page.press("g");
-      await page.settle();
-      assert.equal(page.param("while_gpu_idle"), null, "an idle GPU has no GPU time");
-      assert.equal(await page.raw.getByRole("button", { name: "while GPU idle" }).count(), 0);
+      for (const type of ["gpu", "off_cpu"]) {
+        await page.press("g");
+        await page.settle();
+        assert.equal(page.param("type"), type);
+        assert.equal(page.param("while_gpu_idle"), null, "an idle GPU has no GPU time, and waits are wholes");
+        assert.equal(await page.raw.getByRole("button", { name: "while GPU idle" }).count(), 0);
+      }
       await page.press("g");
       await page.press("w");
       assert.equal(page.param("while_gpu_idle"), "1");

@@ -102,7 +102,7 @@ export class Page {
 
   // The first rows of the table: [name, self, self share, total, total share].
   async rows(count = 5) {
-    const rows = await this.raw.locator(".top tbody tr[aria-rowindex]").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+    const rows = await this.raw.locator(".top tbody tr[aria-rowindex]").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => (cell.querySelector("button") ?? cell).innerText.trim())));
     return rows.slice(0, count).map((row) => row.map((cell) => cell.replace(/[\u202f\u00a0]/g, " ")));
   }
 }

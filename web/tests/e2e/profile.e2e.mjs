@@ -49,6 +49,58 @@ export const tests = [
     },
   },
   {
+    name: "waits: what for stands under who waited, and one kind can be asked for",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("button", { name: "Waiting" }).click();
+      await page.settle();
+      assert.match(await page.text(".summary"), /of waiting in/);
+      assert.deepEqual((await page.rows(3)).map(([name]) => name).sort(), ["[sleeps]", "[waits for I/O]", "[waits for a lock]"]);
+      await page.raw.getByRole("button", { name: "a lock", exact: true }).click();
+      await page.settle();
+      assert.equal(page.param("wait"), "lock");
+      assert.match(await page.text(".summary"), /of waiting for a lock/);
+      assert.equal((await page.rows(1))[0][0], "[waits for a lock]");
+      assert.ok(server.requests.some((r) => r.includes("type=off_cpu") && r.includes("wait=lock")));
+      await page.raw.getByRole("button", { name: "a GPU", exact: true }).click();
+      await page.settle();
+      assert.match(await page.text(".message"), /No waits in this selection/);
+      await page.raw.getByRole("button", { name: /waits for a GPU/ }).click();
+      await page.settle();
+      assert.equal(page.param("wait"), null);
+    },
+  },
+  {
+    name: "the lines of a source file: from the table, at the hottest line, and back",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("searchbox", { name: "Search frames" }).fill("load_batch");
+      await page.settle();
+      await page.raw.getByRole("button", { name: "train.py" }).first().click();
+      await page.settle();
+      assert.equal(page.param("source"), "train.py");
+      assert.ok(server.requests.some((r) => r.includes("/source?") && r.includes("file=train.py")));
+      const hottest = await page.text(".source tr.hottest");
+      assert.match(hottest, /^40\.0 s\s+12\.0 s\s+41\.0 s\s+41\s+def part_4/);
+      assert.match(await page.text(".source .lost"), /changed at .* after it was profiled/);
+      await page.raw.keyboard.press("Escape");
+      await page.settle();
+      assert.equal(page.param("source"), null);
+      await page.ready();
+    },
+  },
+  {
+    name: "a source file that can't be read: its lines have numbers and times, and why is said",
+    query: "?source=/elsewhere/model.py",
+    async run(page) {
+      await page.settle();
+      assert.match(await page.text(".source .lost"), /none of the folders of sources/);
+      assert.deepEqual(await page.raw.locator(".source tbody td.number").allInnerTexts(), ["?", "41", "77", "140"]);
+      await page.raw.getByRole("link", { name: "Profile" }).click();
+      await page.ready();
+    },
+  },
+  {
     name: "a link to a zoomed view opens it",
     async run(page) {
       await page.ready();

@@ -15,10 +15,12 @@ describe("the view in the address", () => {
 
   test("every part survives the way to the address and back", () => {
     const view: View = {
+      page: "incidents",
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       metrics: true,
       type: "gpu",
+      wait: null,
       idle: false,
       process: PROCESS,
       tid: 12,
@@ -32,6 +34,7 @@ describe("the view in the address", () => {
       only: "[kernel]",
       zoom: "0123456789abcdef",
       search: "operator<< (int)",
+      source: "/src/a b&c.py",
       pick: "std::vector<int>::push_back",
       sort: "name",
       ascending: true,
@@ -46,6 +49,7 @@ describe("the view in the address", () => {
     ["tid=7", "a thread without a process"],
     ["stream=7", "a stream without a device"],
     ["type=npu", "a type that is not there"],
+    ["wait=lock", "a wait in CPU time"],
     ["device=0", "a device that is no id"],
     ["sort=-colour", "an unknown column"],
     ["graph=pie&colour=blue&last=-3", "unknown words"],
@@ -68,6 +72,13 @@ describe("the view in the address", () => {
 });
 
 describe("GPU time", () => {
+  test("what is waited for is part of the address", () => {
+    const view: View = { ...DEFAULT_VIEW, type: "off_cpu", wait: "run_queue" };
+    expect(formatView(view)).toBe("?type=off_cpu&wait=run_queue");
+    expect(parseView(formatView(view))).toEqual(view);
+    expect(parseView("?type=off_cpu&wait=lunch")).toEqual({ ...view, wait: null });
+  });
+
   test("an idle GPU has no GPU time", () => {
     expect(parseView("?type=gpu&while_gpu_idle=1")).toEqual({ ...DEFAULT_VIEW, type: "gpu" });
     expect(stackSelection({ ...DEFAULT_VIEW, type: "gpu", idle: true })).toEqual({});

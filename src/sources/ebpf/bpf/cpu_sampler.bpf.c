@@ -9,33 +9,18 @@
 
 #include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
+#include "sources/ebpf/bpf/targets.h"
 #include "wire/cpu_sample.h"
 
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
+#define PROGRAM_COUNTERS GPUSONDE_CPU_COUNTERS
+#include "sources/ebpf/bpf/counters.h"
 
-/* Set before loading: sample whatever runs, and look at no list. */
-const volatile bool every_process = false;
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 8 << 20); /* resized before loading */
 } samples SEC(".maps");
-
-/* Thread groups to sample. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
-  __type(key, __u32);
-  __type(value, __u8);
-} targets SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, GPUSONDE_CPU_COUNTERS);
-  __type(key, __u32);
-  __type(value, __u64);
-} counters SEC(".maps");
 
 /* A sample under construction is too large for the stack. */
 struct work {
@@ -48,15 +33,6 @@ struct {
   __type(key, __u32);
   __type(value, struct work);
 } scratch SEC(".maps");
-
-static __always_inline void count(__u32 counter) {
-  __u64 *value = bpf_map_lookup_elem(&counters, &counter);
-  if (value) ++*value; /* per CPU, and this program isn't re-entered on one */
-}
-
-static __always_inline bool wanted(__u32 pid) {
-  return every_process || bpf_map_lookup_elem(&targets, &pid) != NULL;
-}
 
 SEC("perf_event")
 int take_sample(void *context) {
@@ -94,9 +70,7 @@ int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
   /* The child begins as a copy of its parent. */
   const struct gpusonde_process *process = bpf_map_lookup_elem(&processes, &parent_pid);
   if (process) bpf_map_update_elem(&processes, &child_pid, process, BPF_ANY);
-  if (every_process || !bpf_map_lookup_elem(&targets, &parent_pid)) return 0;
-  const __u8 one = 1;
-  if (bpf_map_update_elem(&targets, &child_pid, &one, BPF_ANY)) count(GPUSONDE_TARGETS_FULL);
+  if (!follow_child(parent_pid, child_pid)) count(GPUSONDE_TARGETS_FULL);
   return 0;
 }
 
@@ -114,6 +88,6 @@ int BPF_PROG(forget_exit, struct task_struct *task) {
   if (task->signal->live.counter != 0) return 0;
   const __u32 pid = pids_of(task).pid;
   bpf_map_delete_elem(&processes, &pid);
-  if (!every_process) bpf_map_delete_elem(&targets, &pid);
+  forget_target(pid);
   return 0;
 }

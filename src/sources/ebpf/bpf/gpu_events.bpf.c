@@ -18,6 +18,9 @@
 
 #include "wire/gpu_event.h"
 
+#define PROGRAM_COUNTERS GPUSONDE_GPU_COUNTERS
+#include "sources/ebpf/bpf/counters.h"
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
@@ -38,13 +41,6 @@ struct {
   __type(key, __u32);
   __type(value, struct budget);
 } budgets SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, GPUSONDE_GPU_COUNTERS);
-  __type(key, __u32);
-  __type(value, __u64);
-} counters SEC(".maps");
 
 /* Messages under construction are too large for the stack. A uprobe's program may be preempted, and another
  * thread run it on the same CPU meanwhile, so each takes a place of its own. */
@@ -72,11 +68,6 @@ struct {
   __type(key, __u32);
   __type(value, struct place);
 } places SEC(".maps");
-
-static __always_inline void count(__u32 counter) {
-  __u64 *value = bpf_map_lookup_elem(&counters, &counter);
-  if (value) __sync_fetch_and_add(value, 1); /* a uprobe's program may be preempted by another's */
-}
 
 /* Whether the process has the bytes left. */
 static __always_inline bool admit(__u32 pid, __u64 bytes) {

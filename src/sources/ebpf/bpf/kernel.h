@@ -59,6 +59,26 @@ struct task_struct {
   struct thread_struct thread;
   unsigned int __state; /* 0: it can run */
   unsigned in_iowait : 1;
+  __u64 start_boottime; /* ns */
+  char comm[16];
+};
+
+/* The fields of the tracepoint block:block_bio_queue (include/trace/events/block.h). */
+struct trace_event_raw_block_bio {
+  unsigned int nr_sector; /* of 512 bytes */
 };
 
 #pragma clang attribute pop
+
+/* Before 5.14 it was another field of another size. */
+struct task_struct___before_5_14 {
+  long state;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u32 state_of(struct task_struct *task) {
+  if (bpf_core_field_exists(task->__state)) return task->__state;
+  const struct task_struct___before_5_14 *old = (void *)task;
+  return BPF_CORE_READ(old, state);
+}
+
+#define STATE_UNINTERRUPTIBLE 2 /* include/linux/sched.h: TASK_UNINTERRUPTIBLE */

@@ -9,12 +9,14 @@
 
 #include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
+#include "sources/ebpf/bpf/targets.h" /* cpu_sampler.bpf.c's own */
 #include "wire/off_cpu.h"
+
+#define PROGRAM_COUNTERS GPUSONDE_OFF_CPU_COUNTERS
+#include "sources/ebpf/bpf/counters.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before loading: tell of whatever runs, and look at no list. */
-const volatile bool every_process = false;
 /* Set before loading: stacks per second and CPU. */
 const volatile __u32 budget = 99;
 
@@ -22,15 +24,6 @@ struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 4 << 20); /* resized before loading */
 } events SEC(".maps");
-
-/* Thread groups to tell of: cpu_sampler.bpf.c's own. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
-  __type(key, __u32);
-  __type(value, __u8);
-} targets SEC(".maps");
 
 /* Threads whose begin was told. Allocated beforehand: there must be no allocating while the scheduler is at
  * work. */
@@ -54,13 +47,6 @@ struct {
   __type(value, struct governor);
 } governors SEC(".maps");
 
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, GPUSONDE_OFF_CPU_COUNTERS);
-  __type(key, __u32);
-  __type(value, __u64);
-} counters SEC(".maps");
-
 struct work {
   struct gpusonde_off_cpu_begin begin;
   union stack_walk walk;
@@ -71,11 +57,6 @@ struct {
   __type(key, __u32);
   __type(value, struct work);
 } scratch SEC(".maps");
-
-static __always_inline void count(__u32 counter) {
-  __u64 *value = bpf_map_lookup_elem(&counters, &counter);
-  if (value) ++*value; /* per CPU, and the scheduler isn't re-entered on one */
-}
 
 /* The chance of a thread that leaves this CPU now, × 2^32, less 1. */
 static __always_inline __u32 chance_now(__u64 now_ns) {
@@ -97,23 +78,10 @@ static __always_inline __u32 chance_now(__u64 now_ns) {
   return governor->chance;
 }
 
-/* Before 5.14 it was another field of another size. */
-struct task_struct___before_5_14 {
-  long state;
-} __attribute__((preserve_access_index));
-
-static __always_inline __u32 state_of(struct task_struct *task) {
-  if (bpf_core_field_exists(task->__state)) return task->__state;
-  const struct task_struct___before_5_14 *old = (void *)task;
-  return BPF_CORE_READ(old, state);
-}
-
-#define STATE_UNINTERRUPTIBLE 2 /* include/linux/sched.h: TASK_UNINTERRUPTIBLE */
-
 static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
   if (!task->mm) return;
   const struct pids pids = pids_of(task);
-  if (!pids.pid || (!every_process && !bpf_map_lookup_elem(&targets, &pids.pid))) return;
+  if (!pids.pid || !wanted(pids.pid)) return;
   const __u64 now = bpf_ktime_get_ns();
   const __u32 chance = chance_now(now);
   if (bpf_get_prandom_u32() > chance) return;

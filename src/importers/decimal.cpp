@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "importers/kineto/decimal.h"
+#include "importers/decimal.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include "base/int128.h"
 #include "importers/event.h"
 
-namespace gpusonde::importers::kineto {
+namespace gpusonde::importers {
 namespace {
 
 constexpr int kNanosDigits = 3;  // a µs is 10^3 ns
@@ -110,8 +110,12 @@ std::optional<int64_t> ParseMicroseconds(std::string_view text) {
       return static_cast<int64_t>(scaled * kScale[behind]);
     }
   }
+  return ParseScaled(text, kNanosDigits);
+}
+
+std::optional<int64_t> ParseScaled(std::string_view text, int exponent) {
   const std::optional<Scientific> number = Scan(Trim(text));
-  return number.has_value() ? Scale(*number, kNanosDigits) : std::nullopt;
+  return number.has_value() ? Scale(*number, exponent) : std::nullopt;
 }
 
 std::optional<int64_t> ParseWhole(std::string_view text) {
@@ -122,4 +126,4 @@ std::optional<int64_t> ParseWhole(std::string_view text) {
   return value;
 }
 
-}  // namespace gpusonde::importers::kineto
+}  // namespace gpusonde::importers

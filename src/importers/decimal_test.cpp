@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "importers/kineto/decimal.h"
+#include "importers/decimal.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace gpusonde::importers::kineto {
+namespace gpusonde::importers {
 namespace {
 
 TEST(ParseMicroseconds, KeepsEveryNanosecondOfAnEpochTime) {
@@ -75,4 +75,4 @@ TEST(ParseWhole, TakesWholeNumbersOnly) {
 }
 
 }  // namespace
-}  // namespace gpusonde::importers::kineto
+}  // namespace gpusonde::importers

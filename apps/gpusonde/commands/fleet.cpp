@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "command.h"
+#include "fleet/kernel_stream.h"
+#include "fleet/simulator/simulator.h"
+#include "stop_signal.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr const char* kFooter = R"(
+A fleet in one process: every report is really encrypted, signed, verified, added and released; the devices'
+applications, made from kernel streams of real programs, and time are simulated. docs/fleet-simulator.md says what
+the results mean.
+
+  gpusonde fleet simulate
+  gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html
+  gpusonde fleet simulate --format json | jq '.runs[0].hours[-1].sampled_coverage'
+  gpusonde fleet simulate --reports both --devices 2000 --groups 1 --cohorts 1)";
+
+struct FleetOptions {
+  fleet::Parameters parameters;
+  std::string reports = "masks";
+  std::string format = "text";
+  std::string output;
+  std::string html;
+  std::string streams;
+  int64_t dead_hour = -1;
+};
+
+// One line that is written over, where somebody looks.
+class ProgressBar {
+ public:
+  ProgressBar() : shown_(::isatty(STDERR_FILENO) == 1) {}
+  ~ProgressBar() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void Show(std::string_view what, double share) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    constexpr int kWidth = 40;
+    const int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
+    fmt::print(stderr, "\r\033[K{:<20} [{:#<{}}{:<{}}] {:3.0f} %", what, "", full, "", kWidth - full,
+               100 * share);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool shown_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+Status WriteTo(const std::string& path, const std::string& text) {
+  if (path.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
+  return WriteFileAtomically(path, text);
+}
+
+Status SimulateFleet(FleetOptions& options) {
+  fleet::Parameters& parameters = options.parameters;
+  using fleet::ReportKind;
+  if (options.reports == "bfv") parameters.reports = {ReportKind::kBfv};
+  if (options.reports == "both") parameters.reports = {ReportKind::kMasked, ReportKind::kBfv};
+  if (options.dead_hour >= 0) parameters.dead_hour = static_cast<uint32_t>(options.dead_hour);
+  if (parameters.threads == 0)
+    parameters.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  ASSIGN_OR_RETURN(
+      const auto streams,
+      fleet::ReadKernelStreams(options.streams.empty() ? fleet::KernelStreamFolder() : options.streams));
+  CatchStopSignals();
+  fleet::Simulated simulated;
+  {
+    ProgressBar bar;
+    ASSIGN_OR_RETURN(simulated,
+                     fleet::Simulate(parameters, streams, [&](std::string_view what, double share) {
+                       bar.Show(what, share);
+                       return !StopRequested();
+                     }));
+  }
+  if (!options.html.empty()) TRY(WriteFileAtomically(options.html, fleet::ToHtml(simulated)));
+  return WriteTo(options.output,
+                 options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
+}
+
+void AddNumbers(CLI::App& command, fleet::Parameters& p) {
+  command.add_option("--devices", p.devices, "Devices of the fleet")->capture_default_str();
+  command.add_option("--hours", p.hours, "Simulated hours; reports are made and released each hour")
+      ->capture_default_str();
+  command.add_option("--seed", p.seed, "The same seed, the same fleet")->capture_default_str();
+  command.add_option("--applications", p.applications, "Applications in the catalog")->capture_default_str();
+  command.add_option("--unknown-applications", p.unknown_applications, "Applications that aren't in it")
+      ->capture_default_str();
+  command.add_option("--unknown-share", p.unknown_share, "Share of jobs that run one of those")
+      ->capture_default_str();
+  command.add_option("--zipf", p.zipf, "Exponent of the applications' popularity")->capture_default_str();
+  command.add_option("--load", p.load, "Share of devices that are busy")->capture_default_str();
+  command.add_option("--job-hours", p.job_hours, "How long a job takes on average")->capture_default_str();
+  command.add_option("--churn", p.churn, "Share of devices that are replaced each hour")
+      ->capture_default_str();
+  command.add_option("--groups", p.groups, "Groups of characteristics that are sampled, 1 to 8")
+      ->capture_default_str();
+  command.add_option("--cohorts", p.cohorts, "Cohorts of each group and page")->capture_default_str();
+  command.add_option("--decryptors", p.decryptors, "Decryptors, of which one honest one is enough")
+      ->capture_default_str();
+  command.add_option("--min-reports", p.min_reports, "Smallest cohort that is released")
+      ->capture_default_str();
+  command.add_option("--epsilon", p.epsilon, "Privacy budget of a device, over all hours")
+      ->capture_default_str();
+  command.add_option("--cheats", p.cheats, "Devices that spoil sums, sign wrongly or report twice")
+      ->capture_default_str();
+  command
+      .add_option("--private-queries", p.private_queries,
+                  "Private identifications that are really computed each hour")
+      ->capture_default_str();
+  command.add_option("--node-cores", p.node_cores, "CPU cores of a node for each GPU, for the overhead")
+      ->capture_default_str();
+  command.add_option("--servers", p.servers, "Cores of the aggregator, for the latencies")
+      ->capture_default_str();
+}
+
+void AddSimulate(CLI::App& fleet, int& exit_status) {
+  auto options = std::make_shared<FleetOptions>();
+  options->parameters.threads = 0;
+  CLI::App* command = fleet.add_subcommand("simulate", "A fleet of devices that report in private");
+  command->footer(kFooter);
+  AddNumbers(*command, options->parameters);
+  command->add_option("--dead-hour", options->dead_hour,
+                      "The hour, from 0, in which one decryptor doesn't answer");
+  command
+      ->add_option("--reports", options->reports,
+                   "How reports are encrypted: masks, bfv (Penrose's way) or both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"masks", "bfv", "both"}));
+  command->add_option("--streams", options->streams,
+                      "Folder of kernel streams; default: those that came along");
+  command->add_option("--threads", options->parameters.threads, "Default: one per usable core")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--format", options->format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+  command->add_option("--html", options->html, "Write a page with the curves to this file, too");
+  command->callback([options, &exit_status] {
+    const Status done = SimulateFleet(*options);
+    if (done.has_value()) return;
+    fmt::print(stderr, "gpusonde fleet simulate: {}\n", done.error().message);
+    exit_status = done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
+  });
+}
+
+}  // namespace
+
+void AddFleet(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("fleet", "Private telemetry of a whole fleet");
+  command->require_subcommand(1);
+  AddSimulate(*command, exit_status);
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/diagnostician.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "agent/signal_rows.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "model/batch_rows.h"
+#include "model/tables/drops.h"
+#include "model/tables/processes.h"
+#include "model/tables/signals.h"
+#include "sources/ebpf/host_signals.h"
+#include "sources/proc/host_state.h"
+#include "sources/proc/process.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using model::Metric;
+
+// A counter that only grows, as what was added since the last look.
+class Growth {
+ public:
+  std::optional<int64_t> Take(std::optional<int64_t> now) {
+    const std::optional<int64_t> before = std::exchange(last_, now);
+    if (!before.has_value() || !now.has_value() || *now < *before) return std::nullopt;
+    return *now - *before;
+  }
+
+ private:
+  std::optional<int64_t> last_;
+};
+
+std::optional<ebpf::HostSignals> OpenSignals(bool with_kernel) {
+  if (!with_kernel) return std::nullopt;
+  Result<ebpf::HostSignals> signals = ebpf::HostSignals::Create();
+  if (!signals.has_value()) {
+    LogWarn("why steps are slow is not seen: {}", signals.error().message);
+    return std::nullopt;
+  }
+  if (!signals->absent().empty())
+    LogWarn("this kernel doesn't tell of {}: a slow step with such a cause stays unexplained",
+            fmt::join(signals->absent(), ", "));
+  return std::move(*signals);
+}
+
+}  // namespace
+
+struct Diagnostician::State {
+  struct Known {
+    int64_t start_ticks = 0;
+    Id128 id;
+  };
+  // A process whose cgroup's quota is looked at.
+  struct Quota {
+    std::vector<std::string> files;
+    Growth throttled;
+  };
+
+  explicit State(Options options_in)
+      : options(std::move(options_in)),
+        signals(OpenSignals(options.with_kernel)),
+        diagnosis({.tell = options.tell}) {}
+
+  Options options;
+  std::optional<ebpf::HostSignals> signals;
+  diagnose::Diagnosis diagnosis;
+  std::string boot_id = proc::ReadHost().boot_id;
+  std::set<int32_t> followed;
+  std::map<int32_t, Quota> quotas;  // by pid of a process with GPU work
+  std::array<Growth, 3> pressure;
+  Growth steal;
+  int64_t looked_ns = 0;
+
+  SignalRows signal_rows;
+  std::unordered_map<int32_t, Known> known;                      // by pid
+  std::unordered_map<int32_t, std::optional<Id128>> identified;  // in this round
+  std::map<Id128, std::string> written;                          // names of processes that have a row
+  model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
+  model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
+  model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
+
+  void Learn(std::span<const model::Batch> gathered);
+  void FollowGpuProcesses();
+  std::vector<model::Batch> TakeSignals();
+  void LookAtFiles(int64_t now_ns);
+  void AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum, int64_t now_ns);
+  std::optional<Id128> Identify(int32_t pid);
+  void WriteDrops();
+};
+
+Diagnostician::Diagnostician(Options options) : state_(std::make_unique<State>(std::move(options))) {}
+Diagnostician::Diagnostician(Diagnostician&&) noexcept = default;
+Diagnostician& Diagnostician::operator=(Diagnostician&&) noexcept = default;
+Diagnostician::~Diagnostician() = default;
+
+void Diagnostician::Follow(int32_t pid) {
+  if (!state_->signals.has_value() || !state_->followed.insert(pid).second) return;
+  if (const Status followed = state_->signals->Follow(pid); !followed.has_value())
+    LogWarn("{}", followed.error().message);
+}
+
+std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gathered) {
+  State& state = *state_;
+  state.Learn(gathered);
+  state.FollowGpuProcesses();
+  std::vector<model::Batch> batches = state.TakeSignals();
+  for (const model::Batch& batch : batches) state.diagnosis.Take(batch);
+  state.diagnosis.Advance(MonotonicNow() + state.options.epoch_offset_ns);
+  std::ranges::move(state.diagnosis.TakeRows(), std::back_inserter(batches));
+  return batches;
+}
+
+std::vector<model::Batch> Diagnostician::Finish(std::span<const model::Batch> gathered) {
+  std::vector<model::Batch> batches = Round(gathered);
+  if (state_->signals.has_value()) state_->signals->Stop();
+  state_->diagnosis.Finish(MonotonicNow() + state_->options.epoch_offset_ns);
+  std::ranges::move(state_->diagnosis.TakeRows(), std::back_inserter(batches));
+  return batches;
+}
+
+void Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+  state_->options.source = source;
+  state_->options.epoch_offset_ns = epoch_offset_ns;
+  // Times jump, and what was learnt of steps lies on the other side.
+  state_->diagnosis = diagnose::Diagnosis({.tell = state_->options.tell});
+  Rewrite();
+}
+
+void Diagnostician::Rewrite() { state_->written.clear(); }
+
+std::vector<diagnose::Report> Diagnostician::Reports() const { return state_->diagnosis.Reports(); }
+
+void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
+  for (const model::Batch& batch : gathered) {
+    diagnosis.Take(batch);
+    if (batch.table != model::kProcesses.name()) continue;
+    for (const model::Process& process : model::RowsOf(model::kProcesses, batch))
+      written[process.process] = process.name;
+  }
+}
+
+// And the processes that these had before: their loaders.
+void Diagnostician::State::FollowGpuProcesses() {
+  const std::map<Id128, int32_t> gpu_processes = diagnosis.GpuProcesses();
+  for (const auto& [id, pid] : gpu_processes) {
+    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}}).second && signals.has_value()) {
+      (void)signals->Follow(pid);
+      for (const int32_t descendant : proc::ListDescendants(pid)) (void)signals->Follow(descendant);
+    }
+  }
+  std::erase_if(quotas, [&](const auto& quota) {
+    return std::ranges::none_of(gpu_processes,
+                                [&](const auto& entry) { return entry.second == quota.first; });
+  });
+}
+
+std::vector<model::Batch> Diagnostician::State::TakeSignals() {
+  identified.clear();
+  const int64_t now_ns = MonotonicNow();
+  if (signals.has_value()) {
+    const Status drained =
+        signals->Drain([this](const ebpf::HostSignals::Sum& sum) { signal_rows.Take(sum); });
+    if (!drained.has_value()) LogWarn("{}", drained.error().message);
+    signal_rows.Write(
+        options.source, options.epoch_offset_ns, [this](int32_t pid) { return Identify(pid); }, rows);
+  }
+  LookAtFiles(now_ns);
+  WriteDrops();
+  std::vector<model::Batch> batches;
+  if (processes.rows() > 0) batches.push_back(processes.Take());
+  if (rows.rows() > 0) batches.push_back(rows.Take());
+  if (drops.rows() > 0) batches.push_back(drops.Take());
+  return batches;
+}
+
+void Diagnostician::State::LookAtFiles(int64_t now_ns) {
+  if (quotas.empty()) {  // nobody to compare them for
+    looked_ns = 0;
+    return;
+  }
+  AddSum(Metric::kHostPressureCpu, std::nullopt, pressure[0].Take(proc::ReadPressureNs(proc::Resource::kCpu)),
+         now_ns);
+  AddSum(Metric::kHostPressureIo, std::nullopt, pressure[1].Take(proc::ReadPressureNs(proc::Resource::kIo)),
+         now_ns);
+  AddSum(Metric::kHostPressureMemory, std::nullopt,
+         pressure[2].Take(proc::ReadPressureNs(proc::Resource::kMemory)), now_ns);
+  AddSum(Metric::kHostSteal, std::nullopt, steal.Take(proc::ReadStealNs()), now_ns);
+  for (auto& [pid, quota] : quotas)
+    AddSum(Metric::kCgroupThrottled, Identify(pid), quota.throttled.Take(proc::ReadThrottledNs(quota.files)),
+           now_ns);
+  looked_ns = now_ns;
+}
+
+void Diagnostician::State::AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum,
+                                  int64_t now_ns) {
+  if (!sum.has_value() || looked_ns == 0 || now_ns <= looked_ns) return;
+  if (metric == Metric::kCgroupThrottled && !process.has_value()) return;
+  rows.Append({.start_ns = looked_ns + options.epoch_offset_ns,
+               .bucket_ns = now_ns - looked_ns,
+               .source = options.source,
+               .metric = std::string(model::InfoOf(metric).name),
+               .process = process,
+               .tid = std::nullopt,
+               .other = std::nullopt,
+               .values = {*sum}});
+}
+
+// Who it is now; who it was, or what the kernel said of it, if it has ended.
+std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
+  const auto [found, is_new] = identified.try_emplace(pid);
+  if (!is_new) return found->second;
+  const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+  const std::optional<ebpf::HostSignals::Other> who = signals.has_value() ? signals->Who(pid) : std::nullopt;
+  Known& process = known[pid];
+  if (info.has_value())
+    process = {info->start_ticks, proc::MakeProcessId(boot_id, pid, info->start_ticks)};
+  else if (who.has_value())
+    process = {who->start_ticks, proc::MakeProcessId(boot_id, pid, who->start_ticks)};
+  if (process.id.IsZero()) return std::nullopt;
+  found->second = process.id;
+  const std::string name = info.has_value() ? info->name : who.has_value() ? who->name : "";
+  const auto [row_name, first] = written.try_emplace(process.id, name);
+  // A process that execs gets another name.
+  if (!first && (name.empty() || row_name->second == name)) return process.id;
+  row_name->second = name;
+  const int64_t started_ns = proc::MonotonicFromTicks(process.start_ticks) + options.epoch_offset_ns;
+  model::Process row{
+      .process = process.id, .source = options.source, .pid = pid, .name = name, .started_ns = started_ns};
+  if (info.has_value()) {
+    row.parent_pid = info->parent_pid;
+    row.command = info->command;
+    row.executable = info->executable;
+    row.cgroup = info->cgroup;
+    row.user_id = info->user_id;
+  }
+  processes.Append(row);
+  return process.id;
+}
+
+void Diagnostician::State::WriteDrops() {
+  if (!signals.has_value()) return;
+  const model::DropCounts counts = signals->TakeDrops();
+  for (const model::DropInfo& reason : model::kDropReasons)
+    if (const int64_t count = counts.Of(reason.reason); count > 0)
+      drops.Append({.time_ns = MonotonicNow() + options.epoch_offset_ns,
+                    .source = options.source,
+                    .reason = reason.reason,
+                    .count = count});
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "diagnose/diagnosis.h"
+#include "model/batch.h"
+
+namespace gpusonde::agent {
+
+// Watches the host's signals of programs that feed a GPU, and says when and why their steps are slow: rows of
+// `signals`, `steps`, `incidents` and `evidence` beside those that others gathered. Not thread-safe.
+class Diagnostician {
+ public:
+  struct Options {
+    Id128 source;
+    int64_t epoch_offset_ns = 0;
+    bool with_kernel = true;  // else without the signals that need privileges
+    // Called when an incident begins, changes its cause, or ends.
+    std::function<void(const diagnose::Report&)> tell = [](const diagnose::Report&) {};
+  };
+
+  // A kernel that refuses costs the signals, not the steps; that is logged.
+  explicit Diagnostician(Options options);
+
+  // The signals of this process and of the descendants that it makes are gathered from now on. Those of
+  // processes with GPU work are in any case.
+  void Follow(int32_t pid);
+
+  // A round: what the others gathered in it. Returns the rows to be written after those.
+  std::vector<model::Batch> Round(std::span<const model::Batch> gathered);
+
+  // The last round.
+  std::vector<model::Batch> Finish(std::span<const model::Batch> gathered);
+
+  // Rows from now on are this source's.
+  void BelongTo(const Id128& source, int64_t epoch_offset_ns);
+
+  // The next batches repeat every process that they refer to, as a new store needs them.
+  void Rewrite();
+
+  std::vector<diagnose::Report> Reports() const;
+
+  Diagnostician(Diagnostician&&) noexcept;
+  Diagnostician& operator=(Diagnostician&&) noexcept;
+  ~Diagnostician();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/signal_rows.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/metric_catalogue.h"
+
+namespace gpusonde::agent {
+namespace {
+
+constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
+// So many empty buckets are cheaper than another row.
+constexpr int64_t kMostEmpty = 16;
+
+model::Metric MetricOf(gpusonde_signal signal) {
+  using enum model::Metric;
+  constexpr model::Metric kMetrics[GPUSONDE_SIGNALS] = {kThreadRunning,     kThreadRunQueue, kThreadBlockedIo,
+                                                        kThreadBlocked,     kThreadWaiting,  kThreadSleeping,
+                                                        kThreadInterrupted, kThreadReclaim,  kDiskBytes};
+  return kMetrics[signal];
+}
+
+}  // namespace
+
+void SignalRows::Take(const ebpf::HostSignals::Sum& sum) {
+  if (sum.signal >= GPUSONDE_SIGNALS) return;
+  sums_[{sum.pid, sum.tid, sum.other, sum.signal}][sum.start_ns] += sum.amount;
+}
+
+void SignalRows::Write(const Id128& source, int64_t epoch_offset_ns,
+                       const std::function<std::optional<Id128>(int32_t pid)>& identify,
+                       model::BatchBuilder<decltype(model::kSignals)>& rows) {
+  for (const auto& [key, buckets] : std::exchange(sums_, {})) {
+    const auto& [pid, tid, other, signal] = key;
+    const std::optional<Id128> process = identify(pid);
+    if (!process.has_value()) continue;
+    model::Signal row{.bucket_ns = kBucketNs,
+                      .source = source,
+                      .metric = std::string(model::InfoOf(MetricOf(signal)).name),
+                      .process = process,
+                      .tid = tid == 0 ? std::nullopt : std::optional(tid),
+                      .other = other == 0 ? std::nullopt : identify(other),
+                      .values = {}};
+    int64_t last_ns = 0;
+    for (const auto& [start_ns, amount] : buckets) {
+      int64_t empty = (start_ns - last_ns) / kBucketNs - 1;
+      if (!row.values.empty() && empty > kMostEmpty) {
+        rows.Append(row);
+        row.values.clear();
+      }
+      if (row.values.empty()) {
+        row.start_ns = start_ns + epoch_offset_ns;
+        empty = 0;
+      }
+      row.values.insert(row.values.end(), static_cast<size_t>(empty), 0);
+      row.values.push_back(amount);
+      last_ns = start_ns;
+    }
+    rows.Append(row);
+  }
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analyze/name_table.h"
+#include "analyze/rank_table.h"
+#include "analyze/stats/bounded_table.h"
+#include "analyze/stats/pair_moments.h"
+#include "importers/event.h"
+#include "model/moments.h"
+#include "model/sketch.h"
+
+namespace gpusonde::analyze {
+
+// A metric of the launches of one kernel with one shape on one rank.
+struct MetricSums {
+  uint32_t name = 0;  // these are numbers of a NameTable…
+  uint32_t metric = 0;
+  uint32_t unit = 0;
+  uint32_t shape = 0;
+  uint16_t rank = 0;  // … and this of a RankTable
+  model::Moments values;
+  model::Sketch sketch;
+  PairMoments with_duration;  // values and ns, of launches whose duration is known
+
+  void Merge(const MetricSums& other) {
+    values.Merge(other.values);
+    sketch.Merge(other.sketch);
+    with_duration.Merge(other.with_duration);
+  }
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(name);
+    archive(metric);
+    archive(unit);
+    archive(shape);
+    archive(rank);
+    archive(values);
+    archive(sketch);
+    archive(with_duration);
+  }
+};
+
+// The metrics of measured launches. Memory: at most 32,768 sums, about 30 MiB; beyond, 16,384 are kept, by a
+// rule that doesn't depend on the order of launches (BoundedTable). Names and ranks are numbered as in the
+// state that it is part of.
+class MetricTable {
+ public:
+  MetricTable() : table_(kMaxSums) {}
+
+  void Add(const importers::MeasuredLaunch& launch, std::span<const importers::MetricValue> values,
+           uint16_t rank, const NameTable& names, const RankTable& ranks);
+  // Adds another's, whose names and ranks have these numbers here.
+  void Merge(const MetricTable& other, std::span<const uint32_t> names, std::span<const uint16_t> ranks);
+
+  struct Kept {
+    std::vector<MetricSums> sums;  // in an order that depends on their names, shapes and ranks only
+    int64_t values_beyond = 0;     // that are not in them, for there are too many kinds
+  };
+  Kept Finish() const;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(table_);
+  }
+  // Whether all numbers are those of tables of this size.
+  bool HasOnlyKnown(size_t names, size_t ranks) const;
+
+ private:
+  static constexpr size_t kMaxSums = 16'384;
+
+  uint64_t HashOf(uint32_t name, const NameTable& names);
+
+  BoundedTable<MetricSums> table_;
+  std::vector<uint64_t> hashes_;  // of names, as far as they were asked for; 0: not yet
+};
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "model/metric_catalogue.h"
+
+namespace gpusonde::diagnose {
+
+// What the critical path of a step is doing: exclusive, so that a step's states sum to its length. The path
+// is that of the thread that feeds the GPU, and of whom it waits for where that is known.
+enum class State : uint8_t {
+  kBlocked,
+  kBlockedIo,
+  kCpu,
+  kGpuCopy,
+  kGpuQueue,
+  kGpuRun,
+  kInterrupted,
+  kLoader,
+  kReclaim,
+  kRunQueue,
+  kRunQueueOwn,
+  kSleeping,
+  kThrottled,
+  kUnexplained,
+  kWaiting,
+};
+inline constexpr size_t kStates = 15;
+
+// The state as a metric of the catalogue, which lists them in the same order.
+constexpr model::Metric MetricOf(State state) {
+  return static_cast<model::Metric>(static_cast<size_t>(model::Metric::kStepBlocked) +
+                                    static_cast<size_t>(state));
+}
+static_assert(MetricOf(State::kWaiting) == model::Metric::kStepWaiting);
+static_assert(MetricOf(State::kRunQueueOwn) == model::Metric::kStepRunQueueOwn);
+
+// Time by state, ns; of a step, or a mean over steps.
+struct Account {
+  std::array<double, kStates> ns{};
+
+  double& operator[](State state) { return ns[static_cast<size_t>(state)]; }
+  double operator[](State state) const { return ns[static_cast<size_t>(state)]; }
+  double total() const {
+    double sum = 0;
+    for (const double part : ns) sum += part;
+    return sum;
+  }
+  Account& operator+=(const Account& other) {
+    for (size_t i = 0; i < kStates; ++i) ns[i] += other.ns[i];
+    return *this;
+  }
+  Account& operator*=(double factor) {
+    for (double& part : ns) part *= factor;
+    return *this;
+  }
+};
+
+}  // namespace gpusonde::diagnose

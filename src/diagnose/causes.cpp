@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "diagnose/cause.h"
+
+namespace gpusonde::diagnose {
+
+const Cause& BlockIo();
+const Cause& CpuContention();
+const Cause& CpuContentionOwn();
+const Cause& CpuQuota();
+const Cause& GpuClocks();
+const Cause& GpuFault();
+const Cause& GpuNeighbour();
+const Cause& Hang();
+const Cause& InterruptPressure();
+const Cause& MemoryPressure();
+const Cause& SlowDataLoading();
+
+namespace {
+
+// A cause that explains this share of the excess, and of which nothing else is known, is as likely as not.
+constexpr double kEvenShare = 0.4;
+// Nats for a share of one; with it a cause that explains nine tenths has a confidence of 0.95. Both are
+// chosen and not yet fitted to labelled trials (bench/diagnose).
+constexpr double kShareNats = 6;
+
+double Weigh(const Case& expected, const Change& change) {
+  if (!change.known()) return 0;
+  double met = 0;
+  switch (expected.expect) {
+    case Case::Expect::kRises:
+      met = std::clamp(change.rise() / expected.scale, 0.0, 1.0);
+      break;
+    case Case::Expect::kFalls:
+      met = *change.before > 0 ? std::clamp(-change.rise() / (expected.scale * *change.before), 0.0, 1.0) : 0;
+      break;
+    case Case::Expect::kStays:
+      met = 1 - std::clamp(std::abs(change.rise()) / expected.scale, 0.0, 1.0);
+      break;
+  }
+  return expected.nats * (2 * met - 1);
+}
+
+}  // namespace
+
+std::span<const Cause* const> AllCauses() {
+  static const std::array kCauses = {&BlockIo(),        &CpuContention(),  &CpuContentionOwn(),
+                                     &CpuQuota(),       &GpuClocks(),      &GpuFault(),
+                                     &GpuNeighbour(),   &Hang(),           &InterruptPressure(),
+                                     &MemoryPressure(), &SlowDataLoading()};
+  return kCauses;
+}
+
+std::vector<Candidate> Rank(const Situation& situation) {
+  std::vector<Candidate> ranked;
+  const double excess_ns = situation.excess_ns();
+  if (excess_ns <= 0) return ranked;
+  for (const Cause* cause : AllCauses()) {
+    std::optional<Finding> finding = cause->look(situation);
+    if (!finding.has_value() || finding->explained_ns <= 0) continue;
+    for (const Case& expected : cause->cases) {
+      const Change change = situation.Of(expected.signal);
+      const double nats = Weigh(expected, change);
+      finding->nats += nats;
+      if (nats != 0)
+        finding->witnesses.push_back(
+            {expected.signal, change, nats,
+             fmt::format("{}: {}", model::InfoOf(expected.signal).label,
+                         nats > 0 ? expected.why : "not as this cause would have it")});
+    }
+    const double share = std::clamp(finding->explained_ns / excess_ns, 0.0, 1.0);
+    const double nats = kShareNats * (share - kEvenShare) + finding->nats;
+    ranked.push_back({cause, *std::move(finding), share, 1 / (1 + std::exp(-nats))});
+  }
+  std::ranges::stable_sort(ranked, [](const Candidate& a, const Candidate& b) {
+    return a.confidence * a.share > b.confidence * b.share;
+  });
+  return ranked;
+}
+
+double ExcessOf(const Situation& situation, std::span<const State> states) {
+  double sum = 0;
+  for (const State state : states) sum += situation.excess(state);
+  return std::max(sum, 0.0);
+}
+
+std::string NameParty(const Party& party) {
+  const std::string name = party.name.empty() ? "somebody unknown" : party.name;
+  return party.cgroup.empty() ? name : fmt::format("{} in {}", name, party.cgroup);
+}
+
+std::vector<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
+                                              const std::map<Party, double>& during, bool own) {
+  std::vector<std::pair<Party, double>> rose;
+  for (const auto& [party, value] : during) {
+    if (party.own != own || party.name.empty()) continue;
+    const auto was = before.find(party);
+    const double rise = value - (was == before.end() ? 0 : was->second);
+    if (rise > 0) rose.emplace_back(party, rise);
+  }
+  std::ranges::stable_sort(rose, std::greater{}, &std::pair<Party, double>::second);
+  return rose;
+}
+
+}  // namespace gpusonde::diagnose

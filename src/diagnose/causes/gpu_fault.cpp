@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "diagnose/cause.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// The driver reported an error while the step was slow or hung.
+
+constexpr std::array kStatesOf = {State::kGpuRun, State::kGpuCopy, State::kGpuQueue, State::kWaiting,
+                                  State::kUnexplained};
+
+std::optional<Finding> Look(const Situation& situation) {
+  if (situation.xids.empty()) return std::nullopt;
+  const int64_t code = situation.xids.front();
+  Finding finding{.nats = 2};
+  finding.explained_ns = ExcessOf(situation, kStatesOf);
+  const std::string_view meaning = model::XidMeaning(code);
+  finding.sentence =
+      fmt::format("the driver reported XID {}{}{}", code, meaning.empty() ? "" : ": ", meaning);
+  return finding;
+}
+
+}  // namespace
+
+const Cause& GpuFault() {
+  static constexpr Cause kCause{"gpu_fault", "GPU fault", kStatesOf, {}, Look};
+  return kCause;
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "diagnose/cause.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// The step waits for the program's own processes or threads, and those run: they have more to do, or the CPU
+// does it slower. That others take the CPU, the disk or the quota is in other states.
+constexpr std::array kStatesOf = {State::kLoader};
+
+std::optional<Finding> Look(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  finding.sentence =
+      fmt::format("the thread that feeds the GPU waited for the program's own processes, which ran, {}",
+                  ShareOf(situation, State::kLoader));
+  const double waited_ns = situation.excess(State::kRunQueue);
+  if (waited_ns < situation.excess_ns() / 20)
+    finding.sentence += "; not CPU contention: run-queue delay unchanged";
+  return finding;
+}
+
+}  // namespace
+
+const Cause& SlowDataLoading() {
+  static constexpr Cause kCause{
+      "slow_data_loading", "Slow data loading inside the program", kStatesOf, {}, Look};
+  return kCause;
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/critical_path.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace gpusonde::diagnose {
+namespace {
+
+// Sorted, disjoint, and cut to [from, to).
+std::vector<Interval> UnionOf(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
+  std::vector<Interval> joined;
+  for (Interval interval : intervals) {
+    interval.start_ns = std::max(interval.start_ns, from_ns);
+    interval.end_ns = std::min(interval.end_ns, to_ns);
+    if (interval.end_ns <= interval.start_ns) continue;
+    if (!joined.empty() && interval.start_ns <= joined.back().end_ns)
+      joined.back().end_ns = std::max(joined.back().end_ns, interval.end_ns);
+    else
+      joined.push_back(interval);
+  }
+  return joined;
+}
+
+double LengthOf(std::span<const Interval> disjoint) {
+  double sum = 0;
+  for (const Interval& interval : disjoint) sum += static_cast<double>(interval.end_ns - interval.start_ns);
+  return sum;
+}
+
+// Of two sorted, disjoint lists.
+std::vector<Interval> Intersect(std::span<const Interval> a, std::span<const Interval> b) {
+  std::vector<Interval> both;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t start_ns = std::max(a[i].start_ns, b[j].start_ns);
+    const int64_t end_ns = std::min(a[i].end_ns, b[j].end_ns);
+    if (start_ns < end_ns) both.push_back({start_ns, end_ns});
+    a[i].end_ns < b[j].end_ns ? ++i : ++j;
+  }
+  return both;
+}
+
+// How the wait for the GPU is made up, in one bucket.
+struct GpuWait {
+  double run = 0, copy = 0, queue = 0;
+  double total() const { return run + copy + queue; }
+};
+
+class Accountant {
+ public:
+  Accountant(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
+             int64_t to_ns)
+      : program_(program),
+        host_(host),
+        from_ns_(from_ns),
+        to_ns_(to_ns),
+        syncs_(UnionOf(gpu.syncs, from_ns, to_ns)),
+        kernels_(UnionOf(gpu.kernels, from_ns, to_ns)),
+        copies_(UnionOf(gpu.copies, from_ns, to_ns)) {}
+
+  PathAccount Run() {
+    int64_t told_until_ns = from_ns_;
+    host_.ForEachBucket(program_.process, program_.feeder, from_ns_, to_ns_,
+                        [&](const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
+                          if (begin_ns > told_until_ns) Silent(told_until_ns, begin_ns);
+                          Bucket(time, begin_ns, end_ns);
+                          told_until_ns = std::max(told_until_ns, end_ns);
+                        });
+    if (told_until_ns < to_ns_) Silent(told_until_ns, to_ns_);
+    Throttle();
+    return std::move(account_);
+  }
+
+ private:
+  GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
+    const std::vector<Interval> syncs = UnionOf(syncs_, begin_ns, end_ns);
+    if (syncs.empty()) return {};
+    const std::vector<Interval> running = Intersect(syncs, kernels_);
+    std::vector<Interval> busy(running);
+    for (const Interval& copying : Intersect(syncs, copies_)) busy.push_back(copying);
+    std::ranges::sort(busy, {}, &Interval::start_ns);
+    const double run = LengthOf(running);
+    const double any = LengthOf(UnionOf(busy, begin_ns, end_ns));
+    return {.run = run, .copy = any - run, .queue = LengthOf(syncs) - any};
+  }
+
+  void AddGpu(const GpuWait& wait, double factor) {
+    account_.states[State::kGpuRun] += factor * wait.run;
+    account_.states[State::kGpuCopy] += factor * wait.copy;
+    account_.states[State::kGpuQueue] += factor * wait.queue;
+  }
+
+  // No signal: only the GPU's side is known.
+  void Silent(int64_t begin_ns, int64_t end_ns) {
+    const GpuWait wait = WaitIn(begin_ns, end_ns);
+    AddGpu(wait, 1);
+    account_.states[State::kUnexplained] += static_cast<double>(end_ns - begin_ns) - wait.total();
+  }
+
+  void Bucket(const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
+    const auto length = static_cast<double>(end_ns - begin_ns);
+    Account& states = account_.states;
+    // Stolen from the path in any case.
+    const double interrupted = std::min(time.interrupted, time.running);
+    states[State::kInterrupted] += interrupted;
+    RunQueue(time, 1);
+    const double reclaim =
+        std::min(time.reclaim, time.running - interrupted + time.blocked + time.blocked_io);
+    states[State::kReclaim] += reclaim;
+    // A wait for the GPU is sleep, or a loop that looks: what is left of it when a CPU was lacking.
+    double open = std::max(0.0, length - interrupted - time.run_queue - reclaim);
+    const GpuWait wait = WaitIn(begin_ns, end_ns);
+    const double gpu = std::min(wait.total(), open);
+    if (wait.total() > 0) AddGpu(wait, gpu / wait.total());
+    open -= gpu;
+    // The rest by what the thread did, those first that hardly are a wait for the GPU.
+    double left_of_gpu = gpu;
+    const auto take = [&](double ns) {
+      const double covered = std::min(left_of_gpu, ns);
+      left_of_gpu -= covered;
+      const double taken = std::min(ns - covered, open);
+      open -= taken;
+      return taken;
+    };
+    const double sleeping = take(time.sleeping);
+    const double waiting = take(time.waiting);
+    const double running = take(std::max(0.0, time.running - interrupted - reclaim));
+    const double reclaim_off_cpu = std::max(0.0, reclaim - std::max(0.0, time.running - interrupted));
+    const double blocked = take(std::max(0.0, time.blocked - reclaim_off_cpu));
+    const double blocked_io = take(time.blocked_io);
+    states[State::kSleeping] += sleeping;
+    states[State::kCpu] += running;
+    states[State::kBlocked] += blocked;
+    states[State::kBlockedIo] += blocked_io;
+    if (time.waiting > 0)
+      for (const auto& [who, ns] : time.waiting_for) Wait(who, ns * waiting / time.waiting, begin_ns, end_ns);
+    states[State::kUnexplained] += open;
+  }
+
+  void RunQueue(const ThreadTime& time, double factor) {
+    for (const auto& [who, ns] : time.behind) {
+      const bool own = program_.family.contains(who);
+      account_.states[own ? State::kRunQueueOwn : State::kRunQueue] += factor * ns;
+      account_.behind[who] += factor * ns;
+    }
+  }
+
+  // `ns` of waiting for somebody: what that one did at the time.
+  void Wait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
+    if (ns <= 0) return;
+    Account& states = account_.states;
+    if (!program_.family.contains(who)) {
+      states[State::kWaiting] += ns;
+      return;
+    }
+    if (who == program_.process) {  // another thread of its own, of which nobody knows which
+      states[State::kLoader] += ns;
+      return;
+    }
+    const std::optional<int32_t> thread = BusiestOf(who);
+    const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, begin_ns, end_ns) : ThreadTime{};
+    const double known = time.total();
+    if (known <= 0) {
+      states[State::kWaiting] += ns;
+      return;
+    }
+    const double factor = ns / known;
+    const double interrupted = std::min(time.interrupted, time.running);
+    const double reclaim = std::min(time.reclaim, time.running - interrupted + time.blocked);
+    const double reclaim_on_cpu = std::min(reclaim, time.running - interrupted);
+    states[State::kInterrupted] += factor * interrupted;
+    states[State::kReclaim] += factor * reclaim;
+    states[State::kLoader] += factor * (time.running - interrupted - reclaim_on_cpu);
+    RunQueue(time, factor);
+    states[State::kBlocked] += factor * (time.blocked - (reclaim - reclaim_on_cpu));
+    states[State::kBlockedIo] += factor * time.blocked_io;
+    states[State::kSleeping] += factor * time.sleeping;
+    states[State::kWaiting] += factor * time.waiting;
+  }
+
+  std::optional<int32_t> BusiestOf(const Id128& process) {
+    const auto [found, is_new] = busiest_.try_emplace(process);
+    if (is_new) found->second = host_.BusiestThread(process, from_ns_, to_ns_);
+    return found->second;
+  }
+
+  // A throttled thread looks as if it waited for a CPU: behind nobody, or behind whoever ran there meanwhile.
+  // Time is told of for all CPUs together, so it bounds what can be.
+  void Throttle() {
+    const double throttled =
+        host_.SumOf(model::Metric::kCgroupThrottled, program_.process, from_ns_, to_ns_).value_or(0);
+    Account& states = account_.states;
+    const double waited = states[State::kRunQueue] + states[State::kRunQueueOwn];
+    if (throttled <= 0 || waited <= 0) return;
+    const double moved = std::min(throttled, waited);
+    states[State::kThrottled] += moved;
+    double left = moved;
+    // Nobody is to blame for what has nobody's name on it.
+    auto& nobody = account_.behind[Id128{}];
+    const double unnamed = std::min({nobody, left, states[State::kRunQueue]});
+    nobody -= unnamed;
+    states[State::kRunQueue] -= unnamed;
+    left -= unnamed;
+    const double named = states[State::kRunQueue] + states[State::kRunQueueOwn];
+    if (left <= 0 || named <= 0) return;
+    const double kept = std::max(0.0, 1 - left / named);
+    states[State::kRunQueue] *= kept;
+    states[State::kRunQueueOwn] *= kept;
+    for (auto& [who, ns] : account_.behind)
+      if (!who.IsZero()) ns *= kept;
+  }
+
+  const Program& program_;
+  const HostTimeline& host_;
+  int64_t from_ns_, to_ns_;
+  std::vector<Interval> syncs_, kernels_, copies_;
+  std::map<Id128, std::optional<int32_t>> busiest_;
+  PathAccount account_;
+};
+
+}  // namespace
+
+PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
+                       int64_t to_ns) {
+  return Accountant(program, host, gpu, from_ns, to_ns).Run();
+}
+
+double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
+  return LengthOf(UnionOf(intervals, from_ns, to_ns));
+}
+
+}  // namespace gpusonde::diagnose

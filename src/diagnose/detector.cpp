@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/detector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// The first steps of a program compile, allocate and warm caches.
+constexpr int64_t kWarmUp = 3;
+constexpr size_t kBaseline = 256;  // clean steps that are remembered
+constexpr size_t kTypeBaseline = 64;
+constexpr size_t kLeastOfType = 4;
+constexpr size_t kHold = 12;  // steps until a clean one is learnt from: what precedes an onset isn't clean
+constexpr size_t kRefresh = 32;
+
+// Below this nobody acts, and clocks and caches wander.
+constexpr double kLeastSlowdown = 1.1;
+constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
+constexpr double kLeastScale = 0.01;
+constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
+
+// Deviations in units of the scale. The reference values are half of the shift that each is best at.
+constexpr double kSmallReference = 0.75, kSmallMost = 4;
+constexpr double kLargeReference = 3, kLargeMost = 8;  // one step alone reaches no limit
+constexpr int kOutliers = 3;
+constexpr size_t kOutliersOf = 5;
+constexpr int64_t kMeanWindowNs = kNanosPerSecond;
+
+// An unfinished step is called slow when it has taken so many times its usual time, and as many times the
+// longest clean one's.
+constexpr double kOverrun = 3;
+constexpr int64_t kLeastOverrunNs = 200 * kNanosPerMilli;
+
+// An incident whose excess is so many times what it was, and at least this much, is another one.
+constexpr double kWorse = 3;
+constexpr double kWorseRatio = 1.4;
+
+// Pulses of the same disturbance are one incident.
+constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
+constexpr size_t kCalmSteps = 5;
+constexpr double kCalmShare = 0.1;    // of the steps of that time may be slow
+constexpr double kCalmExcess = 0.25;  // of the incident's may be left
+constexpr int kRuns = 200;
+constexpr int kRunSteps = 300;
+constexpr size_t kBlock = 8;
+constexpr double kQuantile = 0.98;
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double QuantileOf(std::vector<double>& values, double quantile) {
+  std::ranges::sort(values);
+  return values[std::min(values.size() - 1,
+                         static_cast<size_t>(quantile * static_cast<double>(values.size())))];
+}
+
+double Grow(double cusum, double z, double reference, double most) {
+  return std::max(0.0, cusum + std::clamp(z, -most, most) - reference);
+}
+
+}  // namespace
+
+bool Detector::Knows(const Id128& type) const {
+  const auto found = types_.find(type);
+  return found != types_.end() && found->second.log_ns.size() >= kLeastOfType;
+}
+
+double Detector::UsualNs(const Id128& type) const {
+  const auto found = types_.find(type);
+  return found == types_.end() ? 0 : found->second.mean_ns;
+}
+
+double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
+
+Detector::Verdict Detector::Take(const Step& step) {
+  ++seen_;
+  if (seen_ <= kWarmUp || step.end_ns <= step.start_ns) return Verdict::kLearning;
+  if (!Knows(step.type) || residuals_.size() < kLearnSteps) {
+    if (!open_) Learn(step);
+    return open_ ? Verdict::kSlow : Verdict::kLearning;
+  }
+  const Type& type = types_[step.type];
+  const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
+  const double z = (std::log(length_ns) - type.median_log) / scale_;
+  recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
+  while (recent_.size() > 4 * kOutliersOf && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
+    recent_.pop_front();
+
+  small_ = Grow(small_, z, kSmallReference, kSmallMost);
+  large_ = Grow(large_, z, kLargeReference, kLargeMost);
+
+  if (open_) {
+    slow_ns_ += length_ns;
+    usual_ns_ += type.mean_ns;
+    if (IsWorse()) return Verdict::kWorse;
+    if (!Recovered()) return Verdict::kSlow;
+    open_ = false;
+    small_ = large_ = 0;
+    recent_.clear();
+    held_.clear();
+    return Verdict::kClosed;
+  }
+  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || MeanIsHigh()) {
+    Open();
+    if (open_) return Verdict::kSlow;
+  }
+  if (Suspicious()) return Verdict::kSuspect;
+  held_.push_back(step);
+  if (held_.size() > kHold) {
+    Learn(held_.front());
+    held_.pop_front();
+  }
+  return Verdict::kClean;
+}
+
+void Detector::Learn(const Step& step) {
+  Type& type = types_[step.type];
+  const double log_ns = std::log(static_cast<double>(step.end_ns - step.start_ns));
+  type.log_ns.push_back(log_ns);
+  if (type.log_ns.size() > kTypeBaseline) type.log_ns.pop_front();
+  type.median_log = MedianOf({type.log_ns.begin(), type.log_ns.end()});
+  double sum_ns = 0;
+  for (const double each : type.log_ns) sum_ns += std::exp(each);
+  type.mean_ns = sum_ns / static_cast<double>(type.log_ns.size());
+  if (type.log_ns.size() < kLeastOfType) return;
+  residuals_.push_back(log_ns - type.median_log);
+  if (residuals_.size() > kBaseline) residuals_.pop_front();
+  if (residuals_.size() < kLearnSteps) return;
+  if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
+}
+
+void Detector::SetLimits() {
+  const std::vector<double> clean(residuals_.begin(), residuals_.end());
+  std::vector<double> deviations;
+  deviations.reserve(clean.size());
+  for (const double residual : clean) deviations.push_back(std::abs(residual));
+  scale_ = std::max(1.4826 * MedianOf(deviations), kLeastScale);  // of a normal distribution its deviation
+
+  std::mt19937 random(1);
+  std::vector<double> smalls;
+  std::vector<double> larges;
+  std::vector<double> block_means;
+  for (int run = 0; run < kRuns; ++run) {
+    double small = 0, large = 0, most_small = 0, most_large = 0;
+    for (int at = 0; at < kRunSteps; at += kBlock) {
+      const size_t first = random() % clean.size();
+      double sum = 0;
+      for (size_t i = 0; i < kBlock; ++i) {
+        const double residual = clean[(first + i) % clean.size()];
+        small = Grow(small, residual / scale_, kSmallReference, kSmallMost);
+        large = Grow(large, residual / scale_, kLargeReference, kLargeMost);
+        most_small = std::max(most_small, small);
+        most_large = std::max(most_large, large);
+        sum += std::exp(residual);
+      }
+      block_means.push_back(sum / kBlock);
+    }
+    smalls.push_back(most_small);
+    larges.push_back(most_large);
+  }
+  // Few clean steps tell little of the tails: a floor, lower as there are more.
+  const double caution = 1 + 20.0 / static_cast<double>(clean.size());
+  small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
+  large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
+  double sum = 0, squares = 0;
+  for (const double mean : block_means) {
+    sum += mean;
+    squares += mean * mean;
+  }
+  const auto blocks = static_cast<double>(block_means.size());
+  const double variance = std::max(0.0, squares / blocks - (sum / blocks) * (sum / blocks));
+  mean_spread_ = std::sqrt(variance * kBlock) * caution;
+  std::vector<double> sorted = clean;
+  outlier_limit_ = std::max(QuantileOf(sorted, 0.99) / scale_ * caution, 6.0);
+  longest_ratio_ = std::exp(sorted.back());
+}
+
+// What is slower by so much, over so many steps, isn't chance: five deviations of their mean.
+bool Detector::IsLarge(double slowdown, size_t steps) const {
+  return slowdown > std::max(kLeastSlowdown, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(steps)));
+}
+
+// Without the longest step: one alone is an outlier, not a rate.
+bool Detector::MeanIsHigh() const {
+  double sum = 0, usual = 0;
+  const Recent* longest = nullptr;
+  size_t count = 0;
+  for (const Recent& step : recent_) {
+    if (step.end_ns <= recent_.back().end_ns - kMeanWindowNs) continue;
+    sum += step.ratio * step.usual_ns;
+    usual += step.usual_ns;
+    ++count;
+    if (longest == nullptr || step.ratio > longest->ratio) longest = &step;
+  }
+  if (count < 4) return false;
+  sum -= longest->ratio * longest->usual_ns;
+  usual -= longest->usual_ns;
+  return IsLarge(sum / usual, count - 1);
+}
+
+bool Detector::Outliers() const {
+  int outliers = 0;
+  const size_t first = recent_.size() > kOutliersOf ? recent_.size() - kOutliersOf : 0;
+  for (size_t i = first; i < recent_.size(); ++i)
+    if (recent_[i].z > outlier_limit_ && recent_[i].ratio > kLeastSlowdown) ++outliers;
+  return outliers >= kOutliers;
+}
+
+// The onset is the most likely one: from there on, and from nowhere else more so, steps are longer by more
+// than a little.
+void Detector::Open() {
+  auto first = recent_.end();
+  double sum = 0, most = 0;
+  for (auto step = recent_.end(); step != recent_.begin();) {
+    --step;
+    sum += std::log(std::min(step->ratio, kMostRatio)) - std::log((1 + kLeastSlowdown) / 2);
+    if (sum <= most) continue;
+    most = sum;
+    first = step;
+  }
+  if (first == recent_.end()) return;
+  slow_ns_ = usual_ns_ = 0;
+  for (auto step = first; step != recent_.end(); ++step) {
+    slow_ns_ += step->ratio * step->usual_ns;
+    usual_ns_ += step->usual_ns;
+  }
+  const auto steps = static_cast<size_t>(recent_.end() - first);
+  if (steps < 2 || !IsLarge(slowdown(), steps)) return;
+  // Lost time that somebody would notice: two steps that are a little long are nothing.
+  if (slow_ns_ - usual_ns_ < kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) return;
+  open_ = true;
+  onset_ns_ = first->start_ns;
+  held_.clear();
+}
+
+// Whether the last three seconds, or five steps, were as before the incident.
+bool Detector::Recovered() {
+  const int64_t now_ns = recent_.back().end_ns;
+  const double excess = std::max(slowdown() - 1, kLeastSlowdown - 1);
+  double ns = 0, usual_ns = 0;
+  size_t slow = 0, count = 0;
+  int64_t since_ns = now_ns;
+  int64_t calm_since_ns = 0;  // after the last slow one
+  for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
+    if (step->start_ns < onset_ns_) return false;
+    if (count >= kCalmSteps && now_ns - since_ns >= kCalmNs) break;
+    ns += step->ratio * step->usual_ns;
+    usual_ns += step->usual_ns;
+    ++count;
+    if (step->ratio > 1 + excess / 2 && slow++ == 0) calm_since_ns = step->end_ns;
+    since_ns = step->start_ns;
+  }
+  if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
+  recovered_ns_ = slow > 0 ? calm_since_ns : since_ns;
+  return static_cast<double>(slow) <= kCalmShare * static_cast<double>(count) &&
+         ns / usual_ns - 1 < std::max(kCalmExcess * excess, (kLeastSlowdown - 1) / 2);
+}
+
+// Whether the last second is far slower than the incident until then: something else has come.
+bool Detector::IsWorse() {
+  const int64_t since_ns = recent_.back().end_ns - kMeanWindowNs;
+  double now_ns = 0, now_usual_ns = 0;
+  int slow = 0, count = 0;
+  int64_t first_ns = INT64_MAX;
+  for (const Recent& step : recent_) {
+    if (step.start_ns < std::max(since_ns, onset_ns_)) continue;
+    now_ns += step.ratio * step.usual_ns;
+    now_usual_ns += step.usual_ns;
+    first_ns = std::min(first_ns, step.start_ns);
+    ++count;
+    if (step.ratio > kWorseRatio) ++slow;
+  }
+  const double before_ns = slow_ns_ - now_ns;
+  const double before_usual_ns = usual_ns_ - now_usual_ns;
+  if (count < 3 || slow * 2 < count || before_usual_ns < 2 * now_usual_ns) return false;
+  const double excess = now_ns / now_usual_ns - 1;
+  if (excess < kWorse * std::max(before_ns / before_usual_ns - 1, kLeastSlowdown - 1) ||
+      1 + excess < kWorseRatio)
+    return false;
+  recovered_ns_ = onset_ns_ = first_ns;
+  slow_ns_ = now_ns;
+  usual_ns_ = now_usual_ns;
+  return true;
+}
+
+Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
+  if (open_) return Verdict::kSlow;
+  if (residuals_.size() < kLearnSteps) return Verdict::kLearning;
+  double usual_ns = 0;
+  for (const auto& [id, type] : types_)
+    if (type.log_ns.size() >= kLeastOfType) usual_ns = std::max(usual_ns, type.mean_ns);
+  const auto age_ns = static_cast<double>(now_ns - start_ns);
+  if (usual_ns == 0 || age_ns < static_cast<double>(kLeastOverrunNs) ||
+      age_ns < kOverrun * std::max(1.0, longest_ratio_) * usual_ns)
+    return Verdict::kClean;
+  open_ = true;
+  onset_ns_ = start_ns;
+  slow_ns_ = age_ns;
+  usual_ns_ = usual_ns;
+  held_.clear();
+  return Verdict::kSlow;
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/id128.h"
+
+namespace gpusonde::diagnose {
+
+// Says when the steps of one process have become slower than they were, and when that is over. Works on the
+// logarithm of a step's time over the median of its type, by four tests of which each sees what the others
+// don't:
+//
+// - two one-sided CUSUMs of winsorised deviations (Page 1954), for small shifts and for large ones;
+// - m of n outliers, for pulses;
+// - the mean time over a second against what the baseline says: a median doesn't move when one step in five
+//   is throttled (+2 % in the median, +85 % in the mean, notes/host-signals.md);
+// - the overrun of the unfinished step.
+//
+// Their limits come from a circular block bootstrap of the process's own clean steps (Politis and Romano
+// 1992), so that steps which vary by themselves and in clusters need more to be called slow. While there is
+// suspicion nothing is learnt. Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
+class Detector {
+ public:
+  struct Step {
+    Id128 type;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+  };
+
+  enum class Verdict : uint8_t {
+    kLearning,  // no baseline yet
+    kClean,
+    kSuspect,  // slower than usual, not yet called slow
+    kSlow,     // within an incident
+    kClosed,   // the incident is over with this step
+    kWorse,    // another one begins within it: the incident is over, and the next one open
+  };
+
+  Verdict Take(const Step& step);
+
+  // The unfinished step that began at `start_ns` still runs at `now_ns`: kSlow from when it overruns.
+  Verdict Overrun(int64_t start_ns, int64_t now_ns);
+
+  // Of the incident that is open, or was closed by the last Take.
+  int64_t onset_ns() const { return onset_ns_; }  // begin of the first slow step
+  int64_t recovered_ns() const { return recovered_ns_; }
+  // Mean time of steps since the onset over what the baseline says of steps like these.
+  double slowdown() const;
+
+  bool open() const { return open_; }
+  // Whether the baseline knows this type of step.
+  bool Knows(const Id128& type) const;
+  // What a step of this type usually takes; 0 when not known.
+  double UsualNs(const Id128& type) const;
+
+  static constexpr size_t kLearnSteps = 20;
+
+ private:
+  struct Type {
+    std::deque<double> log_ns;  // of clean steps
+    double median_log = 0;
+    double mean_ns = 0;
+  };
+  struct Recent {
+    int64_t start_ns, end_ns;
+    double ratio;     // to the usual time of its type
+    double usual_ns;  // mean of its type
+    double z;
+  };
+
+  void Learn(const Step& step);
+  void SetLimits();
+  bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
+  bool IsLarge(double slowdown, size_t steps) const;
+  bool MeanIsHigh() const;
+  bool Outliers() const;
+  void Open();
+  bool Recovered();
+  bool IsWorse();
+
+  std::map<Id128, Type> types_;
+  std::deque<double> residuals_;  // of clean steps, log ratios
+  std::deque<Step> held_;         // clean ones that are not learnt from yet
+  size_t learnt_since_limits_ = 0;
+  int64_t seen_ = 0;
+  double scale_ = 0;
+  double small_limit_ = 0, large_limit_ = 0, outlier_limit_ = 0, longest_ratio_ = 1;
+  double mean_spread_ = 0;  // standard deviation of ratios, with their clustering
+
+  double small_ = 0, large_ = 0;
+  std::deque<Recent> recent_;
+
+  bool open_ = false;
+  int64_t onset_ns_ = 0, recovered_ns_ = 0;
+  double slow_ns_ = 0, usual_ns_ = 0;  // of steps since the onset
+};
+
+}  // namespace gpusonde::diagnose

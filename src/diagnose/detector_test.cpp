@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/detector.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kMs = kNanosPerMilli;
+const Id128 kType{1, 1};
+
+// Steps of log-normal length, one after the other.
+class DetectorTest : public testing::Test {
+ protected:
+  Detector::Verdict Step(double mean_ms, double spread) {
+    const double length_ns = mean_ms * 1e6 * std::exp(spread * normal_(random_));
+    const int64_t start_ns = now_ns_;
+    now_ns_ += std::llround(length_ns);
+    return detector_.Take({kType, start_ns, now_ns_});
+  }
+  // How many of the steps were within an incident.
+  int Slow(int steps, double mean_ms, double spread = 0.05) {
+    int slow = 0;
+    for (int i = 0; i < steps; ++i)
+      if (Step(mean_ms, spread) == Detector::Verdict::kSlow) ++slow;
+    return slow;
+  }
+
+  Detector detector_;
+  int64_t now_ns_ = kNanosPerSecond;
+  std::mt19937 random_{7};
+  std::normal_distribution<double> normal_;
+};
+
+TEST_F(DetectorTest, StepsThatVaryByThemselvesAreNotSlow) {
+  for (const double spread : {0.01, 0.05, 0.2}) {
+    detector_ = {};
+    EXPECT_EQ(Slow(3000, 50, spread), 0) << spread;
+  }
+}
+
+TEST_F(DetectorTest, AShiftOfAHalfIsSeenWithinThreeStepsAndASmallOneInDozens) {
+  Slow(200, 50);
+  EXPECT_GE(Slow(3, 75), 1);
+  detector_ = {};
+  Slow(200, 50);
+  EXPECT_EQ(Slow(3, 57), 0);
+  EXPECT_GE(Slow(60, 57), 20);
+}
+
+TEST_F(DetectorTest, OneStepInFiveThatIsFarTooLongIsSlowThoughTheMedianStays) {
+  Slow(200, 20);
+  int slow = 0;
+  for (int i = 0; i < 150; ++i)
+    if (Step(i % 5 == 0 ? 100 : 20, 0.05) == Detector::Verdict::kSlow) ++slow;
+  EXPECT_GT(slow, 50);
+  EXPECT_NEAR(detector_.slowdown(), 1.8, 0.2);
+}
+
+TEST_F(DetectorTest, OneLongStepIsNoIncident) {
+  Slow(200, 20);
+  EXPECT_EQ(Slow(1, 200), 0);
+  EXPECT_EQ(Slow(100, 20), 0);
+}
+
+TEST_F(DetectorTest, ItEndsWhenStepsAreWhatTheyWereAndBeginsAnew) {
+  Slow(200, 20);
+  EXPECT_GT(Slow(200, 40), 190);
+  const int64_t over_ns = now_ns_;
+  bool closed = false;
+  for (int i = 0; i < 400 && !closed; ++i) closed = Step(20, 0.05) == Detector::Verdict::kClosed;
+  EXPECT_TRUE(closed);
+  EXPECT_NEAR(static_cast<double>(detector_.recovered_ns() - over_ns) / kMs, 0, 500);
+  EXPECT_EQ(Slow(200, 20), 0);
+  EXPECT_GT(Slow(100, 40), 90);
+}
+
+TEST_F(DetectorTest, NothingIsLearntFromSlowSteps) {
+  Slow(200, 20);
+  Slow(2000, 40);
+  EXPECT_TRUE(detector_.open());
+  EXPECT_NEAR(detector_.UsualNs(kType) / kMs, 20, 1);
+}
+
+TEST_F(DetectorTest, AnUnfinishedStepIsSlowOnceItIsFarBeyondAllOthers) {
+  Slow(200, 100);
+  EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 150 * kMs), Detector::Verdict::kClean);
+  EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 600 * kMs), Detector::Verdict::kSlow);
+  EXPECT_EQ(detector_.onset_ns(), now_ns_);
+}
+
+TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
+  Slow(200, 20);
+  Slow(300, 24);
+  ASSERT_TRUE(detector_.open());
+  const int64_t second_ns = now_ns_;
+  bool worse = false;
+  for (int i = 0; i < 60 && !worse; ++i) worse = Step(60, 0.05) == Detector::Verdict::kWorse;
+  EXPECT_TRUE(worse);
+  EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/time.h"
+#include "diagnose/cause.h"
+#include "diagnose/critical_path.h"
+#include "diagnose/host_timeline.h"
+#include "model/batch.h"
+#include "model/tables/api_calls.h"
+#include "model/tables/evidence.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/incidents.h"
+#include "model/tables/kernel_packs.h"
+#include "model/tables/kernels.h"
+#include "model/tables/memcpys.h"
+#include "model/tables/metrics.h"
+#include "model/tables/processes.h"
+#include "model/tables/ranges.h"
+#include "model/tables/signals.h"
+#include "model/tables/steps.h"
+#include "model/tables/syncs.h"
+
+namespace gpusonde::diagnose {
+
+// An incident as it stands, with all that its rows say and what they are made from.
+struct Report {
+  model::Incident incident;
+  std::vector<Candidate> causes;  // ranked
+  std::vector<model::Evidence> evidence;
+  std::string process_name;
+  int32_t pid = 0;
+  std::string anchor;
+};
+
+// From what the model's rows say of programs and the machine to their steps, and to the incidents in which
+// those were slow, with their causes. Knows no clock but Advance. Not thread-safe.
+class Diagnosis {
+ public:
+  struct Options {
+    // Rows may come so late: GPU work comes out of a process some hundred milliseconds after it was done, and
+    // the agent looks once a second.
+    int64_t lateness_ns = 1500 * kNanosPerMilli;
+    // Called when an incident begins, changes its cause, or ends.
+    std::function<void(const Report&)> tell = [](const Report&) {};
+  };
+  explicit Diagnosis(Options options);
+  Diagnosis(Diagnosis&&) noexcept;
+  Diagnosis& operator=(Diagnosis&&) noexcept;
+  ~Diagnosis();
+
+  void Take(const model::ApiCall& call);
+  void Take(const model::GpuSession& session);
+  void Take(const model::Kernel& kernel);
+  void Take(const model::KernelPack& pack);
+  void Take(const model::Memcpy& copy);
+  void Take(const model::MetricValue& reading);
+  void Take(const model::Process& process);
+  void Take(const model::Range& range);
+  void Take(const model::Signal& signal);
+  void Take(const model::Sync& sync);
+
+  // Rows of those tables; others are passed over.
+  void Take(const model::Batch& batch);
+
+  // It is `now_ns` (epoch): draws the conclusions from what has settled.
+  void Advance(int64_t now_ns);
+
+  // No more rows will come.
+  void Finish(int64_t now_ns);
+
+  // Rows of steps, incidents and evidence since the last call.
+  std::vector<model::Batch> TakeRows();
+
+  // Steps found so far, and what marks them ("range step"), by process.
+  struct Found {
+    int64_t steps = 0;
+    std::string anchor;  // empty where none was found
+    std::string process_name;
+    int32_t pid = 0;
+    bool signals_known = false;  // whether the host's signals of it were seen
+  };
+  std::map<Id128, Found> FoundSteps() const;
+
+  // All incidents so far, the last state of each, in the order of their beginning.
+  std::vector<Report> Reports() const;
+
+  // Processes with GPU work, by id, and their pids; of those that have not ended.
+  std::map<Id128, int32_t> GpuProcesses() const;
+
+ private:
+  class Victim;
+  struct Shared;
+  Victim& VictimOf(const Id128& process);
+
+  Options options_;
+  std::unique_ptr<Shared> shared_;
+  std::map<Id128, std::unique_ptr<Victim>> victims_;
+};
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "diagnose/explain.h"
+#include "diagnose/print.h"
+#include "diagnose/testing/world.h"
+#include "model/batch_rows.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct DiagnosisTest : testing::Test {
+  Diagnosis diagnosis{{}};
+  World world{diagnosis};
+
+  // Clean steps, slow ones, clean ones again.
+  std::vector<Report> Disturb(const World::Step& slow, int slow_steps = 60) {
+    world.Run({}, 150);
+    onset_ns = world.now_ns();
+    world.Run(slow, slow_steps);
+    over_ns = world.now_ns();
+    world.Run({}, 200);
+    return world.Finish();
+  }
+
+  // Its `during` of a part of the step, ms.
+  static double During(const Report& report, const std::string& signal) {
+    for (const model::Evidence& evidence : report.evidence)
+      if (evidence.signal == signal) return evidence.during.value_or(0) / 1e6;
+    return 0;
+  }
+
+  int64_t onset_ns = 0, over_ns = 0;
+};
+
+TEST_F(DiagnosisTest, CleanStepsAreNoIncident) {
+  world.Run({}, 2000);
+  EXPECT_TRUE(world.Finish().empty());
+  const auto found = diagnosis.FoundSteps();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.begin()->second.anchor, "sync stream");
+  EXPECT_GT(found.begin()->second.steps, 1900);
+}
+
+TEST_F(DiagnosisTest, TimeBehindAStrangerIsCpuContentionThatNamesIt) {
+  const auto reports = Disturb({.behind_stranger_ns = 40 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  const model::Incident& incident = reports[0].incident;
+  EXPECT_EQ(incident.cause, "cpu_contention");
+  EXPECT_GT(incident.confidence, 0.9);
+  EXPECT_THAT(incident.sentence, HasSubstr("40 ms of each step were taken by stress in /batch.slice"));
+  EXPECT_NEAR(static_cast<double>(incident.start_ns - onset_ns) / kMs, 0, 75);
+  ASSERT_TRUE(incident.end_ns.has_value());
+  EXPECT_NEAR(static_cast<double>(*incident.end_ns - over_ns) / kMs, 0, 500);
+  EXPECT_NEAR(incident.slowdown, 70.0 / 30, 0.25);
+  EXPECT_NEAR(During(reports[0], "step.run_queue"), 40, 6);
+}
+
+TEST_F(DiagnosisTest, TheStatesOfAStepSumUpToItsTime) {
+  const auto reports = Disturb({.behind_stranger_ns = 13 * kMs,
+                                .loader_runs_ns = 17 * kMs,
+                                .blocked_io_ns = 7 * kMs,
+                                .interrupted_ns = 2 * kMs,
+                                .gpu_idle_ns = 3 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  double sum = 0;
+  for (const model::Evidence& evidence : reports[0].evidence)
+    if (evidence.signal.starts_with("step.")) sum += *evidence.during / 1e6;
+  const double clean = During(reports[0], "step.gpu_run") + 10;
+  EXPECT_NEAR(sum, clean + 13 + 17 + 7 + 3, 4);
+  EXPECT_NEAR(During(reports[0], "step.run_queue"), 13, 2);
+  EXPECT_NEAR(During(reports[0], "step.loader"), 17, 2);
+  EXPECT_NEAR(During(reports[0], "step.blocked_io"), 7, 1);
+  EXPECT_NEAR(During(reports[0], "step.interrupted"), 2, 0.5);
+  EXPECT_NEAR(During(reports[0], "step.gpu_queue"), 3, 1);
+  EXPECT_NEAR(During(reports[0], "step.unexplained"), 0, 1);
+}
+
+TEST_F(DiagnosisTest, TimeBehindItsOwnProcessesIsSelfInflicted) {
+  const auto reports = Disturb({.behind_loader_ns = 40 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention_own");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own loader"));
+}
+
+TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowLoadingAndNotContention) {
+  const auto reports = Disturb({.loader_runs_ns = 40 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "slow_data_loading");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("not CPU contention"));
+}
+
+TEST_F(DiagnosisTest, ThrottledTimeIsTheQuotasAndNobodyElses) {
+  world.Run({}, 150);
+  for (int i = 0; i < 60; ++i) {
+    const int64_t from_ns = world.now_ns();
+    world.Run({.behind_stranger_ns = 20 * kMs, .behind_nobody_ns = 30 * kMs});
+    world.Sum("cgroup.throttled", from_ns, 50 * kMs, world.victim);
+  }
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_quota");
+  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("stress")));
+}
+
+TEST_F(DiagnosisTest, WaitingForDisksNamesWhoUsesThem) {
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.blocked_io_ns = 50 * kMs}, 60);
+  world.Sum("disk.bytes", from_ns, 500'000'000, world.stranger);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "block_io");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress in /batch.slice used them"));
+}
+
+TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
+  EXPECT_EQ(Disturb({.cpu_ns = 50 * kMs, .interrupted_ns = 40 * kMs})[0].incident.cause,
+            "interrupt_pressure");
+  Diagnosis other{{}};
+  World second(other);
+  second.Run({}, 150);
+  second.Run({.cpu_ns = 50 * kMs, .reclaim_ns = 40 * kMs}, 60);
+  EXPECT_EQ(second.Finish()[0].incident.cause, "memory_pressure");
+}
+
+TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
+  for (const bool fell : {true, false}) {
+    Diagnosis other{{}};
+    World here(other);
+    here.Gauge("gpu.clock.sm", 1980);
+    here.Run({}, 150);
+    here.Gauge("gpu.clock.sm", fell ? 990 : 1980);
+    here.Run({.gpu_ns = 40 * kMs}, 60);
+    const auto reports = here.Finish();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].incident.cause, fell ? "gpu_clocks" : kAbstain) << FormatText(other);
+  }
+}
+
+TEST_F(DiagnosisTest, AGpuThatServesAnotherIsANeighbour) {
+  world.Run({}, 150);
+  for (int i = 0; i < 60; ++i) {
+    world.Run({.gpu_idle_ns = 20 * kMs});
+    if (i % 20 == 0) world.Gauge("gpu.process.utilization", 50, world.stranger);
+  }
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "gpu_neighbour");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress"));
+}
+
+TEST_F(DiagnosisTest, AbstainsWhenMostOfTheExcessIsUnexplained) {
+  const auto reports = Disturb({.behind_stranger_ns = 15 * kMs, .lost_ns = 30 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+}
+
+TEST_F(DiagnosisTest, TwoCausesAreBothNamedTheLargerOneFirst) {
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.behind_stranger_ns = 30 * kMs, .blocked_io_ns = 25 * kMs}, 60);
+  world.Sum("disk.bytes", from_ns, 500'000'000, world.stranger);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
+  ASSERT_GE(reports[0].causes.size(), 2u);
+  EXPECT_EQ(reports[0].causes[1].cause->name, "block_io");
+  EXPECT_GE(reports[0].causes[1].confidence, 0.5);
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("Also Block-I/O contention"));
+}
+
+TEST_F(DiagnosisTest, AStrangerWhoDisturbsNobodyIsNotACause) {
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.loader_runs_ns = 40 * kMs}, 60);
+  world.Sum("disk.bytes", from_ns, 5'000'000'000, world.stranger);
+  world.Sum("host.pressure.cpu", from_ns, world.now_ns() - from_ns, std::nullopt);
+  EXPECT_EQ(world.Finish()[0].incident.cause, "slow_data_loading");
+}
+
+TEST_F(DiagnosisTest, AStepThatNeverEndsIsAHangBeforeItEnds) {
+  world.Run({}, 150);
+  world.Wait(10 * kNanosPerSecond);
+  const auto reports = diagnosis.Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "hang");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("A step has taken"));
+  EXPECT_EQ(reports[0].incident.end_ns, std::nullopt);
+}
+
+TEST_F(DiagnosisTest, ANewShapeIsANewTypeOfStepAndNoIncident) {
+  world.Run({}, 150);
+  for (int i = 0; i < 150; ++i) {
+    // A larger batch: other kernels are part of the step.
+    diagnosis.Take(model::Kernel{.process = world.victim,
+                                 .device = world.device,
+                                 .start_ns = world.now_ns() + kMs,
+                                 .end_ns = world.now_ns() + 2 * kMs,
+                                 .name = "gemm_large",
+                                 .grid_x = 128});
+    world.Run({.gpu_ns = 45 * kMs});
+  }
+  EXPECT_TRUE(world.Finish().empty());
+}
+
+TEST_F(DiagnosisTest, StepsDontReachAcrossTimesWhenNothingWasHeard) {
+  world.Run({}, 150);
+  diagnosis.Take(model::GpuSession{.process = world.victim,
+                                   .session = 1,
+                                   .start_ns = World::kBegin,
+                                   .end_ns = world.now_ns(),
+                                   .end_reason = "governor"});
+  world.Wait(5 * kNanosPerSecond);
+  diagnosis.Take(model::GpuSession{.process = world.victim, .session = 2, .start_ns = world.now_ns()});
+  world.Run({}, 150);
+  EXPECT_TRUE(world.Finish().empty()) << FormatText(diagnosis);
+}
+
+TEST_F(DiagnosisTest, WithoutSignalsItSaysThatItCouldNotSee) {
+  Diagnosis blind{{}};
+  auto run = [&, now_ns = World::kBegin](int64_t step_ns, int steps) mutable {
+    for (int i = 0; i < steps; ++i, now_ns += step_ns + i % 3 * kMs / 10) {
+      blind.Take(
+          model::Kernel{.process = world.victim, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
+      blind.Advance(now_ns);
+    }
+    return now_ns;
+  };
+  run(30 * kMs, 150);
+  blind.Finish(run(90 * kMs, 60));
+  const auto reports = blind.Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("signals of this program were not seen"));
+}
+
+TEST_F(DiagnosisTest, WhatItSaysIsThereAsRows) {
+  const auto reports = Disturb({.behind_stranger_ns = 40 * kMs});
+  std::vector<model::Incident> incidents;
+  size_t steps = 0, evidence = 0;
+  for (const model::Batch& batch : diagnosis.TakeRows()) {
+    EXPECT_TRUE(model::Validate(batch).has_value());
+    if (batch.table == "steps") steps = batch.rows;
+    if (batch.table == "evidence") evidence = batch.rows;
+    if (batch.table == "incidents") incidents = model::RowsOf(model::kIncidents, batch);
+  }
+  EXPECT_GT(steps, 350u);
+  EXPECT_GT(evidence, 5u);
+  ASSERT_FALSE(incidents.empty());
+  EXPECT_EQ(incidents.back().sentence, reports[0].incident.sentence);
+  EXPECT_EQ(incidents.back().incident, incidents.front().incident);
+  EXPECT_TRUE(diagnosis.TakeRows().empty());
+  EXPECT_THAT(FormatText(diagnosis), HasSubstr(reports[0].incident.sentence));
+  EXPECT_THAT(FormatJson(diagnosis), HasSubstr("\"cause\":\"cpu_contention\""));
+}
+
+TEST_F(DiagnosisTest, PackedKernelsAreKernels) {
+  Diagnosis other{{}};
+  World packed(other);
+  packed.PackKernels();
+  for (World* each : {&world, &packed}) {
+    each->Run({}, 150);
+    each->Run({.gpu_ns = 60 * kMs}, 60);
+  }
+  const auto reports = world.Finish();
+  const auto of_packs = packed.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  ASSERT_EQ(of_packs.size(), 1u);
+  EXPECT_GT(During(reports[0], "step.gpu_run"), 50);
+  EXPECT_EQ(of_packs[0].incident.sentence, reports[0].incident.sentence);
+  EXPECT_EQ(of_packs[0].incident.start_ns, reports[0].incident.start_ns);
+  EXPECT_EQ(During(of_packs[0], "step.gpu_run"), During(reports[0], "step.gpu_run"));
+}
+
+TEST_F(DiagnosisTest, RowsThatMakeNoSenseChangeNothing) {
+  diagnosis.Take(model::KernelPack{.process = world.victim,
+                                   .name = "pack",
+                                   .start_ns = INT64_MAX,
+                                   .offsets_ns = {1, INT64_MIN, -5},
+                                   .durations_ns = {INT64_MAX, -1}});
+  diagnosis.Take(model::Kernel{.process = world.victim, .start_ns = 5, .end_ns = 1, .name = "backwards"});
+  diagnosis.Take(
+      model::Kernel{.process = world.victim, .start_ns = -7, .end_ns = INT64_MAX, .name = "endless"});
+  diagnosis.Take(model::Signal{
+      .bucket_ns = 0, .metric = "thread.running", .process = world.victim, .tid = 1, .values = {1}});
+  diagnosis.Take(
+      model::Signal{.start_ns = INT64_MIN + 1, .bucket_ns = 1, .metric = "nonsense", .values = {INT64_MAX}});
+  diagnosis.Take(model::Signal{.start_ns = World::kBegin,
+                               .bucket_ns = 10 * kMs,
+                               .metric = "thread.waiting",
+                               .process = world.victim,
+                               .tid = World::kFeeder,
+                               .values = {INT64_MAX}});
+  world.Run({}, 500);
+  EXPECT_TRUE(world.Finish().empty());
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

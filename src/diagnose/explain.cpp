@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/time.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr double kMostUnexplained = 0.4;
+constexpr double kLeastConfidence = 0.5;
+
+std::string ClockOf(int64_t epoch_ns) {
+  return FormatUtc(epoch_ns).substr(11, 8);  // "12:01:03" of "2026-11-21T12:01:03.123Z"
+}
+
+// The state whose excess is largest, for one who abstains.
+State LargestExcess(const Situation& situation) {
+  State largest = State::kUnexplained;
+  for (size_t i = 0; i < kStates; ++i)
+    if (const auto state = static_cast<State>(i); situation.excess(state) > situation.excess(largest))
+      largest = state;
+  return largest;
+}
+
+std::string Abstain(const Situation& situation) {
+  if (!situation.signals_known) return "no cause: the host's signals of this program were not seen";
+  const State largest = LargestExcess(situation);
+  const double excess_ns = situation.excess_ns();
+  if (excess_ns <= 0) return "no cause: the steps are back at what they were";
+  return fmt::format("no known cause explains it: {} of each step's excess of {} is in \"{}\"",
+                     Percent(situation.excess(largest), excess_ns), Millis(excess_ns),
+                     model::InfoOf(MetricOf(largest)).label);
+}
+
+void AddAccount(const Situation& situation, Report& report) {
+  for (size_t i = 0; i < kStates; ++i) {
+    const auto state = static_cast<State>(i);
+    if (situation.before[state] <= 0 && situation.during[state] <= 0) continue;
+    const model::MetricInfo& info = model::InfoOf(MetricOf(state));
+    report.evidence.push_back(
+        {.incident = report.incident.incident,
+         .signal = std::string(info.name),
+         .before = situation.before[state],
+         .during = situation.during[state],
+         .score = 0,
+         .sentence = fmt::format("{}: {} of a step, {} before", info.label, Millis(situation.during[state]),
+                                 Millis(situation.before[state]))});
+  }
+}
+
+void AddCauses(Report& report) {
+  for (const Candidate& candidate : report.causes)
+    report.evidence.push_back({.incident = report.incident.incident,
+                               .signal = fmt::format("cause.{}", candidate.cause->name),
+                               .before = std::nullopt,
+                               .during = candidate.share,
+                               .score = std::log(candidate.confidence / (1 - candidate.confidence)),
+                               .sentence = fmt::format("{} ({:.2f}): {}", candidate.cause->title,
+                                                       candidate.confidence, candidate.finding.sentence)});
+}
+
+void AddWitnesses(Report& report) {
+  if (report.causes.empty()) return;
+  for (const Witness& witness : report.causes.front().finding.witnesses)
+    report.evidence.push_back({.incident = report.incident.incident,
+                               .signal = std::string(model::InfoOf(witness.signal).name),
+                               .before = witness.change.before,
+                               .during = witness.change.during,
+                               .score = witness.nats,
+                               .sentence = witness.sentence});
+}
+
+}  // namespace
+
+void Explain(const Situation& situation, Report& report) {
+  model::Incident& incident = report.incident;
+  const double excess_ns = situation.excess_ns();
+  double unexplained =
+      std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
+  // A hang is what it is whatever the threads did meanwhile.
+  if (!report.causes.empty() && std::ranges::find(report.causes.front().cause->states, State::kUnexplained) !=
+                                    report.causes.front().cause->states.end())
+    unexplained = 0;
+  const bool likely = !report.causes.empty() && report.causes.front().confidence >= kLeastConfidence;
+  std::string why;
+  if (likely && unexplained <= kMostUnexplained * excess_ns) {
+    const Candidate& first = report.causes.front();
+    incident.cause = first.cause->name;
+    incident.confidence = first.confidence;
+    why = fmt::format("{} ({:.2f}): {}", first.cause->title, first.confidence, first.finding.sentence);
+    for (size_t i = 1; i < report.causes.size(); ++i)
+      if (const Candidate& also = report.causes[i]; also.confidence >= kLeastConfidence)
+        why +=
+            fmt::format(". Also {} ({:.2f}): {}", also.cause->title, also.confidence, also.finding.sentence);
+  } else {
+    incident.cause = kAbstain;
+    incident.confidence = report.causes.empty() ? 1 : 1 - report.causes.front().confidence;
+    why = Abstain(situation);
+  }
+  incident.sentence =
+      fmt::format("{} {:.1f}× from {}. {}.", situation.unfinished ? "A step has taken" : "Steps slowed",
+                  incident.slowdown, ClockOf(incident.start_ns), why);
+  report.evidence.clear();
+  AddAccount(situation, report);
+  AddCauses(report);
+  AddWitnesses(report);
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/host_timeline.h"
+
+#include <cmath>
+
+namespace gpusonde::diagnose {
+namespace {
+
+using model::Metric;
+
+// A wait longer than what the kernel spreads lies in one bucket and is spread here; a minute at most.
+constexpr int kMostBuckets = 6000;
+// A row holds a round of gathering; what claims more than this is no row of ours.
+constexpr size_t kMostValues = 100'000;
+
+double* PartOf(ThreadTime& time, Metric metric) {
+  switch (metric) {
+    case Metric::kThreadRunning:
+      return &time.running;
+    case Metric::kThreadRunQueue:
+      return &time.run_queue;
+    case Metric::kThreadBlockedIo:
+      return &time.blocked_io;
+    case Metric::kThreadBlocked:
+      return &time.blocked;
+    case Metric::kThreadWaiting:
+      return &time.waiting;
+    case Metric::kThreadSleeping:
+      return &time.sleeping;
+    case Metric::kThreadInterrupted:
+      return &time.interrupted;
+    case Metric::kThreadReclaim:
+      return &time.reclaim;
+    default:
+      return nullptr;
+  }
+}
+
+double Overlap(int64_t start_ns, int64_t length_ns, int64_t from_ns, int64_t to_ns) {
+  const int64_t overlap_ns = std::min(start_ns + length_ns, to_ns) - std::max(start_ns, from_ns);
+  return overlap_ns <= 0 ? 0 : static_cast<double>(overlap_ns) / static_cast<double>(length_ns);
+}
+
+}  // namespace
+
+ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
+  running += factor * other.running;
+  run_queue += factor * other.run_queue;
+  blocked_io += factor * other.blocked_io;
+  blocked += factor * other.blocked;
+  waiting += factor * other.waiting;
+  sleeping += factor * other.sleeping;
+  interrupted += factor * other.interrupted;
+  reclaim += factor * other.reclaim;
+  for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
+  for (const auto& [who, ns] : other.waiting_for) waiting_for[who] += factor * ns;
+  return *this;
+}
+
+void HostTimeline::Take(const model::Signal& signal) {
+  const std::optional<Metric> metric = model::FindMetric(signal.metric);
+  if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMostValues) return;
+  int64_t start_ns = signal.start_ns;
+  for (const int64_t value : signal.values) {
+    if (value > 0 && signal.tid.has_value() && signal.process.has_value())
+      AddToThread(threads_[*signal.process][*signal.tid], signal, *metric, start_ns,
+                  static_cast<double>(value));
+    else if (!signal.tid.has_value()) {
+      Sum& sum = sums_[{*metric, signal.process}][start_ns];
+      sum.length_ns = signal.bucket_ns;
+      sum.value += static_cast<double>(value);
+    }
+    start_ns += signal.bucket_ns;
+  }
+}
+
+void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Metric metric, int64_t start_ns,
+                               double value) {
+  ThreadTime sample;
+  double* part = PartOf(sample, metric);
+  if (part == nullptr) return;
+  const Id128 other = signal.other.value_or(Id128{});
+  const auto bucket = static_cast<double>(signal.bucket_ns);
+  for (int i = 0; value > 0 && i < kMostBuckets; ++i, start_ns -= signal.bucket_ns) {
+    const double here = std::min(value, bucket);
+    value -= here;
+    Cell& cell = buckets[start_ns];
+    cell.length_ns = signal.bucket_ns;
+    *PartOf(cell.time, metric) += here;
+    if (metric == Metric::kThreadRunQueue) cell.time.behind[other] += here;
+    if (metric == Metric::kThreadWaiting) cell.time.waiting_for[other] += here;
+  }
+}
+
+void HostTimeline::Take(const model::MetricValue& reading) {
+  const std::optional<Metric> metric = model::FindMetric(reading.metric);
+  if (!metric.has_value() || !reading.device.has_value() || !std::isfinite(reading.value)) return;
+  readings_[{*metric, *reading.device}].emplace(reading.time_ns, std::pair(reading.process, reading.value));
+}
+
+ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const {
+  ThreadTime sum;
+  ForEachBucket(process, tid, from_ns, to_ns,
+                [&](const ThreadTime& part, int64_t, int64_t) { sum.Add(part); });
+  return sum;
+}
+
+std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns,
+                                                   int64_t to_ns) const {
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return std::nullopt;
+  std::optional<int32_t> busiest;
+  double most = 0;
+  for (const auto& [tid, buckets] : threads->second) {
+    const ThreadTime time = Of(process, tid, from_ns, to_ns);
+    const double active = time.running + time.run_queue + time.blocked_io + time.blocked;
+    if (active <= most) continue;
+    most = active;
+    busiest = tid;
+  }
+  return busiest;
+}
+
+std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> process, int64_t from_ns,
+                                          int64_t to_ns) const {
+  const auto series = sums_.find({metric, process});
+  if (series == sums_.end()) return std::nullopt;
+  double sum = 0;
+  auto at = series->second.upper_bound(from_ns);
+  if (at != series->second.begin()) --at;
+  for (; at != series->second.end() && at->first < to_ns; ++at)
+    sum += at->second.value * Overlap(at->first, at->second.length_ns, from_ns, to_ns);
+  return sum;
+}
+
+std::vector<std::pair<Id128, double>> HostTimeline::SumsByProcess(Metric metric, int64_t from_ns,
+                                                                  int64_t to_ns) const {
+  std::vector<std::pair<Id128, double>> sums;
+  for (const auto& [key, series] : sums_) {
+    if (key.first != metric || !key.second.has_value()) continue;
+    if (const double sum = SumOf(metric, key.second, from_ns, to_ns).value_or(0); sum > 0)
+      sums.emplace_back(*key.second, sum);
+  }
+  return sums;
+}
+
+std::optional<double> HostTimeline::MeanReading(Metric metric, const Id128& device, int64_t from_ns,
+                                                int64_t to_ns, uint64_t bits) const {
+  const auto found = readings_.find({metric, device});
+  if (found == readings_.end()) return std::nullopt;
+  const auto value_of = [&](double value) {
+    if (bits == 0) return value;
+    return (static_cast<uint64_t>(std::clamp(value, 0.0, 1e18)) & bits) != 0 ? 1.0 : 0.0;
+  };
+  double sum = 0;
+  int count = 0;
+  std::optional<double> before;
+  for (const auto& [time_ns, reading] : found->second) {
+    if (reading.first.has_value()) continue;
+    if (time_ns >= to_ns) break;
+    if (time_ns < from_ns) {
+      before = value_of(reading.second);
+      continue;
+    }
+    sum += value_of(reading.second);
+    ++count;
+  }
+  return count > 0 ? std::optional(sum / count) : before;
+}
+
+std::vector<std::pair<Id128, double>> HostTimeline::ReadingsByProcess(Metric metric, const Id128& device,
+                                                                      int64_t from_ns, int64_t to_ns) const {
+  std::map<Id128, double> sums;
+  const auto found = readings_.find({metric, device});
+  if (found == readings_.end()) return {};
+  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
+    if (at->second.first.has_value()) sums[*at->second.first] += at->second.second;
+  // Readings come once a second.
+  const double seconds = std::max(1.0, static_cast<double>(to_ns - from_ns) / 1e9);
+  std::vector<std::pair<Id128, double>> means;
+  for (const auto& [process, sum] : sums) means.emplace_back(process, sum / seconds);
+  return means;
+}
+
+std::vector<double> HostTimeline::EventsOf(Metric metric, const Id128& device, int64_t from_ns,
+                                           int64_t to_ns) const {
+  std::vector<double> events;
+  const auto found = readings_.find({metric, device});
+  if (found == readings_.end()) return events;
+  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
+    events.push_back(at->second.second);
+  return events;
+}
+
+void HostTimeline::ForgetBefore(int64_t time_ns) {
+  for (auto& [process, threads] : threads_) {
+    for (auto& [tid, buckets] : threads) buckets.erase(buckets.begin(), buckets.lower_bound(time_ns));
+    std::erase_if(threads, [](const auto& thread) { return thread.second.empty(); });
+  }
+  std::erase_if(threads_, [](const auto& process) { return process.second.empty(); });
+  for (auto& [key, series] : sums_) series.erase(series.begin(), series.lower_bound(time_ns));
+  std::erase_if(sums_, [](const auto& series) { return series.second.empty(); });
+  for (auto& [key, readings] : readings_) {
+    // The last one before still stands.
+    auto keep = readings.lower_bound(time_ns);
+    if (keep != readings.begin()) readings.erase(readings.begin(), --keep);
+  }
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/print.h"
+
+#include <fmt/format.h>
+
+#include "base/json_writer.h"
+#include "base/time.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr double kNoticeableNs = 1e5;  // of a step; less is left out of the text
+
+std::string TextOf(const Report& report) {
+  const model::Incident& incident = report.incident;
+  std::string text = fmt::format("\n{} to {}: {} (process {})\n  {}\n", FormatUtc(incident.start_ns),
+                                 incident.end_ns.has_value() ? FormatUtc(*incident.end_ns) : "the end",
+                                 report.process_name, report.pid, incident.sentence);
+  for (const model::Evidence& evidence : report.evidence)
+    if (evidence.signal.starts_with("step.") &&
+        (evidence.before.value_or(0) > kNoticeableNs || evidence.during.value_or(0) > kNoticeableNs))
+      text += fmt::format("    {:>10} → {:>10}  {}\n", Millis(evidence.before.value_or(0)),
+                          Millis(evidence.during.value_or(0)),
+                          model::InfoOf(*model::FindMetric(evidence.signal)).label);
+  for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
+    text +=
+        fmt::format("  also looked at: {} ({:.2f}), {:.0f} % of the excess\n", report.causes[i].cause->title,
+                    report.causes[i].confidence, 100 * report.causes[i].share);
+  return text;
+}
+
+void WriteIncident(JsonWriter& json, const Report& report) {
+  const model::Incident& incident = report.incident;
+  json.BeginObject().Field("id", incident.incident.ToHex()).Field("process", report.process_name);
+  json.Field("pid", report.pid).Field("start_ns", incident.start_ns).Field("end_ns", incident.end_ns);
+  json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
+  json.Field("confidence", incident.confidence).Field("sentence", incident.sentence);
+  json.Key("causes").BeginArray();
+  for (const Candidate& candidate : report.causes)
+    json.BeginObject()
+        .Field("cause", candidate.cause->name)
+        .Field("confidence", candidate.confidence)
+        .Field("share", candidate.share)
+        .Field("sentence", candidate.finding.sentence)
+        .EndObject();
+  json.EndArray().Key("evidence").BeginArray();
+  for (const model::Evidence& evidence : report.evidence)
+    json.BeginObject()
+        .Field("signal", evidence.signal)
+        .Field("before", evidence.before)
+        .Field("during", evidence.during)
+        .Field("score", evidence.score)
+        .Field("sentence", evidence.sentence)
+        .EndObject();
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+std::string FormatText(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const auto& [id, found] : diagnosis.FoundSteps()) {
+    if (found.anchor.empty())
+      text += fmt::format("{} (process {}): no steps found in its GPU work\n", found.process_name, found.pid);
+    else
+      text += fmt::format("{} (process {}): {} steps, each begins with {}\n", found.process_name, found.pid,
+                          found.steps, found.anchor);
+    if (!found.signals_known)
+      text += "  the host's signals of it were not seen: causes on the host stay unknown\n";
+  }
+  if (text.empty()) return "no program with GPU work\n";
+  const std::vector<Report> reports = diagnosis.Reports();
+  for (const Report& report : reports) text += TextOf(report);
+  if (reports.empty()) text += "no incident: no steps were slow\n";
+  return text;
+}
+
+std::string FormatJson(const Diagnosis& diagnosis) {
+  JsonWriter json;
+  json.BeginObject().Field("version", 1).Key("programs").BeginArray();
+  for (const auto& [id, found] : diagnosis.FoundSteps())
+    json.BeginObject()
+        .Field("id", id.ToHex())
+        .Field("process", found.process_name)
+        .Field("pid", found.pid)
+        .Field("steps", found.steps)
+        .Field("anchor", found.anchor)
+        .Field("signals", found.signals_known)
+        .EndObject();
+  json.EndArray().Key("incidents").BeginArray();
+  for (const Report& report : diagnosis.Reports()) WriteIncident(json, report);
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "diagnose/diagnosis.h"
+
+namespace gpusonde::diagnose {
+
+// What was found, for a person: programs with their steps, and each incident with its sentence and what the
+// excess is made up of.
+std::string FormatText(const Diagnosis& diagnosis);
+
+// The same as JSON (docs/diagnose.md).
+std::string FormatJson(const Diagnosis& diagnosis);
+
+}  // namespace gpusonde::diagnose

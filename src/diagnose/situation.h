@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/id128.h"
+#include "diagnose/account.h"
+#include "model/metric_catalogue.h"
+
+namespace gpusonde::diagnose {
+
+// Who somebody is, as far as a person wants to know: processes of the same name in the same cgroup are one.
+struct Party {
+  std::string name;
+  std::string cgroup;
+  bool own = false;  // of the slow program itself
+  auto operator<=>(const Party&) const = default;
+};
+
+// A value before the incident and during it; nothing where it wasn't measured.
+struct Change {
+  std::optional<double> before;
+  std::optional<double> during;
+
+  bool known() const { return before.has_value() && during.has_value(); }
+  double rise() const { return known() ? *during - *before : 0; }
+};
+
+// All that a cause may look at.
+struct Situation {
+  int64_t onset_ns = 0;
+  double slowdown = 1;
+  // Means over steps, ns: of clean ones of the same types, and of those since the onset.
+  Account before, during;
+  bool unfinished = false;     // no step has ended since the onset
+  int64_t silent_ns = 0;       // since the last work of the GPU
+  bool signals_known = false;  // whether the host's signals of the program were seen at all
+  std::map<Party, double> cpu_before, cpu_during;    // ns of a step that the critical path waited behind whom
+  std::map<Party, double> disk_before, disk_during;  // bytes a second
+  // Values by metric of the catalogue: sums as shares or amounts a second, gauges as means.
+  std::map<model::Metric, Change> signals;
+  // Share of a GPU's time (%) that other processes took, by who.
+  std::map<std::string, Change> neighbours;
+  std::vector<int64_t> xids;  // during
+
+  double excess_ns() const { return during.total() - before.total(); }
+  double excess(State state) const { return during[state] - before[state]; }
+  Change Of(model::Metric metric) const {
+    const auto found = signals.find(metric);
+    return found == signals.end() ? Change{} : found->second;
+  }
+};
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+
+namespace gpusonde::diagnose {
+
+// Something that a process did with its GPU, or said of itself.
+struct Work {
+  enum class Kind : uint8_t { kRange, kSync, kKernel, kCopy };
+  Kind kind = Kind::kKernel;
+  std::string name;
+  uint64_t shape = 0;   // grid and block, or bytes
+  int64_t time_ns = 0;  // start; of a sync its end, when the host goes on
+  int64_t length_ns = 0;
+};
+
+struct StepSpan {
+  Id128 type;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Finds the steps of one process: something that comes once in each is its anchor, and a step lasts from one
+// to the next. What comes once a step has as much work between one time and the next every time, however long
+// that takes; what comes once a layer doesn't, since the last layer is followed by the rest of the step. Of
+// those that qualify the most frequent ones mark steps, the others several of them. Not thread-safe.
+class StepFinder {
+ public:
+  // In any order, as long as nothing comes later than its Advance.
+  void Take(Work work);
+
+  // Everything before `time_ns` was told; the steps that ended since the last call, in order.
+  std::vector<StepSpan> Advance(int64_t time_ns);
+
+  // Nothing is known of the time until `time_ns`: no step reaches across.
+  void Gap(int64_t time_ns);
+
+  // The anchor that was chosen, for a person: "range step".
+  std::optional<std::string> anchor() const;
+  // Begin of the step under way; nothing before the first one.
+  std::optional<int64_t> unfinished_since_ns() const { return step_start_ns_; }
+  // The last work that was taken note of.
+  int64_t last_work_ns() const { return last_work_ns_; }
+
+ private:
+  using Token = std::pair<Work::Kind, std::string>;
+  void Choose();
+  StepSpan Close(int64_t end_ns);
+  Id128 TypeOf(uint64_t fine);
+
+  std::multimap<int64_t, Work> waiting_;  // not yet Advance'd over
+  std::vector<Work> history_;             // while there is no anchor
+  std::optional<Token> anchor_;
+  double typical_work_ = 0;  // pieces of work in a step
+  std::optional<int64_t> step_start_ns_;
+  uint64_t signature_ = 0;  // of the step under way
+  int64_t pieces_ = 0;
+  int64_t last_work_ns_ = 0;
+  std::map<uint64_t, int64_t> fine_types_;  // how often each was seen
+  int64_t typed_ = 0;
+};
+
+}  // namespace gpusonde::diagnose

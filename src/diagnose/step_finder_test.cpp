@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/step_finder.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kMs = kNanosPerMilli;
+using Kind = Work::Kind;
+
+struct StepFinderTest : testing::Test {
+  StepFinder finder;
+  int64_t now_ns = kNanosPerSecond;
+
+  void Add(Kind kind, const std::string& name, int64_t length_ns = kMs, uint64_t shape = 1) {
+    finder.Take({.kind = kind, .name = name, .shape = shape, .time_ns = now_ns, .length_ns = length_ns});
+    now_ns += length_ns;
+  }
+};
+
+TEST_F(StepFinderTest, WhatComesOnceALayerDoesNotMarkSteps) {
+  std::vector<StepSpan> steps;
+  for (int step = 0; step < 100; ++step) {
+    for (int layer = 0; layer < 12; ++layer) {
+      Add(Kind::kKernel, "gemm");
+      Add(Kind::kKernel, "softmax");
+    }
+    for (int i = 0; i < 12; ++i) Add(Kind::kKernel, "update" + std::to_string(i));
+    const auto found = finder.Advance(now_ns);
+    steps.insert(steps.end(), found.begin(), found.end());
+  }
+  ASSERT_TRUE(finder.anchor().has_value());
+  EXPECT_TRUE(finder.anchor()->starts_with("kernel update")) << *finder.anchor();
+  ASSERT_GT(steps.size(), 50u);
+  std::set<Id128> types;
+  for (const StepSpan& step : steps) {
+    EXPECT_EQ(step.end_ns - step.start_ns, 36 * kMs);
+    types.insert(step.type);
+  }
+  EXPECT_EQ(types.size(), 1u);
+}
+
+TEST_F(StepFinderTest, RangesComeBeforeSyncsAndTheLongestOfThemFirst) {
+  for (int step = 0; step < 100; ++step) {
+    finder.Take({.kind = Kind::kRange, .name = "step", .time_ns = now_ns, .length_ns = 30 * kMs});
+    finder.Take({.kind = Kind::kRange, .name = "forward", .time_ns = now_ns + 1, .length_ns = 10 * kMs});
+    for (int i = 0; i < 30; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "range step");
+}
+
+TEST_F(StepFinderTest, ARangeAroundManyStepsIsNone) {
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    finder.Take({.kind = Kind::kRange, .name = "epoch", .time_ns = now_ns, .length_ns = 400 * kMs});
+    for (int step = 0; step < 10; ++step) {
+      for (int i = 0; i < 39; ++i) Add(Kind::kKernel, "gemm");
+      Add(Kind::kSync, "context");
+    }
+  }
+  finder.Advance(now_ns);
+  EXPECT_EQ(finder.anchor(), "sync context");
+}
+
+TEST_F(StepFinderTest, WorkWithoutAPeriodHasNoSteps) {
+  uint32_t random = 1;
+  for (int i = 0; i < 5000; ++i) {
+    random = random * 1664525 + 1013904223;
+    // In bursts of other sizes every time.
+    Add(Kind::kKernel, "k" + std::to_string((random >> 20) % 50 * ((random >> 12) % 50)));
+  }
+  EXPECT_TRUE(finder.Advance(now_ns).empty());
+  EXPECT_EQ(finder.anchor(), std::nullopt);
+}
+
+TEST_F(StepFinderTest, AShapeThatIsNewEveryTimeMakesNoTypes) {
+  std::set<Id128> types;
+  for (uint64_t step = 0; step < 300; ++step) {
+    Add(Kind::kCopy, "htod", kMs, 1000 + step);
+    for (int i = 0; i < 19; ++i) Add(Kind::kKernel, "gemm");
+    for (const StepSpan& found : finder.Advance(now_ns))
+      if (step > 150) types.insert(found.type);
+  }
+  EXPECT_EQ(types.size(), 1u);
+}
+
+TEST_F(StepFinderTest, AnAnchorThatStaysAwayIsReplaced) {
+  for (int step = 0; step < 100; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "warm");
+    Add(Kind::kSync, "context");
+  }
+  finder.Advance(now_ns);
+  ASSERT_EQ(finder.anchor(), "sync context");
+  for (int step = 0; step < 200; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kKernel, "reduce");
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "kernel reduce");
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "diagnose/diagnosis.h"
+
+// For tests: a program with steps of known make, told to a diagnosis as rows.
+namespace gpusonde::diagnose {
+
+inline constexpr int64_t kMs = kNanosPerMilli;
+
+class World {
+ public:
+  static constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+  static constexpr int32_t kFeeder = 11;
+  const Id128 victim{1, 1}, loader{1, 2}, stranger{1, 3}, device{2, 1};
+
+  explicit World(Diagnosis& diagnosis) : diagnosis_(diagnosis) {
+    TellProcess(victim, 11, 1, "train", "/train.slice");
+    TellProcess(loader, 12, 11, "loader", "/train.slice");
+    TellProcess(stranger, 99, 1, "stress", "/batch.slice");
+    diagnosis_.Take(model::GpuSession{.process = victim, .session = 1, .start_ns = kBegin});
+    diagnosis_.Take(model::ApiCall{.process = victim, .tid = kFeeder});
+  }
+
+  // What the feeding thread does one after the other; a step ends with a wait for the GPU's kernels.
+  struct Step {
+    int64_t cpu_ns = 10 * kMs;
+    int64_t behind_stranger_ns = 0;
+    int64_t behind_loader_ns = 0;
+    int64_t behind_nobody_ns = 0;
+    int64_t loader_runs_ns = 0;  // while the feeder waits for it
+    int64_t blocked_io_ns = 0;
+    int64_t interrupted_ns = 0;  // of cpu_ns
+    int64_t reclaim_ns = 0;      // likewise
+    int64_t gpu_ns = 20 * kMs;
+    int64_t gpu_idle_ns = 0;  // the GPU does something for others
+    int64_t lost_ns = 0;      // no signal tells
+  };
+
+  void Run(const Step& step) {
+    const int64_t start_ns = now_ns_;
+    Spend("thread.running", step.cpu_ns, std::nullopt);
+    if (step.interrupted_ns > 0)
+      Tell("thread.interrupted", start_ns, step.interrupted_ns, victim, kFeeder, {});
+    if (step.reclaim_ns > 0)
+      Tell("thread.reclaim", start_ns + step.interrupted_ns, step.reclaim_ns, victim, kFeeder, {});
+    Spend("thread.run_queue", step.behind_stranger_ns, stranger);
+    Spend("thread.run_queue", step.behind_loader_ns, loader);
+    Spend("thread.run_queue", step.behind_nobody_ns, std::nullopt);
+    if (step.loader_runs_ns > 0)
+      Tell("thread.running", now_ns_, step.loader_runs_ns, loader, 12, std::nullopt);
+    Spend("thread.waiting", step.loader_runs_ns, loader);
+    Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
+    now_ns_ += step.lost_ns;
+    const int64_t sync_ns = now_ns_;
+    Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns, std::nullopt);
+    TellKernel(sync_ns + step.gpu_idle_ns, now_ns_);
+    diagnosis_.Take(model::Sync{
+        .process = victim, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
+    diagnosis_.Advance(now_ns_);
+  }
+
+  void Run(const Step& step, int times) {
+    for (int i = 0; i < times; ++i) {
+      // Not two alike: ± 2 %, in no order.
+      Step varied = step;
+      random_ = random_ * 1664525 + 1013904223;
+      varied.cpu_ns += (static_cast<int64_t>(random_ >> 16) % 21 - 10) * step.cpu_ns / 500;
+      Run(varied);
+    }
+  }
+
+  void Gauge(const std::string& metric, double value, std::optional<Id128> process = std::nullopt) {
+    diagnosis_.Take(model::MetricValue{
+        .time_ns = now_ns_, .device = device, .process = process, .metric = metric, .value = value});
+  }
+
+  // Of [from_ns, now).
+  void Sum(const std::string& metric, int64_t from_ns, int64_t value, std::optional<Id128> process) {
+    diagnosis_.Take(model::Signal{.start_ns = from_ns,
+                                  .bucket_ns = now_ns_ - from_ns,
+                                  .metric = metric,
+                                  .process = process,
+                                  .values = {value}});
+  }
+
+  // Time passes, and nothing is told of it.
+  void Wait(int64_t ns) {
+    for (const int64_t until_ns = now_ns_ + ns; now_ns_ < until_ns; diagnosis_.Advance(now_ns_))
+      now_ns_ += 100 * kMs;
+  }
+
+  // Kernels are told in packs from here on, as an always-on agent does it.
+  void PackKernels() { packs_kernels_ = true; }
+
+  int64_t now_ns() const { return now_ns_; }
+  std::vector<Report> Finish() {
+    diagnosis_.Finish(now_ns_);
+    return diagnosis_.Reports();
+  }
+
+  void TellProcess(const Id128& id, int32_t pid, int32_t parent, const std::string& name,
+                   const std::string& cgroup) {
+    diagnosis_.Take(model::Process{.process = id,
+                                   .pid = pid,
+                                   .parent_pid = parent,
+                                   .name = name,
+                                   .cgroup = cgroup,
+                                   .started_ns = kBegin - kNanosPerSecond + pid});
+  }
+
+ private:
+  void TellKernel(int64_t start_ns, int64_t end_ns) {
+    if (!packs_kernels_) {
+      diagnosis_.Take(model::Kernel{.process = victim,
+                                    .device = device,
+                                    .start_ns = start_ns,
+                                    .end_ns = end_ns,
+                                    .name = "gemm",
+                                    .grid_x = 64});
+      return;
+    }
+    const int64_t second_ns = start_ns - start_ns % kNanosPerSecond;
+    diagnosis_.Take(model::KernelPack{.process = victim,
+                                      .device = device,
+                                      .name = "gemm",
+                                      .grid_x = 64,
+                                      .start_ns = second_ns,
+                                      .offsets_ns = {start_ns - second_ns},
+                                      .durations_ns = {end_ns - start_ns}});
+  }
+
+  void Spend(const std::string& metric, int64_t ns, std::optional<Id128> other) {
+    if (ns > 0) Tell(metric, now_ns_, ns, victim, kFeeder, other);
+    now_ns_ += ns;
+  }
+
+  // In buckets of 10 ms, as the kernel has them.
+  void Tell(const std::string& metric, int64_t from_ns, int64_t ns, const Id128& process, int32_t tid,
+            std::optional<Id128> other) {
+    constexpr int64_t kBucket = 10 * kMs;
+    model::Signal row{.start_ns = from_ns - from_ns % kBucket,
+                      .bucket_ns = kBucket,
+                      .metric = metric,
+                      .process = process,
+                      .tid = tid,
+                      .other = other};
+    for (int64_t at = row.start_ns; at < from_ns + ns; at += kBucket)
+      row.values.push_back(std::min(at + kBucket, from_ns + ns) - std::max(at, from_ns));
+    diagnosis_.Take(row);
+  }
+
+  Diagnosis& diagnosis_;
+  int64_t now_ns_ = kBegin;
+  uint32_t random_ = 1;
+  bool packs_kernels_ = false;
+};
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "diagnose/detector.h"
+#include "diagnose/diagnosis.h"
+#include "diagnose/parties.h"
+#include "diagnose/step_finder.h"
+#include "model/tables/evidence.h"
+#include "model/tables/steps.h"
+
+namespace gpusonde::diagnose {
+
+// What all victims look at, and write into.
+struct Diagnosis::Shared {
+  HostTimeline host;
+  Parties parties;
+  model::BatchBuilder<decltype(model::kSteps)> steps{model::kSteps};
+  model::BatchBuilder<decltype(model::kIncidents)> incidents{model::kIncidents};
+  model::BatchBuilder<decltype(model::kEvidence)> evidence{model::kEvidence};
+
+  std::vector<model::Batch> TakeRows();
+};
+
+// One process that feeds a GPU: its steps, their accounts, and the incident that it is in. Not thread-safe.
+class Diagnosis::Victim {
+ public:
+  Victim(const Id128& process, Shared& shared, std::function<void(const Report&)> tell);
+
+  void Take(Work work, std::optional<Id128> device);
+  void SawThread(int32_t tid) { ++threads_[tid]; }
+  void Take(const model::GpuSession& session);
+  // Everything before `time_ns` was told.
+  void Advance(int64_t time_ns);
+  void Finish(int64_t time_ns);
+
+  const std::vector<Report>& reports() const { return reports_; }
+  int64_t steps() const { return ordinal_; }
+  std::string anchor() const { return finder_.anchor().value_or(""); }
+  bool signals_known() const { return signals_known_; }
+
+ private:
+  struct Accounted {
+    StepSpan step;
+    PathAccount path;
+  };
+
+  // Its GPU work is heard from this time on, or no longer.
+  void Hear(int64_t time_ns, bool heard) { hearing_.emplace_back(time_ns, heard); }
+  int32_t Feeder() const;
+  PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  void TakeStep(const StepSpan& step);
+  void Remember(const Accounted& accounted);
+  void AddSlow(const Accounted& accounted, int sign = 1);
+  void LookAtUnfinished(int64_t now_ns);
+  void Begin();
+  void Update(int64_t now_ns, bool unfinished);
+  void Close();
+  Situation Describe(int64_t now_ns, bool unfinished) const;
+  void DescribeSignals(Situation& situation, int64_t from_ns, int64_t to_ns) const;
+  void WriteReport(const Situation& situation);
+
+  Id128 process_;
+  Shared& shared_;
+  std::function<void(const Report&)> tell_;
+  StepFinder finder_;
+  Detector detector_;
+  GpuWork gpu_;
+  std::set<Id128> devices_;
+  std::map<int32_t, int64_t> threads_;            // calls and ranges by thread
+  std::deque<std::pair<int64_t, bool>> hearing_;  // not yet Advance'd over
+  Program program_;
+  int64_t ordinal_ = 0;
+  bool heard_ = true;
+  int32_t session_ = 0;
+  bool signals_known_ = false;
+
+  std::map<Id128, std::deque<Accounted>> clean_;  // by type
+  int64_t clean_since_ns_ = 0;
+  std::deque<Accounted> recent_;  // newest steps
+  // Of the steps since the onset: their accounts, and how many there were of each type.
+  PathAccount slow_;
+  std::map<Id128, int64_t> slow_types_;
+  std::optional<int64_t> unfinished_ns_;  // length of the unfinished step that is overrunning
+  PathAccount unfinished_;
+  int64_t updated_ns_ = 0;
+  std::vector<Report> reports_;
+};
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet/roles/enrolment.h"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+
+namespace gpusonde::fleet {
+
+ExchangeKey::ExchangeKey(privacy::KeyBytes secret) : secret_(privacy::kKeyBytes) {
+  privacy::ReadySodium();
+  std::ranges::copy(secret, secret_.values().begin());
+  crypto_scalarmult_base(open_.data(), secret_.values().data());
+}
+
+Result<privacy::MaskKey> ExchangeKey::AsDevice(const ExchangeOpen& decryptor, uint32_t epoch) const {
+  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), open_, decryptor, true, epoch);
+}
+
+Result<privacy::MaskKey> ExchangeKey::AsDecryptor(const ExchangeOpen& device, uint32_t epoch) const {
+  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), device, open_, false, epoch);
+}
+
+Status Directory::Add(uint64_t device, const VerifyKey& key) {
+  if (!keys_.try_emplace(device, key).second)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("enrolment: device {} is enrolled", device));
+  return {};
+}
+
+}  // namespace gpusonde::fleet

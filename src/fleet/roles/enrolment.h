@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "fleet/roles/report.h"
+#include "privacy/masks.h"
+#include "privacy/wiped.h"
+
+namespace gpusonde::fleet {
+
+using ExchangeOpen = std::array<uint8_t, 32>;
+
+// An X25519 key pair (RFC 7748), by which a device and a decryptor come to a common mask key. Moves only,
+// can't be read, is wiped when it goes. Thread-safe.
+class ExchangeKey {
+ public:
+  explicit ExchangeKey(privacy::KeyBytes secret);
+
+  const ExchangeOpen& open() const { return open_; }
+  // Both sides of one exchange get the same key. Errors: those of MaskKey::FromExchange.
+  Result<privacy::MaskKey> AsDevice(const ExchangeOpen& decryptor, uint32_t epoch) const;
+  Result<privacy::MaskKey> AsDecryptor(const ExchangeOpen& device, uint32_t epoch) const;
+
+ private:
+  ExchangeOpen open_{};
+  privacy::Wiped<uint8_t> secret_;
+};
+
+// Who may report: what the enrolment authority tells the aggregator. Reading is thread-safe while nobody
+// changes it.
+class Directory {
+ public:
+  // kInvalidArgument for a device that is in it.
+  Status Add(uint64_t device, const VerifyKey& key);
+  void Remove(uint64_t device) { keys_.erase(device); }
+
+  // Null for strangers.
+  const VerifyKey* Find(uint64_t device) const {
+    const auto found = keys_.find(device);
+    return found == keys_.end() ? nullptr : &found->second;
+  }
+  size_t size() const { return keys_.size(); }
+
+ private:
+  std::unordered_map<uint64_t, VerifyKey> keys_;
+};
+
+}  // namespace gpusonde::fleet

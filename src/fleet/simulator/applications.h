@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fleet/catalog.h"
+#include "fleet/characteristics.h"
+#include "fleet/kernel_stream.h"
+
+namespace gpusonde::fleet {
+
+// What a device sees of its application in one epoch, and what it makes of it.
+struct Look {
+  Fingerprint fingerprint{};
+  std::vector<Row> rows;               // by open group of characteristics
+  std::optional<uint32_t> identified;  // in the catalog
+  uint32_t signature = 0;              // of one that isn't, else 0
+};
+
+// The applications of a simulated fleet. The first are the real streams; there being few of those, the others
+// are made of them: the same order, shapes and gaps of kernels and copies, but seven of ten words of their
+// names replaced by words of the application's own, and durations scaled kernel by kernel. Those past the
+// catalog's are unknown to it. Each is looked at several times: from half to one and a half times its stream,
+// begun anywhere; durations scattered by a quarter and scaled by the GPU; in a quarter of the looks a tenth
+// of the time is somebody else's. The catalog is made from whole runs. The same for the same seed.
+// Thread-safe once made.
+class ApplicationMix {
+ public:
+  // streams not empty. Works on `threads` threads.
+  ApplicationMix(std::span<const KernelStream> streams, uint32_t known, uint32_t unknown, uint64_t seed,
+                 int threads);
+
+  uint32_t known() const { return known_; }
+  uint32_t count() const { return static_cast<uint32_t>(looks_.size()); }
+  const Catalog& catalog() const { return catalog_; }
+  std::span<const Look> looks(uint32_t application) const { return looks_[application]; }
+
+  // CPU time of making fingerprints and rows, per kernel looked at.
+  double look_ns_per_kernel() const { return look_ns_per_kernel_; }
+  // CPU time of finding one application in the catalog in the open.
+  double match_ns() const { return match_ns_; }
+
+ private:
+  uint32_t known_;
+  Catalog catalog_;
+  std::vector<std::vector<Look>> looks_;
+  double look_ns_per_kernel_ = 0;
+  double match_ns_ = 0;
+};
+
+}  // namespace gpusonde::fleet

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace gpusonde::fleet {
+
+// Calls work(index, worker) for each index below `count`, worker being below `threads`. Which worker gets
+// which index is not determined. Returns when all are done. Nothing may throw.
+template <class Work>
+void ForEachIndex(size_t count, int threads, const Work& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&](size_t worker) {
+    for (size_t index = next++; index < count; index = next++) work(index, worker);
+  };
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(run, static_cast<size_t>(i));
+  run(0);
+}
+
+}  // namespace gpusonde::fleet

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Comma-separated values as Nsight Compute prints them (RFC 4180): cells may be quoted, quotes in them are
+// doubled, and line breaks in quotes belong to the cell.
+namespace gpusonde::importers::ncu {
+
+// How many bytes the row at the beginning of `text` has, its line break included; nothing if `text` ends
+// before the row does. A line that begins with neither a quote nor a digit is none of a table's and ends with
+// the line, whatever quotes are in it.
+std::optional<size_t> RowLength(std::string_view text);
+
+// The cells of a row, unquoted; valid until the next call.
+class RowParser {
+ public:
+  const std::vector<std::string_view>& Parse(std::string_view row);
+
+ private:
+  std::vector<std::string_view> cells_;
+  std::string unquoted_;  // cells that had quotes in them
+};
+
+// What the columns of a table are, from its first row.
+struct Columns {
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  size_t id = kNone, process = kNone, host = kNone, kernel = kNone, block = kNone, grid = kNone,
+         device = kNone;
+  size_t metric = kNone, unit = kNone, value = kNone;  // of the long form, a metric a row
+  std::vector<std::pair<size_t, std::string>> metrics;  // of the wide form, a metric a column
+  size_t count = 0;
+
+  bool is_long() const { return metric != kNone && value != kNone; }
+};
+
+// Nothing if the row is not the first one of a table of kernel launches.
+std::optional<Columns> ReadColumns(const std::vector<std::string_view>& cells);
+
+}  // namespace gpusonde::importers::ncu

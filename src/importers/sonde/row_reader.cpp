@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/sonde/row_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/demangle.h"
+
+namespace gpusonde::importers::sonde {
+namespace {
+
+constexpr size_t kBatch = 1024;
+
+// The columns that every kind of GPU work begins with.
+enum : size_t { kProcess, kStart, kEnd, kCorrelation, kDevice, kStream, kFirstOwn };
+
+template <class Enum>
+Enum Named(std::string_view name, Enum last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (Name(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+  return Enum{};
+}
+
+int64_t CorrelationOf(int64_t correlation) {
+  return correlation >= 0 && correlation <= std::numeric_limits<uint32_t>::max() ? correlation : kNoCorrelation;
+}
+
+}  // namespace
+
+Status RowReader::Read(const Shard& shard) {
+  const TableQuery& table = kTables[shard.source];
+  const auto first = static_cast<int64_t>(shard.first);
+  const std::string sql = fmt::format("SELECT {} FROM recording0.{} WHERE rowid >= ? AND rowid < ?", table.columns,
+                                      table.table);
+  const store::Parameter range[] = {first, first + kRowsPerShard};
+  ASSIGN_OR_RETURN(const auto rows, store_.Query(sql, range));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    Add(table.kind, *rows);
+    if (gpu_.size() + calls_.size() + ranges_.size() >= kBatch) Flush();
+  }
+  Flush();
+  return {};
+}
+
+void RowReader::Flush() {
+  if (!gpu_.empty()) sink_.Gpu(gpu_);
+  if (!calls_.empty()) sink_.Api(calls_);
+  if (!ranges_.empty()) sink_.Ranges(ranges_);
+  if (others_ != 0) sink_.Other(others_);
+  gpu_.clear();
+  calls_.clear();
+  ranges_.clear();
+  others_ = 0;
+}
+
+uint32_t RowReader::KernelName(std::string_view name) {
+  const auto [known, is_new] = kernel_names_.try_emplace(std::string(name), 0);
+  if (is_new) known->second = sink_.Name(Demangle(known->first));
+  return known->second;
+}
+
+bool RowReader::Fill(const store::Rows& row, GpuEvent& event) {
+  event.start_ns = row.Int64(kStart);
+  event.end_ns = row.Int64(kEnd);
+  if (!CheckTimes(event.start_ns, event.end_ns, sink_)) return false;
+  const int64_t stream = row.Int64(kStream);
+  if (stream < 0 || stream > std::numeric_limits<uint32_t>::max()) {
+    sink_.Drop(Dropped::kWrongType, 1);
+    return false;
+  }
+  const auto process = numbers_.processes.find(row.Id(kProcess));
+  const auto device = numbers_.devices.find(row.Id(kDevice));
+  event.process = process != numbers_.processes.end() ? process->second : 0;
+  event.device = device != numbers_.devices.end() ? device->second : 0;
+  event.correlation = CorrelationOf(row.Int64(kCorrelation));
+  event.stream = static_cast<uint32_t>(stream);
+  return true;
+}
+
+void RowReader::Add(TableKind kind, const store::Rows& row) {
+  switch (kind) {
+    case TableKind::kKernels: {
+      GpuEvent event;
+      if (!Fill(row, event)) return;
+      event.name = KernelName(row.Text(kFirstOwn));
+      std::array<int64_t, 6> extents{};
+      for (size_t i = 0; i < extents.size(); ++i) extents[i] = row.Int64(kFirstOwn + 1 + i);
+      event.shape = ShapeOf(extents);
+      gpu_.push_back(event);
+      return;
+    }
+    case TableKind::kMemcpys: {
+      GpuEvent event{.work = GpuWork::kMemcpy};
+      if (!Fill(row, event)) return;
+      event.bytes = std::max<int64_t>(0, row.Int64(kFirstOwn));
+      event.copy = Named(row.Text(kFirstOwn + 1), CopyKind::kHostToHost);
+      event.source = Named(row.Text(kFirstOwn + 2), MemoryKind::kManaged);
+      event.target = Named(row.Text(kFirstOwn + 3), MemoryKind::kManaged);
+      gpu_.push_back(event);
+      return;
+    }
+    case TableKind::kMemsets: {
+      GpuEvent event{.work = GpuWork::kMemset};
+      if (!Fill(row, event)) return;
+      event.bytes = std::max<int64_t>(0, row.Int64(kFirstOwn));
+      gpu_.push_back(event);
+      return;
+    }
+    case TableKind::kApiCalls: {
+      if (!row.Text(kCorrelation + 1).starts_with("cuda")) {
+        ++others_;
+        return;
+      }
+      ApiCall call{.start_ns = row.Int64(kStart), .end_ns = row.Int64(kEnd)};
+      if (!CheckTimes(call.start_ns, call.end_ns, sink_)) return;
+      const auto process = numbers_.processes.find(row.Id(kProcess));
+      call.process = process != numbers_.processes.end() ? process->second : 0;
+      call.correlation = CorrelationOf(row.Int64(kCorrelation));
+      call.name = sink_.Name(row.Text(kCorrelation + 2));
+      calls_.push_back(call);
+      return;
+    }
+    case TableKind::kRanges: {
+      if (row.Text(kEnd + 1) == "operator") {
+        ++others_;
+        return;
+      }
+      const Range range{row.Int64(kStart), row.Int64(kEnd)};
+      if (CheckTimes(range.start_ns, range.end_ns, sink_)) ranges_.push_back(range);
+      return;
+    }
+    case TableKind::kSyncs:
+      ++others_;
+      return;
+  }
+}
+
+}  // namespace gpusonde::importers::sonde

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/id128.h"
+#include "importers/event.h"
+#include "importers/trace.h"
+#include "store/store.h"
+
+namespace gpusonde::importers::sonde {
+
+enum class TableKind : uint8_t { kKernels, kMemcpys, kMemsets, kApiCalls, kRanges, kSyncs };
+
+struct TableQuery {
+  TableKind kind;
+  std::string_view table;
+  std::string_view columns;  // in the order in which RowReader reads them
+};
+
+inline constexpr std::array kTables = {
+    TableQuery{TableKind::kKernels, "kernels",
+               "process, start_ns, end_ns, correlation, device, stream, name, grid_x, grid_y, grid_z, block_x, "
+               "block_y, block_z"},
+    TableQuery{TableKind::kMemcpys, "memcpys",
+               "process, start_ns, end_ns, correlation, device, stream, bytes, kind, source_memory, target_memory"},
+    TableQuery{TableKind::kMemsets, "memsets",
+               "process, start_ns, end_ns, correlation, device, stream, bytes"},
+    TableQuery{TableKind::kApiCalls, "api_calls", "process, start_ns, end_ns, correlation, domain, name"},
+    TableQuery{TableKind::kRanges, "ranges", "process, start_ns, coalesce(end_ns, start_ns), kind"},
+    TableQuery{TableKind::kSyncs, "syncs", "process, start_ns, end_ns"},
+};
+
+// Rows that one shard has.
+inline constexpr int64_t kRowsPerShard = 65'536;
+
+// The numbers that a recording's processes and devices have as events.
+struct Numbers {
+  std::map<Id128, int64_t> processes;
+  std::map<Id128, int32_t> devices;
+};
+
+// Turns rows into events, for one thread. A shard's `source` is an index of kTables and `first` a rowid.
+class RowReader final : public ShardReader {
+ public:
+  RowReader(store::Store& store, const Numbers& numbers, EventSink& sink)
+      : store_(store), numbers_(numbers), sink_(sink) {}
+
+  Status Read(const Shard& shard) override;
+
+ private:
+  void Add(TableKind kind, const store::Rows& row);
+  bool Fill(const store::Rows& row, GpuEvent& event);
+  void Flush();
+  uint32_t KernelName(std::string_view name);
+
+  store::Store& store_;
+  const Numbers& numbers_;
+  EventSink& sink_;
+  std::unordered_map<std::string, uint32_t> kernel_names_;  // by the name in the recording
+  std::vector<GpuEvent> gpu_;
+  std::vector<ApiCall> calls_;
+  std::vector<Range> ranges_;
+  int64_t others_ = 0;
+};
+
+}  // namespace gpusonde::importers::sonde

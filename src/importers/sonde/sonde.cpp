@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/sonde/sonde.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "importers/sonde/row_reader.h"
+#include "store/recording.h"
+
+namespace gpusonde::importers::sonde {
+namespace {
+
+class SondeTrace final : public Trace {
+ public:
+  static Result<std::unique_ptr<Trace>> Open(const std::string& path) {
+    std::unique_ptr<SondeTrace> trace(new SondeTrace);
+    ASSIGN_OR_RETURN(trace->store_, store::OpenRecordings({path}));
+    TRY(trace->ReadNumbers());
+    for (const TableQuery& table : kTables) {
+      ASSIGN_OR_RETURN(const auto rows,
+                       trace->store_->Query(fmt::format("SELECT max(rowid) FROM recording0.{}", table.table)));
+      ASSIGN_OR_RETURN(const bool found, rows->Next());
+      trace->rows_.push_back(found && !rows->IsNull(0) ? rows->Int64(0) + 1 : 0);
+    }
+    return trace;
+  }
+
+  const TraceInfo& info() const override { return info_; }
+
+  Result<bool> Next(Shard& shard) override {
+    while (table_ < rows_.size() && row_ >= rows_[table_]) {
+      ++table_;
+      row_ = 0;
+    }
+    if (table_ == rows_.size()) return false;
+    shard.index = shards_++;
+    shard.source = table_;
+    shard.first = static_cast<uint64_t>(row_);
+    row_ += kRowsPerShard;
+    return true;
+  }
+
+  Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
+    return std::make_unique<RowReader>(*store_, numbers_, sink);
+  }
+
+ private:
+  // Pids come again, ids of processes don't: the place among all ids tells them apart.
+  Status ReadNumbers() {
+    ASSIGN_OR_RETURN(const auto processes, store_->Query("SELECT process, pid FROM processes ORDER BY process"));
+    int64_t place = 0;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, processes->Next());
+      if (!more) break;
+      numbers_.processes[processes->Id(0)] = place++ << 24 | PidOf(processes->Int64(1));
+    }
+    ASSIGN_OR_RETURN(const auto devices, store_->Query("SELECT device, ordinal FROM devices"));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, devices->Next());
+      if (!more) return {};
+      numbers_.devices[devices->Id(0)] = static_cast<int32_t>(devices->Int64(1));
+    }
+  }
+
+  TraceInfo info_{.format = TraceFormat::kSonde};
+  std::unique_ptr<store::Store> store_;
+  Numbers numbers_;
+  std::vector<int64_t> rows_;  // of each of kTables
+  size_t table_ = 0;
+  int64_t row_ = 0;
+  uint64_t shards_ = 0;
+};
+
+}  // namespace
+
+bool IsDuckDb(std::string_view head) { return head.size() >= 12 && head.substr(8, 4) == "DUCK"; }
+
+Result<std::unique_ptr<Trace>> OpenSonde(const std::string& path) { return SondeTrace::Open(path); }
+
+}  // namespace gpusonde::importers::sonde

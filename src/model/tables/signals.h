@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per signal of the host over some buckets of time: sums of a metric of the catalogue. Rows of the
+// same bucket add up.
+struct Signal {
+  int64_t start_ns = 0;
+  int64_t bucket_ns = 0;
+  Id128 source;
+  std::string metric;
+  std::optional<Id128> process;
+  std::optional<int32_t> tid;
+  std::optional<Id128> other;
+  std::vector<int64_t> values;
+};
+
+inline constexpr Table kSignals(
+    "signals", kFacts, "One row per signal of the host over some buckets of time; rows of a bucket add up",
+    Field("start_ns", &Signal::start_ns, "ns", "begin of the first bucket"),
+    Field("bucket_ns", &Signal::bucket_ns, "ns", "length of each"),
+    Field("source", &Signal::source, "", "who measured"),
+    Field("metric", &Signal::metric, "", "name in the catalogue (docs/metrics.md)"),
+    Field("process", &Signal::process, "", "of which process; null: of the whole machine"),
+    Field("tid", &Signal::tid, "", "of which thread, if of one"),
+    Field("other", &Signal::other, "", "who did it, or was waited for, where that is known"),
+    Field("values", &Signal::values, "", "a sum for each bucket, in the metric's unit"));
+
+}  // namespace gpusonde::model

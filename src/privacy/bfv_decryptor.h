@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "privacy/bfv.h"
+#include "privacy/decryptor.h"
+
+namespace gpusonde::privacy {
+
+// One holder of a share of the joint key, for reports as BFV ciphertexts (Penrose's way, DESIGN section 10,
+// 6). It keeps the rules that can be kept: one answer for a list, one list for a report. That its sums are
+// sums of well-formed ciphertexts it can't know, and one that isn't exposes the key (bfv_test.cpp): for
+// honest devices and aggregators only. Not thread-safe.
+class BfvDecryptor {
+ public:
+  // More would fill the plaintext modulus 2^28, and their noise the room below q/2t.
+  static constexpr uint64_t kMostReports = uint64_t{1} << 17;
+
+  // `secret`: where the share and the smudging come from.
+  BfvDecryptor(uint64_t min_reports, KeyBytes secret);
+
+  // The share's public key under an `a` that all shares have in common.
+  PublicKey MakePublic(const Evaluated& a);
+
+  // This share's part in decrypting the sum of a list's ciphertexts. The same list gets the same answer
+  // again. Errors: kInvalidArgument for fewer reports than the minimum or more than kMostReports;
+  // kPermissionDenied for a report that was answered for in another list, or another sum for the same list.
+  Result<Polynomial> Answer(const ReportList& list, const Ciphertext& sum);
+
+  // What was answered for before this epoch is never asked for again.
+  void Forget(uint32_t before_epoch);
+
+ private:
+  uint64_t min_reports_;
+  Wiped<uint8_t> secret_;
+  Random random_;
+  SecretKey share_;
+  std::map<uint32_t, std::unordered_map<uint64_t, ListHash>> spent_;  // by epoch and device
+  std::map<uint32_t, std::map<ListHash, ListHash>> answered_;         // by epoch and list: the sum's hash
+};
+
+}  // namespace gpusonde::privacy

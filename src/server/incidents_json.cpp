@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/incidents_json.h"
+
+#include <optional>
+#include <string_view>
+
+#include "base/json_writer.h"
+#include "base/time.h"
+#include "model/metric_catalogue.h"
+
+namespace gpusonde::server {
+namespace {
+
+constexpr std::string_view kStep = "step.";
+constexpr std::string_view kCause = "cause.";
+
+std::string_view LabelOf(std::string_view metric) {
+  if (metric == "step") return "Step time";
+  const std::optional<model::Metric> known = model::FindMetric(metric);
+  return known.has_value() ? model::InfoOf(*known).label : metric;
+}
+
+void WriteEvidence(JsonWriter& json, const model::Evidence& evidence, std::string_view name) {
+  json.BeginObject().Field("signal", name).Field("label", LabelOf(evidence.signal));
+  json.Field("before", evidence.before).Field("during", evidence.during).Field("score", evidence.score);
+  json.Field("sentence", evidence.sentence).EndObject();
+}
+
+// Those whose signal begins with `prefix`, named without it; with an empty one, all others.
+void WriteAll(JsonWriter& json, std::string_view key, const store::IncidentInfo& info,
+              std::string_view prefix) {
+  json.Key(key).BeginArray();
+  for (const model::Evidence& evidence : info.evidence) {
+    const std::string_view signal = evidence.signal;
+    const bool other = !signal.starts_with(kStep) && !signal.starts_with(kCause);
+    if (prefix.empty() ? other : signal.starts_with(prefix))
+      WriteEvidence(json, evidence, signal.substr(prefix.size()));
+  }
+  json.EndArray();
+}
+
+void WriteStrip(JsonWriter& json, const store::IncidentStrip& strip) {
+  const bool is_step = strip.metric == "step";
+  json.BeginObject().Field("metric", strip.metric).Field("label", LabelOf(strip.metric));
+  json.Field("unit", is_step ? "ns" : "cores").Key("values").BeginArray();
+  for (const std::optional<double>& value : strip.strip.values) json.Value(value);
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+std::string IncidentsJson(const store::Incidents& incidents) {
+  JsonWriter json;
+  json.BeginObject().Field("steps", incidents.steps).Field("omitted", incidents.omitted);
+  json.Key("incidents").BeginArray();
+  for (const store::IncidentInfo& info : incidents.incidents) {
+    const model::Incident& incident = info.incident;
+    json.BeginObject().Field("id", incident.incident.ToHex()).Field("process", incident.process.ToHex());
+    json.Field("name", info.process_name).Field("pid", info.pid);
+    json.Field("from_us", incident.start_ns / kNanosPerMicro);
+    json.Field("to_us", incident.end_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
+    json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
+    json.Field("confidence", incident.confidence).Field("sentence", incident.sentence);
+    WriteAll(json, "account", info, kStep);
+    WriteAll(json, "causes", info, kCause);
+    WriteAll(json, "evidence", info, "");
+    if (!info.strips.empty()) {
+      const store::Strip& first = info.strips.front().strip;
+      json.Field("shown_from_us", first.from_ns / kNanosPerMicro)
+          .Field("shown_to_us", first.to_ns / kNanosPerMicro);
+    }
+    json.Key("strips").BeginArray();
+    for (const store::IncidentStrip& strip : info.strips) WriteStrip(json, strip);
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take();
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sums up, in pieces of 10 ms, what the threads of the processes asked about do with their time, and who keeps
+ * them from running (wire/host_signals.h). Of all other processes a switch costs two look-ups that find
+ * nothing. */
+#include "sources/ebpf/bpf/kernel.h"
+
+#include "sources/ebpf/bpf/pids.h"
+#include "sources/ebpf/bpf/targets.h"
+#include "wire/host_signals.h"
+
+#define PROGRAM_COUNTERS GPUSONDE_SIGNAL_COUNTERS
+#include "sources/ebpf/bpf/counters.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Two maps of sums: user space empties the one that isn't written. Allocated beforehand: there must be no
+ * allocating while the scheduler is at work. 16,384 are a second of 30 threads that are never long in one
+ * state. */
+struct sums {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, struct gpusonde_signal_key);
+  __type(value, __u64);
+} sums_even SEC(".maps"), sums_odd SEC(".maps");
+
+__u32 written = 0; /* odd: sums_odd is written */
+
+/* Threads of targets, by their id in the initial pid namespace. */
+struct thread {
+  __u64 since_ns; /* it came on its CPU, or left it */
+  __u64 woken_ns; /* 0: not yet */
+  __u64 reclaim_ns; /* since when it looks for memory; 0: it doesn't */
+  __u32 pid;
+  __u32 tid;
+  __u32 waker; /* pid */
+  __u8 on_cpu;
+  __u8 signal; /* what it does while it is off its CPU and not woken */
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u32);
+  __type(value, struct gpusonde_signal_process);
+} others SEC(".maps");
+
+/* Interrupts under way on this CPU. */
+struct interrupts {
+  __u64 hard_ns; /* since when; 0: none */
+  __u64 soft_ns;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct interrupts);
+} interrupts SEC(".maps");
+
+static __always_inline void add(struct gpusonde_signal_key *key, __u64 amount) {
+  void *sums = written & 1 ? (void *)&sums_odd : (void *)&sums_even;
+  __u64 *sum = bpf_map_lookup_elem(sums, key);
+  if (!sum) {
+    const __u64 zero = 0;
+    bpf_map_update_elem(sums, key, &zero, BPF_NOEXIST); /* another CPU may have been faster */
+    sum = bpf_map_lookup_elem(sums, key);
+  }
+  if (sum)
+    __sync_fetch_and_add(sum, amount);
+  else
+    count(GPUSONDE_SIGNAL_SUMS_FULL);
+}
+
+/* [from, to) of a thread's time, piece by piece. */
+static __noinline int spend(const struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
+  if (!thread || to <= from) return 0;
+  struct gpusonde_signal_key key = {.pid = thread->pid, .tid = thread->tid, .other = other, .signal = signal};
+  const __u64 last = (to - 1) / GPUSONDE_SIGNAL_BUCKET_NS;
+  __u64 bucket = from / GPUSONDE_SIGNAL_BUCKET_NS;
+  if (last - bucket >= GPUSONDE_SIGNAL_SPREAD) bucket = last - GPUSONDE_SIGNAL_SPREAD + 1;
+  for (int i = 0; i < GPUSONDE_SIGNAL_SPREAD && bucket <= last; ++i, ++bucket) {
+    const __u64 end = bucket == last ? to : (bucket + 1) * GPUSONDE_SIGNAL_BUCKET_NS;
+    key.bucket = (__u32)bucket;
+    add(&key, end - from);
+    from = end;
+  }
+  return 0;
+}
+
+static __always_inline void name_other(__u32 pid, struct task_struct *task) {
+  struct task_struct *leader = task->group_leader;
+  const __u64 started_ns = BPF_CORE_READ(leader, start_boottime);
+  struct gpusonde_signal_process process = {.started_ns = started_ns};
+  BPF_CORE_READ_STR_INTO(&process.name, leader, comm);
+  /* A process that execs gets another name. */
+  const struct gpusonde_signal_process *known = bpf_map_lookup_elem(&others, &pid);
+  if (known && known->started_ns == started_ns && !__builtin_memcmp(known->name, process.name, sizeof process.name))
+    return;
+  bpf_map_update_elem(&others, &pid, &process, BPF_ANY);
+}
+
+/* The entry of a thread of a target; null of all others. */
+static __always_inline struct thread *find_thread(struct task_struct *task) {
+  const __u32 tid = task->pid;
+  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  if (thread) return thread;
+  if (!task->mm) return NULL;
+  const struct pids pids = pids_of(task);
+  if (!pids.pid || !wanted(pids.pid)) return NULL;
+  const struct thread fresh = {.pid = pids.pid, .tid = pids.tid};
+  if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY)) {
+    count(GPUSONDE_SIGNAL_THREADS_FULL);
+    return NULL;
+  }
+  return bpf_map_lookup_elem(&threads, &tid);
+}
+
+/* System calls that wait for nothing but a time, on x86-64. */
+#define SYS_NANOSLEEP 35
+#define SYS_CLOCK_NANOSLEEP 230
+
+static __always_inline __u32 reason_to_leave(struct task_struct *task, __u32 state) {
+  if (BPF_CORE_READ_BITFIELD(task, in_iowait)) return GPUSONDE_SIGNAL_BLOCKED_IO;
+  if (state & STATE_UNINTERRUPTIBLE) return GPUSONDE_SIGNAL_BLOCKED;
+  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
+  const long call = (long)registers->orig_ax;
+  return call == SYS_NANOSLEEP || call == SYS_CLOCK_NANOSLEEP ? GPUSONDE_SIGNAL_SLEEPING
+                                                              : GPUSONDE_SIGNAL_WAITING;
+}
+
+static __always_inline void leave(struct task_struct *task, bool preempted, __u64 now) {
+  struct thread *thread = find_thread(task);
+  if (!thread) return;
+  if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, now);
+  const __u32 state = state_of(task);
+  const bool runnable = preempted || state == 0;
+  thread->on_cpu = 0;
+  thread->since_ns = now;
+  thread->woken_ns = runnable ? now : 0;
+  thread->waker = 0;
+  thread->signal = runnable ? GPUSONDE_SIGNAL_RUN_QUEUE : reason_to_leave(task, state);
+}
+
+static __always_inline void arrive(struct task_struct *task, struct task_struct *before, __u64 now) {
+  struct thread *thread = find_thread(task);
+  if (!thread) return;
+  if (thread->since_ns && !thread->on_cpu) {
+    /* Not seen to be woken: by an interrupt before it had left. */
+    const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
+    spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
+    if (woken < now) {
+      const __u32 other = before->pid ? pids_of(before).pid : 0;
+      if (other) name_other(other, before);
+      spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, other, woken, now);
+    }
+  }
+  thread->on_cpu = 1;
+  thread->since_ns = now;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct task_struct *to) {
+  const __u64 now = bpf_ktime_get_ns();
+  leave(from, preempted, now);
+  arrive(to, from, now);
+  return 0;
+}
+
+/* Comes from the waker, which sched_wakeup need not. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(signal_waking, struct task_struct *task) {
+  const __u32 tid = task->pid;
+  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  if (!thread || thread->on_cpu || thread->woken_ns) return 0;
+  thread->woken_ns = bpf_ktime_get_ns();
+  if (thread->signal != GPUSONDE_SIGNAL_WAITING) return 0;
+  const __u32 waker_tid = (__u32)bpf_get_current_pid_tgid();
+  const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
+  if (waker) thread->waker = waker->pid;
+  return 0;
+}
+
+static __always_inline struct interrupts *here(void) {
+  const __u32 zero = 0;
+  return bpf_map_lookup_elem(&interrupts, &zero);
+}
+
+static __always_inline void interrupted(__u64 from, __u64 to) {
+  const __u32 tid = (__u32)bpf_get_current_pid_tgid();
+  if (!tid || !from) return;
+  const struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  if (thread) spend(thread, GPUSONDE_SIGNAL_INTERRUPTED, 0, from, to);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(signal_irq_entry) {
+  struct interrupts *cpu = here();
+  if (cpu) cpu->hard_ns = bpf_ktime_get_ns();
+  return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(signal_irq_exit) {
+  struct interrupts *cpu = here();
+  if (!cpu || !cpu->hard_ns) return 0;
+  const __u64 now = bpf_ktime_get_ns();
+  interrupted(cpu->hard_ns, now);
+  if (cpu->soft_ns) cpu->soft_ns += now - cpu->hard_ns; /* counted once */
+  cpu->hard_ns = 0;
+  return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(signal_softirq_entry) {
+  struct interrupts *cpu = here();
+  if (cpu) cpu->soft_ns = bpf_ktime_get_ns();
+  return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(signal_softirq_exit) {
+  struct interrupts *cpu = here();
+  if (!cpu) return 0;
+  interrupted(cpu->soft_ns, bpf_ktime_get_ns());
+  cpu->soft_ns = 0;
+  return 0;
+}
+
+static __always_inline void reclaim_begins(void) {
+  const __u32 tid = (__u32)bpf_get_current_pid_tgid();
+  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  if (thread) thread->reclaim_ns = bpf_ktime_get_ns();
+}
+
+static __always_inline void reclaim_ends(void) {
+  const __u32 tid = (__u32)bpf_get_current_pid_tgid();
+  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  if (!thread || !thread->reclaim_ns) return;
+  spend(thread, GPUSONDE_SIGNAL_RECLAIM, 0, thread->reclaim_ns, bpf_ktime_get_ns());
+  thread->reclaim_ns = 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(signal_reclaim_begin) {
+  reclaim_begins();
+  return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(signal_reclaim_end) {
+  reclaim_ends();
+  return 0;
+}
+
+/* A cgroup at its own limit. */
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(signal_memcg_reclaim_begin) {
+  reclaim_begins();
+  return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(signal_memcg_reclaim_end) {
+  reclaim_ends();
+  return 0;
+}
+
+SEC("tracepoint/block/block_bio_queue")
+int signal_bio(struct trace_event_raw_block_bio *bio) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  const struct pids pids = pids_of(task);
+  if (!pids.pid) return 0;
+  name_other(pids.pid, task);
+  struct gpusonde_signal_key key = {.bucket = (__u32)(bpf_ktime_get_ns() / GPUSONDE_SIGNAL_BUCKET_NS),
+                                    .pid = pids.pid,
+                                    .signal = GPUSONDE_SIGNAL_DISK_BYTES};
+  add(&key, (__u64)BPF_CORE_READ(bio, nr_sector) << 9);
+  return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(signal_fork, struct task_struct *parent, struct task_struct *child) {
+  if (parent->tgid == child->tgid) return 0; /* a thread */
+  const __u32 parent_pid = pids_of(parent).pid;
+  const __u32 child_pid = pids_of(child).pid;
+  if (parent_pid && child_pid && !follow_child(parent_pid, child_pid)) count(GPUSONDE_SIGNAL_TARGETS_FULL);
+  return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(signal_exit, struct task_struct *task) {
+  const __u32 tid = task->pid;
+  bpf_map_delete_elem(&threads, &tid);
+  if (task->signal->live.counter == 0) forget_target(pids_of(task).pid);
+  return 0;
+}

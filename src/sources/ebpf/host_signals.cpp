@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/host_signals.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/time.h"
+#include "host_signals.skel.h"
+#include "sources/ebpf/explain.h"
+#include "sources/ebpf/libbpf_log.h"
+#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/program_counters.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
+constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 kernel
+constexpr uint32_t kBatch = 1024;
+
+struct Destroy {
+  void operator()(host_signals_bpf* skeleton) const { host_signals_bpf__destroy(skeleton); }
+};
+
+// What a kernel may lack without taking the rest along; a tracepoint and the program for it.
+struct Extra {
+  const char* tracepoint;
+  const char* program;
+  std::string_view meaning;  // empty: told with another
+};
+constexpr std::array kExtras = {
+    Extra{"irq_handler_entry", "signal_irq_entry", "interrupts"},
+    Extra{"irq_handler_exit", "signal_irq_exit", ""},
+    Extra{"softirq_entry", "signal_softirq_entry", "softirqs"},
+    Extra{"softirq_exit", "signal_softirq_exit", ""},
+    Extra{"mm_vmscan_direct_reclaim_begin", "signal_reclaim_begin", "memory reclaim"},
+    Extra{"mm_vmscan_direct_reclaim_end", "signal_reclaim_end", ""},
+    Extra{"mm_vmscan_memcg_reclaim_begin", "signal_memcg_reclaim_begin", "memory reclaim of cgroups"},
+    Extra{"mm_vmscan_memcg_reclaim_end", "signal_memcg_reclaim_end", ""},
+    Extra{"block_bio_queue", "signal_bio", "block I/O"},
+};
+
+}  // namespace
+
+struct HostSignals::State {
+  std::unique_ptr<host_signals_bpf, Destroy> skeleton;
+  std::vector<bpf_link*> links;
+  std::vector<std::string> absent;
+  ProgramCounters counters = ProgramCounters(GPUSONDE_SIGNAL_COUNTERS);
+
+  ~State() { Detach(); }
+  void Detach() {
+    for (bpf_link* link : links) bpf_link__destroy(link);
+    links.clear();
+  }
+  void LeaveOutAbsent();
+  Status Attach();
+  Status Empty(int map, const std::function<void(const Sum&)>& visit) const;
+};
+
+// A program for a tracepoint that this kernel doesn't have would keep all others from being loaded.
+void HostSignals::State::LeaveOutAbsent() {
+  for (const Extra& extra : kExtras) {
+    if (libbpf_find_vmlinux_btf_id(extra.tracepoint, BPF_TRACE_RAW_TP) > 0) continue;
+    bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, extra.program), false);
+    if (!extra.meaning.empty()) absent.emplace_back(extra.meaning);
+  }
+}
+
+// Each by itself, so that one that this kernel refuses is told of and the others work.
+Status HostSignals::State::Attach() {
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, skeleton->obj) {
+    if (!bpf_program__autoload(program)) continue;
+    bpf_link* link = bpf_program__attach(program);
+    if (link != nullptr) {
+      links.push_back(link);
+      continue;
+    }
+    const int error = errno;
+    const std::string_view name = bpf_program__name(program);
+    const auto* extra =
+        std::ranges::find_if(kExtras, [&](const Extra& known) { return known.program == name; });
+    if (extra == kExtras.end()) return Fail(Explain(error, fmt::format("attach {} to the scheduler", name)));
+    if (!extra->meaning.empty()) absent.emplace_back(extra->meaning);
+  }
+  return {};
+}
+
+HostSignals::HostSignals(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HostSignals::HostSignals(HostSignals&&) noexcept = default;
+HostSignals& HostSignals::operator=(HostSignals&&) noexcept = default;
+HostSignals::~HostSignals() = default;
+
+Result<HostSignals> HostSignals::Create() {
+  SendLibbpfToLog();
+  auto state = std::make_unique<State>();
+  state->skeleton.reset(host_signals_bpf__open());
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the program of host signals"));
+  state->skeleton->rodata->pid_namespace = PidNamespace();
+  state->LeaveOutAbsent();
+  if (const int error = host_signals_bpf__load(state->skeleton.get()); error != 0)
+    return Fail(Explain(-error, "load the program of host signals into the kernel"));
+  TRY(state->Attach());
+  return HostSignals(std::move(state));
+}
+
+Status HostSignals::Follow(int32_t pid) {
+  const auto key = static_cast<uint32_t>(pid);
+  const uint8_t one = 1;
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)
+    return Fail(ErrnoError(errno, fmt::format("follow the signals of process {}", pid)));
+  return {};
+}
+
+Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>& visit) const {
+  std::vector<gpusonde_signal_key> keys(kBatch);
+  std::vector<uint64_t> values(kBatch);
+  // The bucket's number is cut to 32 bits, 497 days; all that is told is of the last few of those.
+  const int64_t now = MonotonicNow() / kBucketNs;
+  const auto read = [&](const gpusonde_signal_key& key, uint64_t amount) {
+    const int64_t bucket = now - static_cast<int32_t>(static_cast<uint32_t>(now) - key.bucket);
+    visit({.start_ns = bucket * kBucketNs,
+           .pid = static_cast<int32_t>(key.pid),
+           .tid = static_cast<int32_t>(key.tid),
+           .other = static_cast<int32_t>(key.other),
+           .signal = static_cast<gpusonde_signal>(key.signal),
+           .amount = static_cast<int64_t>(amount)});
+  };
+  // The kernel's cursor is a bucket number of its own.
+  uint32_t cursor = 0;
+  for (uint32_t* from = nullptr;; from = &cursor) {
+    uint32_t count = kBatch;
+    uint32_t next = 0;
+    const int error =
+        bpf_map_lookup_and_delete_batch(map, from, &next, keys.data(), values.data(), &count, nullptr);
+    if (error != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "read the sums of host signals"));
+    for (uint32_t i = 0; i < count; ++i) read(keys[i], values[i]);
+    if (error != 0) return {};
+    cursor = next;
+  }
+}
+
+Status HostSignals::Drain(const std::function<void(const Sum&)>& visit) {
+  const uint32_t was = state_->skeleton->bss->written;
+  __atomic_store_n(&state_->skeleton->bss->written, was + 1, __ATOMIC_SEQ_CST);
+  const auto& maps = state_->skeleton->maps;
+  return state_->Empty(bpf_map__fd((was & 1) != 0 ? maps.sums_odd : maps.sums_even), visit);
+}
+
+std::optional<HostSignals::Other> HostSignals::Who(int32_t pid) const {
+  const auto key = static_cast<uint32_t>(pid);
+  gpusonde_signal_process process{};
+  if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.others), &key, &process) != 0)
+    return std::nullopt;
+  return Other{.name = std::string(process.name, ::strnlen(process.name, sizeof process.name)),
+               .start_ticks = static_cast<int64_t>(process.started_ns) / kTickNs};
+}
+
+const std::vector<std::string>& HostSignals::absent() const { return state_->absent; }
+
+model::DropCounts HostSignals::TakeDrops() {
+  using enum model::DropReason;
+  static constexpr model::DropReason kReasons[GPUSONDE_SIGNAL_COUNTERS] = {kSignalsLost, kSignalsLost,
+                                                                           kTooManyProcesses};
+  model::DropCounts drops;
+  state_->counters.Take(bpf_map__fd(state_->skeleton->maps.counters), kReasons, drops);
+  return drops;
+}
+
+void HostSignals::Stop() { state_->Detach(); }
+
+}  // namespace gpusonde::ebpf

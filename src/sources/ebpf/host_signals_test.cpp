@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/host_signals.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "base/time.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
+
+// This very process is followed, with the kernel's help only where it is allowed.
+class HostSignalsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<HostSignals> signals = HostSignals::Create();
+    if (!signals.has_value()) GTEST_SKIP() << signals.error().message;
+    signals_ = std::move(*signals);
+    ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
+  }
+
+  // Adds what was told since the last call, of this thread.
+  void Drain() {
+    ASSERT_TRUE(signals_
+                    ->Drain([&](const HostSignals::Sum& sum) {
+                      if (sum.tid == ::gettid()) by_signal_[sum.signal] += sum.amount;
+                      if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_RUN_QUEUE)
+                        behind_[sum.other] += sum.amount;
+                    })
+                    .has_value());
+  }
+
+  std::optional<HostSignals> signals_;
+  std::map<gpusonde_signal, int64_t> by_signal_;
+  std::map<int32_t, int64_t> behind_;
+};
+
+void Burn(int64_t duration_ns) {
+  const int64_t until_ns = MonotonicNow() + duration_ns;
+  while (MonotonicNow() < until_ns) {
+  }
+}
+
+void PinToCpu(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+// Whatever else the machine does: the states of a thread are all of its time.
+TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // from here on it is known
+  const int64_t begin_ns = MonotonicNow();
+  Drain();
+  by_signal_.clear();
+  for (int i = 0; i < 10; ++i) {
+    Burn(15 * kNanosPerMilli);
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // longer than what is spread
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));    // tells of what came before
+  const int64_t length_ns = MonotonicNow() - begin_ns;
+  Drain();
+  int64_t sum_ns = 0;
+  for (const auto signal : {GPUSONDE_SIGNAL_RUNNING, GPUSONDE_SIGNAL_RUN_QUEUE, GPUSONDE_SIGNAL_BLOCKED_IO,
+                            GPUSONDE_SIGNAL_BLOCKED, GPUSONDE_SIGNAL_WAITING, GPUSONDE_SIGNAL_SLEEPING})
+    sum_ns += by_signal_[signal];
+  // What it did since it came on its CPU the last time isn't told yet, and may be long where others want it.
+  EXPECT_LE(sum_ns, length_ns + kNanosPerMilli);
+  EXPECT_GE(sum_ns, (750 + 150) * kNanosPerMilli);
+  EXPECT_GE(by_signal_[GPUSONDE_SIGNAL_SLEEPING], 750 * kNanosPerMilli);
+  EXPECT_GT(by_signal_[GPUSONDE_SIGNAL_RUNNING], 0);
+}
+
+TEST_F(HostSignalsTest, WhoTakesTheCpuIsNamed) {
+  const int cpu = ::sched_getcpu();
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t hog = ::fork();
+  if (hog == 0) {
+    ::prctl(PR_SET_NAME, "cpu-hog");
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    PinToCpu(cpu);
+    (void)!::write(ready[1], "1", 1);
+    for (;;) Burn(kNanosPerSecond);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  PinToCpu(cpu);
+  // Until it had to wait for a quarter of a second behind the other: two that want one CPU share it.
+  const int64_t deadline_ns = MonotonicNow() + kPatienceNs;
+  while (behind_[hog] < kNanosPerSecond / 4 && MonotonicNow() < deadline_ns) {
+    Burn(50 * kNanosPerMilli);
+    Drain();
+  }
+  ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+  const std::optional<HostSignals::Other> who = signals_->Who(hog);
+  ::kill(hog, SIGKILL);
+  ::waitpid(hog, nullptr, 0);
+  EXPECT_GE(behind_[hog], kNanosPerSecond / 4);
+  EXPECT_GE(by_signal_[GPUSONDE_SIGNAL_RUN_QUEUE], behind_[hog]);
+  ASSERT_TRUE(who.has_value());
+  EXPECT_EQ(who->name, "cpu-hog");
+}
+
+TEST_F(HostSignalsTest, AWaitForAProcessOfOnesOwnNamesIt) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Burn(200 * kNanosPerMilli);
+    (void)!::write(pipe[1], "1", 1);
+    ::_exit(0);
+  }
+  int64_t waited_for_child_ns = 0;
+  char byte = 0;
+  ASSERT_EQ(::read(pipe[0], &byte, 1), 1);
+  ASSERT_TRUE(signals_
+                  ->Drain([&](const HostSignals::Sum& sum) {
+                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
+                      waited_for_child_ns += sum.amount;
+                  })
+                  .has_value());
+  ::waitpid(child, nullptr, 0);
+  EXPECT_GE(waited_for_child_ns, 150 * kNanosPerMilli);
+}
+
+TEST_F(HostSignalsTest, NothingIsToldOnceItHasStopped) {
+  signals_->Stop();
+  Drain();
+  by_signal_.clear();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Drain();
+  EXPECT_TRUE(by_signal_.empty());
+}
+
+}  // namespace
+}  // namespace gpusonde::ebpf

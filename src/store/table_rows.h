@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/table.h"
+#include "store/store.h"
+
+namespace gpusonde::store {
+
+namespace internal {
+
+template <class T>
+void ReadValue(const Rows& rows, size_t column, T& value) {
+  if constexpr (model::internal::IsOptional<T>::value) {
+    if (!rows.IsNull(column)) ReadValue(rows, column, value.emplace());
+  } else if constexpr (std::is_same_v<T, bool>) {
+    value = rows.Int64(column) != 0;
+  } else if constexpr (std::is_same_v<T, int32_t>) {
+    value = static_cast<int32_t>(rows.Int64(column));
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    value = rows.Int64(column);
+  } else if constexpr (std::is_same_v<T, double>) {
+    value = rows.Float64(column);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    value = rows.Text(column);
+  } else if constexpr (std::is_same_v<T, Id128>) {
+    value = rows.Id(column);
+  } else if constexpr (std::is_same_v<T, std::vector<Id128>>) {
+    value = rows.IdList(column);
+  } else {
+    static_assert(std::is_same_v<T, std::vector<int64_t>>, "no way back from this column's type");
+    value = rows.Int64List(column);
+  }
+}
+
+}  // namespace internal
+
+// The rows of a declared table as the structs that they were written from; `rest` is SQL that follows FROM
+// TABLE ("WHERE start_ns >= ? ORDER BY start_ns"), with its parameters. Errors: those of Store::Query.
+template <class Table>
+Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& table,
+                                                   std::string_view rest = "",
+                                                   std::span<const Parameter> parameters = {}) {
+  std::string columns;
+  for (const model::ColumnInfo& column : table.info().columns)
+    columns += fmt::format("{}\"{}\"", columns.empty() ? "" : ", ", column.name);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query(fmt::format("SELECT {} FROM {} {}", columns, table.name(), rest), parameters));
+  std::vector<typename Table::Row> read;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return read;
+    table.ForEachValue(read.emplace_back(),
+                       [&](size_t column, auto& value) { internal::ReadValue(*rows, column, value); });
+  }
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace gpusonde::symbols {
+
+// Code that a process makes at run time, as it tells in jit-PID.dump, a file that it maps so that profilers
+// find it: JVM agents, LLVM's and .NET's compilers, node --perf-prof (which writes only every 2 MiB: its perf
+// map tells sooner). Unlike a perf map it knows lines, and code that was replaced. Format:
+// tools/perf/Documentation/jitdump-specification.txt in the Linux source, version 1.
+//
+// The file is the process's own and grows while it is read: what makes no sense ends the reading for good,
+// what is not all there yet is read the next time. Not thread-safe.
+class JitDump {
+ public:
+  struct Symbol {
+    uint64_t address = 0;
+    uint64_t size = 0;
+    // Valid until the next Follow.
+    std::string_view name;
+    std::string_view file;  // empty when unknown
+    int32_t line = 0;       // of the address; 0: unknown
+  };
+
+  // Names and lines are kept up to so many bytes; what comes later is left out.
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
+
+  // Reads what `file` holds beyond what was read before; whether that told of any code. It must be the same
+  // file every time.
+  bool Follow(const Fd& file);
+
+  // The code at the address that was told of last.
+  std::optional<Symbol> Find(uint64_t address) const;
+
+  size_t size() const { return codes_.size(); }
+  // Whether something made no sense, or was too much.
+  bool broken() const { return broken_; }
+
+ private:
+  struct Line {
+    uint64_t offset = 0;  // from the begin of the code
+    int32_t line = 0;
+    std::shared_ptr<const std::string> file;
+  };
+  struct Code {
+    uint64_t size = 0;
+    uint64_t index = 0;
+    std::string name;
+    std::vector<Line> lines;  // by offset
+  };
+
+  bool ReadHeader(const Fd& file);
+  bool ReadRecord(const Fd& file, uint32_t kind, uint64_t begin, uint64_t end);
+  void Load(std::string_view body);
+  void Move(std::string_view body);
+  void TakeLines(std::string_view body);
+  void Put(uint64_t address, Code code);
+
+  uint64_t position_ = 0;  // of the next record; 0 before the header
+  bool broken_ = false;
+  size_t bytes_ = 0;
+  std::map<uint64_t, Code> codes_;  // by address; none overlaps another
+  // Of the code that is told of next.
+  uint64_t lines_address_ = 0;
+  std::vector<Line> lines_;
+};
+
+}  // namespace gpusonde::symbols

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`gpusonde diagnose`: when steps were slow, and why, on the simulated GPU with real disturbers.
+
+The victim runs at a real-time priority, so that whatever else the machine does leaves its steps alone, and its
+disturbers at a higher one: what slows it is what the test brings, on a loaded machine too.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import program
+
+SIMGPU = program.BUILD / "bin/simgpu"
+HPC = program.BUILD / "bin/hpc"
+GREEDY = program.ROOT / "tests/programs/greedy.py"
+CPU = min(os.sched_getaffinity(0))
+BEFORE_S, DURING_S, AFTER_S = 8, 4, 6
+
+
+def real_time_allowed():
+    return subprocess.run(["chrt", "-f", "20", "true"], capture_output=True, check=False).returncode == 0
+
+
+class Diagnose(program.TestCase):
+    def setUp(self):
+        super().setUp()
+        if not real_time_allowed():
+            self.skipTest("this machine gives no real-time priority, and without it whatever runs beside is a disturber")
+        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
+        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, capture_output=True, check=False)
+
+    def start_victim(self, seconds, *options):
+        """A recorder with the victim under it, once that has begun."""
+        recorder = subprocess.Popen(
+            [program.GPUSONDE, "record", "-o", self.recording, "--", "chrt", "-f", "20", "taskset", "-c", str(CPU),
+             HPC, "--seconds", str(seconds), *options], env=self.environment, stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(recorder.kill)
+        return recorder
+
+    def greedy(self, name="greedy"):
+        process = subprocess.Popen([sys.executable, GREEDY, str(CPU), name], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def diagnose(self):
+        done = program.run("diagnose", self.recording, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_cpu_contention_is_found_and_names_who_takes_the_cpu(self):
+        recorder = self.start_victim(BEFORE_S + DURING_S + AFTER_S)
+        time.sleep(BEFORE_S)
+        greedy, begun_ns = self.greedy(), time.time_ns()
+        time.sleep(DURING_S)
+        ended_ns = time.time_ns()
+        greedy.stdin.close()
+        _, errors = recorder.communicate(timeout=120)
+        self.assertEqual(recorder.returncode, 0, errors)
+
+        answer = self.diagnose()
+        (found,) = answer["programs"]
+        self.assertEqual(found["process"], "hpc")
+        self.assertTrue(found["signals"])
+        ours = [one for one in answer["incidents"]
+                if one["start_ns"] < ended_ns and (one["end_ns"] or ended_ns) > begun_ns]
+        self.assertEqual(len(ours), 1, answer["incidents"])
+        incident = ours[0]
+        self.assertEqual(incident["cause"], "cpu_contention", incident["sentence"])
+        self.assertGreater(incident["confidence"], 0.5)
+        self.assertIn("taken by greedy", incident["sentence"])
+        self.assertGreater(incident["start_ns"], begun_ns - 1e9)
+        self.assertIsNotNone(incident["end_ns"], "it is over when the disturber is gone")
+
+        # What was found while it was recorded lies in the recording's tables.
+        (row,) = self.query(f"SELECT cause, sentence FROM incidents WHERE start_ns BETWEEN {begun_ns} - 1e9 AND {ended_ns}")
+        self.assertEqual(row["cause"], "cpu_contention")
+        self.assertIn("greedy", row["sentence"])
+        self.assertGreater(self.value("SELECT count(*) FROM steps"), 100)
+        self.assertGreater(self.value("SELECT count(*) FROM evidence WHERE signal = 'step.run_queue'"), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM signals JOIN processes ON processes.process = other WHERE name = 'greedy' "
+                                    "AND metric = 'thread.run_queue'") > 0, True)
+
+    def test_steps_that_nobody_disturbs_are_no_incident(self):
+        recorder = self.start_victim(BEFORE_S)
+        _, errors = recorder.communicate(timeout=120)
+        self.assertEqual(recorder.returncode, 0, errors)
+        answer = self.diagnose()
+        self.assertGreater(answer["programs"][0]["steps"], 100)
+        self.assertEqual(answer["incidents"], [])
+
+    def test_a_program_without_a_gpu_has_no_steps(self):
+        done = self.record(sys.executable, "-c", "pass")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.diagnose(), {"version": 1, "programs": [], "incidents": []})
+
+    def test_the_whole_machine_is_watched_and_tells_while_it_happens(self):
+        up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
+                               "--no-open"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(up.kill)
+        for line in up.stdout:
+            if "the UI is at" in line:
+                break
+        environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
+        victim = subprocess.Popen(["chrt", "-f", "20", "taskset", "-c", str(CPU), HPC, "--seconds", "120"],
+                                  env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        time.sleep(BEFORE_S + 4)
+        self.greedy()
+        deadline = time.monotonic() + 60
+        os.set_blocking(up.stderr.fileno(), False)
+        told = b""
+        while b"greedy" not in told and time.monotonic() < deadline:
+            told += up.stderr.buffer.raw.read() or b""
+            time.sleep(0.2)
+        up.send_signal(signal.SIGINT)
+        self.assertRegex(told.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ApiError } from "../api/client";
+import type { SourceJson } from "../api/types";
+
+// Whose time a column holds, in the order in which they are shown.
+export const TIMES = ["cpu", "gpu", "waits"] as const;
+export type Time = (typeof TIMES)[number];
+
+export interface Line {
+  // From 1; 0 stands for frames of which only the file is known.
+  number: number;
+  // Null where the file can't be read.
+  code: string | null;
+  // In which it was the innermost line of the file: it ran itself, or what it had called elsewhere.
+  self: Record<Time, number>;
+  // In which it was on the stack.
+  total: Record<Time, number>;
+}
+
+const NONE: Record<Time, number> = { cpu: 0, gpu: 0, waits: 0 };
+
+export interface SourceFile {
+  file: string;
+  lines: Line[];
+  // Of the whole selection, in this file and elsewhere.
+  total: Record<Time, number>;
+  // The most that a line has of its own.
+  longest: Record<Time, number>;
+  // Why there is no code; empty when there is.
+  unreadable: string;
+  modifiedUs: number | null;
+}
+
+// Throws ApiError (malformed) where the columns contradict docs/api.md. A line that has time but isn't in the
+// text follows it: the file has changed since.
+export function parseSource(json: SourceJson): SourceFile {
+  const { line, ...columns } = json.lines;
+  for (const [key, column] of Object.entries(columns)) {
+    if (column.length !== line.length) {
+      throw new ApiError("malformed", `The server's source file cannot be read: lines.${key} has ${column.length} of ${line.length} values.`);
+    }
+  }
+  const longest = { cpu: 0, gpu: 0, waits: 0 };
+  const timed = new Map<number, Line>();
+  line.forEach((number, i) => {
+    const self = { cpu: columns.cpu_self[i]!, gpu: columns.gpu_self[i]!, waits: columns.waits_self[i]! };
+    for (const key of TIMES) longest[key] = Math.max(longest[key], self[key]);
+    timed.set(number, { number, code: null, self, total: { cpu: columns.cpu[i]!, gpu: columns.gpu[i]!, waits: columns.waits[i]! } });
+  });
+  const { file, total, unreadable, modified_us: modifiedUs } = json;
+  return { file, total, longest, unreadable, modifiedUs, lines: json.text === null ? [...timed.values()] : withCode(json.text, timed) };
+}
+
+function withCode(text: string, timed: Map<number, Line>): Line[] {
+  const code = text.split(/\r?\n/);
+  if (code.at(-1) === "") code.pop();
+  const lines = code.map((content, i): Line => {
+    const known = timed.get(i + 1);
+    return known ? { ...known, code: content } : { number: i + 1, code: content, self: NONE, total: NONE };
+  });
+  const outside = [...timed.values()].filter(({ number }) => number < 1 || number > code.length);
+  return [...outside.filter(({ number }) => number < 1), ...lines, ...outside.filter(({ number }) => number > code.length)];
+}
+
+// The index of the line with the most of one kind of time of its own, or of the next kind when no line has any
+// of it. -1: none has any.
+export function hottestLine(source: SourceFile, first: Time): number {
+  for (const time of [first, ...TIMES]) {
+    if (source.longest[time] === 0) continue;
+    return source.lines.findIndex((line) => line.self[time] === source.longest[time]);
+  }
+  return -1;
+}
+
+// Whether the server may be asked for the file: "<frozen importlib>" and the like are none.
+export function isSourceFile(file: string): boolean {
+  return file !== "" && !file.startsWith("<");
+}

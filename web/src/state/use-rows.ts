@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+const OVERSCAN = 6;
+
+// The rows [first, last) of a long list that are in sight, when all are `height` pixels high: only those are in
+// the document.
+export function useRowsInSight(count: number, height: number): { scroller: RefObject<HTMLDivElement>; first: number; last: number } {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [place, setPlace] = useState({ top: 0, height: 600 });
+
+  useEffect(() => {
+    const box = scroller.current!;
+    const measure = () => setPlace({ top: box.scrollTop, height: box.clientHeight });
+    const resizes = new ResizeObserver(measure);
+    resizes.observe(box);
+    box.addEventListener("scroll", measure, { passive: true });
+    return () => {
+      resizes.disconnect();
+      box.removeEventListener("scroll", measure);
+    };
+  }, []);
+
+  return {
+    scroller,
+    first: Math.max(0, Math.floor(place.top / height) - OVERSCAN),
+    last: Math.min(count, Math.ceil((place.top + place.height) / height) + OVERSCAN),
+  };
+}

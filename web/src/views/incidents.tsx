@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Account, Incident, Incidents, IncidentStrip } from "../api/types";
+import { formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
+import { DEFAULT_VIEW } from "../state/view";
+import type { Navigation } from "../state/use-view";
+import { Message } from "./states";
+
+// When steps were slow, and why: the newest first.
+export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigation }) {
+  if (found.incidents.length === 0) return <NoIncidents steps={found.steps} />;
+  return (
+    <div class="incidents">
+      {found.incidents.map((incident) => (
+        <IncidentCard key={incident.id} incident={incident} nav={nav} />
+      ))}
+      {found.omitted > 0 && <p class="dim">{formatCount(found.omitted)} older ones are not shown. Select less time to see them.</p>}
+    </div>
+  );
+}
+
+function NoIncidents({ steps }: { steps: number }) {
+  if (steps > 0) {
+    return (
+      <Message title="No step was slow" kind="empty">
+        <p>
+          {formatCount(steps)} steps were looked at, and none took longer than its own kind usually does. The first twenty of a program say what
+          is usual.
+        </p>
+      </Message>
+    );
+  }
+  return (
+    <Message title="No steps in this selection" kind="empty">
+      <p>
+        Steps are found in what a program puts on its GPU: something that comes once in each, as an NVTX range, a wait or a kernel. A program
+        needs about thirty of them before a slow one can be told.
+      </p>
+      <p>Nothing was put on a GPU in this time, or nobody heard of it. What works here and what doesn&rsquo;t:</p>
+      <pre>gpusonde doctor</pre>
+    </Message>
+  );
+}
+
+function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }) {
+  const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
+  const flame = () => nav.step({ ...DEFAULT_VIEW, process: incident.process, brush: { from: incident.from_us, to } });
+  const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
+  return (
+    <article class="incident" aria-label={incident.sentence}>
+      <header>
+        <span class={incident.to_us === null ? "alarm" : "dim"}>{incident.to_us === null ? "Not over when last looked at" : "Over"}</span>
+        <span class="figure">{formatRange(incident.from_us, to)}</span>
+        <span>
+          {incident.name} <span class="dim">{incident.pid}</span>
+        </span>
+        <span class="spring" />
+        <button type="button" class="plain" onClick={flame} title="The profile of this program at that time">
+          Flame graph of that time
+        </button>
+      </header>
+      <p class="sentence">{incident.sentence}</p>
+      <AccountBars account={incident.account} />
+      <div class="evidence-strips">
+        {incident.strips.map((strip) => (
+          <EvidenceStrip key={strip.metric} strip={strip} incident={incident} to={to} />
+        ))}
+      </div>
+      {others.length > 0 && (
+        <details>
+          <summary>Also looked at</summary>
+          <ul>
+            {others.map(({ signal, sentence, during }) => (
+              <li key={signal}>
+                {sentence} <span class="dim">{formatShare(during ?? 0, 1)} of the excess</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {incident.evidence.length > 0 && (
+        <details>
+          <summary>Evidence</summary>
+          <ul>
+            {incident.evidence.map(({ signal, sentence, before, during }) => (
+              <li key={signal}>
+                {sentence}{" "}
+                <span class="dim">
+                  {threeDigits(before ?? 0)} → {threeDigits(during ?? 0)}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </article>
+  );
+}
+
+// What a step was made of, before and during: two bars on one scale.
+function AccountBars({ account }: { account: Account[] }) {
+  const sum = (of: "before" | "during") => account.reduce((total, part) => total + Math.max(part[of] ?? 0, 0), 0);
+  const most = Math.max(sum("before"), sum("during"), 1);
+  const parts = [...account].sort((a, b) => (b.during ?? 0) - (b.before ?? 0) - ((a.during ?? 0) - (a.before ?? 0)));
+  return (
+    <div class="account">
+      {(["before", "during"] as const).map((of) => (
+        <div class="account-row" key={of}>
+          <span class="account-when dim">{of}</span>
+          <div class="account-bar" role="img" aria-label={`${of}: ${formatDuration(sum(of))} a step`}>
+            {account.map((part) => (
+              <span
+                key={part.signal}
+                class={`account-part state-${part.signal}`}
+                style={{ width: `${(100 * Math.max(part[of] ?? 0, 0)) / most}%` }}
+                title={`${part.label}: ${formatDuration(part[of] ?? 0)} of a step`}
+              />
+            ))}
+          </div>
+          <span class="figure">{formatDuration(sum(of))}</span>
+        </div>
+      ))}
+      <ul class="account-legend">
+        {parts
+          .filter(({ before, during }) => Math.max(before ?? 0, during ?? 0) > most / 200)
+          .map(({ signal, label, before, during }) => (
+            <li key={signal}>
+              <span class={`swatch state-${signal}`} aria-hidden="true" />
+              {label}{" "}
+              <span class="dim figure">
+                {formatDuration(before ?? 0)} → {formatDuration(during ?? 0)}
+              </span>
+            </li>
+          ))}
+      </ul>
+    </div>
+  );
+}
+
+const WIDTH = 600;
+const HEIGHT = 36;
+
+// A signal around the incident, whose time is marked.
+function EvidenceStrip({ strip, incident, to }: { strip: IncidentStrip; incident: Incident; to: number }) {
+  const from = incident.shown_from_us ?? incident.from_us;
+  const span = Math.max((incident.shown_to_us ?? to) - from, 1);
+  const most = Math.max(...strip.values.map((value) => value ?? 0), 1e-12);
+  const at = (us: number) => (WIDTH * (us - from)) / span;
+  const step = WIDTH / strip.values.length;
+  const bars = strip.values
+    .map((value, i) => (value === null ? "" : `M${(i * step).toFixed(1)} ${HEIGHT}V${(HEIGHT - (HEIGHT * value) / most).toFixed(1)}h${step.toFixed(2)}V${HEIGHT}z`))
+    .join("");
+  const text = strip.unit === "ns" ? formatDuration(most) : `${threeDigits(most)} ${strip.unit}`;
+  return (
+    <div class="evidence-strip">
+      <span class="evidence-label">
+        {strip.label} <span class="dim figure">up to {text}</span>
+      </span>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${strip.label} around the incident, up to ${text}`}>
+        <rect class="incident-time" x={at(incident.from_us)} width={Math.max(at(to) - at(incident.from_us), 1)} y="0" height={HEIGHT} />
+        <path d={bars} />
+      </svg>
+    </div>
+  );
+}
