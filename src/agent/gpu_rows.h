@@ -60,7 +60,7 @@ class GpuRows {
   struct TotalHash {
     using is_transparent = void;
     size_t operator()(const TotalView& key) const {
-      return std::hash<std::string_view>()(std::get<2>(key)) + 31 * std::get<1>(key) +
+      return std::hash<std::string_view>()(std::get<2>(key)) + size_t{31} * std::get<1>(key) +
              static_cast<size_t>(std::get<0>(key));
     }
   };
