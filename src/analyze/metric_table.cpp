@@ -12,9 +12,8 @@ uint64_t MetricTable::HashOf(uint32_t name, const NameTable& names) {
   return hashes_[name];
 }
 
-void MetricTable::Add(const importers::MeasuredLaunch& launch,
-                      std::span<const importers::MetricValue> values, uint16_t rank, const NameTable& names,
-                      const RankTable& ranks) {
+void MetricTable::Add(const importers::MeasuredLaunch& launch, std::span<const importers::MetricValue> values,
+                      uint16_t rank, const NameTable& names, const RankTable& ranks) {
   const RankKey& key = ranks.ranks()[rank];
   const uint64_t where = MixBits(static_cast<uint64_t>(key.process) ^
                                  MixBits(static_cast<uint64_t>(key.device) << 32 | launch.shape));

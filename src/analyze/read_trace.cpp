@@ -71,7 +71,8 @@ void ReadShards(const importers::Trace& trace, bool partial, Work& work, TraceSt
 Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options) {
   Work work(trace, options.share);
   std::vector<std::unique_ptr<TraceState>> states;
-  for (int i = 0; i < options.threads; ++i) states.push_back(std::make_unique<TraceState>(options.keep_records));
+  for (int i = 0; i < options.threads; ++i)
+    states.push_back(std::make_unique<TraceState>(options.keep_records));
   {
     std::vector<std::jthread> threads;
     for (size_t i = 1; i < states.size(); ++i)

@@ -91,7 +91,9 @@ struct ByCorrelation {
 };
 
 // A time as an unsigned number in the same order.
-constexpr uint64_t RadixOf(int64_t time_ns) { return static_cast<uint64_t>(time_ns) ^ uint64_t{1} << 63; }
+constexpr uint64_t RadixOf(int64_t time_ns) {
+  return static_cast<uint64_t>(time_ns) ^ uint64_t { 1 } << 63;
+}
 
 // A GPU event with the call that launched it.
 struct LaunchedRecord {

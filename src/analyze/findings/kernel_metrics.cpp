@@ -67,8 +67,8 @@ KernelMetricLine MakeLine(const Job& job, const Key& key, const Gathered& gather
   line.p50 = static_cast<double>(quantile(50)) / scale;
   line.p90 = static_cast<double>(quantile(90)) / scale;
   if (median > 0)
-    line.robust_cv =
-        1.4826 * static_cast<double>(gathered.sketch.MedianDistanceFrom(median)) / static_cast<double>(median);
+    line.robust_cv = 1.4826 * static_cast<double>(gathered.sketch.MedianDistanceFrom(median)) /
+                     static_cast<double>(median);
   line.share_rank = ShareOf(gathered.by_rank, values);
   line.share_shape = ShareOf(gathered.by_shape, values);
   std::vector<PairMoments> shapes;

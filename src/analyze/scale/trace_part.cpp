@@ -93,8 +93,9 @@ Result<std::vector<TracePart>> ReadParts(const std::vector<std::string>& paths, 
     one.path = paths[i];
     const std::optional<Share> share = division.Of(i, part);
     if (!share.has_value()) continue;
-    ASSIGN_OR_RETURN(const auto trace, importers::OpenTrace(paths[i], {.partial = options.partial,
-                                                                 .kernels_only = options.kernel_summary}));
+    ASSIGN_OR_RETURN(
+        const auto trace,
+        importers::OpenTrace(paths[i], {.partial = options.partial, .kernels_only = options.kernel_summary}));
     ASSIGN_OR_RETURN(one.state, ReadTrace(*trace, {.threads = threads,
                                                    .partial = options.partial,
                                                    .keep_records = !options.kernel_summary,

@@ -22,7 +22,8 @@ double Centered(int64_t count, Int128 ab, Int128 a, Int128 b) {
   if (!__builtin_mul_overflow(ab, Int128{count}, &scaled) && !__builtin_mul_overflow(a, b, &product) &&
       !__builtin_sub_overflow(scaled, product, &scaled))
     return static_cast<double>(scaled) / static_cast<double>(count);
-  return static_cast<double>(ab) - static_cast<double>(a) * static_cast<double>(b) / static_cast<double>(count);
+  return static_cast<double>(ab) -
+         static_cast<double>(a) * static_cast<double>(b) / static_cast<double>(count);
 }
 
 }  // namespace

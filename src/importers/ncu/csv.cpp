@@ -10,9 +10,9 @@ namespace {
 
 // Columns that are no metrics and aren't read.
 constexpr std::array<std::string_view, 11> kOthers = {
-    "Process Name",     "Kernel Time",           "Context",           "Stream",
-    "CC",               "Section Name",          "Rule Name",         "Rule Type",
-    "Rule Description", "Estimated Speedup Type", "Estimated Speedup"};
+    "Process Name",     "Kernel Time", "Context",   "Stream",           "CC",
+    "Section Name",     "Rule Name",   "Rule Type", "Rule Description", "Estimated Speedup Type",
+    "Estimated Speedup"};
 
 }  // namespace
 

@@ -31,7 +31,8 @@ TEST(RowParser, UnquotesCells) {
 }
 
 TEST(ReadColumns, TellsTheLongFormFromTheWide) {
-  const auto long_form = ReadColumns({"ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"});
+  const auto long_form =
+      ReadColumns({"ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"});
   ASSERT_TRUE(long_form.has_value());
   EXPECT_TRUE(long_form->is_long());
   EXPECT_EQ(long_form->value, 5u);

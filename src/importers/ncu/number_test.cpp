@@ -36,8 +36,14 @@ TEST(ParseNumber, ReadsBothWaysOfWriting) {
   EXPECT_EQ(ParseNumber("1,234.5", DecimalMark::kPoint, 1), 12345);
   EXPECT_EQ(ParseNumber("1.234,5", DecimalMark::kComma, 1), 12345);
   EXPECT_EQ(ParseNumber("1 234,5", DecimalMark::kComma, 1), 12345);
-  EXPECT_EQ(ParseNumber("1\xE2\x80\xAF""234,5", DecimalMark::kComma, 1), 12345);
-  EXPECT_EQ(ParseNumber("1\xC2\xA0""234,5", DecimalMark::kComma, 1), 12345);
+  EXPECT_EQ(ParseNumber("1\xE2\x80\xAF"
+                        "234,5",
+                        DecimalMark::kComma, 1),
+            12345);
+  EXPECT_EQ(ParseNumber("1\xC2\xA0"
+                        "234,5",
+                        DecimalMark::kComma, 1),
+            12345);
   EXPECT_EQ(ParseNumber("1'234.5", DecimalMark::kPoint, 1), 12345);
   EXPECT_EQ(ParseNumber("-0.25", DecimalMark::kPoint, 2), -25);
   EXPECT_EQ(ParseNumber("1.5e+06", DecimalMark::kPoint, 0), 1'500'000);

@@ -15,11 +15,11 @@ struct Spelling {
 
 // Words that take a prefix, in the spellings of several versions.
 constexpr std::array kWords = {
-    Spelling{"byte", "byte"},       Spelling{"B", "byte"},         Spelling{"hz", "Hz"},
-    Spelling{"Hz", "Hz"},           Spelling{"inst", "inst"},      Spelling{"cycle", "cycle"},
-    Spelling{"sector", "sector"},   Spelling{"request", "request"}, Spelling{"thread", "thread"},
-    Spelling{"warp", "warp"},       Spelling{"block", "block"},    Spelling{"register", "register"},
-    Spelling{"second", "s"},        Spelling{"sec", "s"},          Spelling{"s", "s"},
+    Spelling{"byte", "byte"},     Spelling{"B", "byte"},          Spelling{"hz", "Hz"},
+    Spelling{"Hz", "Hz"},         Spelling{"inst", "inst"},       Spelling{"cycle", "cycle"},
+    Spelling{"sector", "sector"}, Spelling{"request", "request"}, Spelling{"thread", "thread"},
+    Spelling{"warp", "warp"},     Spelling{"block", "block"},     Spelling{"register", "register"},
+    Spelling{"second", "s"},      Spelling{"sec", "s"},           Spelling{"s", "s"},
 };
 
 constexpr std::array kPrefixes = {std::pair{'n', -9}, std::pair{'u', -6}, std::pair{'m', -3},

@@ -14,6 +14,6 @@ namespace gpusonde::importers::nsys {
 bool IsNsys(std::span<const std::string> table_names);
 
 Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
-                                       const OpenOptions& options);
+                                        const OpenOptions& options);
 
 }  // namespace gpusonde::importers::nsys
