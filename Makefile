@@ -43,7 +43,7 @@ bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
 	@bench/run.py --build build/$(PRESET)
 	@tools/performance_doc.py
 
-bench-analyze: ## measure trace analysis alone
+bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once)
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_analyze_baselines

@@ -5,6 +5,8 @@
 //       libsqlite3's count(*), sum(end-start) of the event tables, mapped
 //   bench_analyze_baselines scan-kernels FILE.sqlite
 //       the same of the kernels alone
+//   bench_analyze_baselines duckdb FILE.sqlite CACHE.parquet
+//       the kernels' summary by way of DuckDB (analyze_duckdb.h)
 //   bench_analyze_baselines simdjson FILE.json
 //       an on-demand pass that takes name, cat, ts, dur and correlation
 
@@ -18,6 +20,8 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+
+#include "analyze_duckdb.h"
 
 namespace {
 
@@ -93,7 +97,9 @@ int main(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
   if (what == "scan") return Scan(argv[2], {"KERNEL", "MEMCPY", "MEMSET", "RUNTIME"});
   if (what == "scan-kernels") return Scan(argv[2], {"KERNEL"});
+  if (argc == 4 && std::string_view(argv[1]) == "duckdb") return MeasureDuckDb(argv[2], argv[3]);
   if (what == "simdjson") return ParseJson(argv[2]);
-  fmt::print(stderr, "usage: bench_analyze_baselines scan|scan-kernels|simdjson FILE\n");
+  fmt::print(stderr,
+             "usage: bench_analyze_baselines scan|scan-kernels|simdjson FILE, or duckdb FILE PARQUET\n");
   return 2;
 }

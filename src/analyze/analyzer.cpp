@@ -9,7 +9,7 @@
 namespace gpusonde::analyze {
 
 Result<Report> Analyze(const std::vector<std::string>& paths, const Options& options) {
-  ReportBuilder builder;
+  ReportBuilder builder(options.alignment);
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const Division division, Division::Make({path}, 1));
     ASSIGN_OR_RETURN(std::vector<TracePart> parts, ReadParts({path}, options, division, 0));

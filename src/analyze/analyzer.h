@@ -12,9 +12,10 @@
 namespace gpusonde::analyze {
 
 struct Options {
-  int threads = 0;       // 0: one per core that this process may use
-  bool partial = false;  // of damaged traces, take what is there
+  int threads = 0;              // 0: one per core that this process may use
+  bool partial = false;         // of damaged traces, take what is there
   bool kernel_summary = false;  // the kernels' sums alone: faster, for nothing has to be followed in time
+  Alignment alignment = Alignment::kNone;
   // Its first group is the rank, in the name of each file (without folders); else the traces say it.
   std::optional<std::regex> rank_from;
 };

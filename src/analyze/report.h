@@ -64,6 +64,8 @@ struct RankLine {
   int64_t process = 0;  // 0 where the format doesn't say
   int32_t device = 0;
   int64_t events = 0;
+  int64_t begin_ns =
+      0;                // its first start, since the first of all ranks; by the traces' clocks, see alignment
   int64_t span_ns = 0;  // from the first start to the last end
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
@@ -184,7 +186,14 @@ struct Note {
   int64_t count = 0;
 };
 
+// What makes the clocks of several traces one.
+enum class Alignment : uint8_t {
+  kNone,         // nothing: each is taken at its word
+  kCollectives,  // all ranks leave a collective together
+};
+
 struct Report {
+  Alignment alignment = Alignment::kNone;
   std::vector<TraceLine> traces;
   std::vector<DurationLine> kernels;
   std::vector<TransferLine> memcpys;

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "analyze/lines.h"
@@ -43,8 +45,8 @@ void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceStat
   }
   const bool numbered = info.rank.has_value() && ranks.size() == 1;
   for (auto& [key, sums] : ranks)
-    metrics_.push_back({.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()),
-                        .sums = std::move(sums)});
+    metrics_.push_back(
+        {.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()), .sums = std::move(sums)});
 }
 
 Status ReportBuilder::CheckRanks() const {
@@ -71,6 +73,28 @@ Status ReportBuilder::CheckRanks() const {
   return {};
 }
 
+void ReportBuilder::AlignClocks(const Job& job) {
+  const std::vector<std::optional<int64_t>> offsets = ClockOffsets(job);
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (offsets[i].has_value())
+      ranks_[i].epoch_offset_ns -= *offsets[i];
+    else
+      report_.notes.push_back({ranks_[i].trace, "not_aligned", 1});
+  }
+}
+
+void ReportBuilder::AddRankLines() {
+  const auto begin_ns = [](const JobRank& rank) {
+    return Int128{rank.result.extent.first_ns} + rank.epoch_offset_ns;
+  };
+  for (const JobRank& rank : ranks_) report_.ranks.push_back(MakeRankLine(rank));
+  if (ranks_.empty()) return;
+  const Int128 first_ns = begin_ns(*std::ranges::min_element(ranks_, {}, begin_ns));
+  constexpr Int128 kLatest = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    report_.ranks[i].begin_ns = static_cast<int64_t>(std::min(kLatest, begin_ns(ranks_[i]) - first_ns));
+}
+
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
   const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_, .metrics = metrics_};
@@ -78,12 +102,13 @@ Result<Report> ReportBuilder::Finish() && {
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
   report_.memsets = MakeTransferLines(all_.sets());
-  for (const JobRank& rank : job.ranks) report_.ranks.push_back(MakeRankLine(rank));
+  report_.collectives = CompareCollectives(job);
+  if (report_.alignment == Alignment::kCollectives) AlignClocks(job);
+  AddRankLines();
   report_.variability = FindVariability(job);
   report_.windows = FindAnomalousWindows(job);
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
-  report_.collectives = CompareCollectives(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
   return std::move(report_);
 }

@@ -17,6 +17,8 @@ namespace gpusonde::analyze {
 // of each, so a job may have more traces than memory.
 class ReportBuilder {
  public:
+  explicit ReportBuilder(Alignment alignment = Alignment::kNone) { report_.alignment = alignment; }
+
   // `ranks` are those of the state.
   void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
            std::vector<RankResult> ranks);
@@ -25,6 +27,9 @@ class ReportBuilder {
 
  private:
   Status CheckRanks() const;
+  // Sets the clocks of ranks that have collectives in common with the first to that one's.
+  void AlignClocks(const Job& job);
+  void AddRankLines();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   Report report_;

@@ -13,9 +13,6 @@ namespace gpusonde::analyze {
 // Sorts records that are mostly in order already, as events of a trace are, where std::sort compares each
 // twenty times. First by insertion, as long as little has to move; then by radix on Less::Radix(record), a
 // number that is in order where records are, and within equal ones by Less.
-//
-// Measured on runs of 200,000 records (2-core EPYC): nearly sorted 3 ns a record, shuffled 25 ns, against
-// 35 and 95 ns of std::sort.
 template <class Record, class Less>
 class RecordSorter {
  public:

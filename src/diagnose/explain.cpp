@@ -30,11 +30,11 @@ State LargestExcess(const Situation& situation) {
 }
 
 std::string Abstain(const Situation& situation) {
-  if (!situation.signals_known) return "no cause: the host's signals of this program were not seen";
+  if (!situation.signals_known) return "No cause: the host's signals of this program were not seen";
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
-  if (excess_ns <= 0) return "no cause: the steps are back at what they were";
-  return fmt::format("no known cause explains it: {} of each step's excess of {} is in \"{}\"",
+  if (excess_ns <= 0) return "No cause: the steps are back at what they were";
+  return fmt::format("No known cause explains it: {} of each step's excess of {} is in \"{}\"",
                      Percent(situation.excess(largest), excess_ns), Millis(excess_ns),
                      model::InfoOf(MetricOf(largest)).label);
 }

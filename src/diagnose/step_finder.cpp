@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kLeastSteps = 8;  // that an anchor is chosen from
 constexpr int64_t kLeastHistoryNs = kNanosPerSecond;
-// Shorter steps than a bucket of signals can't be told apart by them.
-constexpr double kShortestStepNs = 8e6;
+// Signals tell little of steps that are far shorter than their buckets, but for means over many.
+constexpr double kShortestStepNs = 4e6;
 // Work between two anchors may vary so much (standard deviation over mean): steps of several kinds that
 // follow each other do; 96 equal layers and what follows them have 0.48.
 constexpr double kMostVariation = 0.3;

@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kTraces =
-    "recordings, Nsight Systems SQLite exports, and Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) are read";
+    "recordings, Nsight Systems SQLite exports, and Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) "
+    "are read";
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
@@ -34,7 +35,8 @@ Status CheckRegularFile(const std::string& path) {
 }
 
 Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOptions& options) {
-  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path));
+  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path, options.partial ? sqlite::Access::kPartial
+                                                                               : sqlite::Access::kFastest));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,

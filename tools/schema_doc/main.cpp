@@ -88,10 +88,20 @@ void PrintSchema() {
   for (const TableInfo& table : AllTables()) PrintTable(table);
 }
 
+std::string_view WhoseMetric(std::string_view name) {
+  if (name.starts_with("gpu.process.")) return "each process on a GPU";
+  if (name.starts_with("gpu.")) return "each GPU";
+  if (name.starts_with("host.")) return "the machine";
+  if (name.starts_with("step.")) return "the steps of a program that feeds a GPU";
+  if (name.starts_with("thread.")) return "each thread of a program that feeds a GPU";
+  return "each process";
+}
+
 void PrintCatalogue() {
   fmt::print(
       "# Metrics\n\n"
-      "What the table [metrics](schema.md#metrics) may hold. `gpusonde record` reads NVML ten times a "
+      "What the tables [metrics](schema.md#metrics), [signals](schema.md#signals) (kind: sum) and "
+      "[evidence](schema.md#evidence) (kind: step)\nmay hold. `gpusonde record` reads NVML ten times a "
       "second, "
       "`gpusonde\n"
       "up` once (`--nvml-hz`); what changes slowly, and what belongs to a process, once a second in both. A "
@@ -108,8 +118,7 @@ void PrintCatalogue() {
       "| metric | unit | kind | of | meaning |\n|---|---|---|---|---|\n");
   for (const MetricInfo& metric : kMetricCatalogue)
     fmt::print("| `{}` | {} | {} | {}, by {} | {} |\n", metric.name, Cell(metric.unit), NameOf(metric.kind),
-               metric.name.starts_with("gpu.process.") ? "each process on a GPU" : "each GPU", metric.source,
-               Cell(metric.meaning));
+               WhoseMetric(metric.name), metric.source, Cell(metric.meaning));
   fmt::print(
       "\nThe bits of `gpu.throttle.reasons`, of which one reads `(value::BIGINT & 4) != 0`:\n\n"
       "| bit | slows the device down | reason | meaning |\n|---|---|---|---|\n");

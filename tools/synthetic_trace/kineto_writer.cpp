@@ -19,7 +19,7 @@ std::string Micros(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 
 
 class KinetoFile {
  public:
-  static Result<KinetoFile> Create(const std::string& path, int rank, int ranks) {
+  static Result<KinetoFile> Create(const std::string& path, int rank, const Plan& plan) {
     KinetoFile file;
     ASSIGN_OR_RETURN(file.fd_, Open(path, O_WRONLY | O_CREAT | O_TRUNC));
     file.out_ = fmt::format(
@@ -31,7 +31,7 @@ class KinetoFile {
   {{
     "name": "process_name", "ph": "M", "ts": 0, "pid": 100, "tid": 0, "args": {{ "name": "python" }}
   }})",
-        rank, ranks, kBaseNs);
+        rank, plan.ranks, kBaseNs + rank * plan.clock_offset_ns);
     file.rank_ = rank;
     return file;
   }
@@ -130,7 +130,7 @@ Status WriteKineto(const Plan& plan, const std::string& path, int operators) {
   for (int i = 0; i < plan.ranks; ++i) {
     std::string name = path;
     if (place != std::string::npos) name.replace(place, 2, std::to_string(i));
-    ASSIGN_OR_RETURN(KinetoFile file, KinetoFile::Create(name, i, plan.ranks));
+    ASSIGN_OR_RETURN(KinetoFile file, KinetoFile::Create(name, i, plan));
     files.push_back(std::move(file));
   }
   Workload workload(plan);

@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
   app.add_option("--window-factor", plan.window_factor, "… by this factor");
   app.add_option("--late-rank", plan.late_rank, "A rank whose host is late for every collective…");
   app.add_option("--late-ns", plan.late_ns, "… by so much");
+  app.add_option("--clock-offset-ns", plan.clock_offset_ns,
+                 "Each rank's clock is so far ahead of the one before, for kineto");
   app.add_option("--variable-factor", plan.variable_factor, "Factor on every eighth run of kernel_3");
   app.add_option("--operators", operators, "cpu_op events per call, for kineto");
   CLI11_PARSE(app, argc, argv);

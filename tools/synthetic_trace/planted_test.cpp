@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,50 @@ TEST(Planted, ALateHostIsAStragglerThoughItsKernelsAreNotSlow) {
   EXPECT_EQ(Stragglers(report), std::vector<int64_t>{3});
   EXPECT_EQ(FindingsOf(report), 1u);
   EXPECT_GT(report.ranks[3].idle.host_ns, 2 * report.ranks[0].idle.host_ns);
+}
+
+// One trace per rank, whose clocks are ahead by so much more each.
+analyze::Report ReportOfTraces(const Plan& plan, analyze::Alignment alignment) {
+  analyze::ReportBuilder builder(alignment);
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    analyze::TraceState state;
+    for (const std::string& name : KernelNames()) state.Name(name);
+    Workload workload(plan);
+    for (int64_t i = 0; i < workload.steps(); ++i)
+      for (const Event& event : workload.Next()[static_cast<size_t>(rank)].events) {
+        if (event.kernel < 0) continue;
+        const importers::GpuEvent made{.start_ns = event.start_ns,
+                                       .end_ns = event.end_ns,
+                                       .stream = static_cast<uint32_t>(event.stream),
+                                       .name = static_cast<uint32_t>(event.kernel)};
+        state.Gpu(std::span(&made, 1));
+      }
+    EXPECT_TRUE(state.Finish().has_value());
+    importers::TraceInfo info;
+    info.rank = rank;
+    info.epoch_offset_ns = 1'700'000'000'000'000'000 + rank * plan.clock_offset_ns;
+    builder.Add("rank" + std::to_string(rank), info, state, analyze::FollowProcesses(state, 1).value());
+  }
+  return std::move(builder).Finish().value();
+}
+
+TEST(Planted, ClocksAreSetByCollectives) {
+  Plan plan = PlanOf(6);
+  const analyze::Report truth = ReportOfTraces(plan, analyze::Alignment::kNone);
+  plan.clock_offset_ns = 7'654'321;
+  const analyze::Report off = ReportOfTraces(plan, analyze::Alignment::kNone);
+  const analyze::Report aligned = ReportOfTraces(plan, analyze::Alignment::kCollectives);
+  ASSERT_EQ(aligned.collectives.size(), static_cast<size_t>(kRanks));
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    const auto planted_ns = static_cast<int64_t>(rank) * plan.clock_offset_ns;
+    EXPECT_EQ(aligned.collectives[rank].clock_offset_ns, planted_ns);
+    EXPECT_EQ(aligned.collectives[rank].clock_residual_ns, 0);
+    EXPECT_EQ(aligned.ranks[rank].begin_ns, truth.ranks[rank].begin_ns);
+    if (rank > 0) {
+      EXPECT_GT(off.ranks[rank].begin_ns, truth.ranks[rank].begin_ns);
+    }
+  }
+  EXPECT_TRUE(aligned.notes.empty());
 }
 
 TEST(Planted, AKernelThatVariesIsFirstWithItsOutliers) {

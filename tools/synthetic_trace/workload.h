@@ -15,15 +15,16 @@ struct Plan {
   int ranks = 1;
   int64_t kernels = 10'000;  // in all
   uint64_t seed = 1;
-  double noise = 0.05;         // standard deviation of a kernel's log duration
-  double copy_effect = 1;      // factor on kernels that a copy runs beside
-  int slow_rank = -1;          // whose kernels take…
-  double slow_factor = 1;      // … this much longer
-  int slow_window_rank = -1;   // whose kernels take…
-  double window_factor = 1;    // … this much longer between 40 % and 50 % of the steps
-  int late_rank = -1;          // whose host comes to the collective…
-  int64_t late_ns = 0;         // … this much later
-  double variable_factor = 1;  // on every eighth run of the kernel named kVariableKernel
+  double noise = 0.05;          // standard deviation of a kernel's log duration
+  double copy_effect = 1;       // factor on kernels that a copy runs beside
+  int slow_rank = -1;           // whose kernels take…
+  double slow_factor = 1;       // … this much longer
+  int slow_window_rank = -1;    // whose kernels take…
+  double window_factor = 1;     // … this much longer between 40 % and 50 % of the steps
+  int late_rank = -1;           // whose host comes to the collective…
+  int64_t late_ns = 0;          // … this much later
+  int64_t clock_offset_ns = 0;  // each rank's clock is so far ahead of the one before (where it has one)
+  double variable_factor = 1;   // on every eighth run of the kernel named kVariableKernel
 };
 
 struct Call {

@@ -376,3 +376,30 @@ export function largeFlamegraph(count) {
     omitted: { nodes: 0, total: 0 },
   };
 }
+
+// A training program that lost its CPU to a build for twelve seconds, and one step of it that nobody explains.
+export function incidents() {
+  const from_us = START_US + 300_000_000, to_us = from_us + 12_000_000;
+  const shown_from_us = from_us - 12_000_000, shown_to_us = to_us + 12_000_000;
+  const buckets = 300, generator = random(7);
+  const strip = (metric, label, unit, quiet, loud) => ({
+    metric, label, unit,
+    values: Array.from({ length: buckets }, (_, i) => (i >= 100 && i < 200 ? loud : quiet) * (0.85 + 0.3 * generator())),
+  });
+  const part = (signal, label, before, during) => ({ signal, label, before: before * 1e6, during: during * 1e6, score: 0, sentence: "" });
+  const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): what feeds the GPU waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
+  return {
+    steps: 9000, omitted: 0,
+    incidents: [{
+      id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, from_us, to_us, slowdown: 2.9,
+      cause: "cpu_contention", confidence: 0.93, sentence,
+      account: [part("cpu", "CPU", 9, 10), part("gpu_run", "GPU kernels", 41, 40), part("loader", "Own processes", 6, 9),
+        part("run_queue", "CPU taken by others", 0.4, 96), part("unexplained", "Unexplained", 0.6, 4)],
+      causes: [{ signal: "cpu_contention", label: "cpu_contention", before: null, during: 0.94, score: 2.6, sentence: "CPU contention (0.93): what feeds the GPU waited for a CPU" },
+        { signal: "slow_data_loading", label: "slow_data_loading", before: null, during: 0.03, score: -2.2, sentence: "Slow data loading inside the program (0.10): its processes ran longer" }],
+      evidence: [{ signal: "host.pressure.cpu", label: "CPU pressure", before: 0.08, during: 0.97, score: 0.5, sentence: "CPU pressure: somebody waited for a CPU more than before" }],
+      shown_from_us, shown_to_us,
+      strips: [strip("step", "Step time", "ns", 57e6, 159e6), strip("thread.running", "Running", "cores", 0.6, 0.3), strip("thread.run_queue", "Run queue", "cores", 0.01, 1.2)],
+    }],
+  };
+}

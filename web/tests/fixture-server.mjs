@@ -86,6 +86,10 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
       }
+      case "incidents": {
+        readSelection(params, [...SELECTION, "buckets"]);
+        return state.scenario === "gpu" ? data.incidents() : { steps: 0, omitted: 0, incidents: [] };
+      }
       case "devices": {
         const selection = readSelection(params, ["from_us", "to_us"]);
         return state.scenario === "gpu" ? data.deviceUse(selection, until) : { devices: [] };

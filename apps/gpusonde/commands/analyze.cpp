@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <regex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/analyzer.h"
@@ -22,11 +24,14 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-Traces are Nsight Systems SQLite exports and PyTorch profiler (Kineto) JSON, plain, gzip or zstd; what a file is
-follows from its content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
+Traces are gpusonde's own recordings, Nsight Systems SQLite exports, PyTorch profiler (Kineto) JSON and Nsight Compute
+CSV, these two also as gzip or zstd; what a file is follows from its content. docs/analyze.md says what it finds,
+docs/analyze-json.md what the JSON holds.
 
   gpusonde analyze report.sqlite
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
+  ncu --csv --page raw ./train > ncu.csv; gpusonde analyze ncu.csv
+  mpirun -n 16 gpusonde analyze rank*.json.gz --align collectives
   gpusonde analyze --part 0/2 -o p0 big.sqlite; gpusonde analyze --part 1/2 -o p1 big.sqlite
   gpusonde analyze --merge p0 p1)";
 
@@ -60,7 +65,9 @@ Result<Fraction> ParseFraction(std::string_view text) {
 Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options) {
   const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
   if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
-  return WriteFileAtomically(options.output, text);
+  Status done = WriteFileAtomically(options.output, text);
+  if (done.has_value() || done.error().message.find(options.output) != std::string::npos) return done;
+  return Fail(std::move(done).error().With(options.output));
 }
 
 // As one of the processes that mpirun started. Only the first of them writes, errors too.
@@ -118,8 +125,15 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--rank-from", options->rank_from,
                       "Ranks from the files' names: a regular expression whose first group is the number");
+  const std::map<std::string, analyze::Alignment> alignments = {
+      {"none", analyze::Alignment::kNone}, {"collectives", analyze::Alignment::kCollectives}};
+  command
+      ->add_option("--align", options->how.alignment,
+                   "How the clocks of several traces become one: none, or by the ends of collectives")
+      ->transform(CLI::CheckedTransformer(alignments))
+      ->option_text("none|collectives");
   command->add_flag("--kernel-summary", options->how.kernel_summary,
-                    "Only how often and how long each kernel ran, which takes a third of the time");
+                    "Only how often and how long each kernel ran, which takes a sixth of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,13 @@ class Comparison {
     for (size_t i = 0; i < count; ++i) AddOne(ranks, i);
     for (const auto& [rank, list] : ranks)
       expected_last_[rank] += static_cast<double>(count) / static_cast<double>(ranks.size());
+  }
+
+  std::vector<std::optional<int64_t>> TakeOffsets() && {
+    std::vector<std::optional<int64_t>> medians;
+    for (std::vector<int64_t>& offsets : offsets_)
+      medians.push_back(offsets.empty() ? std::nullopt : std::optional(Median(offsets)));
+    return medians;
   }
 
   std::vector<CollectiveLine> Finish() && {
@@ -113,6 +121,12 @@ class Comparison {
 };
 
 }  // namespace
+
+std::vector<std::optional<int64_t>> ClockOffsets(const Job& job) {
+  Comparison comparison(job);
+  for (const auto& [name, ranks] : ByName(job)) comparison.Add(ranks);
+  return std::move(comparison).TakeOffsets();
+}
 
 std::vector<CollectiveLine> CompareCollectives(const Job& job) {
   Comparison comparison(job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,9 @@ std::vector<WindowLine> FindAnomalousWindows(const Job& job);
 std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 std::vector<CollectiveLine> CompareCollectives(const Job& job);
+// How far each rank's clock is ahead of that of the first rank with collectives: the median difference of the
+// ends of those that both took part in, for all leave one together. Nothing for ranks without.
+std::vector<std::optional<int64_t>> ClockOffsets(const Job& job);
 std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job);
 
 }  // namespace gpusonde::analyze

@@ -52,7 +52,10 @@ void Write(JsonWriter& json, std::string_view key, const DurationLine& line) {
 void Write(JsonWriter& json, const RankLine& line) {
   json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
   json.Field("process", line.process).Field("device", line.device).Field("events", line.events);
-  json.Field("span_ns", line.span_ns).Field("busy_ns", line.busy_ns).Field("idle_ns", line.idle_ns);
+  json.Field("begin_ns", line.begin_ns)
+      .Field("span_ns", line.span_ns)
+      .Field("busy_ns", line.busy_ns)
+      .Field("idle_ns", line.idle_ns);
   json.Field("compute_ns", line.compute_ns).Field("comm_ns", line.comm_ns);
   json.Field("exposed_comm_ns", line.exposed_comm_ns).Field("overlap_ns", line.overlap_ns);
   json.Field("transfer_ns", line.transfer_ns).Field("transfer_overlap_ns", line.transfer_overlap_ns);
@@ -151,6 +154,7 @@ std::string ToJson(const Report& report) {
   WriteAll(json, "slow_ranks", report.slow_ranks);
   WriteAll(json, "collectives", report.collectives);
   WriteAll(json, "kernel_metrics", report.kernel_metrics);
+  json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteAll(json, "notes", report.notes);
   json.EndObject();
   return json.Take() + "\n";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "base/int128.h"
 #include "base/utf8.h"
 
 namespace gpusonde::analyze {
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
 constexpr size_t kNameWidth = 70;
+constexpr size_t kNameTail = 24;
 
 // 1234567 as "1.235 ms".
 std::string Time(int64_t ns) {
@@ -28,15 +30,19 @@ std::string Time(int64_t ns) {
   return fmt::format("{} ns", ns);
 }
 
-// One line, as a terminal takes it: no control characters, cut at a character.
+// One line, as a terminal takes it: no control characters. Of a long name the beginning and the end, for
+// instances of one template differ at the end.
 std::string Shown(std::string_view name) {
   std::string text = ToUtf8(name);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
   if (text.size() <= kNameWidth) return text;
-  size_t cut = kNameWidth - 1;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return text.substr(0, cut) + "…";
+  const auto inside = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  size_t head = kNameWidth - kNameTail - 1;
+  while (head > 0 && inside(head)) --head;
+  size_t tail = text.size() - kNameTail;
+  while (tail < text.size() && inside(tail)) ++tail;
+  return text.substr(0, head) + "…" + text.substr(tail);
 }
 
 std::string Percent(int64_t part, int64_t whole) {
@@ -91,6 +97,7 @@ class TextWriter {
   void Findings() {
     std::vector<std::string> found;
     for (const RankLine& rank : report_.ranks) Sentence(rank, found);
+    AlignedClocks(found);
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(fmt::format(
           "Rank {} is slow: its kernels take {} longer than the same kernels elsewhere ({} to {}, "
@@ -113,22 +120,31 @@ class TextWriter {
                         line.after ? "Right after" : "Beside", Shown(line.name), More(line.ratio),
                         More(line.low), More(line.high), line.count, Time(line.excess_ns)));
     const auto varies = std::ranges::find(report_.variability, false, &VariabilityLine::communication);
-    if (varies != report_.variability.end() && varies->excess_ns > 0)
+    if (varies != report_.variability.end() && IsWorthTelling(*varies))
       found.push_back(
           fmt::format("The kernel that loses most by varying is {}: {} beyond its typical time, {} outliers "
                       "of {}{}.",
                       Shown(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
                       Explained(varies->explained)));
     for (const KernelMetricLine* line : TellingMetrics())
-      found.push_back(fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
-                                  "shape, {} launches): an association.",
-                                  Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
-                                  Shown(line->metric), *line->correlation_within_shape, line->launches));
+      found.push_back(
+          fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
+                      "shape, {} launches): an association.",
+                      Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
+                      Shown(line->metric), *line->correlation_within_shape, line->launches));
     if (found.empty()) return;
     Line("");
     const size_t shown = std::min(found.size(), kFindingsShown);
     for (size_t i = 0; i < shown; ++i) Line("- {}", found[i]);
     if (found.size() > shown) Line("- … and {} more, in the JSON", found.size() - shown);
+  }
+
+  // A thousandth of all kernels' time, of a kernel that ran more than a few times.
+  bool IsWorthTelling(const VariabilityLine& line) const {
+    constexpr int64_t kMinCount = 8;
+    Int128 kernel_ns = 0;
+    for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
+    return line.count >= kMinCount && line.excess_ns > 0 && Int128{line.excess_ns} * 1000 >= kernel_ns;
   }
 
   static std::string More(double ratio) { return fmt::format("{:.0f} %", (ratio - 1) * 100); }
@@ -142,9 +158,21 @@ class TextWriter {
     return share < 0.2 ? "" : fmt::format("; {} explains {:.0f} % of its variance", what, 100 * share);
   }
 
+  // By how much clocks were set.
+  void AlignedClocks(std::vector<std::string>& found) const {
+    if (report_.alignment != Alignment::kCollectives || report_.collectives.empty()) return;
+    const auto& worst = *std::ranges::max_element(
+        report_.collectives, {}, [](const CollectiveLine& line) { return std::abs(line.clock_offset_ns); });
+    found.push_back(fmt::format(
+        "Clocks are set by {} collectives: rank {}'s by most, {} (it then ends them {} off, "
+        "half of the time less).",
+        worst.matched, worst.rank, Time(std::abs(worst.clock_offset_ns)), Time(worst.clock_residual_ns)));
+  }
+
   // A launch's time in other words.
   static bool IsTime(const KernelMetricLine& line) {
-    return line.unit == "ns" || line.unit.starts_with("cycle") || line.metric.find("cycles") != std::string::npos;
+    return line.unit == "ns" || line.unit.starts_with("cycle") ||
+           line.metric.find("cycles") != std::string::npos;
   }
   static double Strength(const KernelMetricLine& line) {
     return std::abs(line.correlation_within_shape.value_or(0));
@@ -172,9 +200,10 @@ class TextWriter {
   void Metrics() {
     if (report_.kernel_metrics.empty()) return;
     constexpr size_t kPerKernel = 5;
-    Line("\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
-         "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel", "launches", "mean", "min", "max", "cv",
-         "rank", "r");
+    Line(
+        "\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
+        "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel",
+        "launches", "mean", "min", "max", "cv", "rank", "r");
     size_t shown = 0;
     for (size_t begin = 0; begin < report_.kernel_metrics.size() && shown < kLinesShown;) {
       size_t end = begin;
@@ -192,9 +221,10 @@ class TextWriter {
   void MetricRow(const KernelMetricLine& line) {
     const auto number = [&](double value) { return fmt::format("{:.6g}", value); };
     const double cv = line.mean != 0 ? line.stddev / std::abs(line.mean) : 0;
-    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches, number(line.mean),
-         number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
-         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape) : "–",
+    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches,
+         number(line.mean), number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
+         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
+                                                   : "–",
          Shown(line.metric), line.unit, Shown(line.name));
   }
 
@@ -209,6 +239,9 @@ class TextWriter {
         *std::ranges::max_element(causes, {}, [](const auto& one) { return one.first; });
     std::string text = fmt::format("Rank {} (device {}) was busy {} of {}", rank.rank, rank.device,
                                    Percent(rank.busy_ns, rank.span_ns), Time(rank.span_ns));
+    const int64_t copying_ns = rank.transfer_ns - rank.transfer_overlap_ns;
+    if (copying_ns > rank.span_ns / 10)
+      text += fmt::format(", {} of it with copies and sets alone", Percent(copying_ns, rank.busy_ns));
     if (most_ns > 0)
       text +=
           fmt::format("; idle {}, {} of that {}", Time(rank.idle_ns), Percent(most_ns, rank.idle_ns), cause);

@@ -5,20 +5,17 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
 #include "analyze/archive.h"
+#include "base/program_file.h"
 
 namespace gpusonde::analyze {
 namespace {
 
-std::string PluginPath() {
-  std::error_code failed;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return program.parent_path().parent_path() / "lib/libgpusonde-mpi.so";
-}
+// libmpi.so itself is the launcher's own, found as the loader finds libraries ($LD_LIBRARY_PATH).
+constexpr std::string_view kPlugin = "/lib/libgpusonde-mpi.so";
 
 }  // namespace
 
@@ -29,7 +26,8 @@ bool Crew::IsLaunched() {
 }
 
 Result<std::unique_ptr<Crew>> Crew::Join() {
-  const std::string path = PluginPath();
+  ASSIGN_OR_RETURN(const std::string folder, InstallFolder());
+  const std::string path = folder + std::string(kPlugin);
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
     return Fail(ErrorCode::kUnavailable, fmt::format("started by an MPI launcher, but {}", ::dlerror()));

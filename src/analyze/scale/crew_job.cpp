@@ -202,7 +202,7 @@ class SharedTraces {
 };
 
 // Rank 0 learns everything.
-Result<std::optional<Report>> Collect(const Crew& crew, std::vector<TracePart>& own) {
+Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, std::vector<TracePart>& own) {
   ArchiveWriter archive;
   for (TracePart& part : own) archive(part);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, crew.Gather(archive.Take()));
@@ -214,7 +214,7 @@ Result<std::optional<Report>> Collect(const Crew& crew, std::vector<TracePart>& 
     for (TracePart& part : parts) reader(part);
     if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
   }
-  ReportBuilder builder;
+  ReportBuilder builder(options.alignment);
   for (size_t trace = 0; trace < own.size(); ++trace) {
     size_t whose = 0;
     for (size_t i = 0; i < crews.size(); ++i)
@@ -259,7 +259,7 @@ Result<std::optional<Report>> AnalyzeTogether(const Crew& crew, const std::vecto
     SharedTraces shared(crew, ThreadsOf(options), parts);
     TRY(shared.PutTogether());
   }
-  auto report = Collect(crew, parts);
+  auto report = Collect(crew, options, parts);
   others_wait = false;
   return report;
 }

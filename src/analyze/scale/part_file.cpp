@@ -275,7 +275,7 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
 
 Result<Report> MergeParts(const std::vector<std::string>& files, const Options& options) {
   ASSIGN_OR_RETURN(std::vector<Part> parts, ReadAll(files));
-  ReportBuilder builder;
+  ReportBuilder builder(options.alignment);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
     if (whole != parts.end()) {

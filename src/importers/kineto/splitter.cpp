@@ -213,7 +213,10 @@ Result<bool> EventSplitter::Next(std::string& chunk) {
     TRY(ReadMore());
   }
   finished_ = array_end_ != 0 || source_ended_;
-  const size_t end = last_end_;
+  // What stands behind the last event is for the parser to judge too.
+  const bool only_events =
+      array_end_ == 0 || buffer_.find_first_not_of(" \t\r\n", std::max<size_t>(1, last_end_)) == array_end_;
+  const size_t end = only_events ? last_end_ : array_end_;
   chunk.assign(buffer_, 0, end);
   if (end > 0) chunk += ']';
   consumed_ += end;

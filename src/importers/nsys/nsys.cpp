@@ -32,6 +32,7 @@ class NsysTrace final : public Trace {
   static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database,
                                              const OpenOptions& options) {
     std::unique_ptr<NsysTrace> trace(new NsysTrace(std::move(database)));
+    trace->info_.truncated = trace->database_->truncated();
     ASSIGN_OR_RETURN(trace->info_.epoch_offset_ns,
                      ReadFirst(*trace->database_, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs"));
     ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable("StringIds"));
@@ -90,7 +91,7 @@ bool IsNsys(std::span<const std::string> table_names) {
 }
 
 Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
-                                       const OpenOptions& options) {
+                                        const OpenOptions& options) {
   auto trace = NsysTrace::Open(std::move(database), options);
   if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": Nsight Systems export"));
   return trace;

@@ -24,7 +24,8 @@ Enum Named(std::string_view name, Enum last) {
 }
 
 int64_t CorrelationOf(int64_t correlation) {
-  return correlation >= 0 && correlation <= std::numeric_limits<uint32_t>::max() ? correlation : kNoCorrelation;
+  return correlation >= 0 && correlation <= std::numeric_limits<uint32_t>::max() ? correlation
+                                                                                 : kNoCorrelation;
 }
 
 }  // namespace
@@ -32,9 +33,9 @@ int64_t CorrelationOf(int64_t correlation) {
 Status RowReader::Read(const Shard& shard) {
   const TableQuery& table = kTables[shard.source];
   const auto first = static_cast<int64_t>(shard.first);
-  const std::string sql = fmt::format("SELECT {} FROM recording0.{} WHERE rowid >= ? AND rowid < ?", table.columns,
-                                      table.table);
-  const store::Parameter range[] = {first, first + kRowsPerShard};
+  const std::string sql = fmt::format("SELECT {} FROM recording0.{} WHERE rowid >= ? AND rowid < ? AND {}",
+                                      table.columns, table.table, table.where);
+  const store::Parameter range[] = {first, first + table.rows_per_shard};
   ASSIGN_OR_RETURN(const auto rows, store_.Query(sql, range));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
@@ -64,6 +65,10 @@ uint32_t RowReader::KernelName(std::string_view name) {
 }
 
 bool RowReader::Fill(const store::Rows& row, GpuEvent& event) {
+  if (row.IsNull(kStart) || row.IsNull(kEnd)) {  // lists of different lengths
+    sink_.Drop(Dropped::kBadTime, 1);
+    return false;
+  }
   event.start_ns = row.Int64(kStart);
   event.end_ns = row.Int64(kEnd);
   if (!CheckTimes(event.start_ns, event.end_ns, sink_)) return false;

@@ -23,23 +23,34 @@ struct TableQuery {
   TableKind kind;
   std::string_view table;
   std::string_view columns;  // in the order in which RowReader reads them
+  int64_t rows_per_shard = 65'536;
+  std::string_view where = "true";
 };
 
 inline constexpr std::array kTables = {
-    TableQuery{TableKind::kKernels, "kernels",
-               "process, start_ns, end_ns, correlation, device, stream, name, grid_x, grid_y, grid_z, block_x, "
-               "block_y, block_z"},
-    TableQuery{TableKind::kMemcpys, "memcpys",
-               "process, start_ns, end_ns, correlation, device, stream, bytes, kind, source_memory, target_memory"},
+    TableQuery{
+        TableKind::kKernels, "kernels",
+        "process, start_ns, end_ns, correlation, device, stream, name, grid_x, grid_y, grid_z, block_x, "
+        "block_y, block_z"},
+    // What an always-on agent writes: lists of the kernels of a second. A few hundred rows are 10,000
+    // kernels. Times are cut as in store/duckdb/schema.h, so that sums of what a damaged file says don't
+    // overflow.
+    TableQuery{
+        TableKind::kKernels, "kernel_packs",
+        "process, start_ns + (unnest(offsets_ns) & 1073741823), start_ns + (unnest(offsets_ns) & 1073741823) "
+        "+ "
+        "(unnest(durations_ns) & 2305843009213693951), unnest(correlations), device, stream, name, grid_x, "
+        "grid_y, grid_z, block_x, block_y, block_z",
+        2'048, "start_ns >= 0 AND start_ns < 4611686018427387904"},
+    TableQuery{
+        TableKind::kMemcpys, "memcpys",
+        "process, start_ns, end_ns, correlation, device, stream, bytes, kind, source_memory, target_memory"},
     TableQuery{TableKind::kMemsets, "memsets",
                "process, start_ns, end_ns, correlation, device, stream, bytes"},
     TableQuery{TableKind::kApiCalls, "api_calls", "process, start_ns, end_ns, correlation, domain, name"},
     TableQuery{TableKind::kRanges, "ranges", "process, start_ns, coalesce(end_ns, start_ns), kind"},
     TableQuery{TableKind::kSyncs, "syncs", "process, start_ns, end_ns"},
 };
-
-// Rows that one shard has.
-inline constexpr int64_t kRowsPerShard = 65'536;
 
 // The numbers that a recording's processes and devices have as events.
 struct Numbers {

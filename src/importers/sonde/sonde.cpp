@@ -19,10 +19,8 @@ class SondeTrace final : public Trace {
     ASSIGN_OR_RETURN(trace->store_, store::OpenRecordings({path}));
     TRY(trace->ReadNumbers());
     for (const TableQuery& table : kTables) {
-      ASSIGN_OR_RETURN(const auto rows,
-                       trace->store_->Query(fmt::format("SELECT max(rowid) FROM recording0.{}", table.table)));
-      ASSIGN_OR_RETURN(const bool found, rows->Next());
-      trace->rows_.push_back(found && !rows->IsNull(0) ? rows->Int64(0) + 1 : 0);
+      ASSIGN_OR_RETURN(const int64_t rows, trace->CountRows(table.table));
+      trace->rows_.push_back(rows);
     }
     return trace;
   }
@@ -38,7 +36,7 @@ class SondeTrace final : public Trace {
     shard.index = shards_++;
     shard.source = table_;
     shard.first = static_cast<uint64_t>(row_);
-    row_ += kRowsPerShard;
+    row_ += kTables[table_].rows_per_shard;
     return true;
   }
 
@@ -47,9 +45,26 @@ class SondeTrace final : public Trace {
   }
 
  private:
+  // Older recordings lack tables.
+  Result<int64_t> CountRows(std::string_view table) {
+    const store::Parameter name[] = {std::string(table)};
+    ASSIGN_OR_RETURN(
+        const auto there,
+        store_->Query("SELECT count(*) FROM duckdb_tables() WHERE database_name = 'recording0' AND "
+                      "table_name = ?",
+                      name));
+    ASSIGN_OR_RETURN(const bool counted, there->Next());
+    if (!counted || there->Int64(0) == 0) return 0;
+    ASSIGN_OR_RETURN(const auto rows,
+                     store_->Query(fmt::format("SELECT max(rowid) FROM recording0.{}", table)));
+    ASSIGN_OR_RETURN(const bool found, rows->Next());
+    return found && !rows->IsNull(0) ? rows->Int64(0) + 1 : 0;
+  }
+
   // Pids come again, ids of processes don't: the place among all ids tells them apart.
   Status ReadNumbers() {
-    ASSIGN_OR_RETURN(const auto processes, store_->Query("SELECT process, pid FROM processes ORDER BY process"));
+    ASSIGN_OR_RETURN(const auto processes,
+                     store_->Query("SELECT process, pid FROM processes ORDER BY process"));
     int64_t place = 0;
     while (true) {
       ASSIGN_OR_RETURN(const bool more, processes->Next());

@@ -66,6 +66,11 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, bo
   return connection;
 }
 
+void Connection::AcceptTruncated() {
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
+}
+
 Result<Statement> Connection::Prepare(const std::string& sql) const {
   sqlite3_stmt* statement = nullptr;
   const int status =

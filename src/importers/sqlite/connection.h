@@ -37,6 +37,10 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   ~Connection() { sqlite3_close(database_); }
 
+  // Reads a file that has fewer pages than it says. libsqlite3 does so only for those who might repair it,
+  // which a connection that reads only can't.
+  void AcceptTruncated();
+
   // Errors: kCorrupt with libsqlite3's message.
   Result<Statement> Prepare(const std::string& sql) const;
 

@@ -51,8 +51,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path, Access
   // Either may hold changes that the file lacks.
   database->immutable_ = !HasContent(path + "-wal") && !HasContent(path + "-journal");
   ASSIGN_OR_RETURN(database->connection_, Connection::Open(path, database->immutable_));
+  database->partial_ = access == Access::kPartial;
   TRY(database->ReadHeader());
-  database->direct_ = database->direct_ && database->immutable_ && access == Access::kFastest;
+  database->direct_ = database->direct_ && database->immutable_ && access != Access::kLibraryOnly;
+  if (database->truncated_) database->connection_->AcceptTruncated();
   return database;
 }
 
@@ -75,10 +77,13 @@ Status Database::ReadHeader() {
   page_count_ = static_cast<uint64_t>(info.st_size) / page_size_;
   const uint32_t said = Big32(&header[kPageCountOffset]);
   const bool valid = Big32(&header[kChangeCounterOffset]) == Big32(&header[kVersionValidForOffset]);
-  if (valid && said > page_count_)
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are", path_, said,
-                            page_size_, page_count_));
+  truncated_ = valid && said > page_count_;
+  if (truncated_ && !partial_)
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are; --partial analyses "
+                    "what is there",
+                    path_, said, page_size_, page_count_));
   direct_ = usable_size_ >= kMinUsableSize && Big32(&header[kTextEncodingOffset]) == 1;
   return {};
 }
@@ -190,6 +195,7 @@ Status Database::FindLeaves(Table& table) const {
   while (!todo.empty()) {
     const Todo here = todo.back();
     todo.pop_back();
+    if (truncated_ && here.page > page_count_) continue;
     if (++seen > page_count_) return corrupt(here.page, "reached twice");
     if (here.depth == leaf_depth) {
       table.leaves_.push_back({here.page, here.last_rowid});

@@ -66,8 +66,8 @@ class PageReader final : public TableReader {
   static constexpr size_t kPlans = 256;
 
   std::vector<Slot> slots_;
-  std::vector<Cell> cells_;  // of the columns asked for, and one that is always null
-  std::vector<Plan> plans_;  // by a hash of the header
+  std::vector<Cell> cells_;        // of the columns asked for, and one that is always null
+  std::vector<Plan> plans_;        // by a hash of the header
   std::vector<uint8_t> pages_;     // of the current part
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
   std::vector<uint8_t> one_page_;

@@ -97,8 +97,9 @@ class Table {
 };
 
 enum class Access : uint8_t {
-  kFastest,     // decode pages where that is possible
-  kLibraryOnly  // libsqlite3 throughout: the oracle of the tests, and for comparison
+  kFastest,      // decode pages where that is possible
+  kLibraryOnly,  // libsqlite3 throughout: the oracle of the tests, and for comparison
+  kPartial       // as kFastest; of a file that is cut off, tables have the pages that are there
 };
 
 // A database file, open for reading.
@@ -111,6 +112,8 @@ class Database {
   Database& operator=(const Database&) = delete;
   ~Database();
 
+  // Whether the file is cut off; then it was opened as kPartial.
+  bool truncated() const { return truncated_; }
   // Tables by name, without views, virtual tables and SQLite's own.
   Result<std::vector<std::string>> TableNames() const;
   // The table of that name with its parts; nothing if there is none. Errors: kCorrupt.
@@ -131,6 +134,8 @@ class Database {
 
   std::string path_;
   bool direct_ = false;
+  bool partial_ = false;
+  bool truncated_ = false;
   bool immutable_ = false;  // nothing beside the file can change what it says
   uint32_t page_size_ = 0;
   uint32_t usable_size_ = 0;  // page size less the reserved bytes at the end of each page

@@ -42,7 +42,7 @@ void Execute(const std::string& path, const std::string& sql) {
 
 std::string Shown(const Row& row) {
   std::string text = fmt::format("{}:", row.rowid);
-  for (const Cell& cell : row.cells) switch (cell.type) {
+  for (const Cell& cell : row.cells.first(row.cells.size() - 1)) switch (cell.type) {
       case CellType::kNull:
         text += " null";
         break;

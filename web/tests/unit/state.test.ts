@@ -15,6 +15,7 @@ describe("the view in the address", () => {
 
   test("every part survives the way to the address and back", () => {
     const view: View = {
+      page: "incidents",
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       metrics: true,

@@ -76,8 +76,9 @@ static __always_inline void add(struct gpusonde_signal_key *key, __u64 amount) {
     count(GPUSONDE_SIGNAL_SUMS_FULL);
 }
 
-/* [from, to) of a thread's time, piece by piece. */
-static __noinline int spend(const struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
+/* [from, to) of a thread's time, piece by piece. Not static, so that it is verified once and not wherever it is
+ * called from. */
+__noinline int spend(const struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
   if (!thread || to <= from) return 0;
   struct gpusonde_signal_key key = {.pid = thread->pid, .tid = thread->tid, .other = other, .signal = signal};
   const __u64 last = (to - 1) / GPUSONDE_SIGNAL_BUCKET_NS;
@@ -92,16 +93,19 @@ static __noinline int spend(const struct thread *thread, __u32 signal, __u32 oth
   return 0;
 }
 
-static __always_inline void name_other(__u32 pid, struct task_struct *task) {
+static __always_inline void describe(struct task_struct *task, struct gpusonde_signal_process *process) {
   struct task_struct *leader = task->group_leader;
-  const __u64 started_ns = BPF_CORE_READ(leader, start_boottime);
-  struct gpusonde_signal_process process = {.started_ns = started_ns};
-  BPF_CORE_READ_STR_INTO(&process.name, leader, comm);
+  process->started_ns = BPF_CORE_READ(leader, start_boottime);
+  BPF_CORE_READ_STR_INTO(&process->name, leader, comm);
+}
+
+static __always_inline void name_other(__u32 pid, const struct gpusonde_signal_process *process) {
   /* A process that execs gets another name. */
   const struct gpusonde_signal_process *known = bpf_map_lookup_elem(&others, &pid);
-  if (known && known->started_ns == started_ns && !__builtin_memcmp(known->name, process.name, sizeof process.name))
+  if (known && known->started_ns == process->started_ns &&
+      !__builtin_memcmp(known->name, process->name, sizeof process->name))
     return;
-  bpf_map_update_elem(&others, &pid, &process, BPF_ANY);
+  bpf_map_update_elem(&others, &pid, process, BPF_ANY);
 }
 
 /* The entry of a thread of a target; null of all others. */
@@ -146,18 +150,57 @@ static __always_inline void leave(struct task_struct *task, bool preempted, __u6
   thread->signal = runnable ? GPUSONDE_SIGNAL_RUN_QUEUE : reason_to_leave(task, state);
 }
 
-static __always_inline void arrive(struct task_struct *task, struct task_struct *before, __u64 now) {
+/* Who ran on this CPU lately. Who came last isn't who took the time: two that wait behind a third come on
+ * together. */
+#define RUNS 16
+struct run {
+  __u64 since_ns;
+  __u32 pid;
+  __u32 tid;
+  struct gpusonde_signal_process process;
+};
+struct runs {
+  __u32 next;
+  struct run ring[RUNS];
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct runs);
+} lately SEC(".maps");
+
+static __always_inline void note_run(struct runs *runs, struct task_struct *task, __u64 now) {
+  struct run *run = &runs->ring[runs->next++ % RUNS];
+  const struct pids pids = task->pid ? pids_of(task) : (struct pids){0};
+  run->since_ns = now;
+  run->pid = pids.pid;
+  run->tid = pids.tid;
+  if (task->pid) describe(task, &run->process);
+}
+
+/* [woken, now) of a thread's waiting for this CPU, by who had it: from now backwards. */
+static __always_inline void blame(const struct thread *thread, const struct runs *runs, __u64 woken, __u64 now) {
+  __u64 end = now;
+  for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
+    const struct run *run = &runs->ring[(runs->next - i) % RUNS];
+    if (run->since_ns > end || !run->since_ns) break;
+    const __u64 begin = run->since_ns > woken ? run->since_ns : woken;
+    if (run->pid && end > begin) name_other(run->pid, &run->process);
+    spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, run->pid, begin, end);
+    end = begin;
+  }
+  spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, end);
+}
+
+static __always_inline void arrive(struct task_struct *task, const struct runs *runs, __u64 now) {
   struct thread *thread = find_thread(task);
   if (!thread) return;
   if (thread->since_ns && !thread->on_cpu) {
     /* Not seen to be woken: by an interrupt before it had left. */
     const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
     spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
-    if (woken < now) {
-      const __u32 other = before->pid ? pids_of(before).pid : 0;
-      if (other) name_other(other, before);
-      spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, other, woken, now);
-    }
+    blame(thread, runs, woken, now);
   }
   thread->on_cpu = 1;
   thread->since_ns = now;
@@ -166,12 +209,15 @@ static __always_inline void arrive(struct task_struct *task, struct task_struct 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct task_struct *to) {
   const __u64 now = bpf_ktime_get_ns();
+  const __u32 zero = 0;
+  struct runs *runs = bpf_map_lookup_elem(&lately, &zero);
+  if (!runs) return 0;
   leave(from, preempted, now);
-  arrive(to, from, now);
+  arrive(to, runs, now);
+  note_run(runs, to, now);
   return 0;
 }
 
-/* Comes from the waker, which sched_wakeup need not. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(signal_waking, struct task_struct *task) {
   const __u32 tid = task->pid;
@@ -270,16 +316,18 @@ int BPF_PROG(signal_memcg_reclaim_end) {
   return 0;
 }
 
-SEC("tracepoint/block/block_bio_queue")
-int signal_bio(struct trace_event_raw_block_bio *bio) {
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(signal_bio, struct bio *bio) {
   struct task_struct *task = bpf_get_current_task_btf();
   const struct pids pids = pids_of(task);
   if (!pids.pid) return 0;
-  name_other(pids.pid, task);
+  struct gpusonde_signal_process process;
+  describe(task, &process);
+  name_other(pids.pid, &process);
   struct gpusonde_signal_key key = {.bucket = (__u32)(bpf_ktime_get_ns() / GPUSONDE_SIGNAL_BUCKET_NS),
                                     .pid = pids.pid,
                                     .signal = GPUSONDE_SIGNAL_DISK_BYTES};
-  add(&key, (__u64)BPF_CORE_READ(bio, nr_sector) << 9);
+  add(&key, BPF_CORE_READ(bio, bi_iter.bi_size));
   return 0;
 }
 

@@ -63,9 +63,11 @@ struct task_struct {
   char comm[16];
 };
 
-/* The fields of the tracepoint block:block_bio_queue (include/trace/events/block.h). */
-struct trace_event_raw_block_bio {
-  unsigned int nr_sector; /* of 512 bytes */
+struct bvec_iter {
+  unsigned int bi_size; /* bytes left */
+};
+struct bio {
+  struct bvec_iter bi_iter;
 };
 
 #pragma clang attribute pop

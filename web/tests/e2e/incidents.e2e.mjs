@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+
+const PROGRAM = "0000000000000000000000000000a411";
+
+export const tests = [
+  {
+    name: "an incident says what to do, shows its account, and leads to the profile of its time",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      await page.raw.getByRole("link", { name: "Incidents 1" }).click();
+      await page.settle();
+      assert.equal(page.param("page"), "incidents");
+      assert.match(await page.text(".sentence"), /taken by cc1plus in \/batch\.slice/);
+      assert.equal(await page.raw.locator(".account-bar").count(), 2);
+      assert.match(await page.raw.locator(".account-bar").nth(1).getAttribute("aria-label"), /during: 159.ms a step/);
+      assert.equal(await page.raw.locator(".evidence-strip").count(), 3);
+      await page.raw.getByRole("button", { name: "Flame graph of that time" }).click();
+      await page.ready();
+      assert.equal(page.param("page"), null);
+      assert.equal(page.param("process"), PROGRAM);
+      assert.equal(Number(page.param("to_us")) - Number(page.param("from_us")), 12e6);
+      await page.back();
+      assert.match(await page.text(".sentence"), /CPU contention/);
+    },
+  },
+  {
+    name: "without GPU work the incidents' page says what a step is and where to look",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.waitForSelector(".message.empty");
+      assert.match(await page.text(".message"), /No steps in this selection/);
+      assert.match(await page.text(".message"), /gpusonde doctor/);
+    },
+  },
+];
