@@ -138,7 +138,7 @@ TEST_F(Reporting, WhoIsNotMeantIsRefused) {
 TEST_F(Reporting, WorkersMergeInAnyOrderToTheSameSums) {
   std::vector<std::vector<uint8_t>> reports;
   for (uint64_t id = 1; id <= kDevices; ++id) reports.push_back(Report(id, static_cast<uint32_t>(id)));
-  const auto sums = [&](std::vector<std::vector<size_t>> workers) {
+  const auto sums = [&](const std::vector<std::vector<size_t>>& workers) {
     Intake all = NewIntake();
     for (const auto& one : workers) {
       Intake intake = NewIntake();
@@ -192,7 +192,8 @@ TEST(Message, IsTheRowOfWhatWasFound) {
     const Finding finding{.is_busy = true, .is_known = true, .application = application};
     const uint32_t page = application / kApplicationsPerPage;
     const auto message = MessageOf(finding, {.place = 1, .page = page}, {.groups = 1, .pages = 2000}, row);
-    ASSERT_EQ(message[application % kApplicationsPerPage * 64], privacy::kReportWeight) << application;
+    ASSERT_EQ(message[size_t{64} * (application % kApplicationsPerPage)], privacy::kReportWeight)
+        << application;
   }
   const auto signature = MessageOf({.is_busy = true, .signature = 9}, {.place = 6}, layout, row);
   EXPECT_EQ(signature[9], privacy::kReportWeight);
@@ -212,7 +213,8 @@ TEST(Balance, HoldsForHonestReportsAndNotForSpoiltOnes) {
   privacy::Random random = privacy::Seeded(8);
   constexpr uint64_t kSigma = privacy::kNoiseSigma;
   privacy::NoisySum sum = Honest(3000);
-  for (int32_t& slot : sum.slots) slot += static_cast<int32_t>(random.Below(2 * kSigma)) - int32_t{kSigma};
+  for (int32_t& slot : sum.slots)
+    slot += static_cast<int32_t>(random.Below(Uint128{2} * kSigma)) - int32_t{kSigma};
   EXPECT_TRUE(CheckBalance(sum, kSigma, false).has_value());
   privacy::NoisySum heavy = sum;
   heavy.slots[70] += 1 << 20;
