@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
-/* What sources/ebpf/bpf/host_signals.bpf.c sums up and sources/ebpf/host_signals.cpp reads. Plain C for both. */
+/* What sources/ebpf/bpf/host_signals.bpf.c sums up and sources/ebpf/host_signals.cpp reads. Plain C for both.
+ */
 #pragma once
 
 #include <linux/types.h>

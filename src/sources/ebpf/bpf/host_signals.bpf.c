@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sums up, in pieces of 10 ms, what the threads of the processes asked about do with their time, and who keeps
- * them from running (wire/host_signals.h). Of all other processes a switch costs two look-ups that find
+/* Sums up, in pieces of 10 ms, what the threads of the processes asked about do with their time, and who
+ * keeps them from running (wire/host_signals.h). Of all other processes a switch costs two look-ups that find
  * nothing. */
 #include "sources/ebpf/bpf/kernel.h"
 
@@ -27,8 +27,8 @@ __u32 written = 0; /* odd: sums_odd is written */
 
 /* Threads of targets, by their id in the initial pid namespace. */
 struct thread {
-  __u64 since_ns; /* it came on its CPU, or left it */
-  __u64 woken_ns; /* 0: not yet */
+  __u64 since_ns;   /* it came on its CPU, or left it */
+  __u64 woken_ns;   /* 0: not yet */
   __u64 reclaim_ns; /* since when it looks for memory; 0: it doesn't */
   __u32 pid;
   __u32 tid;
@@ -76,8 +76,8 @@ static __always_inline void add(struct gpusonde_signal_key *key, __u64 amount) {
     count(GPUSONDE_SIGNAL_SUMS_FULL);
 }
 
-/* [from, to) of a thread's time, piece by piece. Not static, so that it is verified once and not wherever it is
- * called from. */
+/* [from, to) of a thread's time, piece by piece. Not static, so that it is verified once and not wherever it
+ * is called from. */
 __noinline int spend(const struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
   if (!thread || to <= from) return 0;
   struct gpusonde_signal_key key = {.pid = thread->pid, .tid = thread->tid, .other = other, .signal = signal};
@@ -180,7 +180,8 @@ static __always_inline void note_run(struct runs *runs, struct task_struct *task
 }
 
 /* [woken, now) of a thread's waiting for this CPU, by who had it: from now backwards. */
-static __always_inline void blame(const struct thread *thread, const struct runs *runs, __u64 woken, __u64 now) {
+static __always_inline void blame(const struct thread *thread, const struct runs *runs, __u64 woken,
+                                  __u64 now) {
   __u64 end = now;
   for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
     const struct run *run = &runs->ring[(runs->next - i) % RUNS];
