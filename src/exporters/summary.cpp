@@ -166,6 +166,13 @@ std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_
   return {model::FrameName(profile, leaf), binary};
 }
 
+// The worst incident, one line.
+std::string Slow(const SummaryFacts& facts) {
+  const size_t more = facts.incidents.size() - 1;
+  return fmt::format("slow      {}{}\n", Printable(facts.incidents.front()),
+                     more == 0 ? "" : fmt::format("  (and {} more: gpusonde diagnose {})", more, facts.path));
+}
+
 }  // namespace
 
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) {
@@ -190,10 +197,12 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
                                  HumanBytes(facts.bytes));
   // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
   const bool gpu = facts.gpu.has_value();
-  const size_t others = (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u);
+  const size_t others =
+      (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u) + (facts.incidents.empty() ? 0u : 1u);
   if (gpu)
     text += Busy(*facts.gpu) + (cpu ? WhileIdle(facts.gpu->cpu_while_idle) : "") +
             HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
+  if (!facts.incidents.empty()) text += Slow(facts);
   if (!cpu) {
     text += "cpu       not sampled\n";
   } else if (samples == 0) {

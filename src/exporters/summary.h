@@ -29,6 +29,8 @@ struct SummaryFacts {
   double sampling_hz = 0;  // 0: CPUs were not sampled
   // What GPUs did; absent when they did nothing.
   std::optional<GpuFacts> gpu;
+  // Times in which steps were slow, as sentences that say why; the worst first.
+  std::vector<std::string> incidents;
   // What was lost, and what is there with less detail than it could have, as counts with a phrase each:
   // "12 Stacks cut at 127 frames".
   std::vector<std::string> lost;
@@ -36,9 +38,9 @@ struct SummaryFacts {
 };
 
 // At most ten lines, each ended by a newline: what was recorded; where GPUs worked how busy they were, what
-// the CPU did while they were idle, and the hottest kernels with who launched them; CPU use, busiest threads,
-// hottest functions by self time (of a file without symbols all together); what is incomplete, and where to
-// go on. Any names; control characters are shown as spaces.
+// the CPU did while they were idle, and the hottest kernels with who launched them; why steps were slow; CPU
+// use, busiest threads, hottest functions by self time (of a file without symbols all together); what is
+// incomplete, and where to go on. Any names; control characters are shown as spaces.
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
 
 }  // namespace gpusonde::exporters

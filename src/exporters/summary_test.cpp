@@ -113,6 +113,19 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
 }
 
+TEST(Summarise, TheWorstIncidentIsTold) {
+  SummaryFacts facts = Facts();
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), Not(HasSubstr("slow ")));
+  facts.incidents = {"Steps slowed 3.1×. CPU contention (0.93)."};
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("slow      Steps slowed 3.1×. CPU contention (0.93).\n"));
+  facts.incidents.emplace_back("Another.");
+  facts.gpu = Gpu();
+  const std::string text = Summarise(TwoFunctions(), facts);
+  EXPECT_THAT(text, HasSubstr("(0.93).  (and 1 more: gpusonde diagnose " + facts.path + ")\n"));
+  EXPECT_LE(std::ranges::count(text, '\n'), 10);
+}
+
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }
 
 TEST(Summarise, WithoutCpuSamplingItSaysSo) {

@@ -74,6 +74,18 @@ Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(store::Store& store) {
   return gpu;
 }
 
+// Why steps were slow, the worst time first.
+Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows,
+                   store.Query("SELECT sentence FROM incidents ORDER BY slowdown DESC, start_ns"));
+  std::vector<std::string> sentences;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return sentences;
+    sentences.emplace_back(rows->Text(0));
+  }
+}
+
 Status PrintSummary(const std::string& path) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
@@ -88,6 +100,7 @@ Status PrintSummary(const std::string& path) {
     facts.sampling_hz = source.sampling_hz.value_or(0);
   }
   ASSIGN_OR_RETURN(facts.gpu, ReadGpuFacts(*store));
+  ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(*store));
   for (const auto& drop : overview.drops)
     (drop.lost ? facts.lost : facts.poorer)
         .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));

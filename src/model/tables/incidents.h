@@ -22,16 +22,16 @@ struct Incident {
   std::string sentence;
 };
 
-inline constexpr Table kIncidents("incidents", Key{1}, "One row per slow-down found",
-                                  Field("incident", &Incident::incident, "", "identifies it"),
-                                  Field("process", &Incident::process, "", "who was slow"),
-                                  Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
-                                  Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
-                                  Field("slowdown", &Incident::slowdown, "1",
-                                        "step time during over step time before"),
-                                  Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
-                                  Field("confidence", &Incident::confidence, "1",
-                                        "calibrated probability that the cause is right"),
-                                  Field("sentence", &Incident::sentence, "", "what to tell a person"));
+inline constexpr Table kIncidents(
+    "incidents", Key{1}, "One row per slow-down found",
+    Field("incident", &Incident::incident, "", "identifies it"),
+    Field("process", &Incident::process, "", "who was slow"),
+    Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
+    Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
+    Field("slowdown", &Incident::slowdown, "1", "step time during over step time before"),
+    Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
+    Field("confidence", &Incident::confidence, "1",
+          "how sure the diagnosis is of the cause: a likelihood, not yet calibrated"),
+    Field("sentence", &Incident::sentence, "", "what to tell a person"));
 
 }  // namespace gpusonde::model
