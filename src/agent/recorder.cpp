@@ -149,7 +149,6 @@ Status Recorder::State::Finish() {
   batches.insert(batches.end(), last.begin(), last.end());
   std::ranges::move(diagnostician.Finish(batches), std::back_inserter(batches));
   Write(batches);
-  outcome.incidents = diagnostician.Reports();
   return {};
 }
 

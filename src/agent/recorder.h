@@ -11,7 +11,6 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "diagnose/diagnosis.h"
 
 namespace gpusonde::agent {
 
@@ -43,7 +42,6 @@ class Recorder {
     std::string first_failure;
     // How far the wall clock was set meanwhile, if it was; the recording's times follow it as it was before.
     int64_t clock_step_ns = 0;
-    std::vector<diagnose::Report> incidents;  // times in which the program's steps were slow
   };
 
   // Gets everything ready: the kernel's side, the spool, the program stopped before its first instruction.
