@@ -137,8 +137,6 @@ void Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
 
 void Diagnostician::Rewrite() { state_->written.clear(); }
 
-std::vector<diagnose::Report> Diagnostician::Reports() const { return state_->diagnosis.Reports(); }
-
 void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
   for (const model::Batch& batch : gathered) {
     diagnosis.Take(batch);

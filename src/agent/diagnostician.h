@@ -48,8 +48,6 @@ class Diagnostician {
   // The next batches repeat every process that they refer to, as a new store needs them.
   void Rewrite();
 
-  std::vector<diagnose::Report> Reports() const;
-
   Diagnostician(Diagnostician&&) noexcept;
   Diagnostician& operator=(Diagnostician&&) noexcept;
   ~Diagnostician();

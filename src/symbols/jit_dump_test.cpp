@@ -151,9 +151,9 @@ TEST_F(JitDumpTest, WhatMakesNoSenseEndsTheReadingAndKeepsWhatWasRead) {
 
 TEST_F(JitDumpTest, OtherFilesAreNone) {
   for (const auto& [magic, version, bytes] : {std::tuple{0x44546A4Au, 1u, 40u},
-                                             {0x4A695444u, 2u, 40u},
-                                             {0x4A695444u, 1u, 39u},
-                                             {0x4A695444u, 1u, 0xFFFFFFFFu}}) {
+                                              {0x4A695444u, 2u, 40u},
+                                              {0x4A695444u, 1u, 39u},
+                                              {0x4A695444u, 1u, 0xFFFFFFFFu}}) {
     Writer writer(folder_ / "other.dump");
     writer.Header(magic, version, bytes).Load(0x1000, "0123", 1, "a");
     JitDump dump;

@@ -18,7 +18,7 @@ struct Settings {
   int64_t memory_bytes = int64_t{128} << 20;  // what DuckDB may hold; more goes to temporary files
   int threads = 2;
   int64_t log_bytes = int64_t{16} << 20;  // a file's write-ahead log that is this long goes into the file
-  std::string temporary_folder;  // for those; "" forbids them
+  std::string temporary_folder;           // for those; "" forbids them
 };
 
 // An in-memory DuckDB, to which files are attached. It loads no extension and never touches the network.
