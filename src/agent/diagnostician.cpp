@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -46,9 +45,6 @@ std::optional<ebpf::HostSignals> OpenSignals(bool with_kernel) {
     LogWarn("why steps are slow is not seen: {}", signals.error().message);
     return std::nullopt;
   }
-  if (!signals->absent().empty())
-    LogWarn("this kernel doesn't tell of {}: a slow step with such a cause stays unexplained",
-            fmt::join(signals->absent(), ", "));
   return std::move(*signals);
 }
 
@@ -74,7 +70,7 @@ struct Diagnostician::State {
   std::optional<ebpf::HostSignals> signals;
   diagnose::Diagnosis diagnosis;
   std::string boot_id = proc::ReadHost().boot_id;
-  std::set<int32_t> followed;
+  bool told_absent = false;
   std::map<int32_t, Quota> quotas;  // by pid of a process with GPU work
   std::array<Growth, 3> pressure;
   Growth steal;
@@ -89,6 +85,7 @@ struct Diagnostician::State {
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
   void Learn(std::span<const model::Batch> gathered);
+  void Follow(int32_t pid);
   void FollowGpuProcesses();
   std::vector<model::Batch> TakeSignals();
   void LookAtFiles(int64_t now_ns);
@@ -101,12 +98,6 @@ Diagnostician::Diagnostician(Options options) : state_(std::make_unique<State>(s
 Diagnostician::Diagnostician(Diagnostician&&) noexcept = default;
 Diagnostician& Diagnostician::operator=(Diagnostician&&) noexcept = default;
 Diagnostician::~Diagnostician() = default;
-
-void Diagnostician::Follow(int32_t pid) {
-  if (!state_->signals.has_value() || !state_->followed.insert(pid).second) return;
-  if (const Status followed = state_->signals->Follow(pid); !followed.has_value())
-    LogWarn("{}", followed.error().message);
-}
 
 std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gathered) {
   State& state = *state_;
@@ -146,14 +137,24 @@ void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
   }
 }
 
-// And the processes that these had before: their loaders.
+// The process, and those that it had made before: its loaders.
+void Diagnostician::State::Follow(int32_t pid) {
+  if (!signals.has_value()) return;
+  if (const Status attached = signals->Follow(pid); !attached.has_value()) {
+    LogWarn("why steps are slow is not seen: {}", attached.error().message);
+    signals.reset();
+    return;
+  }
+  for (const int32_t descendant : proc::ListDescendants(pid)) (void)signals->Follow(descendant);
+  if (!std::exchange(told_absent, true) && !signals->absent().empty())
+    LogWarn("this kernel doesn't tell of {}: a slow step with such a cause stays unexplained",
+            fmt::join(signals->absent(), ", "));
+}
+
 void Diagnostician::State::FollowGpuProcesses() {
   const std::map<Id128, int32_t> gpu_processes = diagnosis.GpuProcesses();
   for (const auto& [id, pid] : gpu_processes) {
-    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}}).second && signals.has_value()) {
-      (void)signals->Follow(pid);
-      for (const int32_t descendant : proc::ListDescendants(pid)) (void)signals->Follow(descendant);
-    }
+    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}}).second) Follow(pid);
   }
   std::erase_if(quotas, [&](const auto& quota) {
     return std::ranges::none_of(gpu_processes,

@@ -32,10 +32,6 @@ class Diagnostician {
   // A kernel that refuses costs the signals, not the steps; that is logged.
   explicit Diagnostician(Options options);
 
-  // The signals of this process and of the descendants that it makes are gathered from now on. Those of
-  // processes with GPU work are in any case.
-  void Follow(int32_t pid);
-
   // A round: what the others gathered in it. Returns the rows to be written after those.
   std::vector<model::Batch> Round(std::span<const model::Batch> gathered);
 

@@ -90,9 +90,6 @@ Result<Recorder> Recorder::Create(Options options) {
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
   Diagnostician diagnostician(
       {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
-  const int32_t root = child.has_value() ? child->pid() : options.pid;
-  diagnostician.Follow(root);
-  for (const int32_t descendant : proc::ListDescendants(root)) diagnostician.Follow(descendant);
   // Only now: what the driver opens is nothing for the program.
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);

@@ -108,11 +108,11 @@ Result<HostSignals> HostSignals::Create() {
   state->LeaveOutAbsent();
   if (const int error = host_signals_bpf__load(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "load the program of host signals into the kernel"));
-  TRY(state->Attach());
   return HostSignals(std::move(state));
 }
 
 Status HostSignals::Follow(int32_t pid) {
+  if (state_->links.empty()) TRY(state_->Attach());
   const auto key = static_cast<uint32_t>(pid);
   const uint8_t one = 1;
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)

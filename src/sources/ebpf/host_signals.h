@@ -35,10 +35,12 @@ class HostSignals {
     int64_t start_ticks = 0;  // since boot, in units of 10 ms (USER_HZ), as proc::ProcessInfo has it
   };
 
-  // Starts to look, at no process yet. Errors: as CpuSampler::Create.
+  // Loads what it takes. Nothing is attached, and nothing costs anything, before somebody is followed.
+  // Errors: as CpuSampler::Create.
   static Result<HostSignals> Create();
 
-  // This process and every descendant that it makes from now on.
+  // This process and every descendant that it makes from now on. Errors: kPermissionDenied, kUnsupported
+  // where the kernel refuses to tell of its scheduler; kOutOfSpace for too many processes.
   Status Follow(int32_t pid);
 
   // Hands over what was summed up since the last call. An interval is told of when it ends, in the buckets
@@ -49,7 +51,7 @@ class HostSignals {
   // Who this is, if the kernel named it lately.
   std::optional<Other> Who(int32_t pid) const;
 
-  // Signals that this kernel doesn't have, for a person.
+  // Signals that this kernel doesn't have, for a person; known once somebody is followed.
   const std::vector<std::string>& absent() const;
 
   model::DropCounts TakeDrops();
