@@ -151,8 +151,9 @@ analyze::Report ReportOfTraces(const Plan& plan, analyze::Alignment alignment) {
     analyze::TraceState state;
     for (const std::string& name : KernelNames()) state.Name(name);
     Workload workload(plan);
-    for (int64_t i = 0; i < workload.steps(); ++i)
-      for (const Event& event : workload.Next()[static_cast<size_t>(rank)].events) {
+    for (int64_t i = 0; i < workload.steps(); ++i) {
+      const auto step = workload.Next();
+      for (const Event& event : step[static_cast<size_t>(rank)].events) {
         if (event.kernel < 0) continue;
         const importers::GpuEvent made{.start_ns = event.start_ns,
                                        .end_ns = event.end_ns,
@@ -160,6 +161,7 @@ analyze::Report ReportOfTraces(const Plan& plan, analyze::Alignment alignment) {
                                        .name = static_cast<uint32_t>(event.kernel)};
         state.Gpu(std::span(&made, 1));
       }
+    }
     EXPECT_TRUE(state.Finish().has_value());
     importers::TraceInfo info;
     info.rank = rank;

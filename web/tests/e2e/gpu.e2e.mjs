@@ -178,6 +178,7 @@ export const tests = [
         assert.equal(await page.raw.getByRole("button", { name: "while GPU idle" }).count(), 0);
       }
       await page.press("g");
+      await page.settle();
       await page.press("w");
       assert.equal(page.param("while_gpu_idle"), "1");
     },
