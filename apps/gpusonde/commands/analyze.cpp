@@ -81,7 +81,10 @@ Status RunTogether(const AnalyzeOptions& options) {
     fmt::print(stderr, "gpusonde analyze: rank {}: {}\n", crew->rank(), done.error().message);
     crew->Abort();
   }
-  return done;
+  if (done.has_value() || done.error().message.empty()) return done;
+  // Before the crew parts, which waits for all of it: once another rank has failed, mpirun kills this one.
+  fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
+  return Fail(done.error().code, "");
 }
 
 Status Run(AnalyzeOptions& options) {
