@@ -23,4 +23,15 @@ uint32_t ShapeOf(const std::array<int64_t, 6>& grid_and_block) {
   return static_cast<uint32_t>(hash >> 32);
 }
 
+void EventBatch::HandOver(EventSink& sink) {
+  if (!gpu.empty()) sink.Gpu(gpu);
+  if (!calls.empty()) sink.Api(calls);
+  if (!ranges.empty()) sink.Ranges(ranges);
+  if (others != 0) sink.Other(others);
+  gpu.clear();
+  calls.clear();
+  ranges.clear();
+  others = 0;
+}
+
 }  // namespace gpusonde::importers

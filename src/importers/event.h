@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 // What importers hand over: the events of a trace as they lie in the file, in whatever order, with the file's
 // own clock in ns.
@@ -113,6 +114,18 @@ class EventSink {
   // Events that are read and counted, but not analysed: operators, flows, metadata.
   virtual void Other(int64_t count) = 0;
   virtual void Drop(Dropped reason, int64_t count) = 0;
+};
+
+// Events on their way to a sink: a call for each would cost more than reading it.
+struct EventBatch {
+  std::vector<GpuEvent> gpu;
+  std::vector<ApiCall> calls;
+  std::vector<Range> ranges;
+  int64_t others = 0;  // only counted
+
+  size_t size() const { return gpu.size() + calls.size() + ranges.size(); }
+  // Empties it into the sink.
+  void HandOver(EventSink& sink);
 };
 
 // Whether start and end make an event; else counts it as dropped.

@@ -46,12 +46,13 @@ std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sig
   return noise;
 }
 
-Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer> answers) {
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers) {
+  const std::vector<MaskAnswer> spent = std::exchange(answers, {});  // each serves once
   if (sum.reports() != list.entries().size())
     return Fail(ErrorCode::kInvalidArgument, fmt::format("release: the sum holds {} reports, the list {}",
                                                          sum.reports(), list.entries().size()));
-  NoisySum noisy{.reports = sum.reports(), .answers = static_cast<uint32_t>(answers.size()), .slots = {}};
-  for (const MaskAnswer& answer : answers) {
+  NoisySum noisy{.reports = sum.reports(), .answers = static_cast<uint32_t>(spent.size()), .slots = {}};
+  for (const MaskAnswer& answer : spent) {
     if (answer.list() != list.hash())
       return Fail(ErrorCode::kInvalidArgument, "release: an answer is for another list");
     sum.Subtract(answer.slots());

@@ -76,7 +76,7 @@ struct NoisySum {
 // Uses up the sum and everybody's answers. kInvalidArgument when the sum holds another number of reports than
 // the list, or an answer is for another list; the sum is lost then. Without every decryptor's answer what
 // comes out is uniformly random.
-Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer> answers);
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers);
 
 // What one decryptor holds, and the rules by which it answers. One answer for a list, one list for a report:
 // the same list gets the same answer again, noise included, and a report that was answered for in one list is

@@ -80,7 +80,7 @@ class MaskedSum {
  private:
   // Takes the masks off, once (decryptor.h).
   friend Result<struct NoisySum> Unmask(MaskedSum sum, const class ReportList& list,
-                                        std::vector<class MaskAnswer> answers);
+                                        std::vector<class MaskAnswer>&& answers);
   void Subtract(Slots answer);
 
   std::vector<uint32_t> slots_;

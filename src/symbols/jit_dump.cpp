@@ -34,7 +34,7 @@ constexpr uint64_t kElfHeaderBytes = 0x40;
 template <class Value>
 bool Take(std::string_view& bytes, Value& value) {
   if (bytes.size() < sizeof value) return false;
-  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
   bytes.remove_prefix(sizeof value);
   return true;
 }

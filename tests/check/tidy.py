@@ -4,79 +4,172 @@
 
     tests/check/tidy.py [FILE …]
 
-Uses the commands of the preset `tidy` (build/tidy), whose generated headers must be there. A file that was clean is
-not looked at again until it, a header that it includes, its command or .clang-tidy changes: what the compiler would
-see is hashed, comments included.
+Uses the commands of the preset `tidy` (build/tidy), whose generated headers must be there. Most of clang-tidy's time
+goes into headers, so the sources of a target are looked at in batches, as a unity build would compile them; a batch
+whose sources don't go together (two use one name) is halved. What was clean is not looked at again until a file that
+it reads, its command or .clang-tidy changes. Files that are named are looked at alone.
 """
 
 import argparse
-import concurrent.futures
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import queue
+import re
 import shlex
 import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build/tidy"
-CLEAN = BUILD / "clean"  # an empty file per content that was found clean
+CLEAN = BUILD / "clean"  # per batch that was found clean: what it read, and the hash of that
 TIDY = "clang-tidy-19"
+BATCH = 8  # sources
 
 
-def commands():
-    """(file, arguments) of every C++ source that is ours, not generated."""
+def options(command):
+    """A compiler's command without its source, its output and its dependency file; and the output."""
+    kept, output, arguments = [], "", iter(shlex.split(command))
+    for argument in arguments:
+        if argument in ("-o", "-MF", "-MT", "-MQ", "-c"):
+            value = next(arguments)
+            output = value if argument == "-o" else output
+        elif argument not in ("-MD", "-MMD"):
+            kept.append(argument)
+    return tuple(kept), output
+
+
+def targets():
+    """The sources that are ours, each once, by (target, options)."""
+    seen, found = set(), {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if path.suffix == ".cpp" and not path.is_relative_to(BUILD):
-            yield path, shlex.split(entry["command"])
+        if path.suffix != ".cpp" or path.is_relative_to(BUILD) or path in seen:
+            continue
+        seen.add(path)
+        kept, output = options(entry["command"])
+        target = re.match(r"(.*/)?CMakeFiles/[^/]+\.dir/", output)
+        found.setdefault((target.group(0) if target else output, kept), []).append(path)
+    return found
 
 
-def preprocess(arguments):
-    """What the compiler would see of a source, with its comments (NOLINT is one)."""
-    kept, skip = [], False
-    for argument in arguments:
-        if skip or argument in ("-o", "-MF", "-MT", "-MQ"):
-            skip = not skip
-        elif argument not in ("-c", "-MD", "-MMD"):
-            kept.append(argument)
-    done = subprocess.run(kept + ["-E", "-CC"], cwd=BUILD, capture_output=True, check=False)
-    return done.stdout if done.returncode == 0 else None
+@functools.cache
+def hash_of(path):
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return "missing"
 
 
-def check(path, text, key):
-    """What clang-tidy says about one source; empty when it is clean."""
-    done = subprocess.run([TIDY, "-p", str(BUILD), "--quiet", str(path)], capture_output=True, text=True, check=False)
-    if done.returncode == 0 and not done.stdout.strip():
-        if text is not None:
-            (CLEAN / key).touch()
-        return ""
-    return done.stdout.strip() or done.stderr.strip()
+class Batch:
+    """Some sources with one command."""
+
+    def __init__(self, command, sources):
+        self.command, self.sources = command, sources
+        name = hashlib.sha256("\n".join([*command, *map(str, sources)]).encode()).hexdigest()[:24]
+        self.folder = BUILD / "batches" / name
+        self.record = CLEAN / name
+
+    def halves(self):
+        middle = len(self.sources) // 2
+        return Batch(self.command, self.sources[:middle]), Batch(self.command, self.sources[middle:])
+
+    def digest(self, rules, files):
+        return hashlib.sha256("\n".join([rules, *files, *map(hash_of, files)]).encode()).hexdigest()
+
+    def is_clean(self, rules):
+        if not self.record.exists():
+            return False
+        digest, *files = self.record.read_text().splitlines()
+        return digest == self.digest(rules, files)
+
+    def compile(self):
+        """Writes the batch as one source; whether that compiles. Leaves what it reads in a dependency file."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        batch = self.folder / "batch.cpp"
+        batch.write_text("".join(f'#include "{path}"\n' for path in self.sources))
+        arguments = [*self.command, "-c", str(batch)]
+        (self.folder / "compile_commands.json").write_text(
+            json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": arguments}]))
+        done = subprocess.run([*arguments, "-fsyntax-only", "-w", "-ferror-limit=1", "-MD", "-MF", self.folder / "reads.d"],
+                              cwd=BUILD, capture_output=True, check=False)
+        return done.returncode == 0
+
+    def check(self, rules):
+        """What clang-tidy says; empty when the batch is clean."""
+        done = subprocess.run([TIDY, "-p", self.folder, f"--config-file={ROOT}/.clang-tidy", "--quiet", self.folder / "batch.cpp"],
+                              capture_output=True, text=True, check=False)
+        if done.returncode == 0 and not done.stdout.strip():
+            read = shlex.split((self.folder / "reads.d").read_text().replace("\\\n", " "))[1:]
+            self.record.write_text("\n".join([self.digest(rules, read), *read]))
+            return ""
+        return done.stdout.strip() or done.stderr.strip()
+
+
+class Run:
+    """Batches looked at by a thread per core; findings are printed as they come."""
+
+    def __init__(self, rules, batches):
+        self.rules, self.work, self.lock = rules, queue.Queue(), threading.Lock()
+        self.looked_at = self.with_findings = 0
+        for batch in batches:
+            self.work.put(batch)
+
+    def look_at(self, batch):
+        if batch.is_clean(self.rules):
+            return
+        if not batch.compile() and len(batch.sources) > 1:
+            for half in batch.halves():
+                self.work.put(half)
+            return
+        findings = batch.check(self.rules)
+        with self.lock:
+            self.looked_at += len(batch.sources)
+            if findings:
+                self.with_findings += 1
+                print(findings.replace(f"{ROOT}/", ""), flush=True)
+
+    def drain(self):
+        while True:
+            batch = self.work.get()
+            try:
+                self.look_at(batch)
+            except OSError as error:  # a full disk, no compiler
+                self.with_findings += 1
+                print(f"{batch.sources[0]} …: not looked at: {error}", flush=True)
+            finally:
+                self.work.task_done()
+
+    def finish(self):
+        for _ in range(os.cpu_count() or 2):
+            threading.Thread(target=self.drain, daemon=True).start()
+        self.work.join()
 
 
 def main():
     parser = argparse.ArgumentParser(description="Run clang-tidy over the tree.")
-    parser.add_argument("files", nargs="*", help="only these; default: all")
+    parser.add_argument("files", nargs="*", help="only these, each alone; default: all")
     chosen = {pathlib.Path(name).resolve() for name in parser.parse_args().files}
     CLEAN.mkdir(parents=True, exist_ok=True)
-    common = (ROOT / ".clang-tidy").read_bytes()
-    common += subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    rules = (ROOT / ".clang-tidy").read_text()
+    rules += subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
-    sources = [(path, arguments) for path, arguments in commands() if not chosen or path in chosen]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        texts = list(pool.map(lambda source: preprocess(source[1]), sources))
-        todo = []
-        for (path, arguments), text in zip(sources, texts):
-            key = hashlib.sha256(common + shlex.join(arguments).encode() + (text or b"")).hexdigest()
-            if not (CLEAN / key).exists():
-                todo.append((path, text, key))
-        todo.sort(key=lambda item: -len(item[1] or b""))  # the long ones first, so that no core waits at the end
-        findings = [finding for finding in pool.map(lambda item: check(*item), todo) if finding]
-    for finding in findings:
-        print(finding.replace(f"{ROOT}/", ""))
-    print(f"  {len(sources)} sources, {len(todo)} looked at, {len(findings)} with findings")
-    return 1 if findings else 0
+    batches = []
+    for (_, command), sources in targets().items():
+        if chosen:
+            batches += [Batch(command, [path]) for path in sources if path in chosen]
+        else:
+            count = -(-len(sources) // BATCH)
+            edges = [len(sources) * i // count for i in range(count + 1)]
+            batches += [Batch(command, sources[start:end]) for start, end in zip(edges, edges[1:])]
+    run = Run(rules, batches)
+    run.finish()
+    total = sum(len(batch.sources) for batch in batches)
+    print(f"  {total} sources, {run.looked_at} looked at, {run.with_findings} batches with findings")
+    return 1 if run.with_findings else 0
 
 
 if __name__ == "__main__":

@@ -95,9 +95,9 @@ Status RowReader::Read(const Shard& shard) {
     ASSIGN_OR_RETURN(const bool more, reading.rows->Next(row_));
     if (!more) break;
     TRY(Dispatch(kind, reading));
-    if (gpu_.size() + calls_.size() + ranges_.size() >= kBatch) Flush();
+    if (batch_.size() >= kBatch) batch_.HandOver(sink_);
   }
-  Flush();
+  batch_.HandOver(sink_);
   return {};
 }
 
@@ -118,21 +118,10 @@ Status RowReader::Dispatch(Kind kind, const Reading& reading) {
       return {};
     case Kind::kSync:
     case Kind::kGraph:
-      ++others_;
+      ++batch_.others;
       return {};
   }
   return {};
-}
-
-void RowReader::Flush() {
-  if (!gpu_.empty()) sink_.Gpu(gpu_);
-  if (!calls_.empty()) sink_.Api(calls_);
-  if (!ranges_.empty()) sink_.Ranges(ranges_);
-  if (others_ != 0) sink_.Other(others_);
-  gpu_.clear();
-  calls_.clear();
-  ranges_.clear();
-  others_ = 0;
 }
 
 bool RowReader::Times(const Reading& reading, int64_t& start_ns, int64_t& end_ns) {
@@ -171,7 +160,7 @@ Status RowReader::AddKernel(const Reading& reading) {
   std::array<int64_t, 6> extents{};
   for (size_t i = 0; i < extents.size(); ++i) extents[i] = IntegerOr(At(reading, kGridX + i), 0);
   event.shape = ShapeOf(extents);
-  gpu_.push_back(event);
+  batch_.gpu.push_back(event);
   return {};
 }
 
@@ -182,7 +171,7 @@ void RowReader::AddMemcpy(const Reading& reading) {
   event.copy = CopyKindOf(IntegerOr(At(reading, kCopyKind), 0));
   event.source = MemoryKindOf(IntegerOr(At(reading, kSourceKind), -1));
   event.target = MemoryKindOf(IntegerOr(At(reading, kTargetKind), -1));
-  gpu_.push_back(event);
+  batch_.gpu.push_back(event);
 }
 
 void RowReader::AddMemset(const Reading& reading) {
@@ -190,7 +179,7 @@ void RowReader::AddMemset(const Reading& reading) {
   if (!FillGpu(reading, event)) return;
   event.bytes = std::max<int64_t>(0, IntegerOr(At(reading, kMemsetBytes), 0));
   event.target = MemoryKindOf(IntegerOr(At(reading, kMemoryKind), -1));
-  gpu_.push_back(event);
+  batch_.gpu.push_back(event);
 }
 
 Status RowReader::AddCall(const Reading& reading) {
@@ -199,21 +188,21 @@ Status RowReader::AddCall(const Reading& reading) {
   call.process = IntegerOr(At(reading, kGlobalTid), 0) >> kThreadBits;
   call.correlation = CorrelationOf(At(reading, kCallCorrelation));
   ASSIGN_OR_RETURN(call.name, NameOf(At(reading, kNameId)));
-  calls_.push_back(call);
+  batch_.calls.push_back(call);
   return {};
 }
 
 void RowReader::AddRange(const Reading& reading) {
   const int64_t type = IntegerOr(At(reading, kEventType), 0);
   if (type != kPushPopRange && type != kStartEndRange) {
-    ++others_;
+    ++batch_.others;
     return;
   }
   const sqlite::Cell& start = At(reading, kStart);
   if (!start.is_integer()) return sink_.Drop(Dropped::kBadTime, 1);
   // A range that was still open when the capture ended has no end.
   const int64_t end_ns = IntegerOr(At(reading, kEnd), start.integer);
-  if (CheckTimes(start.integer, end_ns, sink_)) ranges_.push_back({start.integer, end_ns});
+  if (CheckTimes(start.integer, end_ns, sink_)) batch_.ranges.push_back({start.integer, end_ns});
 }
 
 Result<uint32_t> RowReader::NameOf(const sqlite::Cell& cell) {

@@ -40,7 +40,6 @@ class RowReader final : public ShardReader {
   void AddMemset(const Reading& reading);
   Status AddCall(const Reading& reading);
   void AddRange(const Reading& reading);
-  void Flush();
 
   const sqlite::Cell& At(const Reading& reading, size_t column) const {
     return row_.cells[reading.cell_of[column]];
@@ -65,10 +64,7 @@ class RowReader final : public ShardReader {
   std::array<Recent, 256> recent_;
   EventSink& sink_;
   sqlite::Row row_;
-  std::vector<GpuEvent> gpu_;
-  std::vector<ApiCall> calls_;
-  std::vector<Range> ranges_;
-  int64_t others_ = 0;
+  EventBatch batch_;
 };
 
 }  // namespace gpusonde::importers::nsys

@@ -41,21 +41,10 @@ Status RowReader::Read(const Shard& shard) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) break;
     Add(table.kind, *rows);
-    if (gpu_.size() + calls_.size() + ranges_.size() >= kBatch) Flush();
+    if (batch_.size() >= kBatch) batch_.HandOver(sink_);
   }
-  Flush();
+  batch_.HandOver(sink_);
   return {};
-}
-
-void RowReader::Flush() {
-  if (!gpu_.empty()) sink_.Gpu(gpu_);
-  if (!calls_.empty()) sink_.Api(calls_);
-  if (!ranges_.empty()) sink_.Ranges(ranges_);
-  if (others_ != 0) sink_.Other(others_);
-  gpu_.clear();
-  calls_.clear();
-  ranges_.clear();
-  others_ = 0;
 }
 
 uint32_t RowReader::KernelName(std::string_view name) {
@@ -95,7 +84,7 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       std::array<int64_t, 6> extents{};
       for (size_t i = 0; i < extents.size(); ++i) extents[i] = row.Int64(kFirstOwn + 1 + i);
       event.shape = ShapeOf(extents);
-      gpu_.push_back(event);
+      batch_.gpu.push_back(event);
       return;
     }
     case TableKind::kMemcpys: {
@@ -105,19 +94,19 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       event.copy = Named(row.Text(kFirstOwn + 1), CopyKind::kHostToHost);
       event.source = Named(row.Text(kFirstOwn + 2), MemoryKind::kManaged);
       event.target = Named(row.Text(kFirstOwn + 3), MemoryKind::kManaged);
-      gpu_.push_back(event);
+      batch_.gpu.push_back(event);
       return;
     }
     case TableKind::kMemsets: {
       GpuEvent event{.work = GpuWork::kMemset};
       if (!Fill(row, event)) return;
       event.bytes = std::max<int64_t>(0, row.Int64(kFirstOwn));
-      gpu_.push_back(event);
+      batch_.gpu.push_back(event);
       return;
     }
     case TableKind::kApiCalls: {
       if (!row.Text(kCorrelation + 1).starts_with("cuda")) {
-        ++others_;
+        ++batch_.others;
         return;
       }
       ApiCall call{.start_ns = row.Int64(kStart), .end_ns = row.Int64(kEnd)};
@@ -126,20 +115,20 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       call.process = process != numbers_.processes.end() ? process->second : 0;
       call.correlation = CorrelationOf(row.Int64(kCorrelation));
       call.name = sink_.Name(row.Text(kCorrelation + 2));
-      calls_.push_back(call);
+      batch_.calls.push_back(call);
       return;
     }
     case TableKind::kRanges: {
       if (row.Text(kEnd + 1) == "operator") {
-        ++others_;
+        ++batch_.others;
         return;
       }
       const Range range{row.Int64(kStart), row.Int64(kEnd)};
-      if (CheckTimes(range.start_ns, range.end_ns, sink_)) ranges_.push_back(range);
+      if (CheckTimes(range.start_ns, range.end_ns, sink_)) batch_.ranges.push_back(range);
       return;
     }
     case TableKind::kSyncs:
-      ++others_;
+      ++batch_.others;
       return;
   }
 }

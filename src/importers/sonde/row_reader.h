@@ -69,17 +69,13 @@ class RowReader final : public ShardReader {
  private:
   void Add(TableKind kind, const store::Rows& row);
   bool Fill(const store::Rows& row, GpuEvent& event);
-  void Flush();
   uint32_t KernelName(std::string_view name);
 
   store::Store& store_;
   const Numbers& numbers_;
   EventSink& sink_;
   std::unordered_map<std::string, uint32_t> kernel_names_;  // by the name in the recording
-  std::vector<GpuEvent> gpu_;
-  std::vector<ApiCall> calls_;
-  std::vector<Range> ranges_;
-  int64_t others_ = 0;
+  EventBatch batch_;
 };
 
 }  // namespace gpusonde::importers::sonde

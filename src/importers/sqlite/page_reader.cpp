@@ -206,13 +206,13 @@ Status PageReader::MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan) {
   const uint8_t* const header_end = begin + header_size;
   uint64_t at = 0;
   plan.header_size = static_cast<uint32_t>(header_size);
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+  for (const Slot& slot : slots_) {
     uint64_t type = 0;  // rows older than a column end before it: NULL
     if (p < header_end && !ReadVarint(p, header_end, type)) return Fail(Corrupt("its header ends early"));
     if (type == 10 || type == 11) return Fail(Corrupt(fmt::format("serial type {}", type)));
     const uint64_t size = type < 10 ? kSizes[type] : (type - 12) / 2;
     if (size > static_cast<uint64_t>(end - header_end) - at) return Fail(Corrupt("a value ends outside it"));
-    if (slots_[slot].cell >= 0) plan.values[plan.count++] = PlanOf(slots_[slot], type, at, size);
+    if (slot.cell >= 0) plan.values[plan.count++] = PlanOf(slot, type, at, size);
     at += size;
   }
   plan.end = static_cast<uint32_t>(at);
