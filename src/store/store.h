@@ -12,11 +12,12 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/batch.h"
+#include "store/name_cache.h"
 
 namespace gpusonde::store {
 
 // A value bound to `?` in a query; a query is never put together from text that came from outside.
-using Parameter = std::variant<int64_t, double, std::string, Id128>;
+using Parameter = std::variant<int64_t, double, std::string, Id128, std::vector<Id128>>;
 
 // Half-open, ns since the epoch.
 struct TimeRange {
@@ -78,6 +79,12 @@ class Store {
   // The time whose GPU work is also there as sums in kernel_windows and device_windows; empty when this store
   // keeps none.
   virtual TimeRange gpu_windows() const { return {}; }
+
+  // What earlier questions read; whoever implements Append says there what is new.
+  NameCache& names() { return names_; }
+
+ private:
+  NameCache names_;
 };
 
 }  // namespace gpusonde::store

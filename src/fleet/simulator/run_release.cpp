@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "fleet/roles/message.h"
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/run.h"
 #include "fleet/simulator/thread_time.h"
