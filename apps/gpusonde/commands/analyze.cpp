@@ -24,9 +24,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-Traces are gpusonde's own recordings, Nsight Systems SQLite exports, PyTorch profiler (Kineto) JSON and Nsight Compute
-CSV, these two also as gzip or zstd; what a file is follows from its content. docs/analyze.md says what it finds,
-docs/analyze-json.md what the JSON holds.
+Traces are gpusonde's own recordings, Nsight Systems SQLite exports, nvprof databases (unconfirmed by a real one),
+PyTorch profiler (Kineto) JSON and Nsight Compute CSV, these two also as gzip or zstd; what a file is follows from its
+content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
 
   gpusonde analyze report.sqlite
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
