@@ -44,6 +44,22 @@ inline size_t HashOf(const uint8_t* header, size_t size) {
   return (hash * 0x9E3779B97F4A7C15) >> 56;
 }
 
+// Whether a header is that of a plan, which has zeros behind it. A call of memcmp took 2 % of a whole run.
+inline bool IsSameHeader(const uint8_t* header, const uint8_t* known, size_t size) {
+  uint64_t here = 0;
+  uint64_t there = 0;
+  size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    std::memcpy(&here, header + at, sizeof here);
+    std::memcpy(&there, known + at, sizeof there);
+    if (here != there) return false;
+  }
+  if (at == size) return true;
+  std::memcpy(&here, header + at, sizeof here);
+  std::memcpy(&there, known + at, sizeof there);
+  return (here & ~(~uint64_t{0} << 8 * (size - at))) == there;
+}
+
 }  // namespace
 
 PageReader::PageReader(const Table& table, std::span<const size_t> columns)
@@ -216,7 +232,7 @@ Status PageReader::FindPlan(const uint8_t* p, const uint8_t* end, Record& record
     record.plan = plan;
     record.values = p + header_size;
     if (plan->header_size == header_size && plan->end <= size - header_size &&
-        std::memcmp(plan->header.data(), p, header_size) == 0)
+        IsSameHeader(p, plan->header.data(), header_size))
       return {};
   }
   *plan = {};

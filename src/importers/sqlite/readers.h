@@ -75,7 +75,7 @@ class PageReader final : public TableReader {
     uint32_t header_size = 0;  // 0: none yet
     uint32_t end = 0;          // of the last value, behind the header
     uint32_t count = 0;
-    std::array<uint8_t, kMaxHeader> header{};
+    std::array<uint8_t, kMaxHeader + 8> header{};  // and zeros behind it
     std::array<Value, Table::kMaxColumns> values{};
     std::array<Integer, Table::kMaxColumns> integers{};  // as values
     uint64_t is_integer = 0;                             // by cell
