@@ -136,7 +136,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->transform(CLI::CheckedTransformer(alignments))
       ->option_text("none|collectives");
   command->add_flag("--kernel-summary", options->how.kernel_summary,
-                    "Only how often and how long each kernel ran, which takes a sixth of the time");
+                    "Only how often and how long each kernel ran, which takes a fifth of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");

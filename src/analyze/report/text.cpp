@@ -53,18 +53,18 @@ std::string Percent(int64_t part, int64_t whole) {
                    : "–";
 }
 
+// "1 kernel", "2 kernels".
+std::string Count(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 // 3448384 as "3.448 MB".
 std::string Bytes(int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes >= 1'000'000'000) return fmt::format("{:.3f} GB", value / 1e9);
   if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
   if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
-  return fmt::format("{} bytes", bytes);
-}
-
-// "1 kernel", "2 kernels".
-std::string Count(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  return Count(bytes, "byte");
 }
 
 // What a note says, as a sentence; its kind as it is where it is new here.
@@ -141,6 +141,7 @@ class TextWriter {
       for (const RankLine& rank : report_.ranks) Sentence(rank, found);
     else
       AllRanks(found);
+    LargestKernel(found);
     AlignedClocks(found);
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(fmt::format(
@@ -270,6 +271,18 @@ class TextWriter {
          line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
                                                    : "–",
          Shown(line.metric), line.unit, Shown(line.name));
+  }
+
+  // Where the kernels' time goes, if much of it goes to one name.
+  void LargestKernel(std::vector<std::string>& found) const {
+    constexpr Int128 kTenth = 10;
+    Int128 kernel_ns = 0;
+    for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
+    if (report_.kernels.size() < 2 || report_.kernels[0].total_ns * kTenth < kernel_ns) return;
+    const DurationLine& largest = report_.kernels[0];
+    found.push_back(fmt::format("The largest part of kernel time, {:.1f} %, goes to {}: {} in {}.",
+                                100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
+                                Shown(largest.name), Time(largest.total_ns), Count(largest.count, "run")));
   }
 
   // The same of many ranks: between which two they lie, and what all of them waited for.

@@ -37,10 +37,10 @@ uint64_t PrefixParity(uint64_t bits) {
   return bits;
 }
 
-}  // namespace
-
 // '[' and '{', ']' and '}' differ by one bit.
 constexpr char kBracketBit = 0x20;
+
+}  // namespace
 
 __attribute__((target("avx2"))) void BracketScanner::ClassifyWithAvx2(const char* bytes, Block* blocks,
                                                                       size_t count) {
@@ -91,9 +91,13 @@ void BracketScanner::ClassifyWithSse2(const char* bytes, Block* blocks, size_t c
   }
 }
 
-void BracketScanner::Classify(const char* bytes, Block* blocks, size_t count) {
+bool BracketScanner::HasAvx2() {
   static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (has_avx2)
+  return has_avx2;
+}
+
+void BracketScanner::Classify(const char* bytes, Block* blocks, size_t count) const {
+  if (with_avx2_)
     ClassifyWithAvx2(bytes, blocks, count);
   else
     ClassifyWithSse2(bytes, blocks, count);

@@ -13,6 +13,11 @@ class BracketScanner {
  public:
   static constexpr size_t kBlockBytes = 64;
 
+  BracketScanner() : BracketScanner(HasAvx2()) {}
+  // With or without AVX2, which must be there then.
+  explicit BracketScanner(bool with_avx2) : with_avx2_(with_avx2) {}
+  static bool HasAvx2();
+
   // Looks at `text` from `scanned` on, as far as there are whole blocks, or with `at_end` to its end; returns
   // how far it looked. Positions are those in `text`.
   size_t Scan(std::string_view text, size_t scanned, bool at_end);
@@ -33,12 +38,13 @@ class BracketScanner {
     uint64_t closing = 0;
   };
 
-  static void Classify(const char* bytes, Block* blocks, size_t count);
+  void Classify(const char* bytes, Block* blocks, size_t count) const;
   static void ClassifyWithAvx2(const char* bytes, Block* blocks, size_t count);
   static void ClassifyWithSse2(const char* bytes, Block* blocks, size_t count);
   void Follow(const Block* blocks, size_t count, size_t at);
   void FollowBrackets(uint64_t opening, uint64_t closing, size_t at);
 
+  bool with_avx2_;
   size_t last_end_ = 0;
   size_t array_end_ = 0;
   int64_t depth_ = 0;  // of brackets inside the array
