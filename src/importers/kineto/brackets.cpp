@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 namespace gpusonde::importers::kineto {
 namespace {
@@ -150,7 +149,7 @@ size_t BracketScanner::Scan(std::string_view text, size_t scanned, bool at_end) 
   if (!at_end || array_end_ != 0 || scanned >= text.size()) return scanned;
   std::array<char, kBlockBytes> tail;
   tail.fill(' ');
-  std::memcpy(tail.data(), text.data() + scanned, text.size() - scanned);
+  std::ranges::copy(text.substr(scanned), tail.begin());
   Classify(tail.data(), blocks.data(), 1);
   Follow(blocks.data(), 1, scanned);
   return text.size();
