@@ -17,6 +17,8 @@ class AddressSpace {
     uint64_t end = 0;
     uint64_t file_offset = 0;                              // of `start`
     const symbols::BinaryTable::Binary* binary = nullptr;  // null for anonymous memory
+
+    bool operator==(const Mapping&) const = default;
   };
 
   // `start` < `end`; parts of older mappings that it covers are gone.

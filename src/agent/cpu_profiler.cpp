@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <variant>
 
@@ -33,6 +34,9 @@ namespace {
 constexpr int kHurryMs = 10;
 // At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
 constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
+
+// A look at 10,000 threads takes 0.1 s, and losses come in bursts.
+constexpr int64_t kResyncIntervalNs = kNanosPerSecond;
 
 // A raw sample waiting for its turn; its stack's words lie in State::words.
 struct Pending {
@@ -125,6 +129,11 @@ struct CpuProfiler::State {
   std::vector<int32_t> ended_threads;   // in this round
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
+  std::unordered_map<int32_t, int64_t>
+      replaced_ns;  // when a process becomes another program in this round, by pid
+
+  int64_t events_lost = 0;  // when processes were last looked at anew
+  int64_t resynced_ns = 0;  // CLOCK_MONOTONIC
 
   Status gathered;  // the last time without being asked to
   Status Gather(int64_t until_ns);
@@ -135,6 +144,7 @@ struct CpuProfiler::State {
   Status DrainOffCpu();
   Status DrainGpu();
   void TakeEnds(int64_t until_ns);
+  void ResyncAfterLoss();
   void Describe(Process& process);
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
@@ -261,6 +271,11 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   std::ranges::stable_sort(samples, {}, &Pending::time_ns);
   std::ranges::stable_sort(events, {}, &perf::SidebandEvent::time_ns);
 
+  replaced_ns.clear();
+  for (const perf::SidebandEvent& event : events)
+    if (const auto* comm = std::get_if<perf::CommEvent>(&event.what); comm != nullptr && comm->exec)
+      replaced_ns[comm->pid] = event.time_ns;
+
   size_t next_sample = 0;
   next_event = 0;
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
@@ -271,6 +286,7 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
+  ResyncAfterLoss();
   TakeEnds(until_ns);
   Forget(next_sample);
   // Once more, as they are now: what was mapped since is in the stacks to come.
@@ -278,6 +294,17 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   sampled.clear();
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
   return {};
+}
+
+// Where events were lost, threads and mappings are missing, and what has ended seems to live on.
+void CpuProfiler::State::ResyncAfterLoss() {
+  const int64_t now_ns = MonotonicNow();
+  if (!kernel.has_value() || kernel->sideband.lost() == events_lost ||
+      now_ns - resynced_ns < kResyncIntervalNs)
+    return;
+  events_lost = kernel->sideband.lost();
+  resynced_ns = now_ns;
+  for (const int32_t pid : processes.Resync(now_ns)) describer->Forget(pid);
 }
 
 // After their begins, which were among the samples, and before their threads are forgotten.
@@ -409,12 +436,8 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
   // Before symbols are read, which takes longer: until then its stacks are broken. Not for what a later event
   // of this round replaces.
-  const bool replaced = std::any_of(events.begin() + static_cast<ptrdiff_t>(next_event), events.end(),
-                                    [&](const perf::SidebandEvent& event) {
-                                      const auto* comm = std::get_if<perf::CommEvent>(&event.what);
-                                      return comm != nullptr && comm->exec && comm->pid == sample.pid;
-                                    });
-  if (!replaced) Describe(process);
+  const auto replaced = replaced_ns.find(sample.pid);
+  if (replaced == replaced_ns.end() || replaced->second <= sample.time_ns) Describe(process);
   sampled.insert(&process);
   CountEnds(sample.counts, drops);
   gpusonde_stack_counts counts = sample.counts;

@@ -182,11 +182,74 @@ void ProcessTable::On(const perf::ExitEvent& event, int64_t time_ns) {
     thread->second.changed = true;
     if (process->living_threads > 0) --process->living_threads;
   }
-  if (process->living_threads > 0) return;
-  process->exited_ns = time_ns + options_.epoch_offset_ns;
-  process->changed = true;
-  const auto node = by_pid_.extract(event.pid);
-  ended_.push_back(std::move(node.mapped()));
+  if (process->living_threads == 0) End(*process, time_ns);
+}
+
+void ProcessTable::End(Process& process, int64_t time_ns) {
+  process.exited_ns = time_ns + options_.epoch_offset_ns;
+  process.changed = true;
+  ended_.push_back(std::move(by_pid_.extract(process.info.pid).mapped()));
+}
+
+std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
+  std::vector<int32_t> known, ended;
+  for (const auto& [pid, process] : by_pid_) known.push_back(pid);
+  for (const int32_t pid : known) {
+    Process& process = *by_pid_.at(pid);
+    Result<proc::ProcessInfo> now = proc::ReadProcess(pid);
+    // Another one may have its pid.
+    if (!now.has_value() && now.error().code != ErrorCode::kNotFound) continue;
+    if (!now.has_value() || proc::MakeProcessId(options_.host.boot_id, pid, now->start_ticks) != process.id) {
+      for (auto& [tid, thread] : process.threads)
+        if (!thread.exited_ns.has_value()) {
+          thread.exited_ns = time_ns + options_.epoch_offset_ns;
+          thread.changed = true;
+        }
+      process.living_threads = 0;
+      End(process, time_ns);
+      ended.push_back(pid);
+      continue;
+    }
+    process.changed |= process.info.name != now->name || process.info.executable != now->executable;
+    process.info.name = std::move(now->name);
+    process.info.command = std::move(now->command);
+    process.info.executable = std::move(now->executable);
+    ResyncThreads(process, time_ns);
+    ResyncMappings(process, time_ns);
+  }
+  return ended;
+}
+
+void ProcessTable::ResyncThreads(Process& process, int64_t time_ns) {
+  std::unordered_set<int32_t> living;
+  for (proc::ThreadInfo& now : proc::ReadThreads(process.info.pid)) {
+    living.insert(now.tid);
+    const auto [thread, added] = process.threads.try_emplace(now.tid);
+    if (added || thread->second.name != now.name) thread->second.changed = true;
+    thread->second.name = std::move(now.name);
+    thread->second.exited_ns.reset();
+  }
+  if (living.empty()) return;  // its end is still to be told
+  for (auto& [tid, thread] : process.threads)
+    if (!thread.exited_ns.has_value() && !living.contains(tid)) {
+      thread.exited_ns = time_ns + options_.epoch_offset_ns;
+      thread.changed = true;
+    }
+  process.living_threads = living.size();
+}
+
+void ProcessTable::ResyncMappings(Process& process, int64_t time_ns) {
+  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(process.info.pid);
+  if (!files.has_value()) return;
+  std::vector<AddressSpace::Mapping> now, before;
+  for (const proc::MappedFile& file : *files)
+    now.push_back(
+        {file.start, file.end, file.file_offset,
+         IsAnonymous(file.path) ? nullptr : binaries_.InternFromProcess(process.info.pid, file.path)});
+  process.mappings.ForEach([&before](const AddressSpace::Mapping& mapping) { before.push_back(mapping); });
+  if (now == before) return;
+  process.mappings.Clear();
+  for (const AddressSpace::Mapping& mapping : now) Map(process, mapping, time_ns);
 }
 
 // A process maps its jitdump as code so that profilers hear of it. That the path names a regular file is

@@ -79,6 +79,10 @@ class ProcessTable {
   // Events in the order of their time.
   void Apply(const perf::SidebandEvent& event);
 
+  // Brings what is known of every process into line with what /proc shows now: after events were lost, exits
+  // among them. Returns the pids of processes that have ended meanwhile.
+  std::vector<int32_t> Resync(int64_t time_ns);
+
   // The process that a sample was taken of; read from /proc, or made up from its pid alone, if it wasn't
   // known. The reference is valid until the next WriteChanges.
   Process& FindSampled(int32_t pid, int64_t time_ns);
@@ -109,6 +113,9 @@ class ProcessTable {
   // Adds one of which the kernel told no more than this.
   Process* AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns);
   Process* Insert(proc::ProcessInfo info, int64_t known_since_ns);
+  void ResyncThreads(Process& process, int64_t time_ns);
+  void ResyncMappings(Process& process, int64_t time_ns);
+  void End(Process& process, int64_t time_ns);
   void MakeVisible(Process& process);
   static void OpenJitDump(Process& process, const std::string& path);
   static void RefreshPerfMap(Process& process);

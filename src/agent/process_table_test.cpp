@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
 
 #include "agent/rows_testing.h"
 #include "base/time.h"
@@ -90,6 +95,34 @@ TEST_F(ProcessTableTest, AProcessEndsWithItsLastThread) {
   EXPECT_EQ(table.FindSampled(kGone, now_ + 6).exited_ns, now_ + 4 + 1000);
   table.WriteChanges();
   EXPECT_NE(table.FindSampled(kGone, now_ + kNanosPerSecond).id, id) << "a new process with the old pid";
+}
+
+TEST_F(ProcessTableTest, AfterLostEventsItSaysWhatProcSays) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  // Ends that were lost: of a child, and of a thread of ours.
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.Apply(Event(now_, perf::ForkEvent{.pid = self_, .tid = kGone + 1, .parent_pid = self_}));
+  // A begin that was lost.
+  std::latch named(1), done(1);
+  std::atomic<int32_t> tid = 0;
+  std::jthread thread([&] {
+    ::prctl(PR_SET_NAME, "newcomer");
+    tid = ::gettid();
+    named.count_down();
+    done.wait();
+  });
+  named.wait();
+  EXPECT_THAT(table.Resync(now_ + 5), ElementsAre(kGone));
+  EXPECT_FALSE(table.Runs(kGone));
+  EXPECT_EQ(table.FindSampled(kGone, now_ + 6).exited_ns, now_ + 5 + 1000);
+  const Process& self = table.FindSampled(self_, now_ + 6);
+  EXPECT_FALSE(self.exited_ns.has_value());
+  EXPECT_EQ(self.threads.at(tid).name, "newcomer");
+  EXPECT_EQ(self.threads.at(kGone + 1).exited_ns, now_ + 5 + 1000);
+  EXPECT_EQ(self.living_threads, 2u);
+  EXPECT_NE(self.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
+  done.count_down();
 }
 
 TEST_F(ProcessTableTest, WhatHappenedBeforeAProcessWasReadIsInWhatWasRead) {

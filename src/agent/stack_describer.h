@@ -23,6 +23,9 @@ class StackDescriber {
   // After an event was applied to the table of processes: forks share, ends forget.
   void Follow(const perf::SidebandEvent& event);
 
+  // The process has ended, which no event told.
+  void Forget(int32_t pid) { tables_.ForgetProcess(pid); }
+
   // Of a process that was sampled: tells what changed since it was last described. Compiles the tables of
   // files seen for the first time: 2 ms for libc, 90 ms for libLLVM.
   void Describe(Process& process);

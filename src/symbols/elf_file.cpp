@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "symbols/elf_handle.h"
+#include "symbols/go_section.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -51,7 +52,8 @@ std::string BuildIdOf(Elf* elf) {
   return {};
 }
 
-// Global names before weak before local ones: that is what people call the function.
+// Global names before weak before local ones: that is what people call the function. Go's own come last: they
+// are the same ones, less what tells two versions of a function apart.
 uint8_t RankOf(uint8_t info) {
   switch (GELF_ST_BIND(info)) {
     case STB_GLOBAL:
@@ -62,6 +64,8 @@ uint8_t RankOf(uint8_t info) {
       return 2;
   }
 }
+
+constexpr uint8_t kGoRank = 3;
 
 bool NamesCode(const GElf_Sym& symbol) {
   const int type = GELF_ST_TYPE(symbol.st_info);
@@ -81,6 +85,7 @@ Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> 
   file.build_id_ = BuildIdOf(elf.get());
   TRY(file.ReadSegments(elf.get()));
   TRY(file.ReadSymbols(elf.get(), name, false));
+  file.ReadGoFunctions(elf.get());
   elf.reset();
   if (debug_file.has_value()) {
     ASSIGN_OR_RETURN(const ElfHandle debug, BeginElf(debug_file->get(), name + "'s debug file"));
@@ -134,6 +139,21 @@ Status ElfFile::ReadSymbols(void* handle, const std::string& name, bool is_debug
     }
   }
   return {};
+}
+
+void ElfFile::ReadGoFunctions(void* handle) {
+  const std::optional<GoSection> go = FindGoSection(static_cast<Elf*>(handle));
+  if (!go.has_value()) return;
+  entries_.reserve(entries_.size() + go->table.size());
+  for (size_t i = 0; i < go->table.size(); ++i) {
+    const GoTable::Function function = go->table.At(i);
+    if (function.end > function.start)
+      entries_.push_back({.address = function.start,
+                          .name_position = go->file_offset + function.name,
+                          .size = static_cast<uint32_t>(function.end - function.start),
+                          .rank = kGoRank,
+                          .in_debug_file = false});
+  }
 }
 
 void ElfFile::SortSymbols() {

@@ -22,7 +22,7 @@ struct Symbol {
 // Errors: kCorrupt for what is no ELF file.
 Result<std::string> ReadBuildId(int fd);
 
-// The function symbols of one ELF file: .symtab and .dynsym together, sorted once; names stay in the file
+// The function symbols of one ELF file: .symtab, .dynsym and Go's own table together, sorted once; names stay in the file
 // until asked for, so that a library with a million symbols costs 24 MB, not its string table. The file is
 // never mapped: one that is truncated meanwhile gives an error, not a SIGBUS. Not thread-safe.
 class ElfFile {
@@ -53,6 +53,7 @@ class ElfFile {
   ElfFile() = default;
   Status ReadSegments(void* elf);
   Status ReadSymbols(void* elf, const std::string& name, bool is_debug_file);
+  void ReadGoFunctions(void* elf);
   void SortSymbols();
   std::string NameOf(const Entry& entry) const;
 

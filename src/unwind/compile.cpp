@@ -2,6 +2,7 @@
 #include "unwind/compile.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -10,7 +11,9 @@
 #include <unordered_map>
 
 #include "symbols/elf_handle.h"
+#include "symbols/go_section.h"
 #include "unwind/cfa_program.h"
+#include "unwind/go_frames.h"
 
 namespace gpusonde::unwind {
 namespace {
@@ -23,9 +26,13 @@ constexpr uint64_t kMapPageBytes = 4096;
 // Of what a compressed section becomes; the go compiler's own .debug_frame has under 2 MB.
 constexpr uint64_t kMaxCompressedSection = uint64_t{256} << 20;
 
+// Where what is known of a function comes from, the best first.
+enum class Origin : uint8_t { kGo, kEhFrame, kDebugFrame };
+
 struct Function {
-  Fde fde;
-  bool from_debug_frame = false;
+  Origin origin = Origin::kEhFrame;
+  Fde fde;                        // of Go's, only where it begins and ends
+  symbols::GoTable::Function go;  // of Go's only
 };
 
 class Compiler {
@@ -41,21 +48,33 @@ class Compiler {
       if (!IsCode(fde)) return;
       const auto [cie, is_new] = kept.try_emplace(fde.cie);
       if (is_new) cie->second = &cies_.emplace_back(*fde.cie);
-      functions_.push_back({fde, section.format == CfiFormat::kDebugFrame});
+      functions_.push_back(
+          {section.format == CfiFormat::kDebugFrame ? Origin::kDebugFrame : Origin::kEhFrame, fde, {}});
       functions_.back().fde.cie = cie->second;
     });
   }
 
+  // It must outlive the compiler.
+  void Add(const GoFrames& go) {
+    go_ = &go;
+    for (const symbols::GoTable::Function& function : go.functions())
+      if (const Fde place{.start = function.start, .end = function.end}; IsCode(place))
+        functions_.push_back({Origin::kGo, place, function});
+  }
+
   Result<Table> Finish() {
     std::ranges::sort(functions_, {}, [](const Function& function) {
-      return std::tuple(function.fde.start, function.from_debug_frame, function.fde.end);
+      return std::tuple(function.fde.start, function.origin, function.fde.end);
     });
+    // A second entry for the same code says nothing new; and one may claim the begin of the next.
+    const auto repeated =
+        std::ranges::unique(functions_, {}, [](const Function& function) { return function.fde.start; });
+    functions_.erase(repeated.begin(), repeated.end());
     for (size_t i = 0; i < functions_.size(); ++i) {
       Fde& fde = functions_[i].fde;
-      // A second entry for the same code says nothing new; and one may claim the begin of the next.
       if (fde.start < covered_to_) continue;
       if (i + 1 < functions_.size()) fde.end = std::min(fde.end, functions_[i + 1].fde.start);
-      if (fde.end > fde.start) TRY(Append(fde));
+      if (fde.end > fde.start) TRY(Append(functions_[i]));
     }
     if (!table_.pages.empty()) Put(covered_to_, RuleSet::kNone);
     return std::move(table_);
@@ -68,15 +87,18 @@ class Compiler {
     });
   }
 
-  Status Append(const Fde& fde) {
+  Status Append(const Function& function) {
+    const Fde& fde = function.fde;
     if (table_.pages.empty()) table_.base = fde.start / kPageBytes * kPageBytes;
     if ((fde.end - table_.base) / kPageBytes >= GPUSONDE_UNWIND_MAX_PAGES)
       return Fail(ErrorCode::kUnsupported, "its code covers 2 GiB and more");
     if (!table_.pages.empty() && fde.start - covered_to_ >= kFunctionAlignment)
       Put(covered_to_, RuleSet::kNone);
-    if (!RunCfaProgram(fde,
-                       [this](uint64_t address, const Rule& rule) { Put(address, rules_.Intern(rule)); }))
-      ++table_.malformed;
+    const auto put = [this, &fde](uint64_t address, const Rule& rule) {
+      if (address < fde.end) Put(address, rules_.Intern(rule));
+    };
+    const bool whole = function.origin == Origin::kGo ? go_->Run(function.go, put) : RunCfaProgram(fde, put);
+    if (!whole) ++table_.malformed;
     covered_to_ = fde.end;
     ++table_.functions;
     return {};
@@ -107,6 +129,7 @@ class Compiler {
   Table table_;
   std::vector<Function> functions_;
   std::deque<Cie> cies_;
+  const GoFrames* go_ = nullptr;
   uint64_t covered_to_ = 0;
   uint16_t last_rule_ = RuleSet::kNone;
 };
@@ -148,6 +171,19 @@ std::optional<CfiSection> ReadSection(Elf* elf, Elf_Scn* section) {
                     eh ? CfiFormat::kEhFrame : CfiFormat::kDebugFrame};
 }
 
+std::vector<std::byte> ReadCode(int fd, const std::vector<Table::Segment>& segments, uint64_t address,
+                                uint64_t size) {
+  for (const Table::Segment& segment : segments) {
+    if (address < segment.address || address - segment.address >= segment.size) continue;
+    std::vector<std::byte> code(size);
+    const ssize_t count = ::pread(fd, code.data(), code.size(),
+                                  static_cast<off_t>(segment.file_offset + (address - segment.address)));
+    code.resize(count < 0 ? 0 : static_cast<size_t>(count));
+    return code;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<uint64_t> BiasOf(const std::vector<Table::Segment>& segments, uint64_t base, uint64_t start,
@@ -171,7 +207,15 @@ Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules) {
   for (Elf_Scn* section = elf_nextscn(elf.get(), nullptr); section != nullptr;
        section = elf_nextscn(elf.get(), section))
     if (const auto read = ReadSection(elf.get(), section); read.has_value()) sections.push_back(*read);
-  Result<Table> table = Compile(sections, CodeSegments(elf.get()), rules);
+  std::vector<Table::Segment> segments = CodeSegments(elf.get());
+  Compiler compiler(segments, rules);
+  std::optional<GoFrames> go;
+  if (const auto section = symbols::FindGoSection(elf.get()); section.has_value())
+    compiler.Add(go.emplace(section->table, [fd, &segments](uint64_t address, uint64_t size) {
+      return ReadCode(fd, segments, address, size);
+    }));
+  for (const CfiSection& section : sections) compiler.Add(section);
+  Result<Table> table = compiler.Finish();
   if (!table.has_value()) return Fail(std::move(table).error().With(name));
   return table;
 }

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/testing/temp_folder.h"
 #include "symbols/elf_handle.h"
 
 namespace gpusonde::unwind {
@@ -40,10 +43,8 @@ struct FreeFrame {
 // What elfutils says, as a rule of ours; nothing for what we have no rule for.
 class Oracle {
  public:
-  explicit Oracle(Elf* elf) : cfi_(dwarf_getcfi_elf(elf)) {}
-  ~Oracle() { dwarf_cfi_end(cfi_); }
-  Oracle(const Oracle&) = delete;
-  Oracle& operator=(const Oracle&) = delete;
+  // Of .eh_frame, or of .debug_frame; the handle's.
+  explicit Oracle(Dwarf_CFI* cfi) : cfi_(cfi) {}
 
   std::optional<Rule> At(uint64_t address) const {
     Dwarf_Frame* raw = nullptr;
@@ -79,7 +80,7 @@ class Oracle {
     if (count != 2 || ops[1].atom != DW_OP_plus_uconst) return std::nullopt;
     return static_cast<int32_t>(ops[1].number);
   }
-  Dwarf_CFI* cfi_;  // the ELF handle's
+  Dwarf_CFI* cfi_;
 };
 
 void CompareWithElfutils(const std::string& path) {
@@ -91,7 +92,8 @@ void CompareWithElfutils(const std::string& path) {
   EXPECT_EQ(table->malformed, 0);
 
   const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), path).value();
-  const Oracle oracle(elf.get());
+  Dwarf_CFI* cfi = dwarf_getcfi_elf(elf.get());
+  const Oracle oracle(cfi);
   std::mt19937_64 generator(1);
   int64_t compared = 0, covered = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -111,6 +113,7 @@ void CompareWithElfutils(const std::string& path) {
   }
   EXPECT_GT(compared, 15'000);
   EXPECT_GT(covered, 5'000);
+  dwarf_cfi_end(cfi);
 }
 
 TEST(Compile, TheCLibrarysTableSaysWhatElfutilsSays) {
@@ -122,6 +125,79 @@ TEST(Compile, TheCxxLibrarysTableSaysWhatElfutilsSays) {
 }
 
 TEST(Compile, ThisProgramsTableSaysWhatElfutilsSays) { CompareWithElfutils("/proc/self/exe"); }
+
+// A Go program made by `go build`, with and without what strip takes away.
+class GoProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v go > /dev/null") != 0) GTEST_SKIP() << "the go command is not installed";
+    std::ofstream(folder_ / "main.go") << "package main\nfunc main() { println(len(make([]int, 9))) }\n";
+    ASSERT_EQ(
+        std::system(fmt::format("cd {0} && export HOME={0} GO111MODULE=off GOFLAGS= && "
+                                "go build -o whole main.go && go build -ldflags='-s -w' -o stripped main.go",
+                                folder_.path())
+                        .c_str()),
+        0);
+  }
+  Table CompileIt(const std::string& name, RuleSet& rules) const {
+    const std::string path = folder_ / name;
+    const Fd fd = Open(path, O_RDONLY).value();
+    return CompileFile(fd.get(), path, rules).value();
+  }
+  TempFolder folder_;
+};
+
+TEST_F(GoProgram, StrippedHasTheSameTable) {
+  RuleSet rules;
+  const Table whole = CompileIt("whole", rules), stripped = CompileIt("stripped", rules);
+  EXPECT_GT(whole.functions, 1000);
+  EXPECT_EQ(whole.malformed, 0);
+  EXPECT_EQ(stripped.malformed, 0);
+  EXPECT_NEAR(static_cast<double>(whole.functions), static_cast<double>(stripped.functions), 5)
+      << ".debug_frame has entries for some marks in the code that are no functions";
+  std::mt19937_64 generator(2);
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t address = stripped.base + generator() % (stripped.pages.size() * 65536);
+    const Rule& rule = RuleAt(stripped, rules, address);
+    if (rule.cfa != GPUSONDE_CFA_NONE) ASSERT_TRUE(RuleAt(whole, rules, address) == rule) << address;
+  }
+}
+
+TEST_F(GoProgram, TableSaysWhatElfutilsSaysButWhereStacksChange) {
+  RuleSet rules;
+  const Table table = CompileIt("whole", rules);
+  const std::string path = folder_ / "whole";
+  const Fd fd = Open(path, O_RDONLY).value();
+  Dwarf* dwarf = dwarf_begin(fd.get(), DWARF_C_READ);
+  ASSERT_NE(dwarf, nullptr);
+  const Oracle oracle(dwarf_getcfi(dwarf));
+  std::mt19937_64 generator(1);
+  std::map<int, int64_t> others;  // by kind of rule
+  int64_t covered = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t address = table.base + generator() % (table.pages.size() * 65536);
+    const std::optional<Rule> expected = oracle.At(address);
+    if (!expected.has_value() || expected->cfa != GPUSONDE_CFA_REGISTER) continue;
+    const Rule& found = RuleAt(table, rules, address);
+    ++covered;
+    if (found.cfa != GPUSONDE_CFA_REGISTER)
+      ++others[found.cfa];
+    else
+      ASSERT_TRUE(found == *expected)
+          << fmt::format("{:#x}: {}, not {}", address, found.cfa_offset, expected->cfa_offset);
+  }
+  dwarf_end(dwarf);
+  EXPECT_GT(covered, 5'000);
+  int64_t all = 0;
+  for (const auto& [kind, count] : others) all += count;
+  EXPECT_LT(all, covered / 50);
+  // Every way to change stacks is known in this version of Go.
+  std::set<int> switches;
+  for (const Rule& rule : rules.rules())
+    if (rule.cfa == GPUSONDE_CFA_GO) switches.insert(rule.cfa_register);
+  EXPECT_EQ(switches, (std::set<int>{GPUSONDE_GO_CALLER, GPUSONDE_GO_GOROUTINE, GPUSONDE_GO_THREAD,
+                                     GPUSONDE_GO_CLOCK}));
+}
 
 TEST(Compile, AFileWithoutTablesHasNone) {
   EXPECT_FALSE(CompileFile(Open("/etc/passwd", O_RDONLY)->get(), "/etc/passwd", *std::make_unique<RuleSet>())

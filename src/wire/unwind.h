@@ -28,7 +28,20 @@ enum gpusonde_cfa_kind {
   GPUSONDE_CFA_UNSUPPORTED, /* the table says it in a way that we can't follow */
   GPUSONDE_CFA_REGISTER,    /* register + offset */
   GPUSONDE_CFA_DEREFERENCE, /* *(register + offset) + add */
+  GPUSONDE_CFA_GO,          /* none: a Go function left the stack for another; enum gpusonde_go_switch */
   GPUSONDE_CFA_PLT, /* rsp + offset + ((rip & 15) >= add ? 8 : 0): entries of a procedure linkage table */
+};
+
+/* Where the Go runtime noted the stack pointer that a function left its stack with: with GPUSONDE_CFA_GO, in
+ * `cfa_register`. A thread runs a g, found at the thread pointer + cfa_offset; that has its m at rbp_offset;
+ * and that its own g0 in front, and the goroutine it runs at cfa_add. In one of them a stack pointer is at
+ * ra_offset, and an address behind it. */
+enum gpusonde_go_switch {
+  GPUSONDE_GO_CALLER,    /* the goroutine's, where the address of the caller is on the stack */
+  GPUSONDE_GO_GOROUTINE, /* the goroutine's, of the caller; the thread's own when it has left that meanwhile
+                          */
+  GPUSONDE_GO_THREAD,    /* the g0's, of the caller */
+  GPUSONDE_GO_CLOCK,     /* the m's, of the caller */
 };
 
 /* Where the caller's value of a register is. */

@@ -63,7 +63,8 @@ class Image {
                                 .shards = shards.data(),
                                 .shard_count = static_cast<__u32>(shards.size()),
                                 .rules = rules_.rules().data(),
-                                .rule_count = static_cast<__u32>(rules_.rules().size())};
+                                .rule_count = static_cast<__u32>(rules_.rules().size()),
+                                .thread_pointer = at.fs_base};
     const __u64 registers[] = {at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp,
                                at.r8,  at.r9,  at.r10, at.r11, at.r12, at.r13, at.r14, at.r15};
     gpusonde_stack stack{};

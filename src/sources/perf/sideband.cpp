@@ -236,7 +236,9 @@ Result<Sideband> Sideband::Create(size_t ring_bytes) {
 }
 
 void Sideband::Drain(std::vector<SidebandEvent>& events) {
+  const int64_t before = drops_.Of(model::DropReason::kSidebandLost);
   for (Ring& ring : rings_) ring.Drain(events, drops_);
+  lost_ += drops_.Of(model::DropReason::kSidebandLost) - before;
 }
 
 std::vector<int> Sideband::wake_fds() const {

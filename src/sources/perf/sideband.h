@@ -70,6 +70,9 @@ class Sideband {
 
   model::DropCounts TakeDrops();
 
+  // Events lost so far: when that rises, what the events told of is to be looked at anew.
+  int64_t lost() const { return lost_; }
+
   Sideband(Sideband&&) noexcept;
   Sideband& operator=(Sideband&&) noexcept;
   ~Sideband();
@@ -79,6 +82,7 @@ class Sideband {
   explicit Sideband(std::vector<Ring> rings);
   std::vector<Ring> rings_;
   model::DropCounts drops_;
+  int64_t lost_ = 0;
 };
 
 }  // namespace gpusonde::perf

@@ -66,6 +66,8 @@ static __always_inline const struct gpusonde_unwind_rule *unwind_rule(__u32 inde
   return bpf_map_lookup_elem(&unwind_rules, &index);
 }
 
+static __always_inline __u64 unwind_thread_pointer(void) { return bpf_get_current_task_btf()->thread.fsbase; }
+
 #include "sources/ebpf/bpf/unwind.h"
 
 struct {

@@ -7,6 +7,7 @@
  *   const struct gpusonde_unwind_mapping *unwind_mapping(u32 i)   an entry of `unwind_mappings`, or null
  *   const u32 *unwind_shard(u32 i)                                a shard's words, or null
  *   const struct gpusonde_unwind_rule *unwind_rule(u32 i)         a rule, or null
+ *   u64 unwind_thread_pointer()                                   of the thread walked: its base of fs
  *
  * Nothing read is trusted: tables are made from strangers' files, stacks are strangers' memory. */
 #pragma once
@@ -96,6 +97,35 @@ static __always_inline bool unwind_saved(__u8 kind, __s32 offset, const struct u
   }
 }
 
+/* From a stack of the Go runtime's to the one that it left for it. The address is one to return to. */
+static __always_inline int step_to_left_stack(struct unwind_walk *walk,
+                                              const struct gpusonde_unwind_rule *rule) {
+  __u64 g, owner, pointer, pc;
+  if (!unwind_read(at_offset(unwind_thread_pointer(), rule->cfa_offset), &g) ||
+      !unwind_read(at_offset(g, rule->rbp_offset), &owner))
+    return GPUSONDE_NATIVE_UNREADABLE;
+  if (rule->cfa_register != GPUSONDE_GO_CLOCK) {
+    const __u64 m = owner;
+    const bool of_goroutine = rule->cfa_register != GPUSONDE_GO_THREAD;
+    if (!unwind_read(of_goroutine ? at_offset(m, rule->cfa_add) : m, &owner))
+      return GPUSONDE_NATIVE_UNREADABLE;
+    if (!owner && rule->cfa_register == GPUSONDE_GO_GOROUTINE && !unwind_read(m, &owner))
+      return GPUSONDE_NATIVE_UNREADABLE;
+  }
+  if (!unwind_read(at_offset(owner, rule->ra_offset), &pointer) ||
+      !unwind_read(at_offset(owner, rule->ra_offset) + 8, &pc))
+    return GPUSONDE_NATIVE_UNREADABLE;
+  if (rule->cfa_register == GPUSONDE_GO_CALLER) {
+    if (!unwind_read(pointer, &pc)) return GPUSONDE_NATIVE_UNREADABLE;
+    pointer += 8;
+  }
+  walk->pc = pc;
+  walk->registers[GPUSONDE_DWARF_RSP] = pointer;
+  walk->exact = 0;
+  walk->first = 0;
+  return UNWIND_GOES_ON;
+}
+
 /* Goes from a frame to its caller. Returns UNWIND_GOES_ON, or why there is no further: enum
  * gpusonde_native_end. A global function: the verifier looks at it once, instead of once per frame. */
 __noinline int unwind_step(struct unwind_walk *walk) {
@@ -107,6 +137,7 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   const struct gpusonde_unwind_rule *rule = unwind_rule(find_unwind_rule(mapping, address));
   if (!rule || rule->cfa == GPUSONDE_CFA_NONE) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
   if (rule->cfa == GPUSONDE_CFA_END) return GPUSONDE_NATIVE_COMPLETE;
+  if (rule->cfa == GPUSONDE_CFA_GO) return step_to_left_stack(walk, rule);
 
   const __u32 number = rule->cfa_register & (GPUSONDE_UNWIND_REGISTERS - 1);
   const bool known = walk->first || number == GPUSONDE_DWARF_RSP || number == GPUSONDE_DWARF_RBP;

@@ -27,6 +27,8 @@ static const struct gpusonde_unwind_rule* unwind_rule(__u32 index) {
   return index < current->rule_count ? &current->rules[index] : NULL;
 }
 
+static __u64 unwind_thread_pointer(void) { return current->thread_pointer; }
+
 #include "sources/ebpf/bpf/unwind.h"
 
 __u32 user_mode_unwind(const struct user_mode_image* image, __u64 pc,

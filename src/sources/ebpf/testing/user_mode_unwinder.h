@@ -22,6 +22,7 @@ struct user_mode_image {
   __u32 shard_count;
   const struct gpusonde_unwind_rule* rules;
   __u32 rule_count;
+  __u64 thread_pointer; /* of the thread: its base of fs */
 };
 
 /* Unwinds a thread stopped at `pc` with these registers (by DWARF's numbers) into stack->words, leaf first.

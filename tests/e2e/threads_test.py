@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program with 10,000 threads: each is in the recording with its name, and it costs bounded memory."""
+
+import os
+import re
+import subprocess
+import unittest
+
+import program
+from program import GPUSONDE, PROGRAMS
+
+THREADS = 10_000
+# Of the goal for `record`, DESIGN section 11: the threads' rows are written out as they come.
+MAX_PEAK_KIB = 256 << 10
+
+
+def most_threads():
+    """How many threads this machine lets a program have, as far as one can ask."""
+    limits = [int(open(path, encoding="ascii").read())
+              for path in ("/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max")]
+    for path in ("/sys/fs/cgroup/pids.max",):
+        if os.path.exists(path):
+            text = open(path, encoding="ascii").read().strip()
+            limits += [] if text == "max" else [int(text)]
+    return min(limits)
+
+
+@unittest.skipUnless(most_threads() > THREADS + 2000, f"this machine doesn't allow {THREADS} threads")
+class Threads(program.TestCase):
+    def test_ten_thousand_are_all_there_by_name(self):
+        # The recorder as the only child of a process that says how much its children took at most.
+        script = ("import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode; "
+                  "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)")
+        done = subprocess.run(["python3", "-c", script, GPUSONDE, "record", "--hz", "499", "-o", str(self.recording), "--",
+                               str(PROGRAMS / "many_threads"), str(THREADS)],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{THREADS} threads", done.stdout)
+        named = self.value("SELECT count(DISTINCT name) FROM threads WHERE name LIKE 'worker-%'")
+        lost = self.value("SELECT coalesce(sum(count), 0) FROM drops WHERE reason LIKE '%lost%' OR reason LIKE '%ring%'")
+        self.assertGreaterEqual(named + lost, THREADS)
+        self.assertGreater(named, 0.99 * THREADS)
+        ended = self.value("SELECT count(*) FROM threads WHERE name LIKE 'worker-%' AND exited_ns IS NOT NULL")
+        self.assertGreater(ended, 0.99 * THREADS)
+        samples = self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'")
+        self.assertGreater(samples, 100)
+        nameless = self.value("SELECT count(*) FROM samples ANTI JOIN threads USING (process, tid)")
+        self.assertLess(nameless, 0.01 * samples)
+        peak_kib = int(re.search(r"peak (\d+)", done.stdout).group(1))
+        self.assertLess(peak_kib, MAX_PEAK_KIB)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a process that says it runs Python: the first byte chooses the version, the next where the
+// code object is believed to be.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "symbols/python_code.h"
+
+namespace {
+
+// Addresses from 0 on, as long as there are bytes.
+class Image : public gpusonde::symbols::Memory {
+ public:
+  explicit Image(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  bool Read(uint64_t address, std::span<std::byte> out) const override {
+    if (address > bytes_.size() || out.size() > bytes_.size() - address) return false;
+    std::ranges::copy(std::as_bytes(bytes_.subspan(address, out.size())), out.begin());
+    return true;
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  namespace symbols = gpusonde::symbols;
+  if (size < 2) return 0;
+  const symbols::PythonLayout& layout = *symbols::FindPythonLayout(0x0309u + data[0] % 5);
+  const uint64_t address = data[1];
+  const Image memory(std::span(data, size).subspan(2));
+  // As the kernel's program would have seen it, so that the check isn't in the way.
+  const auto name = memory.ReadAs<uint64_t>(address + layout.walk.code_name);
+  const auto line = memory.ReadAs<uint32_t>(address + layout.walk.code_first_line);
+  const uint32_t check = gpusonde_python_check(name.value_or(0), line.value_or(0));
+  const auto code = symbols::ReadPythonCode(memory, layout, 0, address, check);
+  if (!code.has_value()) return 0;
+  if (code->name.size() > 4 * size || code->line_table.size() > size) std::abort();  // more than was there
+  for (uint32_t instruction = 0; instruction < 512; ++instruction) (void)code->LineOf(instruction);
+  return 0;
+}
