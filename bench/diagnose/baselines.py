@@ -78,7 +78,7 @@ def onset(steps):
     return None
 
 
-def ask(folder, _record):
+def ask(folder):
     steps, samples = label.read_steps(folder), label.read_samples(folder)
     answers = {"rule": rule(steps, samples) if steps else [], "zscore": [], "excess": []}
     begin_ns = onset(steps) if len(steps) > 20 else None

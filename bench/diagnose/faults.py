@@ -132,6 +132,8 @@ FAULTS = {
     "gpu-neighbour": gpu_neighbour,
     "gpu-power-cap": lambda trial, watts: gpu(trial, "fault", "0", "power-cap", watts,
                                               undo=("fault", "0", "power-cap", "700")),
+    "gpu-pcie-width": lambda trial, lanes: gpu(trial, "fault", "0", "pcie-width", lanes,
+                                               undo=("fault", "0", "pcie-width", "0")),
     "stopped-loader": lambda trial, _amount: stopped_loader(trial),
     # test
     "compress": lambda trial, amount: loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount),

@@ -10,6 +10,7 @@ FAINT = 1.05      # between the two it is reported apart; below, nothing has hap
 SHARE = 0.25      # of the excess that a mechanism must explain
 FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
 STOLEN = 0.01
+HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
@@ -92,7 +93,7 @@ def mechanisms(record, steps, samples, before, during):
             "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
 
 
-def causes_of(record, samples, explained, excess_ms):
+def causes_of(record, samples, explained, excess_ms, void):
     """The labels: mechanisms that explain enough, told apart by who was there."""
     begin_ns, end_ns = record["begin_ns"], record["end_ns"]
     clean_ns = begin_ns - int(record["plan"]["clean_s"] * 1e9) + SETTLE_NS
@@ -112,14 +113,15 @@ def causes_of(record, samples, explained, excess_ms):
             labels.add("cpu_quota")
         elif fault == "cpu_contention_own" and own_cpus > 0.2:
             labels.add("cpu_contention_own")
-        elif others_cpus > 0.2:
+        # A machine that others keep full already shows no growth: such runs are void.
+        elif others_cpus > 0.2 or void:
             labels.add("cpu_contention")
-    if "disk" in enough:
+    if "disk" in enough and grew(lambda sample: sample["disk_bytes"]) > 10e6:
         labels.add("memory_pressure" if fault == "memory_pressure" and grew(lambda sample: sample["failcnt"]) > 0
                    else "block_io")
     if fault == "slow_data_loading" and {"data", "cpu"} <= enough:
         labels.add("slow_data_loading")
-    if fault in ("gpu_neighbour", "gpu_clocks") and "gpu" in enough:
+    if fault in ("gpu_neighbour", "gpu_clocks", "pcie_pressure") and "gpu" in enough:
         labels.add(fault)
     return sorted(labels)
 
@@ -144,5 +146,7 @@ def label(folder):
              "first_slow_ns": slow[0][1] if slow else None}
     if slowdown < FAINT:
         return made | {"state": "negative"}
-    causes = causes_of(record, samples, explained, ms_during - ms_before)
+    causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
+    if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
+        causes = ["hang"]
     return made | {"state": "effective" if slowdown >= EFFECTIVE else "faint", "causes": causes}

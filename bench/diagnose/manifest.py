@@ -31,6 +31,7 @@ TRAIN = {
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
     "gpu-neighbour": (("stencil", "trainer"), (0.4, 0.6), "gpu_neighbour"),
     "gpu-power-cap": (("stencil", "trainer"), (150, 250), "gpu_clocks"),
+    "gpu-pcie-width": (("stencil",), (1, 2), "pcie_pressure"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
 TRAIN_NEGATIVES = {

@@ -10,16 +10,21 @@ import subprocess
 
 import baselines
 
+LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence FROM incidents ORDER BY start_ns"
 
-def replayed(build, recording):
-    done = subprocess.run([build / "bin/gpusonde", "diagnose", recording, "--format", "json"], capture_output=True,
-                          text=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
+
+def ask(build, *arguments):
+    """gpusonde's answer as JSON. Raises RuntimeError when it gives none: that is no *abstain*."""
+    done = subprocess.run([build / "bin/gpusonde", *arguments, "--format", "json"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"gpusonde {arguments[0]} failed: {done.stderr.strip()}")
+    return json.loads(done.stdout)
 
 
 def one(build, folder):
-    record = json.loads((folder / "trial.json").read_text())
-    return {"replayed": replayed(build, folder / "run.sonde"), "baselines": baselines.ask(folder, record)}
+    return {"replayed": ask(build, "diagnose", folder / "run.sonde"), "live": ask(build, "query", folder / "run.sonde", LIVE),
+            "baselines": baselines.ask(folder)}
 
 
 def freeze(out, build, split):

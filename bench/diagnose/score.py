@@ -33,7 +33,7 @@ def open_predictions(out, split):
 def incidents_within(prediction, begin_ns, end_ns, offset_ns):
     """Incidents that touch the window (CLOCK_MONOTONIC), the longest within it first."""
     found = []
-    for incident in prediction["replayed"].get("incidents", []):
+    for incident in prediction["replayed"]["incidents"]:
         start_ns = incident["start_ns"] - offset_ns
         stop_ns = (incident["end_ns"] or 1 << 62) - offset_ns
         overlap_ns = min(stop_ns, end_ns) - max(start_ns, begin_ns)
@@ -43,7 +43,7 @@ def incidents_within(prediction, begin_ns, end_ns, offset_ns):
     return [incident for _, incident in found]
 
 
-def answer(name, prediction, record, _label):
+def answer(name, prediction, record):
     """(first cause: a name, "abstain" or "none"; all that are named) of one who was asked."""
     if name != "gpusonde":
         causes = prediction["baselines"][name]
@@ -94,10 +94,11 @@ def score(out, split, with_foreign_load):
     used = [one for one in trials if one[2]["state"] != "unusable" and (with_foreign_load or not one[2]["void"])]
     result = {"split": split, "foreign_load": bool(with_foreign_load and void), "trials": len(trials), "failed": failed,
               "void": len(void), "used": len(used), "asked": {}, "details": []}
+    result["delays"] = delays(used)
     for who in ASKED:
         result["asked"][who] = judge(who, used)
     for name, record, made, prediction in used:
-        first, named = answer("gpusonde", prediction, record, made)
+        first, named = answer("gpusonde", prediction, record)
         result["details"].append({
             "trial": name, "victim": record["plan"]["victim"], "fault": record["plan"]["fault"],
             "amount": record["plan"]["amount"], "shape": record["plan"]["shape"], "state": made["state"],
@@ -107,10 +108,36 @@ def score(out, split, with_foreign_load):
     return result
 
 
+def delays(used):
+    """Seconds from the end of the first slow step, and from the fault's onset, until an incident was seen and until a
+    right cause was named, live, of effective trials with a slow-down of at least 1.5. Of those that were never seen or
+    named there is no delay: they count in `of`."""
+    made = {"of": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "first_three_steps_s": []}
+    for _, record, truth, prediction in used:
+        if truth["state"] != "effective" or truth["slowdown"] < 1.5 or not truth["first_slow_ns"]:
+            continue
+        made["of"] += 1
+        offset_ns = record["epoch_offset_ns"]
+        during = [one for one in prediction["live"] if one["seen_ns"] is not None
+                  and record["begin_ns"] <= one["seen_ns"] - offset_ns <= record["end_ns"] + GRACE_NS]
+        if not during:
+            continue
+        first = min(during, key=lambda one: one["seen_ns"])
+        seen_ns = first["seen_ns"] - offset_ns
+        made["seen_s"].append(round((seen_ns - truth["first_slow_ns"]) / 1e9, 2))
+        made["seen_from_onset_s"].append(round((seen_ns - record["begin_ns"]) / 1e9, 2))
+        made["first_three_steps_s"].append(round(3 * truth["ms_during"] / 1e3, 2))
+        named = [one["named_ns"] - offset_ns for one in during
+                 if one["named_ns"] is not None and one["cause"] in truth["causes"]]
+        if named:
+            made["named_s"].append(round((min(named) - truth["first_slow_ns"]) / 1e9, 2))
+    return made
+
+
 def judge(who, used):
     right, confusion, pairs, alarms, faint = [], collections.Counter(), [], [], []
     for _, record, made, prediction in used:
-        first, _named = answer(who, prediction, record, made)
+        first, _named = answer(who, prediction, record)
         if made["state"] == "negative":
             alarms.append(int(first != "none"))
             continue
@@ -137,6 +164,12 @@ def text(result):
                      f"seen {judged['seen']}, false alarms {judged['false_alarms']} of {judged['negatives']}")
         if who == "gpusonde":
             lines += [f"    {count}× {key}" for key, count in judged["confusion"].items()]
+    waited = result["delays"]
+    for name in ("seen_s", "seen_from_onset_s", "named_s"):
+        if waited[name]:
+            ordered = sorted(waited[name])
+            lines.append(f"{name}: median {statistics.median(ordered):.2f}, most {ordered[-1]:.2f}, {len(ordered)} of "
+                         f"{waited['of']} slow-downs of at least 1.5×")
     for one in result["details"]:
         lines.append(f"  {one['trial']} {one['victim']} {one['fault']} {one['amount']:g} {one['shape']}: {one['state']} "
                      f"{one['slowdown']}× {'+'.join(one['labels']) or '-'} | said {one['said']} {one['named']}"

@@ -86,7 +86,9 @@ class Trial:
                 "seconds": self.length_s, "disk": self.disk_file, "cached": self.cached_file}
         victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
         if self.plan.victim == "reader":
-            pathlib.Path(self.cached_file).read_bytes()
+            # Out of the page cache: its pages belong to the group of whoever reads them first.
+            with open(self.cached_file, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         self.recorder = subprocess.Popen(
             self.groups["agent"].command([self.build / "bin/gpusonde", "record", "-o", self.folder / "run.sonde", "--",
                                           *self.groups["victim"].command(victim)]),
