@@ -27,11 +27,14 @@ def one(build, folder):
             "baselines": baselines.ask(folder)}
 
 
-def freeze(out, build, split):
-    """Writes predictions-SPLIT.json and its hash. Trials are taken by their folders' names alone."""
-    predictions = {folder.name: one(build, folder) for folder in sorted((out / "trials").glob(f"{split}-*"))
-                   if (folder / "trial.json").exists()}
+def write(out, split, predictions):
+    """Freezes them: predictions-SPLIT.json and its hash."""
     text = json.dumps(predictions, indent=1, sort_keys=True)
     (out / f"predictions-{split}.json").write_text(text)
     (out / f"predictions-{split}.sha256").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n")
-    return predictions
+
+
+def freeze(out, build, split):
+    """Asks of every trial that has run. Trials are taken by their folders' names alone."""
+    write(out, split, {folder.name: one(build, folder) for folder in sorted((out / "trials").glob(f"{split}-*"))
+                       if (folder / "trial.json").exists()})

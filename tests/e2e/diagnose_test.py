@@ -136,6 +136,14 @@ class Diagnose(program.TestCase):
         up.send_signal(signal.SIGINT)
         self.assertRegex(told.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
 
+        # The day's file, whose kernels lie in packs, tells the same.
+        self.assertEqual(up.wait(timeout=60), 0)
+        done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertGreater(answer["programs"][0]["steps"], 300)
+        self.assertIn("cpu_contention", [one["cause"] for one in answer["incidents"] if "taken by greedy" in one["sentence"]])
+
 
 if __name__ == "__main__":
     unittest.main()
