@@ -97,54 +97,68 @@ Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& use
 }
 
 void ProfileAssembler::Take(const Rows& row) {
-  const auto part = static_cast<Part>(row.Int64(kPartColumn));
-  const Id128 id = row.Id(kIdColumn);
   const auto text = [&](Column column) { return std::string(row.Text(column)); };
-  const ThreadKey thread{row.Id(kProcessColumn), static_cast<int32_t>(row.Int64(kTidColumn))};
-  switch (part) {
-    case kSample:
-      used_.push_back({thread.process, thread.tid, id, text(kTextColumn), row.Int64(kCountColumn),
+  const auto thread = [&] {
+    return ThreadKey{row.Id(kProcessColumn), static_cast<int32_t>(row.Int64(kTidColumn))};
+  };
+  switch (static_cast<Part>(row.Int64(kPartColumn))) {
+    case kSample: {
+      const auto [process, tid] = thread();
+      used_.push_back({process, tid, row.Id(kIdColumn), text(kTextColumn), row.Int64(kCountColumn),
                        row.Int64(kWeightColumn)});
       break;
-    case kStack:
-      stacks_.emplace(id, row.IdList(kIdsColumn));
+    }
+    case kStack: {
+      const auto [at, is_new] = stacks_.try_emplace(row.Id(kIdColumn));
+      if (is_new) at->second = row.IdList(kIdsColumn);
       break;
+    }
     case kLocation:
-      TakeLocation(row, id);
+      TakeLocation(row);
       break;
     case kFunction:
-      TakeFunction(id, {text(kTextColumn), text(kText2Column), text(kText3Column),
-                        static_cast<int32_t>(row.Int64(kLineColumn))});
+      TakeFunction(row);
       break;
-    case kBinary:
-      binaries_.emplace(id,
-                        model::Profile::Binary{text(kTextColumn), text(kText2Column), text(kText3Column)});
+    case kBinary: {
+      const auto [at, is_new] = binaries_.try_emplace(row.Id(kIdColumn));
+      if (is_new) at->second = {text(kTextColumn), text(kText2Column), text(kText3Column)};
       break;
-    case kProcess:
-      processes_.emplace(thread.process, Process{thread.tid, text(kTextColumn)});
+    }
+    case kProcess: {
+      const auto [process, pid] = thread();
+      processes_.try_emplace(process, Process{pid, text(kTextColumn)});
       break;
+    }
     case kThread:
-      thread_names_.emplace(thread, text(kTextColumn));
+      thread_names_.try_emplace(thread(), text(kTextColumn));
       break;
   }
 }
 
-void ProfileAssembler::TakeLocation(const Rows& row, Id128 id) {
-  Location location{FrameKindOf(row.Text(kTextColumn)), row.Id(kBinaryColumn), row.Int64(kAddressColumn),
-                    row.IdList(kIdsColumn), row.Int64List(kLinesColumn)};
-  // Several files may hold it, and not all from after it was symbolised, or its lines were found.
-  const auto detail = [](const Location& one) {
-    return std::tuple(one.functions.size(),
-                      std::ranges::any_of(one.lines, [](int64_t line) { return line > 0; }));
-  };
-  const auto [at, is_new] = locations_.try_emplace(id, std::move(location));
-  if (!is_new && detail(at->second) < detail(location)) at->second = std::move(location);
+// Every file of some days holds it, and not all from after it was symbolised, or its lines were found.
+void ProfileAssembler::TakeLocation(const Rows& row) {
+  const auto [at, is_new] = locations_.try_emplace(row.Id(kIdColumn));
+  Location& known = at->second;
+  if (!is_new && known.has_lines) return;
+  std::vector<int64_t> lines = row.Int64List(kLinesColumn);
+  const bool has_lines = std::ranges::any_of(lines, [](int64_t line) { return line > 0; });
+  const size_t functions = row.ListSize(kIdsColumn);
+  if (!is_new && std::tuple(functions, has_lines) <= std::tuple(known.functions.size(), known.has_lines))
+    return;
+  known = {FrameKindOf(row.Text(kTextColumn)),
+           row.Id(kBinaryColumn),
+           row.Int64(kAddressColumn),
+           row.IdList(kIdsColumn),
+           std::move(lines),
+           has_lines};
 }
 
 // As with locations.
-void ProfileAssembler::TakeFunction(Id128 id, model::Profile::Function function) {
-  const auto [at, is_new] = functions_.try_emplace(id, std::move(function));
-  if (!is_new && at->second.file.empty()) at->second = std::move(function);
+void ProfileAssembler::TakeFunction(const Rows& row) {
+  const auto [at, is_new] = functions_.try_emplace(row.Id(kIdColumn));
+  if (!is_new && (!at->second.file.empty() || row.Text(kText3Column).empty())) return;
+  at->second = {std::string(row.Text(kTextColumn)), std::string(row.Text(kText2Column)),
+                std::string(row.Text(kText3Column)), static_cast<int32_t>(row.Int64(kLineColumn))};
 }
 
 int32_t ProfileAssembler::FunctionIndex(Id128 id) {

@@ -61,6 +61,7 @@ class ProfileAssembler {
     int64_t address = 0;
     std::vector<Id128> functions;
     std::vector<int64_t> lines;
+    bool has_lines = false;  // one that isn't 0, "unknown"
   };
   struct Process {
     int32_t pid = 0;
@@ -69,8 +70,8 @@ class ProfileAssembler {
   using Indices = std::unordered_map<Id128, int32_t>;
 
   void Take(const Rows& row);
-  void TakeFunction(Id128 id, model::Profile::Function function);
-  void TakeLocation(const Rows& row, Id128 id);
+  void TakeFunction(const Rows& row);
+  void TakeLocation(const Rows& row);
   int32_t FunctionIndex(Id128 id);
   int32_t BinaryIndex(Id128 id);
   int32_t LocationIndex(Id128 id);

@@ -45,6 +45,7 @@ class Rows {
   virtual double Float64(size_t column) const = 0;
   virtual std::string_view Text(size_t column) const = 0;
   virtual Id128 Id(size_t column) const = 0;
+  virtual size_t ListSize(size_t column) const = 0;  // 0 if it isn't a list
   virtual std::vector<Id128> IdList(size_t column) const = 0;
   virtual std::vector<int64_t> Int64List(size_t column) const = 0;
 
