@@ -78,7 +78,7 @@ std::string_view NameOf(Work::Kind kind) {
 }  // namespace
 
 void StepFinder::Take(Work work) {
-  if (work.time_ns < advanced_ns_)
+  if (work.time_ns < last_work_ns_)
     ++late_;
   else
     waiting_.emplace(work.time_ns, std::move(work));
@@ -86,7 +86,6 @@ void StepFinder::Take(Work work) {
 
 std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::vector<StepSpan> steps;
-  advanced_ns_ = std::max(advanced_ns_, time_ns);
   const auto end = waiting_.lower_bound(time_ns);
   for (auto at = waiting_.begin(); at != end; ++at) {
     Work& work = at->second;

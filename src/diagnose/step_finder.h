@@ -33,7 +33,7 @@ struct StepSpan {
 // those that qualify the most frequent ones mark steps, the others several of them. Not thread-safe.
 class StepFinder {
  public:
-  // In any order; what comes later than its Advance is counted and passed over.
+  // In any order; what is older than work that was looked at already is counted and passed over.
   void Take(Work work);
 
   // Everything before `time_ns` was told; the steps that ended since the last call, in order.
@@ -65,7 +65,6 @@ class StepFinder {
   uint64_t signature_ = 0;  // of the step under way
   int64_t pieces_ = 0;
   int64_t last_work_ns_ = 0;
-  int64_t advanced_ns_ = 0;
   int64_t late_ = 0;
   std::map<uint64_t, int64_t> fine_types_;  // how often each was seen
   int64_t typed_ = 0;

@@ -20,6 +20,7 @@ constexpr size_t kRecent = 400;
 // From the disorder of so many rounds with work the next one's is foreseen, with a margin.
 constexpr size_t kRounds = 40, kLeastRounds = 8;
 constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
+constexpr int64_t kMostAgeNs = 30 * kNanosPerSecond;
 // An open incident is explained anew so often.
 constexpr int64_t kUpdateNs = kNanosPerSecond / 2;
 // What is compared with: so much time before the onset.
@@ -93,11 +94,15 @@ void Diagnosis::Victim::Take(const model::GpuSession& session) {
 int64_t Diagnosis::Victim::SettledBefore(int64_t now_ns, int64_t lateness_ns) {
   if (taken_.end_ns > 0) {
     if (newest_ns_ > 0) disorder_ns_.push_back(std::max<int64_t>(0, newest_ns_ - taken_.start_ns));
+    age_ns_.push_back(std::clamp<int64_t>(now_ns - taken_.start_ns, 0, kMostAgeNs));
     if (disorder_ns_.size() > kRounds) disorder_ns_.pop_front();
+    if (age_ns_.size() > kRounds) age_ns_.pop_front();
     newest_ns_ = std::max(newest_ns_, std::min(taken_.end_ns, now_ns));
     taken_ = {INT64_MAX, 0};
   }
-  int64_t settled_ns = now_ns - lateness_ns;
+  // An agent that hardly gets a CPU reads late.
+  const int64_t oldest_ns = age_ns_.empty() ? 0 : std::ranges::max(age_ns_);
+  int64_t settled_ns = now_ns - std::max(lateness_ns, oldest_ns + oldest_ns / 4);
   if (disorder_ns_.size() >= kLeastRounds) {
     const int64_t most_ns = std::ranges::max(disorder_ns_);
     settled_ns = std::max(settled_ns, newest_ns_ - most_ns - most_ns / 4 - kMarginNs);

@@ -103,6 +103,7 @@ class Diagnosis::Victim {
   int64_t newest_ns_ = 0;
   Interval taken_{INT64_MAX, 0};  // since the last Advance
   std::deque<int64_t> disorder_ns_;
+  std::deque<int64_t> age_ns_;  // of the oldest work of a round
   int64_t settled_ns_ = 0;
   int64_t now_ns_ = 0;
   // Of the steps since the onset: their accounts, and how many there were of each type.
