@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench bench-analyze bench-fleet package docs fmt clean configure web
+.PHONY: help setup build demo test check bench bench-analyze bench-diagnose bench-fleet package docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -49,6 +49,12 @@ bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LAR
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_mpi synthetic_trace bench_analyze_baselines
 	@bench/run.py --build build/$(PRESET) analyze
 	@tools/performance_doc.py
+
+bench-diagnose: ## a slice of the diagnosis's benchmark (SEED=1 SPLIT=train COUNT=40; QUICK=1: smoke, no accuracy)
+	@tools/setup build
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=OFF"
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_inject simgpu simgpu_libraries hpc
+	@GPUSONDE_BUILD=$(CURDIR)/build/$(PRESET) bench/diagnose/bench.py $(if $(QUICK),quick,run --split $(or $(SPLIT),train) --seed $(or $(SEED),1) --count $(or $(COUNT),40))
 
 bench-fleet: ## measure private fleet telemetry alone
 	@tools/setup build bench

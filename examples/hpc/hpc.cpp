@@ -14,7 +14,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +65,7 @@ struct Flags {
   double seconds = 10;
   int steps = 0;  // 0: by time
   size_t halo_bytes = 8 << 20;
+  std::string step_log;
 };
 
 class Stencil {
@@ -92,6 +95,7 @@ class Stencil {
     Converge();
   }
   uint32_t checksum() const { return checksum_; }
+  Clock::duration waited() const { return waited_; }  // for the GPU, by all steps
 
  private:
   [[gnu::noinline]] void LaunchInterior() {
@@ -102,7 +106,7 @@ class Stencil {
     cuda_.Launch(boundary_, 64, 256, halo_stream_, 400'000);
     cuda_.Launch(pack_, 32, 256, halo_stream_, 150'000);
     cuda_.CopyToHost(host_halo_, halo_, halo_bytes_, halo_stream_);
-    cuda_.Synchronize(halo_stream_);
+    Await(halo_stream_);
   }
   // Stands for the network: reads and changes every word of the halo.
   [[gnu::noinline]] void ExchangeHalo() {
@@ -118,7 +122,12 @@ class Stencil {
     cuda_.Wait(interior_stream_, halo_done_);
     cuda_.Launch(reduce_, 256, 256, interior_stream_, 80'000);
     cuda_.CopyToHost(host_residual_, residual_, sizeof(double), interior_stream_);
-    cuda_.Synchronize(interior_stream_);
+    Await(interior_stream_);
+  }
+  void Await(const Cuda::Stream& stream) {
+    const auto begin = Clock::now();
+    cuda_.Synchronize(stream);
+    waited_ += Clock::now() - begin;
   }
 
   const Cuda& cuda_;
@@ -130,13 +139,15 @@ class Stencil {
   uint32_t* host_halo_;
   double* host_residual_;
   uint32_t checksum_ = 2166136261U;
+  Clock::duration waited_{};
 };
 
 // Nothing when the arguments make no sense.
 std::optional<Flags> ReadFlags(int argc, char** argv) {
   constexpr std::array kOptions = {option{"seconds", required_argument, nullptr, 's'},
                                    option{"steps", required_argument, nullptr, 'n'},
-                                   option{"halo-mb", required_argument, nullptr, 'h'}, option{}};
+                                   option{"halo-mb", required_argument, nullptr, 'h'},
+                                   option{"step-log", required_argument, nullptr, 'l'}, option{}};
   Flags flags;
   int letter = 0;
   while ((letter = ::getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1) {
@@ -146,6 +157,8 @@ std::optional<Flags> ReadFlags(int argc, char** argv) {
       flags.steps = static_cast<int>(std::strtol(optarg, nullptr, 10));
     else if (letter == 'h')
       flags.halo_bytes = size_t{std::strtoul(optarg, nullptr, 10)} << 20;
+    else if (letter == 'l')
+      flags.step_log = optarg;
     else
       return std::nullopt;
   }
@@ -155,7 +168,35 @@ std::optional<Flags> ReadFlags(int argc, char** argv) {
   return flags;
 }
 
+// One line per step: its begin and end (CLOCK_MONOTONIC, ns), and ns of waiting for data, for disks (there is
+// neither here) and for the GPU.
+class StepLog {
+ public:
+  // Null, and nothing is logged, without a path. False where the file can't be written.
+  bool Open(const std::string& path) {
+    if (path.empty()) return true;
+    file_.reset(std::fopen(path.c_str(), "w"));
+    return file_ != nullptr && std::setvbuf(file_.get(), nullptr, _IOLBF, BUFSIZ) == 0;
+  }
+  void Add(Clock::time_point begin, Clock::time_point end, Clock::duration waited) {
+    if (file_ != nullptr)
+      fmt::print(file_.get(), "{} {} 0 0 {}\n", begin.time_since_epoch().count(),
+                 end.time_since_epoch().count(), waited.count());
+  }
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, CloseFile> file_;
+};
+
 int Run(const Flags& flags) {
+  StepLog log;
+  if (!log.Open(flags.step_log)) {
+    fmt::print(stderr, "hpc: can't write {}\n", flags.step_log);
+    return 1;
+  }
   const auto cuda = Cuda::Open();
   if (!cuda.has_value()) {
     fmt::print(stderr, "hpc: {}\n", cuda.error());
@@ -168,7 +209,10 @@ int Run(const Flags& flags) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   int steps = 0;
   while (interrupted == 0 && (flags.steps > 0 ? steps < flags.steps : seconds() < flags.seconds)) {
+    const auto step_begin = Clock::now();
+    const auto waited = stencil.waited();
     stencil.Step();
+    log.Add(step_begin, Clock::now(), stencil.waited() - waited);
     ++steps;
   }
   fmt::print("{} steps; {:.2f} ms a step; checksum {:08x}\n", steps, 1e3 * seconds() / std::max(steps, 1),
@@ -182,7 +226,7 @@ int Run(const Flags& flags) {
 int main(int argc, char** argv) {
   const auto flags = hpc::ReadFlags(argc, argv);
   if (!flags.has_value()) {
-    fmt::print(stderr, "usage: hpc [--seconds S] [--steps N] [--halo-mb MB]\n");
+    fmt::print(stderr, "usage: hpc [--seconds S] [--steps N] [--halo-mb MB] [--step-log FILE]\n");
     return 2;
   }
   return hpc::Run(*flags);

@@ -18,8 +18,10 @@ const Cause& GpuClocks();
 const Cause& GpuFault();
 const Cause& GpuNeighbour();
 const Cause& Hang();
+const Cause& HostSteal();
 const Cause& InterruptPressure();
 const Cause& MemoryPressure();
+const Cause& PciePressure();
 const Cause& SlowDataLoading();
 
 namespace {
@@ -50,17 +52,20 @@ double Weigh(const Case& expected, const Change& change) {
 }  // namespace
 
 std::span<const Cause* const> AllCauses() {
-  static const std::array kCauses = {&BlockIo(),        &CpuContention(),  &CpuContentionOwn(),
-                                     &CpuQuota(),       &GpuClocks(),      &GpuFault(),
-                                     &GpuNeighbour(),   &Hang(),           &InterruptPressure(),
-                                     &MemoryPressure(), &SlowDataLoading()};
+  static const std::array kCauses = {&BlockIo(),           &CpuContention(),  &CpuContentionOwn(),
+                                     &CpuQuota(),          &GpuClocks(),      &GpuFault(),
+                                     &GpuNeighbour(),      &Hang(),           &HostSteal(),
+                                     &InterruptPressure(), &MemoryPressure(), &PciePressure(),
+                                     &SlowDataLoading()};
   return kCauses;
 }
 
 std::vector<Candidate> Rank(const Situation& situation) {
   std::vector<Candidate> ranked;
-  const double excess_ns = situation.excess_ns();
-  if (excess_ns <= 0) return ranked;
+  // Of all that takes longer: what others made shorter (a wait for the GPU, while the CPU was lacking) makes
+  // no cause larger than it is, and shares sum to one at most.
+  const double lost_ns = situation.lost_ns();
+  if (situation.excess_ns() <= 0) return ranked;
   for (const Cause* cause : AllCauses()) {
     std::optional<Finding> finding = cause->look(situation);
     if (!finding.has_value() || finding->explained_ns <= 0) continue;
@@ -74,7 +79,7 @@ std::vector<Candidate> Rank(const Situation& situation) {
              fmt::format("{}: {}", model::InfoOf(expected.signal).label,
                          nats > 0 ? expected.why : "not as this cause would have it")});
     }
-    const double share = std::clamp(finding->explained_ns / excess_ns, 0.0, 1.0);
+    const double share = std::clamp(finding->explained_ns / lost_ns, 0.0, 1.0);
     const double nats = kShareNats * (share - kEvenShare) + finding->nats;
     ranked.push_back({cause, *std::move(finding), share, 1 / (1 + std::exp(-nats))});
   }

@@ -67,7 +67,11 @@ class Accountant {
                           told_until_ns = std::max(told_until_ns, end_ns);
                         });
     if (told_until_ns < to_ns_) Silent(told_until_ns, to_ns_);
-    Throttle();
+    Loaders();
+    const double throttled =
+        host_.SumOf(model::Metric::kCgroupThrottled, program_.process, from_ns_, to_ns_).value_or(0);
+    Throttle(throttled, account_.states, account_.behind);
+    Throttle(throttled, account_.loaders, account_.loaders_behind);
     return std::move(account_);
   }
 
@@ -138,10 +142,32 @@ class Accountant {
   }
 
   void RunQueue(const ThreadTime& time, double factor) {
+    RunQueue(time, factor, account_.states, account_.behind);
+  }
+  void RunQueue(const ThreadTime& time, double factor, Account& states,
+                std::map<Id128, double>& behind) const {
     for (const auto& [who, ns] : time.behind) {
       const bool own = program_.family.contains(who);
-      account_.states[own ? State::kRunQueueOwn : State::kRunQueue] += factor * ns;
-      account_.behind[who] += factor * ns;
+      states[own ? State::kRunQueueOwn : State::kRunQueue] += factor * ns;
+      behind[who] += factor * ns;
+    }
+  }
+
+  void Loaders() {
+    Account& states = account_.loaders;
+    for (const Id128& loader : program_.loaders) {
+      const std::optional<int32_t> thread = BusiestOf(loader);
+      if (!thread.has_value()) continue;
+      const ThreadTime time = host_.Of(loader, *thread, from_ns_, to_ns_);
+      const double interrupted = std::min(time.interrupted, time.running);
+      const double reclaim = std::min(time.reclaim, time.running - interrupted + time.blocked);
+      const double reclaim_on_cpu = std::min(reclaim, time.running - interrupted);
+      states[State::kInterrupted] += interrupted;
+      states[State::kReclaim] += reclaim;
+      states[State::kLoader] += time.running - interrupted - reclaim_on_cpu;
+      states[State::kBlocked] += time.blocked - (reclaim - reclaim_on_cpu);
+      states[State::kBlockedIo] += time.blocked_io;
+      RunQueue(time, 1, states, account_.loaders_behind);
     }
   }
 
@@ -186,17 +212,14 @@ class Accountant {
 
   // A throttled thread looks as if it waited for a CPU: behind nobody, or behind whoever ran there meanwhile.
   // Time is told of for all CPUs together, so it bounds what can be.
-  void Throttle() {
-    const double throttled =
-        host_.SumOf(model::Metric::kCgroupThrottled, program_.process, from_ns_, to_ns_).value_or(0);
-    Account& states = account_.states;
+  static void Throttle(double throttled, Account& states, std::map<Id128, double>& behind) {
     const double waited = states[State::kRunQueue] + states[State::kRunQueueOwn];
     if (throttled <= 0 || waited <= 0) return;
     const double moved = std::min(throttled, waited);
     states[State::kThrottled] += moved;
     double left = moved;
     // Nobody is to blame for what has nobody's name on it.
-    auto& nobody = account_.behind[Id128{}];
+    auto& nobody = behind[Id128{}];
     const double unnamed = std::min({nobody, left, states[State::kRunQueue]});
     nobody -= unnamed;
     states[State::kRunQueue] -= unnamed;
@@ -206,7 +229,7 @@ class Accountant {
     const double kept = std::max(0.0, 1 - left / named);
     states[State::kRunQueue] *= kept;
     states[State::kRunQueueOwn] *= kept;
-    for (auto& [who, ns] : account_.behind)
+    for (auto& [who, ns] : behind)
       if (!who.IsZero()) ns *= kept;
   }
 
@@ -223,6 +246,15 @@ class Accountant {
 PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
                        int64_t to_ns) {
   return Accountant(program, host, gpu, from_ns, to_ns).Run();
+}
+
+void PathAccount::Add(const PathAccount& other, double factor) {
+  for (size_t i = 0; i < kStates; ++i) {
+    states.ns[i] += factor * other.states.ns[i];
+    loaders.ns[i] += factor * other.loaders.ns[i];
+  }
+  for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
+  for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
 }
 
 double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {

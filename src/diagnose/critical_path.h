@@ -33,12 +33,19 @@ struct Program {
   Id128 process;
   int32_t feeder = 0;      // the thread that feeds the GPU
   std::set<Id128> family;  // the process and its descendants
+  // Of them, those that the feeder has ever waited for: its loaders.
+  std::set<Id128> loaders;
 };
 
 // A step's time by state, and who had the CPUs that its path waited for (ns; the zero id: nobody known).
 struct PathAccount {
   Account states;
   std::map<Id128, double> behind;
+  // What the loaders did in the whole step, whoever waited; the sum of them, without their own waits.
+  Account loaders;
+  std::map<Id128, double> loaders_behind;
+
+  void Add(const PathAccount& other, double factor);
 };
 
 // Splits [from, to) into exclusive states. Within a wait for the GPU it is the GPU that counts; where the

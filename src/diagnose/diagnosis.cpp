@@ -53,7 +53,7 @@ void Diagnosis::Take(const model::Kernel& kernel) {
       .Take({.kind = Work::Kind::kKernel,
              .name = kernel.name,
              .shape = ShapeOf(kernel),
-             .time_ns = kernel.start_ns,
+             .time_ns = kernel.end_ns,
              .length_ns = kernel.end_ns - kernel.start_ns},
             kernel.device);
 }
@@ -70,7 +70,7 @@ void Diagnosis::Take(const model::KernelPack& pack) {
         .Take({.kind = Work::Kind::kKernel,
                .name = pack.name,
                .shape = shape,
-               .time_ns = start_ns,
+               .time_ns = end_ns,
                .length_ns = pack.durations_ns[i]},
               pack.device);
   }
@@ -82,7 +82,7 @@ void Diagnosis::Take(const model::Memcpy& copy) {
       .Take({.kind = Work::Kind::kCopy,
              .name = copy.kind,
              .shape = static_cast<uint64_t>(copy.bytes),
-             .time_ns = copy.start_ns,
+             .time_ns = copy.end_ns,
              .length_ns = copy.end_ns - copy.start_ns},
             copy.device);
 }
@@ -105,7 +105,7 @@ void Diagnosis::Take(const model::Range& range) {
   victim->second->SawThread(range.tid);
   victim->second->Take({.kind = Work::Kind::kRange,
                         .name = range.name,
-                        .time_ns = range.start_ns,
+                        .time_ns = *range.end_ns,
                         .length_ns = *range.end_ns - range.start_ns},
                        std::nullopt);
 }
@@ -134,7 +134,7 @@ void Diagnosis::Take(const model::Batch& batch) {
 }
 
 void Diagnosis::Advance(int64_t now_ns) {
-  for (auto& [process, victim] : victims_) victim->Advance(now_ns - options_.lateness_ns);
+  for (auto& [process, victim] : victims_) victim->Advance(now_ns, options_.lateness_ns);
   shared_->host.ForgetBefore(now_ns - kMemoryNs);
 }
 
@@ -152,6 +152,7 @@ std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
                       .anchor = victim->anchor(),
                       .process_name = row == nullptr ? "" : row->name,
                       .pid = row == nullptr ? 0 : row->pid,
+                      .late = victim->late(),
                       .signals_known = victim->signals_known()};
   }
   return found;

@@ -46,8 +46,9 @@ struct Report {
 class Diagnosis {
  public:
   struct Options {
-    // Rows may come so late: GPU work comes out of a process some hundred milliseconds after it was done, and
-    // the agent looks once a second.
+    // Rows may come so late at most: GPU work comes out of a process some hundred milliseconds after it was
+    // done, and the agent looks once a second. Steps are looked at as soon as what is seen of the order of a
+    // process's rows allows, and their accounts once more after this time.
     int64_t lateness_ns = 1500 * kNanosPerMilli;
     // Called when an incident begins, changes its cause, or ends.
     std::function<void(const Report&)> tell = [](const Report&) {};
@@ -86,6 +87,7 @@ class Diagnosis {
     std::string anchor;  // empty where none was found
     std::string process_name;
     int32_t pid = 0;
+    int64_t late = 0;            // rows of its GPU work that came after their time had been looked at
     bool signals_known = false;  // whether the host's signals of it were seen
   };
   std::map<Id128, Found> FoundSteps() const;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,27 @@ TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowLoadingAndNotContention) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("not CPU contention"));
 }
 
+// The loader runs for 18 of 30 ms while the step doesn't wait for it; then a stranger has its CPU for 40 ms,
+// and the step waits for all that the GPU leaves of the 58.
+TEST_F(DiagnosisTest, ALoaderThatRunsNoLongerIsLateBecauseOfWhoHadItsCpu) {
+  world.Run({.loader_runs_ns = kMs, .loader_hidden_ns = 17 * kMs}, 150);
+  world.Run({.loader_runs_ns = 18 * kMs, .loader_behind_stranger_ns = 40 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(diagnosis);
+  const auto sure = [](const Candidate& candidate) { return candidate.confidence >= 0.5; };
+  EXPECT_EQ(std::ranges::count_if(reports[0].causes, sure), 1) << FormatText(diagnosis);
+}
+
+TEST_F(DiagnosisTest, AStepThatWaitedForNobodyKnownForSecondsWasAHang) {
+  world.Run({}, 150);
+  world.Wait(9 * kNanosPerSecond);
+  world.Run({}, 200);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
+}
+
 TEST_F(DiagnosisTest, ThrottledTimeIsTheQuotasAndNobodyElses) {
   world.Run({}, 150);
   for (int i = 0; i < 60; ++i) {
@@ -144,6 +166,51 @@ TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
     const auto reports = here.Finish();
     ASSERT_EQ(reports.size(), 1u);
     EXPECT_EQ(reports[0].incident.cause, fell ? "gpu_clocks" : kAbstain) << FormatText(other);
+  }
+}
+
+TEST_F(DiagnosisTest, ClocksThatFellBecauseTheGpuHadNothingToDoAreNoCause) {
+  world.Gauge("gpu.clock.sm", 1980);
+  world.Run({}, 150);
+  world.Gauge("gpu.clock.sm", 580);
+  world.Run({.behind_stranger_ns = 30 * kMs, .gpu_idle_ns = 10 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("clock")));
+}
+
+TEST_F(DiagnosisTest, SlowCopiesArePciePressureOnlyIfTheLinkSaysSo) {
+  for (const bool narrow : {true, false}) {
+    Diagnosis other{{}};
+    World here(other);
+    here.Gauge("gpu.pcie.width", 16);
+    here.Run({.copy_ns = 10 * kMs}, 150);
+    here.Gauge("gpu.pcie.width", narrow ? 4 : 16);
+    here.Run({.copy_ns = 40 * kMs}, 60);
+    const auto reports = here.Finish();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].incident.cause, narrow ? "pcie_pressure" : kAbstain) << FormatText(other);
+  }
+}
+
+TEST_F(DiagnosisTest, TimeOnTheCpuThatTheHypervisorStoleIsItsFault) {
+  for (const bool stolen : {true, false}) {
+    Diagnosis other{{}};
+    World here(other);
+    const auto run = [&](const World::Step& step, double share) {
+      for (int i = 0; i < 30; ++i) {
+        const int64_t from_ns = here.now_ns();
+        here.Run(step, 5);
+        here.Sum("host.steal", from_ns,
+                 static_cast<int64_t>(share * static_cast<double>(here.now_ns() - from_ns)), std::nullopt);
+      }
+    };
+    run({}, 0);
+    run({.cpu_ns = 40 * kMs}, stolen ? 0.5 : 0);
+    const auto reports = here.Finish();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].incident.cause, stolen ? "host_steal" : kAbstain) << FormatText(other);
   }
 }
 
@@ -242,6 +309,18 @@ TEST_F(DiagnosisTest, WithoutSignalsItSaysThatItCouldNotSee) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("signals of this program were not seen"));
+}
+
+TEST_F(DiagnosisTest, RowsThatComeInOrderAreLookedAtAtOnce) {
+  world.Run({}, 150);
+  onset_ns = world.now_ns();
+  world.Run({.behind_stranger_ns = 60 * kMs}, 6);
+  const auto reports = diagnosis.Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.start_ns, onset_ns);
+  EXPECT_LE(*reports[0].incident.seen_ns, world.now_ns());
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
+  EXPECT_EQ(reports[0].incident.named_ns, reports[0].incident.seen_ns);
 }
 
 TEST_F(DiagnosisTest, WhatItSaysIsThereAsRows) {

@@ -81,7 +81,6 @@ void AddWitnesses(Report& report) {
 
 void Explain(const Situation& situation, Report& report) {
   model::Incident& incident = report.incident;
-  const double excess_ns = situation.excess_ns();
   double unexplained =
       std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
   // A hang is what it is whatever the threads did meanwhile.
@@ -90,7 +89,7 @@ void Explain(const Situation& situation, Report& report) {
     unexplained = 0;
   const bool likely = !report.causes.empty() && report.causes.front().confidence >= kLeastConfidence;
   std::string why;
-  if (likely && unexplained <= kMostUnexplained * excess_ns) {
+  if (likely && unexplained <= kMostUnexplained * situation.lost_ns()) {
     const Candidate& first = report.causes.front();
     incident.cause = first.cause->name;
     incident.confidence = first.confidence;

@@ -25,8 +25,8 @@ std::string TextOf(const Report& report) {
                           model::InfoOf(*model::FindMetric(evidence.signal)).label);
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
     text +=
-        fmt::format("  also looked at: {} ({:.2f}), {:.0f} % of the excess\n", report.causes[i].cause->title,
-                    report.causes[i].confidence, 100 * report.causes[i].share);
+        fmt::format("  also looked at: {} ({:.2f}), {:.0f} % of what was lost\n",
+                    report.causes[i].cause->title, report.causes[i].confidence, 100 * report.causes[i].share);
   return text;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,6 +39,8 @@ struct Situation {
   double slowdown = 1;
   // Means over steps, ns: of clean ones of the same types, and of those since the onset.
   Account before, during;
+  // The longest time of one step in which its path waited for somebody who did nothing.
+  double idle_ns = 0;
   bool unfinished = false;     // no step has ended since the onset
   int64_t silent_ns = 0;       // since the last work of the GPU
   bool signals_known = false;  // whether the host's signals of the program were seen at all
@@ -49,6 +53,12 @@ struct Situation {
   std::vector<int64_t> xids;  // during
 
   double excess_ns() const { return during.total() - before.total(); }
+  // The sum of the states that have grown; the excess is what is left of it by those that have shrunk.
+  double lost_ns() const {
+    double sum = 0;
+    for (size_t i = 0; i < kStates; ++i) sum += std::max(0.0, during.ns[i] - before.ns[i]);
+    return sum;
+  }
   double excess(State state) const { return during[state] - before[state]; }
   Change Of(model::Metric metric) const {
     const auto found = signals.find(metric);

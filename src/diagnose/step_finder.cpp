@@ -77,15 +77,19 @@ std::string_view NameOf(Work::Kind kind) {
 
 }  // namespace
 
-void StepFinder::Take(Work work) { waiting_.emplace(work.time_ns, std::move(work)); }
+void StepFinder::Take(Work work) {
+  if (work.time_ns < last_work_ns_)
+    ++late_;
+  else
+    waiting_.emplace(work.time_ns, std::move(work));
+}
 
 std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::vector<StepSpan> steps;
   const auto end = waiting_.lower_bound(time_ns);
   for (auto at = waiting_.begin(); at != end; ++at) {
     Work& work = at->second;
-    last_work_ns_ =
-        std::max(last_work_ns_, work.time_ns + (work.kind == Work::Kind::kSync ? 0 : work.length_ns));
+    last_work_ns_ = std::max(last_work_ns_, work.time_ns);
     if (!anchor_.has_value()) {
       history_.push_back(std::move(work));
       continue;

@@ -17,7 +17,7 @@ struct Work {
   Kind kind = Kind::kKernel;
   std::string name;
   uint64_t shape = 0;   // grid and block, or bytes
-  int64_t time_ns = 0;  // start; of a sync its end, when the host goes on
+  int64_t time_ns = 0;  // its end: nobody can tell of it earlier
   int64_t length_ns = 0;
 };
 
@@ -33,7 +33,7 @@ struct StepSpan {
 // those that qualify the most frequent ones mark steps, the others several of them. Not thread-safe.
 class StepFinder {
  public:
-  // In any order, as long as nothing comes later than its Advance.
+  // In any order; what is older than work that was looked at already is counted and passed over.
   void Take(Work work);
 
   // Everything before `time_ns` was told; the steps that ended since the last call, in order.
@@ -48,6 +48,8 @@ class StepFinder {
   std::optional<int64_t> unfinished_since_ns() const { return step_start_ns_; }
   // The last work that was taken note of.
   int64_t last_work_ns() const { return last_work_ns_; }
+  // Pieces of work that came too late.
+  int64_t late() const { return late_; }
 
  private:
   using Token = std::pair<Work::Kind, std::string>;
@@ -63,6 +65,7 @@ class StepFinder {
   uint64_t signature_ = 0;  // of the step under way
   int64_t pieces_ = 0;
   int64_t last_work_ns_ = 0;
+  int64_t late_ = 0;
   std::map<uint64_t, int64_t> fine_types_;  // how often each was seen
   int64_t typed_ = 0;
 };

@@ -17,10 +17,41 @@ using model::Metric;
 
 constexpr size_t kCleanOfType = 32;
 constexpr size_t kRecent = 400;
+// From the disorder of so many rounds with work the next one's is foreseen, with a margin.
+constexpr size_t kRounds = 40, kLeastRounds = 8;
+constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
+constexpr int64_t kMostAgeNs = 30 * kNanosPerSecond;
 // An open incident is explained anew so often.
 constexpr int64_t kUpdateNs = kNanosPerSecond / 2;
 // What is compared with: so much time before the onset.
 constexpr int64_t kBeforeNs = 60 * kNanosPerSecond;
+
+double IdleOf(const PathAccount& path) {
+  return path.states[State::kWaiting] + path.states[State::kUnexplained];
+}
+
+// Where a step has come to wait for its loaders, their running is on its path that was hidden behind the GPU
+// before, and looks like excess. What they run no longer than before isn't what made them late: that part of
+// the excess goes to what they did more of.
+void BlameLoaders(const PathAccount& before, PathAccount& during) {
+  double late = std::max(0.0, during.states[State::kLoader] - before.states[State::kLoader]);
+  late -= std::max(0.0, during.loaders[State::kLoader] - before.loaders[State::kLoader]);
+  constexpr std::array kReasons = {State::kRunQueue,   State::kRunQueueOwn, State::kThrottled,
+                                   State::kBlocked,    State::kBlockedIo,   State::kReclaim,
+                                   State::kInterrupted};
+  double grown = 0;
+  for (const State reason : kReasons) grown += std::max(0.0, during.loaders[reason] - before.loaders[reason]);
+  if (late <= 0 || grown <= 0) return;
+  const double moved = std::min(late, grown);
+  during.states[State::kLoader] -= moved;
+  for (const State reason : kReasons)
+    during.states[reason] += moved / grown * std::max(0.0, during.loaders[reason] - before.loaders[reason]);
+  for (const auto& [who, ns] : during.loaders_behind) {
+    const auto was = before.loaders_behind.find(who);
+    const double rise = ns - (was == before.loaders_behind.end() ? 0 : was->second);
+    if (rise > 0) during.behind[who] += moved / grown * rise;
+  }
+}
 
 }  // namespace
 
@@ -42,9 +73,8 @@ Diagnosis::Victim::Victim(const Id128& process, Shared& shared, std::function<vo
 
 void Diagnosis::Victim::Take(Work work, std::optional<Id128> device) {
   if (device.has_value() && !device->IsZero()) devices_.insert(*device);
-  const Interval interval = work.kind == Work::Kind::kSync
-                                ? Interval{work.time_ns - work.length_ns, work.time_ns}
-                                : Interval{work.time_ns, work.time_ns + work.length_ns};
+  const Interval interval{work.time_ns - work.length_ns, work.time_ns};
+  taken_ = {std::min(taken_.start_ns, work.time_ns), std::max(taken_.end_ns, work.time_ns)};
   if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(interval);
   if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(interval);
   if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(interval);
@@ -58,7 +88,35 @@ void Diagnosis::Victim::Take(const model::GpuSession& session) {
   if (session.end_ns.has_value()) Hear(*session.end_ns, false);
 }
 
-void Diagnosis::Victim::Advance(int64_t time_ns) {
+// Work that ended before this time will not be told of any more. Rounds hand over what a process did until
+// shortly before, in their own order; how far back one reaches behind the one before says how much to wait
+// for.
+int64_t Diagnosis::Victim::SettledBefore(int64_t now_ns, int64_t lateness_ns) {
+  if (taken_.end_ns > 0) {
+    if (newest_ns_ > 0) disorder_ns_.push_back(std::max<int64_t>(0, newest_ns_ - taken_.start_ns));
+    age_ns_.push_back(std::clamp<int64_t>(now_ns - taken_.start_ns, 0, kMostAgeNs));
+    if (disorder_ns_.size() > kRounds) disorder_ns_.pop_front();
+    if (age_ns_.size() > kRounds) age_ns_.pop_front();
+    newest_ns_ = std::max(newest_ns_, std::min(taken_.end_ns, now_ns));
+    taken_ = {INT64_MAX, 0};
+  }
+  // An agent that hardly gets a CPU reads late.
+  const int64_t oldest_ns = age_ns_.empty() ? 0 : std::ranges::max(age_ns_);
+  int64_t settled_ns = now_ns - std::max(lateness_ns, oldest_ns + oldest_ns / 4);
+  if (disorder_ns_.size() >= kLeastRounds) {
+    const int64_t most_ns = std::ranges::max(disorder_ns_);
+    settled_ns = std::max(settled_ns, newest_ns_ - most_ns - most_ns / 4 - kMarginNs);
+  }
+  return settled_ns_ = std::max(settled_ns_, settled_ns);
+}
+
+void Diagnosis::Victim::Advance(int64_t now_ns, int64_t lateness_ns) {
+  now_ns_ = now_ns;
+  LookUntil(SettledBefore(now_ns, lateness_ns));
+  Settle(now_ns - lateness_ns);
+}
+
+void Diagnosis::Victim::LookUntil(int64_t time_ns) {
   // The program's own threads are told apart from others by who descends from it.
   program_.family = shared_.parties.FamilyOf(process_);
   program_.feeder = Feeder();
@@ -75,14 +133,17 @@ void Diagnosis::Victim::Advance(int64_t time_ns) {
   }
   for (const StepSpan& step : finder_.Advance(time_ns)) TakeStep(step);
   if (heard_) LookAtUnfinished(time_ns);
-  const int64_t needed_ns = finder_.unfinished_since_ns().value_or(time_ns);
+  int64_t needed_ns = finder_.unfinished_since_ns().value_or(time_ns);
+  if (unsettled_ > 0) needed_ns = std::min(needed_ns, recent_[recent_.size() - unsettled_].step.start_ns);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= needed_ns; });
 }
 
 void Diagnosis::Victim::Finish(int64_t time_ns) {
+  now_ns_ = time_ns;
   Hear(time_ns - 1, false);  // an unfinished step ends with its program
-  Advance(time_ns);
+  LookUntil(time_ns);
+  Settle(time_ns);
   if (detector_.open()) Update(time_ns, unfinished_ns_.has_value());
 }
 
@@ -95,7 +156,14 @@ int32_t Diagnosis::Victim::Feeder() const {
 }
 
 PathAccount Diagnosis::Victim::AccountOf(int64_t from_ns, int64_t to_ns) {
+  FindLoaders(from_ns, to_ns);
   return AccountFor(program_, shared_.host, gpu_, from_ns, to_ns);
+}
+
+void Diagnosis::Victim::FindLoaders(int64_t from_ns, int64_t to_ns) {
+  const ThreadTime time = shared_.host.Of(process_, program_.feeder, from_ns, to_ns);
+  for (const auto& [who, ns] : time.waiting_for)
+    if (ns > 0 && who != process_ && program_.family.contains(who)) program_.loaders.insert(who);
 }
 
 void Diagnosis::Victim::TakeStep(const StepSpan& step) {
@@ -104,16 +172,19 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
                         .ordinal = ordinal_++,
                         .start_ns = step.start_ns,
                         .end_ns = step.end_ns});
-  const Accounted accounted{step, AccountOf(step.start_ns, step.end_ns)};
-  recent_.push_back(accounted);
-  if (recent_.size() > kRecent) recent_.pop_front();
+  recent_.push_back({.step = step, .path = AccountOf(step.start_ns, step.end_ns)});
+  ++unsettled_;
+  if (recent_.size() > kRecent) {
+    if (!recent_.front().settled) Settle(recent_.front());
+    recent_.pop_front();
+  }
   unfinished_ns_.reset();
-  if (detector_.open()) AddSlow(accounted);
+  if (detector_.open()) AddSlow(recent_.back());
   const bool was_open = detector_.open();
   switch (detector_.Take({step.type, step.start_ns, step.end_ns})) {
     case Detector::Verdict::kLearning:
     case Detector::Verdict::kClean:
-      Remember(accounted);
+      recent_.back().clean = true;
       break;
     case Detector::Verdict::kSuspect:
       break;
@@ -141,11 +212,36 @@ void Diagnosis::Victim::Remember(const Accounted& accounted) {
   if (clean_since_ns_ == 0) clean_since_ns_ = accounted.step.start_ns;
 }
 
-void Diagnosis::Victim::AddSlow(const Accounted& accounted, int sign) {
-  Account part = accounted.path.states;
-  slow_.states += part *= sign;
-  for (const auto& [who, ns] : accounted.path.behind) slow_.behind[who] += sign * ns;
-  slow_types_[accounted.step.type] += sign;
+void Diagnosis::Victim::AddSlow(Accounted& accounted) {
+  accounted.slow = true;
+  slow_.Add(accounted.path, 1);
+  idle_ns_ = std::max(idle_ns_, IdleOf(accounted.path));
+  ++slow_types_[accounted.step.type];
+}
+
+void Diagnosis::Victim::RemoveSlow(Accounted& accounted) {
+  accounted.slow = false;
+  slow_.Add(accounted.path, -1);
+  --slow_types_[accounted.step.type];
+}
+
+// Draws up the account of every step that ended by then for the last time.
+void Diagnosis::Victim::Settle(int64_t until_ns) {
+  while (unsettled_ > 0) {
+    Accounted& oldest = recent_[recent_.size() - unsettled_];
+    if (oldest.step.end_ns > until_ns) break;
+    Settle(oldest);
+  }
+}
+
+void Diagnosis::Victim::Settle(Accounted& accounted) {
+  const bool was_slow = accounted.slow;
+  if (was_slow) RemoveSlow(accounted);
+  accounted.path = AccountOf(accounted.step.start_ns, accounted.step.end_ns);
+  accounted.settled = true;
+  --unsettled_;
+  if (was_slow) AddSlow(accounted);
+  if (accounted.clean) Remember(accounted);
 }
 
 void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
@@ -166,12 +262,18 @@ void Diagnosis::Victim::Begin() {
   for (auto& [type, accounts] : clean_)
     std::erase_if(accounts, [&](const Accounted& each) { return each.step.end_ns > detector_.onset_ns(); });
   slow_ = {};
+  idle_ns_ = 0;
   slow_types_.clear();
-  for (const Accounted& accounted : recent_)
+  for (Accounted& accounted : recent_) {
+    accounted.clean &= accounted.step.end_ns <= detector_.onset_ns();
+    accounted.slow = false;
     if (accounted.step.start_ns >= detector_.onset_ns()) AddSlow(accounted);
+  }
+  if (clean_.empty()) Settle(detector_.onset_ns());  // a short baseline, or there were none to compare with
   Report report;
   report.incident.process = process_;
   report.incident.start_ns = detector_.onset_ns();
+  report.incident.seen_ns = now_ns_;
   report.incident.incident =
       IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(detector_.onset_ns())).Finish();
   report.anchor = finder_.anchor().value_or("");
@@ -185,8 +287,9 @@ void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
 
 // What came after the recovery was taken for a part of it until now.
 void Diagnosis::Victim::Close() {
-  for (const Accounted& accounted : recent_)
-    if (accounted.step.start_ns >= detector_.recovered_ns()) AddSlow(accounted, -1);
+  Settle(INT64_MAX);
+  for (Accounted& accounted : recent_)
+    if (accounted.slow && accounted.step.start_ns >= detector_.recovered_ns()) RemoveSlow(accounted);
   reports_.back().incident.end_ns = detector_.recovered_ns();
   WriteReport(Describe(detector_.recovered_ns(), false));
   recent_.clear();
@@ -198,7 +301,8 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
   situation.unfinished = unfinished;
   situation.silent_ns = std::max<int64_t>(now_ns - finder_.last_work_ns(), 0);
   situation.signals_known = signals_known_;
-  std::map<Id128, double> behind_before, behind_during;
+  situation.idle_ns = idle_ns_;
+  PathAccount before, during = slow_;
   int64_t steps = 0;
   const auto add_before = [&](const Id128& type, int64_t count) {
     steps += count;
@@ -207,21 +311,18 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
       clean = std::ranges::find_if(clean_, [](const auto& of_type) { return !of_type.second.empty(); });
     if (clean == clean_.end()) return;
     const double share = static_cast<double>(count) / static_cast<double>(clean->second.size());
-    for (const Accounted& accounted : clean->second) {
-      Account part = accounted.path.states;
-      situation.before += part *= share;
-      for (const auto& [who, ns] : accounted.path.behind) behind_before[who] += share * ns;
-    }
+    for (const Accounted& accounted : clean->second) before.Add(accounted.path, share);
   };
-  situation.during = slow_.states;
-  behind_during = slow_.behind;
   for (const auto& [type, count] : slow_types_) add_before(type, count);
   if (unfinished && unfinished_ns_.has_value()) {
-    situation.during += unfinished_.states;
-    for (const auto& [who, ns] : unfinished_.behind) behind_during[who] += ns;
+    during.Add(unfinished_, 1);
+    situation.idle_ns = std::max(situation.idle_ns, IdleOf(unfinished_));
     // Of a type that nobody knows yet: as the one before it.
     add_before(recent_.empty() ? Id128{} : recent_.back().step.type, 1);
   }
+  BlameLoaders(before, during);
+  situation.before = before.states;
+  situation.during = during.states;
   if (situation.before.total() > 0) situation.slowdown = situation.during.total() / situation.before.total();
   const double each = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
   situation.before *= each;
@@ -230,8 +331,8 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
     for (const auto& [who, ns] : by_process)
       parties[shared_.parties.PartyOf(who, program_.family)] += each * ns;
   };
-  by_party(behind_before, situation.cpu_before);
-  by_party(behind_during, situation.cpu_during);
+  by_party(before.behind, situation.cpu_before);
+  by_party(during.behind, situation.cpu_during);
   DescribeSignals(situation, onset_ns, std::max(now_ns, onset_ns + 1));
   return situation;
 }
@@ -257,7 +358,9 @@ void Diagnosis::Victim::DescribeSignals(Situation& situation, int64_t from_ns, i
   for (const auto& [process, bytes] : host.SumsByProcess(Metric::kDiskBytes, from_ns, to_ns))
     situation.disk_during[shared_.parties.PartyOf(process, program_.family)] += bytes / during_s;
   for (const Id128& device : devices_) {
-    for (const Metric metric : {Metric::kGpuClockSm, Metric::kGpuTemperature, Metric::kGpuPower}) {
+    for (const Metric metric :
+         {Metric::kGpuClockSm, Metric::kGpuPcieGeneration, Metric::kGpuPcieRx, Metric::kGpuPcieTx,
+          Metric::kGpuPcieWidth, Metric::kGpuTemperature, Metric::kGpuPower}) {
       const Change change{host.MeanReading(metric, device, before_ns, from_ns),
                           host.MeanReading(metric, device, from_ns, to_ns)};
       if (change.known()) situation.signals[metric] = change;
@@ -294,6 +397,8 @@ void Diagnosis::Victim::WriteReport(const Situation& situation) {
   report.causes = Rank(situation);
   report.incident.slowdown = situation.slowdown;
   Explain(situation, report);
+  if (report.incident.cause != cause_before)
+    report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns_);
   shared_.incidents.Append(report.incident);
   for (const model::Evidence& evidence : report.evidence) shared_.evidence.Append(evidence);
   if (ended || report.incident.cause != cause_before) tell_(report);

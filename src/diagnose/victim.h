@@ -38,28 +38,40 @@ class Diagnosis::Victim {
   void Take(Work work, std::optional<Id128> device);
   void SawThread(int32_t tid) { ++threads_[tid]; }
   void Take(const model::GpuSession& session);
-  // Everything before `time_ns` was told.
-  void Advance(int64_t time_ns);
+  // It is `now_ns`, and what is told of `lateness_ns` ago has been told.
+  void Advance(int64_t now_ns, int64_t lateness_ns);
   void Finish(int64_t time_ns);
 
   const std::vector<Report>& reports() const { return reports_; }
   int64_t steps() const { return ordinal_; }
   std::string anchor() const { return finder_.anchor().value_or(""); }
   bool signals_known() const { return signals_known_; }
+  int64_t late() const { return finder_.late(); }
 
  private:
+  // A step's account is drawn up at once, and again when all that its threads did has been told: a signal is
+  // told of when it ends, and a loader may run for long.
   struct Accounted {
     StepSpan step;
     PathAccount path;
+    bool settled = false;
+    bool clean = false;
+    bool slow = false;  // within slow_
   };
 
   // Its GPU work is heard from this time on, or no longer.
   void Hear(int64_t time_ns, bool heard) { hearing_.emplace_back(time_ns, heard); }
   int32_t Feeder() const;
+  int64_t SettledBefore(int64_t now_ns, int64_t lateness_ns);
+  void LookUntil(int64_t time_ns);
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  void FindLoaders(int64_t from_ns, int64_t to_ns);
   void TakeStep(const StepSpan& step);
+  void Settle(int64_t until_ns);
+  void Settle(Accounted& accounted);
   void Remember(const Accounted& accounted);
-  void AddSlow(const Accounted& accounted, int sign = 1);
+  void AddSlow(Accounted& accounted);
+  void RemoveSlow(Accounted& accounted);
   void LookAtUnfinished(int64_t now_ns);
   void Begin();
   void Update(int64_t now_ns, bool unfinished);
@@ -86,8 +98,17 @@ class Diagnosis::Victim {
   std::map<Id128, std::deque<Accounted>> clean_;  // by type
   int64_t clean_since_ns_ = 0;
   std::deque<Accounted> recent_;  // newest steps
+  size_t unsettled_ = 0;          // of them, the last ones
+  // Of the times of work: the newest, and how far the next round's reached behind it, lately.
+  int64_t newest_ns_ = 0;
+  Interval taken_{INT64_MAX, 0};  // since the last Advance
+  std::deque<int64_t> disorder_ns_;
+  std::deque<int64_t> age_ns_;  // of the oldest work of a round
+  int64_t settled_ns_ = 0;
+  int64_t now_ns_ = 0;
   // Of the steps since the onset: their accounts, and how many there were of each type.
   PathAccount slow_;
+  double idle_ns_ = 0;
   std::map<Id128, int64_t> slow_types_;
   std::optional<int64_t> unfinished_ns_;  // length of the unfinished step that is overrunning
   PathAccount unfinished_;

@@ -62,7 +62,8 @@ Result<std::pair<int64_t, int64_t>> ReadSpan(store::Store& store) {
       const auto rows,
       store.Query(
           "SELECT min(t), max(t) FROM (SELECT start_ns AS t FROM kernels WHERE start_ns > 0 UNION ALL "
-          "SELECT end_ns FROM kernels UNION ALL SELECT time_ns FROM metrics UNION ALL "
+          "SELECT end_ns FROM kernels UNION ALL SELECT start_ns FROM kernel_packs UNION ALL SELECT time_ns "
+          "FROM metrics UNION ALL "
           "SELECT start_ns FROM signals UNION ALL SELECT coalesce(ended_ns, started_ns) FROM sources)"));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
   if (!any || rows->IsNull(0)) return std::pair<int64_t, int64_t>(0, 0);
@@ -76,13 +77,15 @@ Status Replay(store::Store& store, diagnose::Diagnosis& diagnosis) {
   for (const auto& session : sessions) diagnosis.Take(session);
   Column calls(model::kApiCalls, "start_ns", &model::ApiCall::start_ns);
   Column kernels(model::kKernels, "start_ns", &model::Kernel::start_ns);
+  Column packs(model::kKernelPacks, "start_ns", &model::KernelPack::start_ns);
   Column copies(model::kMemcpys, "start_ns", &model::Memcpy::start_ns);
   Column syncs(model::kSyncs, "start_ns", &model::Sync::start_ns);
   Column ranges(model::kRanges, "start_ns", &model::Range::start_ns);
   Column metrics(model::kMetrics, "time_ns", &model::MetricValue::time_ns);
   Column signals(model::kSignals, "start_ns", &model::Signal::start_ns);
   const auto for_all = [&](auto&& visit) {
-    visit(calls), visit(kernels), visit(copies), visit(syncs), visit(ranges), visit(metrics), visit(signals);
+    visit(calls), visit(kernels), visit(packs), visit(copies), visit(syncs), visit(ranges), visit(metrics),
+        visit(signals);
   };
   ASSIGN_OR_RETURN(const auto span, ReadSpan(store));
   const auto [first_ns, last_ns] = span;

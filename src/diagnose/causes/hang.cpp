@@ -9,12 +9,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// A step that doesn't end, and nothing is put on the GPU any more.
+// A step that doesn't end, and nothing is put on the GPU any more; or one that has ended after all.
 
 constexpr std::array kStatesOf = {State::kUnexplained, State::kWaiting};
 
 std::optional<Finding> Look(const Situation& situation) {
   constexpr int64_t kSilentNs = 5'000'000'000;
+  if (!situation.unfinished && situation.idle_ns >= kSilentNs)
+    return Finding{.explained_ns = ExcessOf(situation, kStatesOf),
+                   .sentence = fmt::format("a step waited {:.0f} s for somebody who did nothing",
+                                           situation.idle_ns / 1e9)};
   if (!situation.unfinished || situation.silent_ns < kSilentNs) return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =

@@ -35,11 +35,14 @@ class World {
     int64_t behind_stranger_ns = 0;
     int64_t behind_loader_ns = 0;
     int64_t behind_nobody_ns = 0;
-    int64_t loader_runs_ns = 0;  // while the feeder waits for it
+    int64_t loader_runs_ns = 0;             // while the feeder waits for it
+    int64_t loader_behind_stranger_ns = 0;  // before it runs, likewise
+    int64_t loader_hidden_ns = 0;           // it runs while nobody waits
     int64_t blocked_io_ns = 0;
     int64_t interrupted_ns = 0;  // of cpu_ns
     int64_t reclaim_ns = 0;      // likewise
     int64_t gpu_ns = 20 * kMs;
+    int64_t copy_ns = 0;      // after the kernel, likewise waited for
     int64_t gpu_idle_ns = 0;  // the GPU does something for others
     int64_t lost_ns = 0;      // no signal tells
   };
@@ -54,14 +57,26 @@ class World {
     Spend("thread.run_queue", step.behind_stranger_ns, stranger);
     Spend("thread.run_queue", step.behind_loader_ns, loader);
     Spend("thread.run_queue", step.behind_nobody_ns, std::nullopt);
+    if (step.loader_hidden_ns > 0)
+      Tell("thread.running", start_ns, step.loader_hidden_ns, loader, 12, std::nullopt);
+    if (step.loader_behind_stranger_ns > 0)
+      Tell("thread.run_queue", now_ns_, step.loader_behind_stranger_ns, loader, 12, stranger);
     if (step.loader_runs_ns > 0)
-      Tell("thread.running", now_ns_, step.loader_runs_ns, loader, 12, std::nullopt);
-    Spend("thread.waiting", step.loader_runs_ns, loader);
+      Tell("thread.running", now_ns_ + step.loader_behind_stranger_ns, step.loader_runs_ns, loader, 12,
+           std::nullopt);
+    Spend("thread.waiting", step.loader_behind_stranger_ns + step.loader_runs_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
     now_ns_ += step.lost_ns;
     const int64_t sync_ns = now_ns_;
-    Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns, std::nullopt);
-    TellKernel(sync_ns + step.gpu_idle_ns, now_ns_);
+    Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns + step.copy_ns, std::nullopt);
+    TellKernel(sync_ns + step.gpu_idle_ns, now_ns_ - step.copy_ns);
+    if (step.copy_ns > 0)
+      diagnosis_.Take(model::Memcpy{.process = victim,
+                                    .device = device,
+                                    .start_ns = now_ns_ - step.copy_ns,
+                                    .end_ns = now_ns_,
+                                    .bytes = 1 << 20,
+                                    .kind = "dtoh"});
     diagnosis_.Take(model::Sync{
         .process = victim, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
     diagnosis_.Advance(now_ns_);

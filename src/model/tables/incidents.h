@@ -16,6 +16,8 @@ struct Incident {
   Id128 process;
   int64_t start_ns = 0;
   std::optional<int64_t> end_ns;
+  std::optional<int64_t> seen_ns;
+  std::optional<int64_t> named_ns;
   double slowdown = 0;
   std::string cause;
   double confidence = 0;
@@ -28,6 +30,8 @@ inline constexpr Table kIncidents(
     Field("process", &Incident::process, "", "who was slow"),
     Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
     Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
+    Field("seen_ns", &Incident::seen_ns, "ns", "when it was first told of"),
+    Field("named_ns", &Incident::named_ns, "ns", "when this cause was first named; null while there is none"),
     Field("slowdown", &Incident::slowdown, "1", "step time during over step time before"),
     Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
     Field("confidence", &Incident::confidence, "1",

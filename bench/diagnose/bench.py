@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of `gpusonde diagnose`. README.md tells how it works.
+
+    bench.py run --split train --seed 1 --count 20      a slice of trials; what is there already is kept
+    bench.py predict                                    what gpusonde says of every recording, frozen
+    bench.py score                                      opens the labels, and tells how often it was right
+    bench.py quick                                      a few trials of each kind, all of this: smoke
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import manifest
+import predict
+import score
+import trial
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
+
+
+def run_slice(out, build, plans, shares):
+    """Runs the trials of `plans` that aren't there yet, one after the other."""
+    shared = out / "data"
+    shared.mkdir(parents=True, exist_ok=True)
+    for number, plan in enumerate(plans, 1):
+        folder = out / "trials" / plan.name
+        if (folder / "trial.json").exists() or (folder / "failed.txt").exists():
+            continue
+        if folder.exists():
+            shutil.rmtree(folder)  # of a slice that was interrupted
+        folder.mkdir(parents=True)
+        print(f"{number} of {len(plans)}: {plan.name} {plan.victim} {plan.fault} {plan.amount:g} {plan.shape}", flush=True)
+        try:
+            trial.Trial(plan, build, folder, shared, shares).run()
+        except (trial.TrialFailed, OSError, ValueError, subprocess.SubprocessError) as error:
+            (folder / "failed.txt").write_text(f"{error}\n")
+            print(f"  failed: {error}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "predict", "score", "quick"))
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD)
+    parser.add_argument("--split", choices=("train", "test"), default="train")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--only", nargs="*", default=(), help="faults, and `negative`")
+    parser.add_argument("--with-foreign-load", action="store_true",
+                        help="for development: void runs are scored too, and the result says so")
+    parser.add_argument("--shares", type=int, default=1024,
+                        help="for development beside others: CPU weight of a trial's groups")
+    parser.add_argument("--result", type=pathlib.Path, help="score: write the result here as JSON")
+    arguments = parser.parse_args()
+    if arguments.what in ("run", "quick") and os.geteuid() != 0:
+        sys.exit("bench-diagnose: control groups and the kernel's signals need root")
+    out = arguments.out
+    if arguments.what == "quick":
+        out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
+        arguments.only = ("compute", "quota", "disk-read", "negative")
+        arguments.count = 7
+    if arguments.what in ("run", "quick"):
+        run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, arguments.count, arguments.only),
+                  arguments.shares)
+    if arguments.what in ("predict", "quick"):
+        predict.freeze(out, arguments.build, arguments.split)
+    if arguments.what in ("score", "quick"):
+        result = score.score(out, arguments.split, arguments.with_foreign_load)
+        if arguments.what == "quick":
+            result["claim"] = "none: smoke"
+        if arguments.result:
+            arguments.result.write_text(json.dumps(result, indent=1) + "\n")
+        print(score.text(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial sees of the machine by itself, beside gpusonde: files of /proc and of the control groups that gpusonde's
+diagnosis doesn't read (run delays of schedstat, CPU time and failures of the groups, disk statistics), and pressure for
+the baselines."""
+
+import json
+import pathlib
+import threading
+import time
+
+PERIOD_S = 0.25
+PROC = pathlib.Path("/proc")
+
+
+def machine_cpu_ns():
+    """(busy, stolen) CPU time of the whole machine, ns."""
+    fields = [int(field) for field in (PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields[:8]
+    return (user + nice + system + irq + softirq) * 10_000_000, steal * 10_000_000
+
+
+def schedstat(pid):
+    """{tid: (running, run delay)} of a process's threads, ns."""
+    times = {}
+    for task in (PROC / str(pid) / "task").glob("*"):
+        try:
+            running, delay, _ = (task / "schedstat").read_text().split()
+        except (OSError, ValueError):
+            continue
+        times[task.name] = (int(running), int(delay))
+    return times
+
+
+def disk():
+    """(bytes, ns with requests under way) of the machine's disks."""
+    sectors = busy_ms = 0
+    for line in (PROC / "diskstats").read_text().splitlines():
+        fields = line.split()
+        if fields[2].startswith(("loop", "ram")):
+            continue
+        sectors += int(fields[5]) + int(fields[9])
+        busy_ms += int(fields[12])
+    return sectors * 512, busy_ms * 1_000_000
+
+
+def pressure_ns(resource):
+    try:
+        line = (PROC / "pressure" / resource).read_text().split("\n", 1)[0]
+        return int(line.rsplit("total=", 1)[1]) * 1000
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def switches(pids):
+    """Context switches of these processes."""
+    total = 0
+    for pid in pids:
+        try:
+            for line in (PROC / str(pid) / "status").read_text().splitlines():
+                if "ctxt_switches" in line:
+                    total += int(line.split()[1])
+        except OSError:
+            continue
+    return total
+
+
+def retransmits():
+    lines = (PROC / "net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+    return int(values[names.index("RetransSegs")])
+
+
+class Sampler:
+    """Writes a line of JSON four times a second until stop()."""
+
+    def __init__(self, path, groups):
+        self.groups = groups  # {name: Group}; "victim" is looked at thread by thread
+        self.file = open(path, "w", encoding="utf-8")
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def sample(self):
+        busy_ns, stolen_ns = machine_cpu_ns()
+        disk_bytes, disk_ns = disk()
+        victim = self.groups["victim"]
+        pids = victim.pids()
+        return {
+            "time_ns": time.monotonic_ns(), "busy_ns": busy_ns, "stolen_ns": stolen_ns, "disk_bytes": disk_bytes,
+            "disk_ns": disk_ns, "pressure_ns": {name: pressure_ns(name) for name in ("cpu", "io", "memory")},
+            "cpu_ns": {name: group.cpu_ns() for name, group in self.groups.items()},
+            "failcnt": int(victim.read("memory", "memory.failcnt")), "switches": switches(pids),
+            "retransmits": retransmits(), "threads": {str(pid): schedstat(pid) for pid in pids}}
+
+    def run(self):
+        while not self.stopped.wait(PERIOD_S):
+            self.file.write(json.dumps(self.sample(), separators=(",", ":")) + "\n")
+
+    def stop(self):
+        self.stopped.set()
+        self.thread.join()
+        self.file.close()

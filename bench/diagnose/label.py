@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What really happened in a trial: from the victim's own step log, and from instruments that gpusonde doesn't read. A
+cause is a label where its mechanism explains a quarter of the slow-down; the injector's name alone never makes one."""
+
+import json
+import statistics
+
+EFFECTIVE = 1.15  # slower by so much: an incident must be found
+FAINT = 1.05      # between the two it is reported apart; below, nothing has happened
+SHARE = 0.25      # of the excess that a mechanism must explain
+FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
+STOLEN = 0.01
+HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
+SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
+
+
+def read_steps(folder):
+    """[(begin, end, data, disk, GPU ns), …]"""
+    steps = []
+    for line in (folder / "steps.log").read_text().splitlines():
+        fields = line.split()
+        if len(fields) == 5:
+            steps.append(tuple(map(int, fields)))
+    return steps
+
+
+def read_samples(folder):
+    return [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+
+
+def mean_ms(steps, value=lambda step: step[1] - step[0]):
+    return statistics.fmean(map(value, steps)) / 1e6 if steps else 0.0
+
+
+def rate(samples, begin_ns, end_ns, value):
+    """Growth of a counter per second within the window; 0 where it was sampled less than twice."""
+    inside = [sample for sample in samples if begin_ns <= sample["time_ns"] < end_ns]
+    if len(inside) < 2:
+        return 0.0
+    return (value(inside[-1]) - value(inside[0])) * 1e9 / (inside[-1]["time_ns"] - inside[0]["time_ns"])
+
+
+def thread_rates(samples, begin_ns, end_ns):
+    """{(pid, tid): (CPU seconds, seconds of waiting for a CPU) per second} of threads alive throughout the window, and
+    those of threads that began or ended within it."""
+    inside = [sample["threads"] for sample in samples if begin_ns <= sample["time_ns"] < end_ns]
+    length_s = (end_ns - begin_ns) / 1e9
+    first, last = {}, {}
+    for threads in inside:
+        for pid, times in threads.items():
+            for tid, both in times.items():
+                first.setdefault((pid, tid), both)
+                last[pid, tid] = both
+    return {key: tuple((last[key][i] - first[key][i]) / 1e9 / length_s for i in (0, 1)) for key in first}
+
+
+def void_reason(record, samples, begin_ns, end_ns):
+    """Why the machine was not the trial's own; None where it was."""
+    cpus_ns = rate(samples, begin_ns, end_ns, lambda sample: sample["busy_ns"])
+    own_ns = rate(samples, begin_ns, end_ns, lambda sample: sum(sample["cpu_ns"].values()))
+    own_ns += record["own_cpu_ns"] * 1e9 / max(1, record["end_ns"] - record["begin_ns"])
+    cpus = record["cpus"]
+    foreign = (cpus_ns - own_ns) / 1e9 / cpus
+    stolen = rate(samples, begin_ns, end_ns, lambda sample: sample["stolen_ns"]) / 1e9 / cpus
+    if foreign > FOREIGN:
+        return f"foreign CPU {100 * foreign:.0f} %"
+    if stolen > STOLEN:
+        return f"steal {100 * stolen:.1f} %"
+    return None
+
+
+def mechanisms(record, steps, samples, before, during):
+    """{mechanism: ms of a step's excess that it explains, at most}"""
+    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
+    clean_from_ns = before[0][0]
+    ms_before, ms_during = mean_ms(before), mean_ms(during)
+    threads_before = thread_rates(samples, clean_from_ns, begin_ns)
+    threads_during = thread_rates(samples, begin_ns, end_ns)
+
+    def waited_ms(rates, ms):
+        # The one that waits most: steps wait for the slowest of their threads. Own disturbers, which come with the
+        # fault, are not the step's.
+        return max((delay for key, (_, delay) in rates.items() if key in threads_before), default=0.0) * ms
+
+    def cpu_ms(rates, ms):
+        return max((cpu for key, (cpu, _) in rates.items() if key in threads_before), default=0.0) * ms
+
+    def log_ms(column):
+        return mean_ms(during, lambda step: step[column]) - mean_ms(before, lambda step: step[column])
+
+    return {"run_delay": waited_ms(threads_during, ms_during) - waited_ms(threads_before, ms_before),
+            "cpu": cpu_ms(threads_during, ms_during) - cpu_ms(threads_before, ms_before),
+            "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
+
+
+def causes_of(record, samples, explained, excess_ms, void):
+    """The labels: mechanisms that explain enough, told apart by who was there."""
+    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
+    clean_ns = begin_ns - int(record["plan"]["clean_s"] * 1e9) + SETTLE_NS
+
+    def grew(value):
+        return rate(samples, begin_ns, end_ns, value) - rate(samples, clean_ns, begin_ns, value)
+
+    fault = record["plan"]["intended"]
+    enough = {name for name, ms in explained.items() if ms >= SHARE * excess_ms}
+    labels = set()
+    own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
+    others_cpus = max(grew(lambda sample: sample["busy_ns"] - sample["cpu_ns"]["victim"]),
+                      grew(lambda sample: sample["cpu_ns"]["injector"])) / 1e9
+    if "run_delay" in enough:
+        # A throttled thread waits on the run queue too.
+        if fault == "cpu_quota":
+            labels.add("cpu_quota")
+        elif fault == "cpu_contention_own" and own_cpus > 0.2:
+            labels.add("cpu_contention_own")
+        # A machine that others keep full already shows no growth: such runs are void.
+        elif others_cpus > 0.2 or void:
+            labels.add("cpu_contention")
+    if "disk" in enough and grew(lambda sample: sample["disk_bytes"]) > 10e6:
+        labels.add("memory_pressure" if fault == "memory_pressure" and grew(lambda sample: sample["failcnt"]) > 0
+                   else "block_io")
+    if fault == "slow_data_loading" and {"data", "cpu"} <= enough:
+        labels.add("slow_data_loading")
+    if fault in ("gpu_neighbour", "gpu_clocks", "pcie_pressure") and "gpu" in enough:
+        labels.add(fault)
+    return sorted(labels)
+
+
+def label(folder):
+    """The trial's label as a dict."""
+    record = json.loads((folder / "trial.json").read_text())
+    steps, samples = read_steps(folder), read_samples(folder)
+    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
+    first_ns = steps[0][0] + SETTLE_NS
+    before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
+    during = [step for step in steps if step[1] > begin_ns and step[0] < end_ns]
+    made = {"void": void_reason(record, samples, first_ns, end_ns), "causes": [], "slowdown": None}
+    if len(before) < 10 or not during:
+        return made | {"state": "unusable", "void": made["void"] or "too few steps"}
+    ms_before, ms_during = mean_ms(before), mean_ms(during)
+    slowdown = ms_during / ms_before
+    explained = mechanisms(record, steps, samples, before, during)
+    slow = [step for step in during if step[1] - step[0] > 1.15 * 1e6 * ms_before]
+    made |= {"slowdown": round(slowdown, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
+             "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},
+             "first_slow_ns": slow[0][1] if slow else None}
+    if slowdown < FAINT:
+        return made | {"state": "negative"}
+    causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
+    if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
+        causes = ["hang"]
+    return made | {"state": "effective" if slowdown >= EFFECTIVE else "faint", "causes": causes}

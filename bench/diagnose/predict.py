@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gpusonde, and the baselines, say of each recording, without looking at labels; frozen and hashed.
+
+gpusonde's answer is what it wrote while it recorded (tables incidents and evidence); `gpusonde diagnose` asked again
+later is kept beside it."""
+
+import hashlib
+import json
+import subprocess
+
+import baselines
+
+LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence FROM incidents ORDER BY start_ns"
+
+
+def ask(build, *arguments):
+    """gpusonde's answer as JSON. Raises RuntimeError when it gives none: that is no *abstain*."""
+    done = subprocess.run([build / "bin/gpusonde", *arguments, "--format", "json"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"gpusonde {arguments[0]} failed: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def one(build, folder):
+    return {"replayed": ask(build, "diagnose", folder / "run.sonde"), "live": ask(build, "query", folder / "run.sonde", LIVE),
+            "baselines": baselines.ask(folder)}
+
+
+def write(out, split, predictions):
+    """Freezes them: predictions-SPLIT.json and its hash."""
+    text = json.dumps(predictions, indent=1, sort_keys=True)
+    (out / f"predictions-{split}.json").write_text(text)
+    (out / f"predictions-{split}.sha256").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n")
+
+
+def freeze(out, build, split):
+    """Asks of every trial that has run. Trials are taken by their folders' names alone."""
+    write(out, split, {folder.name: one(build, folder) for folder in sorted((out / "trials").glob(f"{split}-*"))
+                       if (folder / "trial.json").exists()})

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labels and scores, of trials made up to the last number."""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import label  # noqa: E402
+import manifest  # noqa: E402
+import predict  # noqa: E402
+import score  # noqa: E402
+
+SECOND = 1_000_000_000
+BEGIN, END, OFFSET = 20 * SECOND, 29 * SECOND, 1_000 * SECOND
+
+
+class MadeUp(unittest.TestCase):
+    def setUp(self):
+        self.out = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-score-"))
+        self.addCleanup(shutil.rmtree, self.out)
+        self.predictions = {}
+
+    def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
+              injector=1.0, incidents=()):
+        """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
+        time, and its disk calls take `disk_ms` of a step."""
+        folder = self.out / "trials" / name
+        folder.mkdir(parents=True)
+        lines, at = [], 5 * SECOND
+        while at < 34 * SECOND:
+            during = BEGIN <= at < END
+            length = (slow_ms if during else 100) * 1_000_000
+            lines.append(f"{at} {at + length} 0 {disk_ms * 1_000_000 if during else 0} 0")
+            at += length
+        (folder / "steps.log").write_text("\n".join(lines) + "\n")
+        samples = []
+        for quarter in range(5 * 4, 34 * 4):
+            time_ns = quarter * SECOND // 4
+            faulty_ns = min(max(0, time_ns - BEGIN), END - BEGIN)
+            busy_ns = time_ns // 2 + int(injector * faulty_ns) + int(2 * foreign * time_ns)
+            samples.append({
+                "time_ns": time_ns, "busy_ns": busy_ns, "stolen_ns": 0, "disk_bytes": faulty_ns // 10 if disk_ms else 0,
+                "disk_ns": 0, "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
+                "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
+                "switches": 0, "retransmits": 0, "threads": {"7": {"7": [time_ns // 2, int(delay * faulty_ns)]}}})
+        (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)) + "\n")
+        plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended}
+        (folder / "trial.json").write_text(json.dumps({
+            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2}))
+        live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + SECOND, "named_ns": one["start_ns"] + SECOND,
+                 "cause": one["cause"]} for one in incidents]
+        self.predictions[name] = {"replayed": {"incidents": list(incidents)}, "live": live,
+                                  "baselines": {"rule": [], "zscore": [], "excess": []}}
+        return folder
+
+    @staticmethod
+    def incident(cause, start_ns=BEGIN, confidence=0.9):
+        return {"start_ns": start_ns + OFFSET, "end_ns": END + OFFSET, "cause": cause,
+                "causes": [{"cause": cause, "confidence": confidence}]}
+
+    def scored(self, with_foreign_load=False):
+        predict.write(self.out, "train", self.predictions)
+        return score.score(self.out, "train", with_foreign_load)
+
+    def test_a_label_needs_the_mechanism_and_not_just_the_injector(self):
+        self.assertEqual(label.label(self.trial("train-1-000", delay=0.5))["causes"], ["cpu_contention"])
+        self.assertEqual(label.label(self.trial("train-1-001", delay=0.0))["causes"], [])
+
+    def test_an_injection_that_slows_nothing_is_a_negative(self):
+        self.assertEqual(label.label(self.trial(slow_ms=100, delay=0.5))["state"], "negative")
+
+    def test_the_victims_stopwatch_and_the_disks_make_block_io(self):
+        made = label.label(self.trial(intended="block_io", disk_ms=90))
+        self.assertEqual((made["state"], made["causes"]), ("effective", ["block_io"]))
+
+    def test_foreign_load_makes_a_run_void(self):
+        self.trial(delay=0.5, foreign=0.2, incidents=[self.incident("cpu_contention")])
+        result = self.scored()
+        self.assertEqual((result["void"], result["used"]), (1, 0))
+        self.assertFalse(result["foreign_load"])
+        result = self.scored(with_foreign_load=True)
+        self.assertEqual(result["used"], 1)
+        self.assertTrue(result["foreign_load"])
+
+    def test_right_wrong_abstain_and_false_alarms_are_told_apart(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io")])
+        self.trial("train-1-002", delay=0.5, incidents=[self.incident("abstain")])
+        self.trial("train-1-003", delay=0.5)
+        self.trial("train-1-004", slow_ms=100, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-005", slow_ms=100)
+        judged = self.scored()["asked"]["gpusonde"]
+        self.assertEqual(judged["confusion"], {f"cpu_contention → {said}": 1 for said in
+                                               ("cpu_contention", "block_io", "abstain", "none")})
+        self.assertEqual(judged["accuracy"][0], 0.25)
+        self.assertEqual(judged["seen"][0], 0.75)
+        self.assertEqual((judged["false_alarms"], judged["negatives"]), (1, 2))
+
+    def test_an_incident_elsewhere_is_no_answer(self):
+        self.trial(delay=0.5, incidents=[dict(self.incident("cpu_contention", 6 * SECOND), end_ns=8 * SECOND + OFFSET)])
+        self.assertEqual(self.scored()["asked"]["gpusonde"]["confusion"], {"cpu_contention → none": 1})
+
+    def test_delays_count_from_the_end_of_the_first_slow_step(self):
+        self.trial(delay=0.5, incidents=[self.incident("cpu_contention")])
+        delays = self.scored()["delays"]
+        self.assertEqual(delays["of"], 1)
+        self.assertAlmostEqual(delays["seen_s"][0], 0.8, places=2)
+        self.assertEqual(delays["seen_from_onset_s"], [1.0])
+
+    def test_predictions_that_were_changed_are_not_scored(self):
+        self.trial(delay=0.5)
+        self.scored()
+        path = self.out / "predictions-train.json"
+        path.write_text(path.read_text().replace("none", "some") + " ")
+        with self.assertRaises(score.NotFrozen):
+            score.score(self.out, "train", False)
+        self.assertEqual(len((self.out / "openings.log").read_text().splitlines()), 1)
+
+    def test_a_manifest_is_its_seeds_and_the_splits_share_no_injector(self):
+        self.assertEqual(manifest.make("train", 3, 30), manifest.make("train", 3, 30))
+        self.assertNotEqual(manifest.make("train", 3, 30), manifest.make("train", 4, 30))
+        shared = set(manifest.TRAIN) & set(manifest.TEST)
+        self.assertEqual(shared, {"quota"}, "a kernel has one quota; everything else differs")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial: a victim under `gpusonde record`, a fault at a random time, and what the instruments saw."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import faults
+import groups
+import instruments
+import manifest
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILE_MB = {"disk": 1024, "cached": 96}
+START_S = 60.0
+
+
+class TrialFailed(RuntimeError):
+    """The trial can't be made: no result, and counted."""
+
+
+def data_file(folder, kind):
+    """A file of random bytes for victims and injectors, made once."""
+    path = folder / f"{kind}.data"
+    size = FILE_MB[kind] << 20
+    if not path.exists() or path.stat().st_size != size:
+        with open(path, "wb") as file:
+            for _ in range(size >> 20):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+    return path
+
+
+class Trial:
+    """Runs `plan` (manifest.Trial) into `folder`. `build` is the build folder, `shared` that of the data files, `shares`
+    the weight of the trial's groups against everybody else's (1024)."""
+
+    def __init__(self, plan, build, folder, shared, shares=1024):
+        self.plan, self.build, self.folder, self.shares = plan, build, folder, shares
+        self.disk_file, self.cached_file = (str(data_file(shared, kind)) for kind in ("disk", "cached"))
+        self.length_s = plan.clean_s + plan.fault_s + plan.after_s
+        done = subprocess.run([build / "bin/simgpu", "env"], capture_output=True, text=True, check=True)
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(),
+                                SIMGPU_MACHINE=f"bench-{os.getpid()}-{plan.name}", PYTHONDONTWRITEBYTECODE="1")
+        self.groups = {}
+        self.recorder = None
+
+    def simgpu(self, *arguments):
+        subprocess.run([self.build / "bin/simgpu", *map(str, arguments)], env=self.environment, capture_output=True,
+                       check=True)
+
+    def start_simgpu(self, *arguments):
+        return subprocess.Popen(self.groups["injector"].command([self.build / "bin/simgpu", *arguments]),
+                                env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def sleep(self, seconds):
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.recorder.poll() is not None:
+                raise TrialFailed("the recorder or its victim has ended")
+            time.sleep(min(left, 0.1))
+
+    def victim_pid(self):
+        return min(self.groups["victim"].pids())
+
+    def loader_pid(self):
+        children = [pid for pid in self.groups["victim"].pids()
+                    if b"spawn_main" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        if not children:
+            raise TrialFailed("the victim has no loader")
+        return children[0]
+
+    def victim_cpus(self):
+        """CPUs that the victim has used lately."""
+        before, begin = self.groups["victim"].cpu_ns(), time.monotonic_ns()
+        time.sleep(1)
+        return (self.groups["victim"].cpu_ns() - before) / (time.monotonic_ns() - begin)
+
+    def start(self):
+        fill = {"build": self.build, "here": HERE, "python": sys.executable, "log": self.folder / "steps.log",
+                "seconds": self.length_s, "disk": self.disk_file, "cached": self.cached_file}
+        victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
+        if self.plan.victim == "reader":
+            # Out of the page cache: its pages belong to the group of whoever reads them first.
+            with open(self.cached_file, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        self.recorder = subprocess.Popen(
+            self.groups["agent"].command([self.build / "bin/gpusonde", "record", "-o", self.folder / "run.sonde", "--",
+                                          *self.groups["victim"].command(victim)]),
+            env=self.environment, stdin=subprocess.DEVNULL, stdout=open(self.folder / "record.log", "wb"),
+            stderr=subprocess.STDOUT)
+        log = self.folder / "steps.log"
+        deadline = time.monotonic() + START_S
+        while not log.exists() or log.stat().st_size == 0:
+            if self.recorder.poll() is not None or time.monotonic() > deadline:
+                raise TrialFailed("the victim made no step")
+            time.sleep(0.02)
+
+    def run(self):
+        """The trial's record, also written to trial.json. Raises TrialFailed."""
+        with contextlib.ExitStack() as stack:
+            for name in ("victim", "agent", "injector"):
+                self.groups[name] = groups.Group(f"{self.plan.name}-{name}")
+                stack.callback(self.groups[name].close)
+                self.groups[name].write("cpu", "cpu.shares", self.shares)
+            stack.callback(lambda: subprocess.run([self.build / "bin/simgpu", "reset"], env=self.environment,
+                                                  capture_output=True, check=False))
+            stack.callback(self.end)
+            self.start()
+            sampler = instruments.Sampler(self.folder / "samples.jsonl", self.groups)
+            stack.callback(sampler.stop)
+            own_cpu_ns = time.process_time_ns()
+            self.sleep(self.plan.clean_s)
+            begin_ns = time.monotonic_ns()
+            faults.apply(self, self.plan.fault, self.plan.amount, self.plan.shape, self.plan.fault_s)
+            end_ns = time.monotonic_ns()
+            with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
+                self.sleep(self.plan.after_s)
+            record = {"plan": dataclasses.asdict(self.plan), "begin_ns": begin_ns, "end_ns": end_ns,
+                      "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
+                      "own_cpu_ns": time.process_time_ns() - own_cpu_ns,
+                      "cpus": os.cpu_count()}
+            if self.recorder.wait(timeout=START_S) != 0:
+                raise TrialFailed(f"gpusonde record ended with {self.recorder.returncode}")
+        (self.folder / "trial.json").write_text(json.dumps(record, indent=1))
+        return record
+
+    def end(self):
+        if self.recorder is not None and self.recorder.poll() is None:
+            self.recorder.terminate()
+            try:
+                self.recorder.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.recorder.kill()
+                self.recorder.wait()

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A program that uses what it is told to until its standard input ends. Its name says nothing of what it does.
+
+    work.py KIND AMOUNT [FILE]
+
+KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
+disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
+written once and kept).
+"""
+
+import ctypes
+import mmap
+import os
+import random
+import select
+import sys
+import time
+
+MB = 1 << 20
+
+
+def compute():
+    while True:
+        sum(range(20_000))
+
+
+def compute_little():
+    os.nice(19)
+    while True:
+        until = time.monotonic() + 0.01
+        while time.monotonic() < until:
+            pass
+        time.sleep(0.09)
+
+
+def read(path, flags):
+    file = os.open(path, os.O_RDONLY | flags)
+    size = os.fstat(file).st_size
+    buffer = mmap.mmap(-1, 4 * MB)
+    while True:
+        os.preadv(file, [buffer], random.randrange(max(1, size // (4 * MB))) * 4 * MB)
+        if not flags:
+            time.sleep(0.02)
+
+
+def write(path):
+    file = os.open(f"{path}.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_DIRECT | os.O_DSYNC)
+    os.unlink(f"{path}.{os.getpid()}")
+    buffer = mmap.mmap(-1, MB)
+    while True:
+        os.pwritev(file, [buffer], random.randrange(64) * MB)
+
+
+def hold(megabytes):
+    held = mmap.mmap(-1, megabytes * MB)
+    for at in range(0, len(held), mmap.PAGESIZE):
+        held[at] = 1
+    time.sleep(1e6)
+
+
+def main():
+    kind, amount, path = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or [""])[0]
+    ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
+    jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
+            "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount)}
+    children = []
+    for _ in range(1 if kind == "memory" else amount):
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # ends with its parent
+            jobs[kind]()
+        children.append(child)
+    print("ready", flush=True)
+    select.select([sys.stdin], [], [])
+    for child in children:
+        os.kill(child, 9)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "diagnose/cause.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// Copies take longer: the link runs with fewer lanes or at a lower generation, or carries more than before. A
+// program that copies more makes other types of steps.
+constexpr std::array kStatesOf = {State::kGpuCopy};
+
+// Rates over 20 ms, read once a second: a rise that is no accident.
+constexpr double kMoreTraffic = 1e9;
+
+std::optional<Finding> Look(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  const Change lanes = situation.Of(model::Metric::kGpuPcieWidth);
+  const Change generation = situation.Of(model::Metric::kGpuPcieGeneration);
+  const double traffic =
+      situation.Of(model::Metric::kGpuPcieRx).rise() + situation.Of(model::Metric::kGpuPcieTx).rise();
+  finding.sentence =
+      fmt::format("the step waited for copies between host and GPU {}", ShareOf(situation, State::kGpuCopy));
+  if (lanes.rise() < 0) {
+    finding.nats = 2;
+    finding.sentence +=
+        fmt::format("; its link has {:.0f} lanes in place of {:.0f}", *lanes.during, *lanes.before);
+  } else if (generation.rise() < -0.5) {
+    finding.nats = 1;
+    finding.sentence += fmt::format("; its link runs at generation {:.0f} in place of {:.0f}",
+                                    *generation.during, *generation.before);
+  } else if (traffic > kMoreTraffic) {
+    finding.nats = 0.5;
+    finding.sentence += fmt::format("; the link carries {:.1f} GB/s more than before", traffic / 1e9);
+  } else {
+    return std::nullopt;
+  }
+  return finding;
+}
+
+}  // namespace
+
+const Cause& PciePressure() {
+  static constexpr Cause kCause{"pcie_pressure", "PCIe pressure", kStatesOf, {}, Look};
+  return kCause;
+}
+
+}  // namespace gpusonde::diagnose
