@@ -43,10 +43,10 @@ bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
 	@bench/run.py --build build/$(PRESET)
 	@tools/performance_doc.py
 
-bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once)
+bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LARGE=1: 100 M events too)
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
-	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde bench_analyze_baselines
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_mpi synthetic_trace bench_analyze_baselines
 	@bench/run.py --build build/$(PRESET) analyze
 	@tools/performance_doc.py
 

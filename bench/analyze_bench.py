@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures `gpusonde analyze` beside what it can't be expected to beat, and what it should, as a result for bench/run.py.
 
-    bench/analyze_bench.py [--quick] [--kernels N …] [--json-kernels N …] [--repetitions N] FILE
+    bench/analyze_bench.py [--quick] [--large] [--kernels N …] [--json-kernels N …] [--repetitions N] FILE
 
-Traces are made by synthetic_trace, and the real ones of ../shared/traces are read where they are. Each pair of programs
-runs in turns, files are in the page cache, and a figure is the fastest of the repetitions: on a shared machine the
-others measure the neighbours. Times are CPU seconds, user and system, of one thread; only efficiencies compare time on
-the clock, and are meaningful on a quiet machine only.
+Traces are made by synthetic_trace, and the real ones of ../shared/traces are read where they are. Programs that are
+compared run in turns, files are in the page cache, and a figure is the median of the repetitions, a ratio the median of
+the turns' own ratios, with the range over the turns beside it. Times are CPU seconds, user and system, of one thread;
+only efficiencies compare time on the clock, and are meaningful on a quiet machine only. A part that fails is a row that
+says why, and FILE is written after every row, so that a stop keeps what was measured.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +32,7 @@ PROGRAM = str(BUILD / "bin/gpusonde")
 BASELINES = str(BUILD / "bin/bench_analyze_baselines")
 SYNTHETIC = str(BUILD / "bin/synthetic_trace")
 MEMORY_GOAL_MIB = 256
+LEAST_BYTES = 5e6
 
 
 class Used:
@@ -51,10 +55,6 @@ class Used:
         self.peak_mib = own.ru_maxrss / 1024
 
 
-def fastest(runs, key):
-    return min(runs, key=key)
-
-
 def row(name, value, unit, **more):
     return {"name": name, "value": value, "unit": unit} | more
 
@@ -64,79 +64,121 @@ def goal(relation, bound, value):
     return {"goal": f"{relation} {bound:g}", "met": met}
 
 
+def middle(values, unit=""):
+    """The median of the turns, and their range as a spread."""
+    values = sorted(values)
+    spread = {"spread": f"{values[0]:.3g}-{values[-1]:.3g}{unit}"} if len(values) > 1 else {}
+    return statistics.median(values), spread
+
+
 def million(count):
     return f"{count / 1e6:.3g} M"
 
 
-def sqlite_rows(folder, kernels, repetitions):
+def baseline(*arguments):
+    return json.loads(Used([BASELINES, *arguments]).output)
+
+
+def ours(path, *arguments, threads=1):
+    return Used([PROGRAM, "analyze", "--format", "json", str(path), "--threads", str(threads), *arguments])
+
+
+def beside_scan(name, turns, bound):
+    """`turns`: of (a run of ours, what the scan said)."""
+    ratio, spread = middle([run.cpu_s / scan["seconds"] for run, scan in turns])
+    cost = statistics.median(run.cpu_s / scan["rows"] * 1e9 for run, scan in turns)
+    scanned = statistics.median(scan["seconds"] / scan["rows"] * 1e9 for _, scan in turns)
+    return row(name, cost, "ns/event", peer=f"libsqlite3's scan: {scanned:.1f} ns", ratio=round(ratio, 2),
+               **{key: f"ratio {value}" for key, value in spread.items()},
+               **goal("≤", bound, ratio) | {"goal": f"ratio ≤ {bound}"})
+
+
+def sqlite_rows(folder, kernels, repetitions, ranks):
     """Of one size: the full report and the kernels' summary beside libsqlite3's scans, two threads, several ranks."""
     path = str(folder / "synthetic.sqlite")
     subprocess.run([SYNTHETIC, "-o", path, "--kernels", str(kernels), "--ranks", "2"], check=True)
-    ours = [PROGRAM, "analyze", "--format", "json", path, "--threads"]
-    scans, kernel_scans, ones, twos, summaries = [], [], [], [], []
+    full, summaries, twos = [], [], []
     for _ in range(repetitions):
-        scans.append(json.loads(Used([BASELINES, "scan", path]).output))
-        ones.append(Used([*ours, "1"]))
-        kernel_scans.append(json.loads(Used([BASELINES, "scan-kernels", path]).output))
-        summaries.append(Used([*ours, "1", "--kernel-summary"]))
-        twos.append(Used([*ours, "2"]))
-    scan = min(scans, key=lambda run: run["seconds"])
-    kernel_scan = min(kernel_scans, key=lambda run: run["seconds"])
-    one, summary = fastest(ones, lambda run: run.cpu_s), fastest(summaries, lambda run: run.cpu_s)
-    name = f"Nsight SQLite, {million(scan['rows'])} events"
-    for what, run, peer, bound in (("full report", one, scan, 2), ("kernel summary", summary, kernel_scan, 1)):
-        ratio = run.cpu_s / peer["seconds"]
-        yield row(f"{name}: {what}", run.cpu_s / peer["rows"] * 1e9, "ns/event", ratio=round(ratio, 2),
-                  peer=f"libsqlite3's scan: {peer['seconds'] / peer['rows'] * 1e9:.1f} ns",
-                  **goal("≤", bound, ratio) | {"goal": f"ratio ≤ {bound}"})
-    alone_s = fastest(ones, lambda run: run.wall_s).wall_s
-    efficiency = alone_s / fastest(twos, lambda run: run.wall_s).wall_s / 2
-    yield row(f"{name}: efficiency of 2 threads", efficiency, "", **goal("≥", 0.85, efficiency))
-    peak = max(run.peak_mib for run in ones + twos)
+        full.append((ours(path), baseline("scan", path)))
+        summaries.append((ours(path, "--kernel-summary"), baseline("scan-kernels", path)))
+        twos.append(ours(path, threads=2))
+    name = f"Nsight SQLite, {million(full[0][1]['rows'])} events"
+    yield beside_scan(f"{name}: full report", full, 2)
+    yield beside_scan(f"{name}: kernel summary", summaries, 1)
+    efficiency, spread = middle([one.wall_s / two.wall_s / 2 for (one, _), two in zip(full, twos)])
+    yield row(f"{name}: efficiency of 2 threads", efficiency, "", **spread, **goal("≥", 0.85, efficiency))
+    peak = max(run.peak_mib for run in [one for one, _ in full] + twos)
     yield row(f"{name}: peak memory, resident file pages included", peak, "MiB", **goal("≤", MEMORY_GOAL_MIB, peak))
-    yield from rank_rows(path, name, alone_s, repetitions)
+    if ranks:
+        yield from rank_rows(path, name, repetitions)
     os.unlink(path)
 
 
-def rank_rows(path, name, alone_s, repetitions):
+def rank_rows(path, name, repetitions):
     """Wall time over MPI ranks; of more ranks than cores only the trend says something."""
     if not shutil.which("mpirun"):
         yield row(f"{name}: MPI ranks", None, "s", note="mpirun isn't installed")
         return
-    seconds = {}
-    for ranks in (1, 2, 4, 8):
-        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
-        seconds[ranks] = min(Used([*mpirun, PROGRAM, "analyze", "--threads", "1", "--format", "json", path]).wall_s
-                             for _ in range(repetitions))
-    cores = len(os.sched_getaffinity(0))
-    trend = ", ".join(f"{ranks}: {second:.2f} s" for ranks, second in seconds.items())
-    efficiency = seconds[1] / seconds[2] / 2
+    counts = (1, 2, 4, 8)
+    turns = []
+    for _ in range(repetitions):
+        alone = ours(path)
+        runs = {}
+        for count in counts:
+            mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(count)]
+            runs[count] = Used([*mpirun, PROGRAM, "analyze", "--threads", "1", "--format", "json", path])
+        turns.append((alone, runs))
+    seconds = {count: statistics.median(runs[count].wall_s for _, runs in turns) for count in counts}
+    work = {count: statistics.median(runs[count].cpu_s for _, runs in turns) for count in counts}
+    start_s = statistics.median(runs[1].wall_s - alone.wall_s for alone, runs in turns)
+    efficiency, spread = middle([runs[1].wall_s / runs[2].wall_s / 2 for _, runs in turns])
     # Amdahl: t(n) = t(1) (s + (1 - s) / n).
     serial = max(0.0, 2 * seconds[2] / seconds[1] - 1)
-    yield row(f"{name}: efficiency of 2 MPI ranks", efficiency, "", **goal("≥", 0.85, efficiency),
-              note=f"on {cores} cores, MPI_Init included (one rank takes {seconds[1] - alone_s:.2f} s more than no MPI); "
-                   f"wall seconds by ranks: {trend}; serial part {100 * serial:.0f} %")
+    trend = ", ".join(f"{count}: {seconds[count]:.2f} s ({work[count]:.2f} s of CPU)" for count in counts)
+    yield row(f"{name}: efficiency of 2 MPI ranks", efficiency, "", **spread, **goal("≥", 0.85, efficiency),
+              note=f"on {len(os.sched_getaffinity(0))} cores, mpirun and MPI_Init included (one rank takes {start_s:.2f} s "
+                   f"more than no MPI); on the clock, by ranks: {trend}; serial part from 1 to 2: {100 * serial:.0f} %")
 
 
-def json_row(name, path, repetitions):
-    passes, runs = [], []
-    for _ in range(repetitions):
-        passes.append(json.loads(Used([BASELINES, "simdjson", path]).output))
-        runs.append(Used([PROGRAM, "analyze", "--threads", "1", "--format", "json", path]))
-    best = min(passes, key=lambda run: run["seconds"])
-    one = fastest(runs, lambda run: run.cpu_s)
-    rate, peer = best["bytes"] / one.cpu_s / 1e9, best["bytes"] / best["seconds"] / 1e9
-    return rate, peer, row(f"Kineto JSON, {name}, {best['bytes'] / 1e6:.0f} MB", rate, "GB/s",
-                           peer=f"simdjson: {peer:.2f} GB/s", ratio=round(rate / peer, 2),
-                           **goal("≥", 0.5, rate / peer) | {"goal": "ratio ≥ 0.5"})
+def json_rows(name, path, repetitions, rate_goal=None):
+    turns = [(ours(path), baseline("simdjson", str(path))) for _ in range(repetitions)]
+    size = turns[0][1]["bytes"]
+    ratio, spread = middle([said["seconds"] / run.cpu_s for run, said in turns])
+    rate = statistics.median(size / run.cpu_s / 1e9 for run, _ in turns)
+    peer = statistics.median(size / said["seconds"] / 1e9 for _, said in turns)
+    yield row(f"Kineto JSON, {name}, {size / 1e6:.0f} MB", rate, "GB/s", peer=f"simdjson: {peer:.2f} GB/s",
+              ratio=round(ratio, 2), **{key: f"ratio {value}" for key, value in spread.items()},
+              **goal("≥", 0.5, ratio) | {"goal": "ratio ≥ 0.5"})
+    if rate_goal is not None:
+        rate, spread = middle([size / run.cpu_s / 1e9 for run, _ in turns])
+        yield row(f"Kineto JSON, {name}: rate per core", rate, "GB/s", **spread, **goal("≥", rate_goal, rate))
 
 
 def synthetic_json(folder, kernels, repetitions):
     path = folder / "synthetic.json"
     subprocess.run([SYNTHETIC, "--format", "kineto", "-o", str(path), "--kernels", str(kernels)], check=True)
-    rate, _, made = json_row(f"synthetic, {million(kernels)} kernels", str(path), repetitions)
-    yield made
-    yield row(f"Kineto JSON, synthetic, {million(kernels)} kernels: rate", rate, "GB/s", **goal("≥", 1, rate))
+    name = f"synthetic, {million(kernels)} kernels"
+    yield from json_rows(name, path, repetitions, rate_goal=1)
+    runs = [(ours(path), ours(path, threads=2)) for _ in range(repetitions)]
+    efficiency, spread = middle([one.wall_s / two.wall_s / 2 for one, two in runs])
+    yield row(f"Kineto JSON, {name}: efficiency of 2 threads", efficiency, "", **spread, **goal("≥", 0.85, efficiency))
+    peak = max(max(one.peak_mib, two.peak_mib) for one, two in runs)
+    yield row(f"Kineto JSON, {name}: peak memory", peak, "MiB", **goal("≤", MEMORY_GOAL_MIB, peak))
+    path.unlink()
+
+
+def huge_json(folder, kernels):
+    """Larger than 4 GB, which simdjson itself doesn't take: whether it is read, how fast and in what memory."""
+    path = folder / "huge.json"
+    subprocess.run([SYNTHETIC, "--format", "kineto", "-o", str(path), "--kernels", str(kernels)], check=True)
+    size = path.stat().st_size
+    run = ours(path)
+    found = json.loads(run.output)["traces"][0]["kernels"]
+    if size <= 1 << 32 or abs(found - kernels) > 201:  # steps are of 201
+        raise ValueError(f"{found} kernels found in {size} bytes, not {kernels}")
+    name = f"Kineto JSON, synthetic, {size / 1e9:.2f} GB"
+    yield row(name, size / run.cpu_s / 1e9, "GB/s", note="simdjson takes documents up to 4 GB")
+    yield row(f"{name}: peak memory", run.peak_mib, "MiB", **goal("≤", MEMORY_GOAL_MIB, run.peak_mib))
     path.unlink()
 
 
@@ -144,21 +186,20 @@ def real_json(folder, repetitions, most):
     if not TRACES.exists():
         yield row("Kineto JSON, real traces", None, "GB/s", note="../shared/traces isn't there")
         return
+    small = []
     for packed in sorted((TRACES / "kineto").glob("*.json.gz")):
+        name = packed.name.removesuffix(".json.gz")
         plain = folder / "plain.json"
         with gzip.open(packed) as source, open(plain, "wb") as target:
             shutil.copyfileobj(source, target)
-        if plain.stat().st_size < 10e6:  # below, starting the program is what is measured
-            continue
-        if most == 0:
-            return
-        most -= 1
-        name = packed.name.removesuffix(".json.gz")
-        try:
-            yield json_row(name, str(plain), repetitions)[2]
-            yield from hta_row(name, plain)
-        except subprocess.CalledProcessError as error:
-            yield row(f"Kineto JSON, {packed.name}", None, "GB/s", note=f"failed: {error.stderr}")
+        if plain.stat().st_size < LEAST_BYTES:
+            small.append(name)
+        elif most > 0:
+            most -= 1
+            yield from tried(f"Kineto JSON, {name}", json_rows(name, plain, repetitions))
+            yield from tried(f"HTA, {name}", hta_row(name, plain))
+    yield row(f"Kineto JSON, traces under {LEAST_BYTES / 1e6:.0f} MB", None, "GB/s",
+              note=f"of {', '.join(small)} the start of the program would be measured")
 
 
 def hta_row(name, path):
@@ -169,13 +210,13 @@ def hta_row(name, path):
     except subprocess.CalledProcessError as error:
         yield row(what, None, "×", note=f"not measured: {error.stderr.strip().splitlines()[-1]}")
         return
-    ours = Used([PROGRAM, "analyze", "--threads", "1", "--format", "json", str(path)])
-    said, ranks = json.loads(peer.output), json.loads(ours.output)["ranks"]
+    run = ours(path)
+    said, ranks = json.loads(peer.output), json.loads(run.output)["ranks"]
     busy_ns = sum(rank["busy_ns"] for rank in ranks)
     same = "busy time is equal" if said["busy_ns"] == busy_ns else f"pandas finds {said['busy_ns']} ns busy, not {busy_ns}"
-    ratio = peer.cpu_s / ours.cpu_s
+    ratio = peer.cpu_s / run.cpu_s
     yield row(what, ratio, "×", peer=f"pandas: {peer.cpu_s:.2f} s, {peer.peak_mib:.0f} MiB", **goal("≥", 40, ratio),
-              note=f"{ours.cpu_s:.3f} s, {ours.peak_mib:.0f} MiB; {same}")
+              note=f"{run.cpu_s:.3f} s, {run.peak_mib:.0f} MiB; {same}")
 
 
 def pandas_rows(folder, kernels):
@@ -188,15 +229,15 @@ def pandas_rows(folder, kernels):
         yield row(name, None, "×", note=f"not measured: {error.stderr.strip().splitlines()[-1]}")
         return
     said = json.loads(peer.output)
-    ours = Used([PROGRAM, "analyze", "--threads", "1", "--format", "json", path])
-    report = json.loads(ours.output)
+    run = ours(path)
+    report = json.loads(run.output)
     for key, ranks in (("busy_ns", [rank["busy_ns"] for rank in report["ranks"]]),
                        ("queue_delay_ns", [rank["queue_delay"]["total_ns"] for rank in report["ranks"]])):
         if said[key] != sum(ranks):
             raise ValueError(f"{key}: pandas says {said[key]}, gpusonde {sum(ranks)}")
-    ratio = peer.cpu_s / ours.cpu_s
+    ratio = peer.cpu_s / run.cpu_s
     yield row(name + ": times faster", ratio, "×", peer=f"pandas: {peer.cpu_s:.2f} s, {peer.peak_mib:.0f} MiB",
-              note=f"{ours.cpu_s:.2f} s, {ours.peak_mib:.0f} MiB, one thread each; busy time and queue delay are equal",
+              note=f"{run.cpu_s:.2f} s, {run.peak_mib:.0f} MiB, one thread each; busy time and queue delay are equal",
               **goal("≥", 30, ratio))
 
 
@@ -210,50 +251,70 @@ def duckdb_rows(folder, kernels):
     except subprocess.CalledProcessError as error:
         yield row(name, None, "×", note=f"not measured: {error.stderr.strip()}")
         return
-    ours = Used([PROGRAM, "analyze", "--threads", "1", "--format", "json", "--kernel-summary", path])
-    report = json.loads(ours.output)
+    run = ours(path, "--kernel-summary")
+    report = json.loads(run.output)
     if peer["kernel_ns"] != report["traces"][0]["kernel_ns"]:
         raise ValueError(f"DuckDB says {peer['kernel_ns']}, gpusonde {report['traces'][0]['kernel_ns']}")
     for state in ("cold", "warm"):
-        yield row(f"{name}, {state}: times faster", peer[state + "_s"] / ours.cpu_s, "×",
+        yield row(f"{name}, {state}: times faster", peer[state + "_s"] / run.cpu_s, "×",
                   peer=f"DuckDB: {peer[state + '_s']:.3f} s",
-                  note=f"{ours.cpu_s:.3f} s from the file itself. Cold: file to Parquet to SQL; warm: SQL over Parquet")
+                  note=f"{run.cpu_s:.3f} s from the file itself. Cold: file to Parquet to SQL; warm: SQL over Parquet")
     os.unlink(path)
+
+
+def tried(what, rows):
+    """The rows of a part; where it fails, one that says why instead of the rest."""
+    try:
+        yield from rows
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        yield row(what, None, "", note=f"failed: {said[-1] if said else error}")
+    except (OSError, ValueError, KeyError) as error:
+        yield row(what, None, "", note=f"failed: {type(error).__name__}: {error}")
+
+
+def parts(arguments, folder):
+    """Every part with its name, the quickest first."""
+    repetitions = arguments.repetitions
+    for count in arguments.kernels:
+        yield f"Nsight SQLite, {million(count)} kernels", sqlite_rows(folder, count, repetitions, ranks=True)
+    for count in arguments.json_kernels:
+        yield f"Kineto JSON, {million(count)} kernels", synthetic_json(folder, count, repetitions)
+    yield "Kineto JSON, real traces", real_json(folder, repetitions, 1 if arguments.quick else 100)
+    yield "pandas over SQLite", pandas_rows(folder, arguments.pandas_kernels)
+    yield "DuckDB", duckdb_rows(folder, arguments.pandas_kernels)
+    if arguments.large:
+        yield "Kineto JSON over 4 GB", huge_json(folder, 2_700_000)
+        yield "Nsight SQLite, 100 M events", sqlite_rows(folder, 45_000_000, 1, ranks=False)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernels", type=int, nargs="+", help="of the SQLite traces, of which each has 2.2 events; "
-                        "default: 450,000 and 4,500,000 (10 M events; 45,000,000 are 100 M, 6 GB of disk)")
+                        "default: 450,000 and 4,500,000 (10 M events)")
     parser.add_argument("--json-kernels", type=int, nargs="+",
                         help="of the JSON traces, each 6.5 events and 1.7 kB; default: 150,000 and 1,500,000 (10 M events)")
     parser.add_argument("--pandas-kernels", type=int, default=450_000, help="1 M events")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", default=bool(os.environ.get("QUICK")),
                         help="small traces, once each: whether it runs (also QUICK=1)")
-    parser.add_argument("file")
+    parser.add_argument("--large", action="store_true", default=bool(os.environ.get("LARGE")),
+                        help="also 100 M events of SQLite and JSON of more than 4 GB, once each: 15 GB of disk and a "
+                        "quarter of an hour (also LARGE=1)")
+    parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.repetitions, arguments.pandas_kernels = 1, 20_000
-    kernels = arguments.kernels or ([45_000] if arguments.quick else [450_000, 4_500_000])
-    json_kernels = arguments.json_kernels or ([15_000] if arguments.quick else [150_000, 1_500_000])
+    arguments.kernels = arguments.kernels or ([45_000] if arguments.quick else [450_000, 4_500_000])
+    arguments.json_kernels = arguments.json_kernels or ([15_000] if arguments.quick else [150_000, 1_500_000])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the folder goes
     rows = []
-
-    def add(made):
-        for one in made:
-            print(f"  … {one['name']}: {one['value']}", flush=True)
-            rows.append(one)
-
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        folder = pathlib.Path(name)
-        for count in kernels:
-            add(sqlite_rows(folder, count, arguments.repetitions))
-        for count in json_kernels:
-            add(synthetic_json(folder, count, arguments.repetitions))
-        add(real_json(folder, arguments.repetitions, 1 if arguments.quick else 100))
-        add(pandas_rows(folder, arguments.pandas_kernels))
-        add(duckdb_rows(folder, arguments.pandas_kernels))
-    pathlib.Path(arguments.file).write_text(json.dumps({"rows": rows}, ensure_ascii=False))
+        for what, made in parts(arguments, pathlib.Path(name)):
+            for one in tried(what, made):
+                print(f"  … {one['name']}: {one['value'] if one['value'] is not None else one.get('note')}", flush=True)
+                rows.append(one)
+                arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
 
 
 if __name__ == "__main__":

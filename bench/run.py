@@ -96,7 +96,8 @@ def read_google_benchmark(text):
 
 
 def measure(benchmark, build):
-    """The result of one benchmark; raises CalledProcessError when it fails."""
+    """The result of one benchmark, and why it isn't whole, if it isn't: of one that fails or is stopped, what it had
+    written by then. Raises CalledProcessError where there is none."""
     about = machine()
     environment = dict(os.environ, GPUSONDE=str(build / "bin/gpusonde"), GPUSONDE_BUILD=str(build))
     result = {"benchmark": benchmark.name, "title": benchmark.title,
@@ -104,14 +105,20 @@ def measure(benchmark, build):
     if benchmark.command:
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             program = ROOT / benchmark.command[0].format(build=build)
-            subprocess.run([str(program), *benchmark.command[1:], file.name],
-                           cwd=ROOT / benchmark.folder, env=environment, check=True)
-            return result | json.loads(pathlib.Path(file.name).read_text())
+            failure = None
+            try:
+                subprocess.run([str(program), *benchmark.command[1:], file.name],
+                               cwd=ROOT / benchmark.folder, env=environment, check=True)
+            except (subprocess.CalledProcessError, KeyboardInterrupt) as error:
+                failure = error if isinstance(error, subprocess.CalledProcessError) else "stopped"
+                if not pathlib.Path(file.name).stat().st_size:
+                    raise
+            return result | json.loads(pathlib.Path(file.name).read_text()), failure
     program = str(benchmark.needs).format(build=build)
     done = subprocess.run([program, "--benchmark_format=json", f"--benchmark_repetitions={REPETITIONS}",
                            "--benchmark_report_aggregates_only=true"], cwd=ROOT, env=environment, check=True,
                           stdout=subprocess.PIPE, text=True)
-    return result | {"rows": read_google_benchmark(done.stdout)}
+    return result | {"rows": read_google_benchmark(done.stdout)}, None
 
 
 def main():
@@ -134,11 +141,14 @@ def main():
             continue
         print(f"{benchmark.name} …", flush=True)
         try:
-            result = measure(benchmark, build)
+            result, failure = measure(benchmark, build)
         except (subprocess.CalledProcessError, OSError, ValueError, KeyError) as error:
             print(f"  failed: {error}")
             failed.append(benchmark.name)
             continue
+        if failure is not None:
+            print(f"  not whole: {failure}")
+            failed.append(benchmark.name)
         (RESULTS / f"{benchmark.name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
         for row in result["rows"]:
             goal = f"  (goal {row['goal']}{'' if row.get('met', True) else ', missed'})" if row.get("goal") else ""

@@ -187,22 +187,27 @@ void WriteRecording(benchmark::State& state) {
 BENCHMARK(WriteRecording)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
 
 // A live store with this many days, made once per process.
+void MakeDays(store::LiveStore& store, int64_t from, int64_t to) {
+  std::mt19937_64 random(5);
+  constexpr int64_t kSamplesPerCommit = kSamplesPerDay / 24;
+  for (int64_t made = from; made < to; ++made) {
+    const store::Day day = store::DayOf(kFirstNs + made * kDayNs);
+    const std::vector<model::Batch> names = Names();
+    Must(store.Commit(day, {1, 1}, made * 1'000 + 1, names));
+    for (int hour = 0; hour < 24; ++hour) {
+      const model::Batch batch =
+          Samples(kFirstNs + made * kDayNs + hour * (kDayNs / 24), kSamplesPerCommit, random);
+      Must(store.Commit(day, {1, 1}, made * 1'000 + 100 + hour, {&batch, 1}));
+    }
+  }
+}
+
 store::LiveStore& Node(int64_t days) {
   static const Folder folder;
   static std::unique_ptr<store::LiveStore> store = Must(store::LiveStore::Open(folder / "live"));
   static int64_t made = 0;
-  std::mt19937_64 random(5);
-  constexpr int64_t kSamplesPerCommit = kSamplesPerDay / 24;
-  for (; made < days; ++made) {
-    const store::Day day = store::DayOf(kFirstNs + made * kDayNs);
-    const std::vector<model::Batch> names = Names();
-    Must(store->Commit(day, {1, 1}, made * 1'000 + 1, names));
-    for (int hour = 0; hour < 24; ++hour) {
-      const model::Batch batch =
-          Samples(kFirstNs + made * kDayNs + hour * (kDayNs / 24), kSamplesPerCommit, random);
-      Must(store->Commit(day, {1, 1}, made * 1'000 + 100 + hour, {&batch, 1}));
-    }
-  }
+  MakeDays(*store, made, days);
+  made = std::max(made, days);
   return *store;
 }
 
@@ -218,6 +223,24 @@ void ReadProfile(benchmark::State& state) {
   SetGoal(state);
 }
 BENCHMARK(ReadProfile)->Arg(1)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// As the first question after a start is answered: nothing is in memory yet.
+void ReadProfileFirst(benchmark::State& state) {
+  static const Folder folder;
+  static bool is_made = false;
+  if (!is_made) MakeDays(*Must(store::LiveStore::Open(folder / "live")), 0, 7);
+  is_made = true;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto store = Must(store::LiveStore::Open(folder / "live"));
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(Must(store::ReadProfile(*store, Days(state.range(0)))));
+    state.PauseTiming();
+    store.reset();
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(ReadProfileFirst)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void ReadProcesses(benchmark::State& state) {
   store::LiveStore& store = Node(state.range(0));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -136,22 +137,29 @@ class Merged {
   explicit Merged(std::span<const Run<Record, Change>> runs) {
     for (const Run<Record, Change>& run : runs) cursors_.push_back({.run = &run});
     for (uint32_t i = 0; i < cursors_.size(); ++i)
-      if (Advance(cursors_[i])) heap_.push_back(i);
+      if (Fill(cursors_[i])) heap_.push_back(i);
+    if (!status_.has_value()) heap_.clear();
     for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown(i);
+    FindLimit();
   }
 
   // The next record, or null at the end and after a failure. It is valid until the next call.
   const Record* Next() {
-    if (begun_ && !heap_.empty()) {
+    if (heap_.empty()) return nullptr;
+    Cursor* first = &cursors_[heap_.front()];
+    if (!begun_) {
+      begun_ = true;
+    } else if (++first->next != first->end || Fill(*first)) {
       // The run that had the first record mostly has the next one too.
-      if (!Advance(cursors_[heap_.front()])) {
-        heap_.front() = heap_.back();
-        heap_.pop_back();
-      }
-      if (heap_.size() > 1) SiftDown(0);
+      if (Less::Radix(*first->next) >= limit_) Settle();
+    } else {
+      heap_.front() = heap_.back();
+      heap_.pop_back();
+      if (!status_.has_value()) heap_.clear();
+      if (heap_.empty()) return nullptr;
+      Settle();
     }
-    begun_ = true;
-    return heap_.empty() || !status_.has_value() ? nullptr : &cursors_[heap_.front()].record;
+    return cursors_[heap_.front()].next;
   }
 
   // Why Next ended early, if it did.
@@ -162,15 +170,13 @@ class Merged {
 
   struct Cursor {
     const Run<Record, Change>* run = nullptr;
-    uint64_t taken = 0;
+    uint64_t taken = 0;  // read, or on their way in the buffer
     std::vector<Record> buffer = {};
-    size_t at = 0;
-    Record record{};
+    const Record* next = nullptr;
+    const Record* end = nullptr;
   };
 
-  bool Before(size_t a, size_t b) const {
-    return Less()(cursors_[heap_[a]].record, cursors_[heap_[b]].record);
-  }
+  bool Before(size_t a, size_t b) const { return Less()(*cursors_[heap_[a]].next, *cursors_[heap_[b]].next); }
 
   void SiftDown(size_t at) {
     while (2 * at + 1 < heap_.size()) {
@@ -182,31 +188,46 @@ class Merged {
     }
   }
 
-  bool Advance(Cursor& cursor) {
+  void Settle() {
+    SiftDown(0);
+    FindLimit();
+  }
+
+  // What the next record of the first run must be below to be the first of all.
+  void FindLimit() {
+    limit_ = std::numeric_limits<uint64_t>::max();
+    for (size_t child = 1; child < std::min<size_t>(3, heap_.size()); ++child)
+      limit_ = std::min(limit_, Less::Radix(*cursors_[heap_[child]].next));
+  }
+
+  // The run's next records; false if there are none, or reading fails.
+  bool Fill(Cursor& cursor) {
     const Run<Record, Change>& run = *cursor.run;
     if (cursor.taken == run.count) return false;
     if (run.file == nullptr) {
-      cursor.record = run.memory[cursor.taken++];
+      cursor.next = run.memory.data();
+      cursor.end = cursor.next + run.count;
+      cursor.taken = run.count;
       return true;
     }
-    if (cursor.at == cursor.buffer.size()) {
-      cursor.buffer.resize(std::min<uint64_t>(kBufferRecords, run.count - cursor.taken));
-      cursor.at = 0;
-      Status done = run.file->Read(run.offset + cursor.taken * sizeof(Record),
-                                   std::as_writable_bytes(std::span(cursor.buffer)));
-      if (!done.has_value()) {
-        status_ = std::move(done);
-        return false;
-      }
+    cursor.buffer.resize(std::min<uint64_t>(kBufferRecords, run.count - cursor.taken));
+    Status done = run.file->Read(run.offset + cursor.taken * sizeof(Record),
+                                 std::as_writable_bytes(std::span(cursor.buffer)));
+    if (!done.has_value()) {
+      status_ = std::move(done);
+      return false;
     }
-    cursor.record = cursor.buffer[cursor.at++];
-    ++cursor.taken;
-    if (run.change != nullptr) (*run.change)(cursor.record);
+    cursor.taken += cursor.buffer.size();
+    if (run.change != nullptr)
+      for (Record& record : cursor.buffer) (*run.change)(record);
+    cursor.next = cursor.buffer.data();
+    cursor.end = cursor.next + cursor.buffer.size();
     return true;
   }
 
   std::vector<Cursor> cursors_;
   std::vector<uint32_t> heap_;  // of cursors_, the one with the first record at its top
+  uint64_t limit_ = 0;
   bool begun_ = false;
   Status status_;
 };

@@ -119,6 +119,14 @@ std::optional<int64_t> ParseScaled(std::string_view text, int exponent) {
 }
 
 std::optional<int64_t> ParseWhole(std::string_view text) {
+  // Nearly always: a few digits, and the blanks that JSON may have behind them.
+  constexpr size_t kFewDigits = 18;
+  uint64_t few = 0;
+  size_t digits = 0;
+  while (digits < std::min(text.size(), kFewDigits) && IsDigit(text[digits]))
+    few = few * 10 + static_cast<unsigned>(text[digits++] - '0');
+  if (digits > 0 && (digits == text.size() || (IsSpace(text[digits]) && Trim(text).size() == digits)))
+    return static_cast<int64_t>(few);
   text = Trim(text);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -142,6 +142,14 @@ inline bool CheckTimes(int64_t start_ns, int64_t end_ns, EventSink& sink) {
 }
 
 // Grid and block as one number: equal for equal launches, different for nearly all others.
-uint32_t ShapeOf(const std::array<int64_t, 6>& grid_and_block);
+inline uint32_t ShapeOf(const std::array<int64_t, 6>& grid_and_block) {
+  // Multilinear, so that the products don't wait for each other (Lemire and Kaser 2014, section 3); the
+  // multipliers are odd and without pattern.
+  constexpr std::array<uint64_t, 6> kFactors = {0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F,
+                                                0x165667B19E3779F9, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53};
+  uint64_t hash = 0;
+  for (size_t i = 0; i < kFactors.size(); ++i) hash += static_cast<uint64_t>(grid_and_block[i]) * kFactors[i];
+  return static_cast<uint32_t>(hash >> 32);
+}
 
 }  // namespace gpusonde::importers

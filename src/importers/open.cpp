@@ -11,6 +11,7 @@
 #include "importers/kineto/kineto.h"
 #include "importers/ncu/ncu.h"
 #include "importers/nsys/nsys.h"
+#include "importers/nvprof/nvprof.h"
 #include "importers/sonde/sonde.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
@@ -22,8 +23,9 @@ namespace {
 constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kTraces =
-    "recordings, Nsight Systems SQLite exports, and Kineto JSON and Nsight Compute CSV (plain, gzip, zstd) "
-    "are read";
+    "recordings, Nsight Systems SQLite exports, nvprof databases, and Kineto JSON and Nsight Compute CSV "
+    "(plain, "
+    "gzip, zstd) are read";
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
@@ -39,6 +41,7 @@ Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOpt
                                                                                : sqlite::Access::kFastest));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
+  if (nvprof::IsNvprof(tables)) return nvprof::OpenNvprof(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{}: an SQLite database, but no trace that is known; {}", path, kTraces));
 }

@@ -40,12 +40,6 @@ void Sketch::Cover(uint32_t bucket) {
   if (bucket - first_ >= counts_.size()) counts_.resize(block + kBlock - first_);
 }
 
-void Sketch::AddTo(uint32_t bucket, uint64_t count) {
-  if (bucket < first_ || bucket - first_ >= counts_.size()) Cover(bucket);
-  counts_[bucket - first_] += count;
-  count_ += count;
-}
-
 void Sketch::Merge(const Sketch& other) {
   other.ForEach([this](uint32_t bucket, uint64_t count) { AddTo(bucket, count); });
 }

@@ -31,7 +31,12 @@ class Sketch {
   static int64_t MiddleOf(uint32_t bucket);
 
   void Add(int64_t value) { AddTo(BucketOf(value), 1); }
-  void AddTo(uint32_t bucket, uint64_t count);
+  void AddTo(uint32_t bucket, uint64_t count) {
+    // Below first_ the difference wraps around, and is too large as well.
+    if (bucket - first_ >= counts_.size()) Cover(bucket);
+    counts_[bucket - first_] += count;
+    count_ += count;
+  }
   void Merge(const Sketch& other);
 
   uint64_t count() const { return count_; }

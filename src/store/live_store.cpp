@@ -259,6 +259,7 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
     TRY(DeleteGpuWindows(*writer_, CatalogOf(day), gpu_windows_.to_ns));
   }
   TRY(transaction.Commit());
+  names().Forget(batches);
   if (work.has_value()) {
     int64_t& newest_work_ns = newest_work_ns_[day];
     newest_work_ns = std::max(newest_work_ns, std::min(work->to_ns, EpochNow()));

@@ -12,52 +12,6 @@
 namespace gpusonde::store {
 namespace {
 
-// Rows of several kinds, told apart by `part`.
-constexpr std::string_view kProfileSql = R"(
-  WITH used AS MATERIALIZED (
-    SELECT process, tid, stack, state, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns
-    FROM {} GROUP BY ALL
-  ), used_stacks AS MATERIALIZED (
-    SELECT stack, any_value(locations) AS locations FROM raw.stacks
-    WHERE stack IN (SELECT stack FROM used) GROUP BY stack
-  ), used_locations AS MATERIALIZED (
-    SELECT * FROM raw.locations WHERE location IN (SELECT unnest(locations) FROM used_stacks)
-  )
-  SELECT 0 AS part, process, tid, stack AS id, count, weight_ns, state AS text FROM used
-  UNION ALL BY NAME SELECT 1 AS part, stack AS id, locations AS ids FROM used_stacks
-  UNION ALL BY NAME
-    SELECT 2 AS part, location AS id, kind AS text, binary_id, address, functions AS ids, lines FROM used_locations
-  UNION ALL BY NAME
-    SELECT 3 AS part, function AS id, name AS text, system_name AS text2, file AS text3, line FROM raw.functions
-    WHERE function IN (SELECT unnest(functions) FROM used_locations)
-  UNION ALL BY NAME
-    SELECT 4 AS part, binary_id AS id, name AS text, path AS text2, build_id AS text3 FROM raw.binaries
-    WHERE binary_id IN (SELECT binary_id FROM used_locations)
-  UNION ALL BY NAME
-    SELECT 5 AS part, process, pid AS tid, name AS text FROM processes WHERE process IN (SELECT process FROM used)
-  UNION ALL BY NAME
-    SELECT 6 AS part, process, tid, name AS text FROM threads WHERE process IN (SELECT process FROM used))";
-
-enum Part : int64_t { kSample, kStack, kLocation, kFunction, kBinary, kProcess, kThread };
-
-// The columns of kProfileSql by name, in the order in which the parts above first mention them.
-enum Column : size_t {
-  kPartColumn,
-  kProcessColumn,
-  kTidColumn,
-  kIdColumn,
-  kCountColumn,
-  kWeightColumn,
-  kTextColumn,
-  kIdsColumn,
-  kBinaryColumn,
-  kAddressColumn,
-  kLinesColumn,
-  kText2Column,
-  kText3Column,
-  kLineColumn,
-};
-
 model::FrameKind FrameKindOf(std::string_view name) {
   using enum model::FrameKind;
   for (const model::FrameKind kind : {kNative, kKernel, kJit, kPython, kGpu})
@@ -65,14 +19,76 @@ model::FrameKind FrameKindOf(std::string_view name) {
   return kUnknown;
 }
 
+// Finds those of `ids` in the store that aren't kept from earlier questions, by the rows of `sql`, which has
+// a list of them as its parameter and gives the id as the first column. `take(row, known)` gives the row, or
+// null when the one that is known (null: none) says as much: every file of some days may hold a row, and not
+// all from after it was symbolised, or its lines were found.
+template <class Row, class Take>
+Status ReadRows(Store& store, KeptRows<Row>& kept, std::vector<Id128> ids, std::string_view sql, Take&& take,
+                typename KeptRows<Row>::Found& found) {
+  const RowVersion version = kept.Find(ids, found);
+  if (ids.empty()) return {};
+  const Parameter parameters[] = {std::move(ids)};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(std::string(sql), parameters));
+  typename KeptRows<Row>::Found read;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    std::shared_ptr<const Row>& known = read[rows->Id(0)];
+    if (std::shared_ptr<const Row> better = take(*rows, known.get()); better != nullptr)
+      known = std::move(better);
+  }
+  kept.Keep(read, version);
+  found.merge(read);
+  return {};
+}
+
+std::shared_ptr<const std::vector<Id128>> TakeStack(const Rows& row, const std::vector<Id128>* known) {
+  return known != nullptr ? nullptr : std::make_shared<const std::vector<Id128>>(row.IdList(1));
+}
+
+std::shared_ptr<const LocationRow> TakeLocation(const Rows& row, const LocationRow* known) {
+  if (known != nullptr && known->has_lines) return nullptr;
+  std::vector<int64_t> lines = row.Int64List(5);
+  const bool has_lines = std::ranges::any_of(lines, [](int64_t line) { return line > 0; });
+  if (known != nullptr &&
+      std::tuple(row.ListSize(4), has_lines) <= std::tuple(known->functions.size(), known->has_lines))
+    return nullptr;
+  return std::make_shared<const LocationRow>(LocationRow{FrameKindOf(row.Text(1)), row.Id(2), row.Int64(3),
+                                                         row.IdList(4), std::move(lines), has_lines});
+}
+
+std::shared_ptr<const model::Profile::Function> TakeFunction(const Rows& row,
+                                                             const model::Profile::Function* known) {
+  if (known != nullptr && (!known->file.empty() || row.Text(3).empty())) return nullptr;
+  return std::make_shared<const model::Profile::Function>(
+      model::Profile::Function{std::string(row.Text(1)), std::string(row.Text(2)), std::string(row.Text(3)),
+                               static_cast<int32_t>(row.Int64(4))});
+}
+
+std::shared_ptr<const model::Profile::Binary> TakeBinary(const Rows& row,
+                                                         const model::Profile::Binary* known) {
+  if (known != nullptr) return nullptr;
+  return std::make_shared<const model::Profile::Binary>(
+      model::Profile::Binary{std::string(row.Text(1)), std::string(row.Text(2)), std::string(row.Text(3))});
+}
+
+// Each once; without the id of nothing.
+std::vector<Id128> Distinct(std::vector<Id128> ids) {
+  std::erase(ids, Id128{});
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  return ids;
+}
+
 // The index of `id` in `items`, where `make` puts it at its first use. -1 when the store has no such row.
 template <class Item, class Row, class Make>
-int32_t IndexOf(Id128 id, const std::unordered_map<Id128, Row>& rows,
+int32_t IndexOf(Id128 id, const std::unordered_map<Id128, std::shared_ptr<const Row>>& rows,
                 std::unordered_map<Id128, int32_t>& indices, std::vector<Item>& items, Make&& make) {
   if (const auto known = indices.find(id); known != indices.end()) return known->second;
   const auto row = rows.find(id);
   if (row == rows.end()) return -1;
-  Item item = make(row->second);
+  Item item = make(*row->second);
   const auto index = static_cast<int32_t>(items.size());
   items.push_back(std::move(item));
   indices.emplace(id, index);
@@ -82,69 +98,84 @@ int32_t IndexOf(Id128 id, const std::unordered_map<Id128, Row>& rows,
 }  // namespace
 
 Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& used) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format(kProfileSql, used.text), used.parameters));
   ProfileAssembler assembler;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    assembler.Take(*rows);
-  }
-  // The database gives rows in no particular order; the same profile is the same every time.
-  std::ranges::sort(assembler.used_, {},
-                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack, row.state); });
+  TRY(assembler.ReadUsed(store, used));
+  TRY(assembler.ReadThreads(store));
+  TRY(assembler.ReadNames(store));
   return assembler;
 }
 
-void ProfileAssembler::Take(const Rows& row) {
-  const auto part = static_cast<Part>(row.Int64(kPartColumn));
-  const Id128 id = row.Id(kIdColumn);
-  const auto text = [&](Column column) { return std::string(row.Text(column)); };
-  const ThreadKey thread{row.Id(kProcessColumn), static_cast<int32_t>(row.Int64(kTidColumn))};
-  switch (part) {
-    case kSample:
-      used_.push_back({thread.process, thread.tid, id, text(kTextColumn), row.Int64(kCountColumn),
-                       row.Int64(kWeightColumn)});
-      break;
-    case kStack:
-      stacks_.emplace(id, row.IdList(kIdsColumn));
-      break;
-    case kLocation:
-      TakeLocation(row, id);
-      break;
-    case kFunction:
-      TakeFunction(id, {text(kTextColumn), text(kText2Column), text(kText3Column),
-                        static_cast<int32_t>(row.Int64(kLineColumn))});
-      break;
-    case kBinary:
-      binaries_.emplace(id,
-                        model::Profile::Binary{text(kTextColumn), text(kText2Column), text(kText3Column)});
-      break;
-    case kProcess:
-      processes_.emplace(thread.process, Process{thread.tid, text(kTextColumn)});
-      break;
-    case kThread:
-      thread_names_.emplace(thread, text(kTextColumn));
-      break;
+Status ProfileAssembler::ReadUsed(Store& store, const SqlPart& used) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query(fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
+                                           "sum(weight_ns)::BIGINT FROM {} GROUP BY ALL",
+                                           used.text),
+                               used.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    used_.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
+                     std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5)});
+  }
+  // The database gives rows in no particular order; the same profile is the same every time.
+  std::ranges::sort(used_, {},
+                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack, row.state); });
+  return {};
+}
+
+Status ProfileAssembler::ReadThreads(Store& store) {
+  std::vector<Id128> ids;
+  for (const Used& row : used_) ids.push_back(row.process);
+  const Parameter parameters[] = {Distinct(std::move(ids))};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
+                   store.Query("SELECT process, pid, name FROM processes "
+                               "WHERE process IN (SELECT unnest(?::UUID[]))",
+                               parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, processes->Next());
+    if (!more) break;
+    processes_.try_emplace(processes->Id(0), Process{static_cast<int32_t>(processes->Int64(1)),
+                                                     std::string(processes->Text(2))});
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> threads,
+                   store.Query("SELECT process, tid, name FROM threads "
+                               "WHERE process IN (SELECT unnest(?::UUID[]))",
+                               parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, threads->Next());
+    if (!more) return {};
+    thread_names_.try_emplace({threads->Id(0), static_cast<int32_t>(threads->Int64(1))},
+                              std::string(threads->Text(2)));
   }
 }
 
-void ProfileAssembler::TakeLocation(const Rows& row, Id128 id) {
-  Location location{FrameKindOf(row.Text(kTextColumn)), row.Id(kBinaryColumn), row.Int64(kAddressColumn),
-                    row.IdList(kIdsColumn), row.Int64List(kLinesColumn)};
-  // Several files may hold it, and not all from after it was symbolised, or its lines were found.
-  const auto detail = [](const Location& one) {
-    return std::tuple(one.functions.size(),
-                      std::ranges::any_of(one.lines, [](int64_t line) { return line > 0; }));
-  };
-  const auto [at, is_new] = locations_.try_emplace(id, std::move(location));
-  if (!is_new && detail(at->second) < detail(location)) at->second = std::move(location);
-}
-
-// As with locations.
-void ProfileAssembler::TakeFunction(Id128 id, model::Profile::Function function) {
-  const auto [at, is_new] = functions_.try_emplace(id, std::move(function));
-  if (!is_new && at->second.file.empty()) at->second = std::move(function);
+Status ProfileAssembler::ReadNames(Store& store) {
+  NameCache& names = store.names();
+  std::vector<Id128> ids;
+  for (const Used& row : used_) ids.push_back(row.stack);
+  TRY(ReadRows(store, names.stacks, Distinct(std::move(ids)),
+               "SELECT stack, locations FROM raw.stacks WHERE stack IN (SELECT unnest(?::UUID[]))", TakeStack,
+               stacks_));
+  ids = {};
+  for (const auto& [id, locations] : stacks_) ids.insert(ids.end(), locations->begin(), locations->end());
+  TRY(ReadRows(store, names.locations, Distinct(std::move(ids)),
+               "SELECT location, kind, binary_id, address, functions, lines FROM raw.locations "
+               "WHERE location IN (SELECT unnest(?::UUID[]))",
+               TakeLocation, locations_));
+  ids = {};
+  std::vector<Id128> binaries;
+  for (const auto& [id, location] : locations_) {
+    ids.insert(ids.end(), location->functions.begin(), location->functions.end());
+    binaries.push_back(location->binary);
+  }
+  TRY(ReadRows(store, names.functions, Distinct(std::move(ids)),
+               "SELECT function, name, system_name, file, line FROM raw.functions "
+               "WHERE function IN (SELECT unnest(?::UUID[]))",
+               TakeFunction, functions_));
+  return ReadRows(store, names.binaries, Distinct(std::move(binaries)),
+                  "SELECT binary_id, name, path, build_id FROM raw.binaries "
+                  "WHERE binary_id IN (SELECT unnest(?::UUID[]))",
+                  TakeBinary, binaries_);
 }
 
 int32_t ProfileAssembler::FunctionIndex(Id128 id) {
@@ -156,7 +187,7 @@ int32_t ProfileAssembler::BinaryIndex(Id128 id) {
 }
 
 int32_t ProfileAssembler::LocationIndex(Id128 id) {
-  return IndexOf(id, locations_, location_indices_, profile_.locations, [this](const Location& row) {
+  return IndexOf(id, locations_, location_indices_, profile_.locations, [this](const LocationRow& row) {
     model::Profile::Location location{row.kind, BinaryIndex(row.binary), row.address, {}};
     for (size_t i = 0; i < row.functions.size(); ++i)
       location.lines.push_back(

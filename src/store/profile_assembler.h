@@ -28,9 +28,8 @@ class ProfileAssembler {
     int64_t weight_ns = 0;
   };
 
-  // `used` is what follows FROM: rows of process, tid, stack (null: none), state, count and
-  // weight_ns. They are read
-  // in the same statement as the names, so once, and in the same state of the store. Errors: those of
+  // `used` is what follows FROM: rows of process, tid, stack (null: none), state, count and weight_ns. The
+  // names are asked for after them, and only those that no earlier question asked for. Errors: those of
   // Store::Query.
   static Result<ProfileAssembler> Read(Store& store, const SqlPart& used);
 
@@ -55,31 +54,24 @@ class ProfileAssembler {
       return std::hash<Id128>()(key.process) ^ static_cast<size_t>(key.tid) * 0x9E3779B97F4A7C15;
     }
   };
-  struct Location {
-    model::FrameKind kind{};
-    Id128 binary;
-    int64_t address = 0;
-    std::vector<Id128> functions;
-    std::vector<int64_t> lines;
-  };
   struct Process {
     int32_t pid = 0;
     std::string name;
   };
   using Indices = std::unordered_map<Id128, int32_t>;
 
-  void Take(const Rows& row);
-  void TakeFunction(Id128 id, model::Profile::Function function);
-  void TakeLocation(const Rows& row, Id128 id);
+  Status ReadUsed(Store& store, const SqlPart& used);
+  Status ReadThreads(Store& store);
+  Status ReadNames(Store& store);
   int32_t FunctionIndex(Id128 id);
   int32_t BinaryIndex(Id128 id);
   int32_t LocationIndex(Id128 id);
 
   std::vector<Used> used_;
-  std::unordered_map<Id128, std::vector<Id128>> stacks_;
-  std::unordered_map<Id128, Location> locations_;
-  std::unordered_map<Id128, model::Profile::Function> functions_;
-  std::unordered_map<Id128, model::Profile::Binary> binaries_;
+  KeptRows<std::vector<Id128>>::Found stacks_;
+  KeptRows<LocationRow>::Found locations_;
+  KeptRows<model::Profile::Function>::Found functions_;
+  KeptRows<model::Profile::Binary>::Found binaries_;
   std::unordered_map<Id128, Process> processes_;
   std::unordered_map<ThreadKey, std::string, ThreadKeyHash> thread_names_;
 

@@ -2,6 +2,7 @@
 #include "store/selection_sql.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 #include <span>
@@ -57,6 +58,9 @@ constexpr std::string_view kSampleColumns =
 constexpr std::string_view kWindowColumns =
     "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
 
+// More of them in one list take longer to look through than they save.
+constexpr int64_t kMostListedWindows = 62;
+
 // Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
 SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
   if (!piece.level.has_value()) {
@@ -65,10 +69,18 @@ SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
                           {piece.range.from_ns, piece.range.to_ns}};
     return rows += selection.while_gpu_idle ? WhileGpuIdle(samples, selection) : samples;
   }
-  return {fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
-                      "end_ns - start_ns = ?",
-                      kWindowColumns),
-          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+  const int64_t length_ns = piece.level->length_ns;
+  SqlPart rows{fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
+                           "end_ns - start_ns = ?",
+                           kWindowColumns),
+               {piece.range.from_ns, piece.range.to_ns, length_ns}};
+  // A day's window begins with the day, and so do the hours' windows; where it ends only few of these do.
+  if ((piece.range.to_ns - piece.range.from_ns) / length_ns > kMostListedWindows) return rows;
+  std::vector<int64_t> ends;
+  for (int64_t end_ns = piece.range.from_ns + length_ns; end_ns <= piece.range.to_ns; end_ns += length_ns)
+    ends.push_back(end_ns);
+  rows.text += fmt::format(" AND end_ns IN ({})", fmt::join(ends, ", "));
+  return rows;
 }
 
 SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pieces) {

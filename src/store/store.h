@@ -12,11 +12,12 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/batch.h"
+#include "store/name_cache.h"
 
 namespace gpusonde::store {
 
 // A value bound to `?` in a query; a query is never put together from text that came from outside.
-using Parameter = std::variant<int64_t, double, std::string, Id128>;
+using Parameter = std::variant<int64_t, double, std::string, Id128, std::vector<Id128>>;
 
 // Half-open, ns since the epoch.
 struct TimeRange {
@@ -45,6 +46,7 @@ class Rows {
   virtual double Float64(size_t column) const = 0;
   virtual std::string_view Text(size_t column) const = 0;
   virtual Id128 Id(size_t column) const = 0;
+  virtual size_t ListSize(size_t column) const = 0;  // 0 if it isn't a list
   virtual std::vector<Id128> IdList(size_t column) const = 0;
   virtual std::vector<int64_t> Int64List(size_t column) const = 0;
 
@@ -77,6 +79,12 @@ class Store {
   // The time whose GPU work is also there as sums in kernel_windows and device_windows; empty when this store
   // keeps none.
   virtual TimeRange gpu_windows() const { return {}; }
+
+  // What earlier questions read; whoever implements Append says there what is new.
+  NameCache& names() { return names_; }
+
+ private:
+  NameCache names_;
 };
 
 }  // namespace gpusonde::store

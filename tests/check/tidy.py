@@ -19,6 +19,7 @@ import pathlib
 import queue
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -42,8 +43,13 @@ def options(command):
     return tuple(kept), output
 
 
+def settings_of(path):
+    """The .clang-tidy that holds for a source."""
+    return next(folder / ".clang-tidy" for folder in path.parents if (folder / ".clang-tidy").exists())
+
+
 def targets():
-    """The sources that are ours, each once, by (target, options)."""
+    """The sources that are ours, each once, by (target, settings, options)."""
     seen, found = set(), {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
@@ -52,7 +58,8 @@ def targets():
         seen.add(path)
         kept, output = options(entry["command"])
         target = re.match(r"(.*/)?CMakeFiles/[^/]+\.dir/", output)
-        found.setdefault((target.group(0) if target else output, kept), []).append(path)
+        key = (target.group(0) if target else output, settings_of(path), kept)
+        found.setdefault(key, []).append(path)
     return found
 
 
@@ -65,20 +72,21 @@ def hash_of(path):
 
 
 class Batch:
-    """Some sources with one command."""
+    """Some sources with one command and one .clang-tidy."""
 
-    def __init__(self, command, sources):
-        self.command, self.sources = command, sources
+    def __init__(self, settings, command, sources):
+        self.settings, self.command, self.sources = settings, command, sources
         name = hashlib.sha256("\n".join([*command, *map(str, sources)]).encode()).hexdigest()[:24]
         self.folder = BUILD / "batches" / name
         self.record = CLEAN / name
 
     def halves(self):
         middle = len(self.sources) // 2
-        return Batch(self.command, self.sources[:middle]), Batch(self.command, self.sources[middle:])
+        return [Batch(self.settings, self.command, half) for half in (self.sources[:middle], self.sources[middle:])]
 
     def digest(self, rules, files):
-        return hashlib.sha256("\n".join([rules, *files, *map(hash_of, files)]).encode()).hexdigest()
+        read = [rules, hash_of(self.settings), *files, *map(hash_of, files)]
+        return hashlib.sha256("\n".join(read).encode()).hexdigest()
 
     def is_clean(self, rules):
         if not self.record.exists():
@@ -89,6 +97,8 @@ class Batch:
     def compile(self):
         """Writes the batch as one source; whether that compiles. Leaves what it reads in a dependency file."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.settings.parent != ROOT:  # else clang-tidy finds it above
+            shutil.copy(self.settings, self.folder)
         batch = self.folder / "batch.cpp"
         batch.write_text("".join(f'#include "{path}"\n' for path in self.sources))
         arguments = [*self.command, "-c", str(batch)]
@@ -100,7 +110,7 @@ class Batch:
 
     def check(self, rules):
         """What clang-tidy says; empty when the batch is clean."""
-        done = subprocess.run([TIDY, "-p", self.folder, f"--config-file={ROOT}/.clang-tidy", "--quiet", self.folder / "batch.cpp"],
+        done = subprocess.run([TIDY, "-p", self.folder, "--quiet", self.folder / "batch.cpp"],
                               capture_output=True, text=True, check=False)
         if done.returncode == 0 and not done.stdout.strip():
             read = shlex.split((self.folder / "reads.d").read_text().replace("\\\n", " "))[1:]
@@ -158,13 +168,13 @@ def main():
     rules += subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
     batches = []
-    for (_, command), sources in targets().items():
+    for (_, settings, command), sources in targets().items():
         if chosen:
-            batches += [Batch(command, [path]) for path in sources if path in chosen]
+            batches += [Batch(settings, command, [path]) for path in sources if path in chosen]
         else:
             count = -(-len(sources) // BATCH)
             edges = [len(sources) * i // count for i in range(count + 1)]
-            batches += [Batch(command, sources[start:end]) for start, end in zip(edges, edges[1:])]
+            batches += [Batch(settings, command, sources[start:end]) for start, end in zip(edges, edges[1:])]
     run = Run(rules, batches)
     run.finish()
     total = sum(len(batch.sources) for batch in batches)

@@ -38,7 +38,7 @@ export function App() {
   const [polls, setPolls] = useState(0);
   const [retries, setRetries] = useState(0);
   const search = useRef<HTMLInputElement>(null);
-  useKeys({ view, nav, search, onHelp: () => setHelping(true) });
+  useKeys({ nav, search, onHelp: () => setHelping(true) });
 
   const overview = useResource<Overview, Overview>(apiUrl("overview"), polls + retries, same);
   const seen = overview.data;

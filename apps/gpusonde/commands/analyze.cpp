@@ -24,9 +24,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-Traces are gpusonde's own recordings, Nsight Systems SQLite exports, PyTorch profiler (Kineto) JSON and Nsight Compute
-CSV, these two also as gzip or zstd; what a file is follows from its content. docs/analyze.md says what it finds,
-docs/analyze-json.md what the JSON holds.
+Traces are gpusonde's own recordings, Nsight Systems SQLite exports, nvprof databases (unconfirmed by a real one),
+PyTorch profiler (Kineto) JSON and Nsight Compute CSV, these two also as gzip or zstd; what a file is follows from its
+content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
 
   gpusonde analyze report.sqlite
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
@@ -136,7 +136,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->transform(CLI::CheckedTransformer(alignments))
       ->option_text("none|collectives");
   command->add_flag("--kernel-summary", options->how.kernel_summary,
-                    "Only how often and how long each kernel ran, which takes a sixth of the time");
+                    "Only how often and how long each kernel ran, which takes a fifth of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");

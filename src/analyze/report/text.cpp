@@ -12,12 +12,15 @@
 #include "analyze/report.h"
 #include "base/int128.h"
 #include "base/utf8.h"
+#include "importers/trace.h"
 
 namespace gpusonde::analyze {
 namespace {
 
 constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
+// Ranks that have a sentence each; of more, one is about all, so that what was found isn't pushed away.
+constexpr size_t kRanksTold = 4;
 constexpr size_t kNameWidth = 70;
 constexpr size_t kNameTail = 24;
 
@@ -50,6 +53,43 @@ std::string Percent(int64_t part, int64_t whole) {
                    : "–";
 }
 
+// "1 kernel", "2 kernels".
+std::string Count(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// 3448384 as "3.448 MB".
+std::string Bytes(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return fmt::format("{:.3f} GB", value / 1e9);
+  if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
+  if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
+  return Count(bytes, "byte");
+}
+
+// What a note says, as a sentence; its kind as it is where it is new here.
+std::string SentenceOf(const Note& note) {
+  const std::string events = Count(note.count, "event");
+  const std::string_view are = note.count == 1 ? "is" : "are";
+  if (note.kind == "truncated") return "it is cut off; what is there was analysed";
+  if (note.kind == "unreadable_parts")
+    return fmt::format("{} of it can't be read and {} left out", Count(note.count, "part"), are);
+  if (note.kind == "not_aligned")
+    return "a rank has no collective in common with the first, and keeps its clock";
+  if (note.kind == "metrics_without_number")
+    return Count(note.count, "value") + " of metrics that are texts are left out";
+  if (note.kind == "metrics_beyond_bound")
+    return fmt::format("{} of metrics of too many kinds {} left out", Count(note.count, "value"), are);
+  if (note.kind == "bad_time") return fmt::format("{} without a time that can be {} left out", events, are);
+  if (note.kind == "negative_duration")
+    return fmt::format("{} that would end before beginning {} left out", events, are);
+  if (note.kind == "wrong_type")
+    return fmt::format("{} with texts or impossible numbers where a device or stream belongs {} left out",
+                       events, are);
+  if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
+  return fmt::format("{} ({})", note.kind, note.count);
+}
+
 class TextWriter {
  public:
   explicit TextWriter(const Report& report) : report_(report) {}
@@ -76,27 +116,32 @@ class TextWriter {
 
   void Traces() {
     for (const TraceLine& trace : report_.traces) {
-      Line(
-          "{} ({}): {} events over {}: {} kernels ({} of kernel time), {} copies ({} bytes, {}), {} sets, {} "
-          "API calls, "
-          "{} ranges.",
-          trace.path, trace.format, trace.events, Time(trace.duration_ns), trace.kernels,
-          Time(trace.kernel_ns), trace.memcpys, trace.memcpy_bytes, Time(trace.memcpy_ns), trace.memsets,
-          trace.api_calls, trace.ranges);
+      const std::string copies =
+          trace.memcpys == 1 ? std::string("1 copy") : fmt::format("{} copies", trace.memcpys);
+      Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", trace.path, trace.format,
+           Count(trace.events, "event"), Time(trace.duration_ns), Count(trace.kernels, "kernel"),
+           Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes), Time(trace.memcpy_ns),
+           Count(trace.memsets, "set"), Count(trace.api_calls, "API call"), Count(trace.ranges, "range"));
+      if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite) ||
+          trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
+        Line("  This format is read after documents of it; no real file has confirmed that yet.");
       if (trace.kernels + trace.memcpys + trace.memsets == 0) Line("  It has no GPU events.");
     }
   }
 
   void Notes() {
     for (const Note& note : report_.notes)
-      Line("Note: {}: {}{}.", report_.traces[note.trace].path, note.kind,
-           note.kind == "truncated" ? "" : fmt::format(" ({})", note.count));
+      Line("Note: {}: {}.", report_.traces[note.trace].path, SentenceOf(note));
   }
 
   // What is most worth knowing, one sentence each.
   void Findings() {
     std::vector<std::string> found;
-    for (const RankLine& rank : report_.ranks) Sentence(rank, found);
+    if (report_.ranks.size() <= kRanksTold)
+      for (const RankLine& rank : report_.ranks) Sentence(rank, found);
+    else
+      AllRanks(found);
+    LargestKernel(found);
     AlignedClocks(found);
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(fmt::format(
@@ -226,6 +271,46 @@ class TextWriter {
          line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
                                                    : "–",
          Shown(line.metric), line.unit, Shown(line.name));
+  }
+
+  // Where the kernels' time goes, if much of it goes to one name.
+  void LargestKernel(std::vector<std::string>& found) const {
+    constexpr Int128 kTenth = 10;
+    Int128 kernel_ns = 0;
+    for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
+    if (report_.kernels.size() < 2 || report_.kernels[0].total_ns * kTenth < kernel_ns) return;
+    const DurationLine& largest = report_.kernels[0];
+    found.push_back(fmt::format("The largest part of kernel time, {:.1f} %, goes to {}: {} in {}.",
+                                100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
+                                Shown(largest.name), Time(largest.total_ns), Count(largest.count, "run")));
+  }
+
+  // The same of many ranks: between which two they lie, and what all of them waited for.
+  void AllRanks(std::vector<std::string>& found) const {
+    const auto busy = [](const RankLine& rank) {
+      return rank.span_ns > 0 ? static_cast<double>(rank.busy_ns) / static_cast<double>(rank.span_ns) : 0;
+    };
+    const auto [least, most] = std::ranges::minmax_element(report_.ranks, {}, busy);
+    Int128 idle_ns = 0, host_ns = 0, comm_ns = 0, exposed_ns = 0;
+    for (const RankLine& rank : report_.ranks) {
+      idle_ns += rank.idle_ns;
+      host_ns += rank.idle.host_ns;
+      comm_ns += rank.comm_ns;
+      exposed_ns += rank.exposed_comm_ns;
+    }
+    const auto share = [](Int128 part, Int128 whole) {
+      return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+    };
+    std::string text = fmt::format(
+        "{} ranks were busy from {:.1f} % (rank {}) to {:.1f} % (rank {}) of their time; of what they were "
+        "idle, "
+        "{:.1f} % because the host had launched nothing",
+        report_.ranks.size(), 100 * busy(*least), least->rank, 100 * busy(*most), most->rank,
+        share(host_ns, idle_ns));
+    if (comm_ns > 0)
+      text += fmt::format("; {:.1f} % of their communication had no computation beside it",
+                          share(exposed_ns, comm_ns));
+    found.push_back(text + ".");
   }
 
   // How busy a rank was, and what it waited for.

@@ -44,10 +44,10 @@ void CopyWatch::Advance(int64_t now_ns, std::vector<WatchedKernel>& known) {
   kernels_.resize(kept);
 }
 
-void CopyWatch::Kernel(const GpuRecord& event, uint64_t stratum, std::vector<WatchedKernel>& known) {
+void CopyWatch::Kernel(const GpuRecord& event, uint64_t stratum, int32_t log,
+                       std::vector<WatchedKernel>& known) {
   Advance(event.start_ns, known);
-  Pending pending{.end_ns = event.end_ns,
-                  .kernel = {.stratum = stratum, .duration_ns = event.end_ns - event.start_ns}};
+  Pending pending{.end_ns = event.end_ns, .kernel = {.stratum = stratum, .log = log}};
   const bool follows =
       last_.copy.has_value() && last_.end_ns <= event.start_ns && event.start_ns - last_.end_ns <= kAfterNs;
   if (follows) {

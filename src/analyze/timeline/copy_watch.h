@@ -45,7 +45,7 @@ inline constexpr std::array kCopySizes = {std::string_view("under_64k"), std::st
 // A kernel, and the copy that was there with it if any.
 struct WatchedKernel {
   uint64_t stratum = 0;  // the caller's own
-  int64_t duration_ns = 0;
+  int32_t log = 0;       // the caller's own
   std::optional<CopyClass> copy;
 };
 
@@ -54,7 +54,7 @@ struct WatchedKernel {
 class CopyWatch {
  public:
   // Kernels whose fate is known by now are appended to `known`.
-  void Kernel(const GpuRecord& event, uint64_t stratum, std::vector<WatchedKernel>& known);
+  void Kernel(const GpuRecord& event, uint64_t stratum, int32_t log, std::vector<WatchedKernel>& known);
   void Copy(const GpuRecord& event, std::vector<WatchedKernel>& known);
   // Any other event of the device.
   void Other(const GpuRecord& event) { last_ = {.end_ns = event.end_ns}; }

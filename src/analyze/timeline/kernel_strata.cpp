@@ -92,7 +92,7 @@ void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
   if (is_communication) return copies_.Other(event);
   windows_[window].Add(duration_ns);
   if (!gathered.windows.empty()) gathered.windows[window].Merge({.count = 1, .logs = log});
-  copies_.Kernel(event, hash, known_);
+  copies_.Kernel(event, hash, log, known_);
   TakeKnown();
 }
 
@@ -106,7 +106,7 @@ void KernelStrata::TakeKnown() {
     bool is_new = false;
     Stratum& stratum = strata_.At(kernel.stratum, is_new).stratum;
     LogMoments& moments = kernel.copy.has_value() ? stratum.with_copy[kernel.copy->Pack()] : stratum.alone;
-    moments.Add(FixedLog2(kernel.duration_ns));
+    moments.Add(kernel.log);
   }
   known_.clear();
 }

@@ -30,13 +30,13 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
     first_ns_ = event.start_ns;
   else if (event.start_ns > all_.covered_to())
     AddGap(idle_, record, all_.covered_to());
-  if (stream_ends_.empty() || last_stream_ != event.stream) {
+  RecentStream& recent = recent_streams_[event.stream % recent_streams_.size()];
+  if (!recent.known || recent.stream != event.stream) {
     const auto [place, is_new] = stream_places_.try_emplace(event.stream, stream_ends_.size());
     if (is_new) stream_ends_.push_back(event.start_ns);
-    last_stream_ = event.stream;
-    last_place_ = place->second;
+    recent = {.stream = event.stream, .known = true, .place = place->second};
   }
-  int64_t& stream_end_ns = stream_ends_[last_place_];
+  int64_t& stream_end_ns = stream_ends_[recent.place];
   if (event.start_ns > stream_end_ns) AddGap(stream_gaps_, record, stream_end_ns);
   stream_end_ns = std::max(stream_end_ns, event.end_ns);
   all_.Add(event.start_ns, event.end_ns);

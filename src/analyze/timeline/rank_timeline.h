@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -102,11 +103,15 @@ class RankTimeline {
   int64_t events_ = 0;
   int64_t first_ns_ = 0;
   IdleTime idle_, stream_gaps_;
-  // The latest ends of the streams' events, and where a stream's is; the last stream is mostly the next too.
+  struct RecentStream {
+    uint32_t stream = 0;
+    bool known = false;
+    size_t place = 0;
+  };
+  // The latest ends of the streams' events, and where a stream's is; a few streams alternate.
   std::vector<int64_t> stream_ends_;
   std::unordered_map<uint32_t, size_t> stream_places_;
-  uint32_t last_stream_ = 0;
-  size_t last_place_ = 0;
+  std::array<RecentStream, 16> recent_streams_;
   Durations latency_, delay_;
 };
 

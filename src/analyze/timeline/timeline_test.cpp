@@ -153,7 +153,7 @@ std::vector<WatchedKernel> Watch(const std::vector<GpuRecord>& events) {
   uint64_t number = 0;
   for (const GpuRecord& event : events) {
     if (event.work == GpuWork::kKernel)
-      watch.Kernel(event, number++, known);
+      watch.Kernel(event, number++, /*log=*/0, known);
     else if (event.work == GpuWork::kMemcpy)
       watch.Copy(event, known);
     else

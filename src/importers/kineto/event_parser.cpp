@@ -17,14 +17,16 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
+// As many events as stay in the first-level cache.
+constexpr size_t kBatch = 256;
+
 // Elements of "grid" and "block".
 using Extents = std::array<int64_t, 3>;
 
 // The members of an event that are read, as they lie in the text.
 struct Event {
-  std::string_view phase, category, name, start, duration, device, stream;
+  std::string_view phase, name, start, duration, device, stream;
   std::string_view correlation, bytes, copy;
-  bool has_phase_x = false;
   Category kind = Category::kOther;
   Extents grid{}, block{};
 };
@@ -85,26 +87,38 @@ simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
     ondemand::field field;
     if (const auto error = std::move(member).get(field); error != simdjson::SUCCESS) return error;
     const char* const key = field.key().raw();
-    if (KeyIs(key, "ph")) {
-      event.phase = Unquote(Token(field.value()));
-    } else if (KeyIs(key, "cat")) {
-      event.category = Unquote(Token(field.value()));
-      event.kind = CategoryOf(event.category);
-      category_known = true;
-    } else if (KeyIs(key, "name")) {
-      event.name = Unquote(Token(field.value()));
-    } else if (KeyIs(key, "ts")) {
-      event.start = Token(field.value());
-    } else if (KeyIs(key, "dur")) {
-      event.duration = Token(field.value());
-    } else if (KeyIs(key, "pid")) {
-      pid = Token(field.value());
-    } else if (KeyIs(key, "tid")) {
-      tid = Token(field.value());
-    } else if (KeyIs(key, "args")) {
-      // Operators have the longest arguments, and none that are wanted.
-      if (category_known && !HasArguments(event.kind)) continue;
-      if (const auto error = ReadArguments(field.value(), event); error != simdjson::SUCCESS) return error;
+    switch (key[0]) {
+      case 'a':
+        if (!KeyIs(key, "args") || (category_known && !HasArguments(event.kind))) break;
+        if (const auto error = ReadArguments(field.value(), event); error != simdjson::SUCCESS) return error;
+        break;
+      case 'c':
+        if (!KeyIs(key, "cat")) break;
+        event.kind = CategoryOf(Unquote(Token(field.value())));
+        // Most events are operators and flows, of which nothing else is read: what follows is skipped.
+        if (event.kind == Category::kOther) return simdjson::SUCCESS;
+        category_known = true;
+        break;
+      case 'd':
+        if (KeyIs(key, "dur")) event.duration = Token(field.value());
+        break;
+      case 'n':
+        if (KeyIs(key, "name")) event.name = Unquote(Token(field.value()));
+        break;
+      case 'p':
+        if (KeyIs(key, "ph"))
+          event.phase = Unquote(Token(field.value()));
+        else if (KeyIs(key, "pid"))
+          pid = Token(field.value());
+        break;
+      case 't':
+        if (KeyIs(key, "ts"))
+          event.start = Token(field.value());
+        else if (KeyIs(key, "tid"))
+          tid = Token(field.value());
+        break;
+      default:
+        break;
     }
   }
   if (event.device.empty()) event.device = pid;
@@ -121,17 +135,13 @@ struct EventParser::State {
   void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
   Status Run(simdjson::padded_string_view text, std::string_view original);
-  void Flush();
   uint32_t NameOf(std::string_view quoted_text);
 
   EventSink& sink;
   ondemand::parser parser;
   std::string padded;
   std::string unescaped;
-  std::vector<GpuEvent> gpu;
-  std::vector<ApiCall> calls;
-  std::vector<Range> ranges;
-  int64_t others = 0;
+  EventBatch batch;
 };
 
 EventParser::EventParser(EventSink& sink) : state_(std::make_unique<State>(sink)) {}
@@ -164,20 +174,20 @@ void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t en
     gpu_event.work = event.kind == Category::kMemcpy ? GpuWork::kMemcpy : GpuWork::kMemset;
     DescribeMemory(event.name, gpu_event);
   }
-  gpu.push_back(gpu_event);
+  batch.gpu.push_back(gpu_event);
 }
 
 void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t end_ns) {
-  calls.push_back({.start_ns = start_ns,
-                   .end_ns = end_ns,
-                   .process = 0,
-                   .correlation = CorrelationOf(event.correlation),
-                   .name = NameOf(event.name)});
+  batch.calls.push_back({.start_ns = start_ns,
+                         .end_ns = end_ns,
+                         .process = 0,
+                         .correlation = CorrelationOf(event.correlation),
+                         .name = NameOf(event.name)});
 }
 
 void EventParser::State::Add(const Event& event) {
   if (event.phase != "X" || event.kind == Category::kOther) {
-    ++others;
+    ++batch.others;
     return;
   }
   const std::optional<int64_t> start_ns = ParseMicroseconds(event.start);
@@ -193,22 +203,11 @@ void EventParser::State::Add(const Event& event) {
     case Category::kApi:
       return AddCall(event, *start_ns, end_ns);
     case Category::kAnnotation:
-      ranges.push_back({*start_ns, end_ns});
+      batch.ranges.push_back({*start_ns, end_ns});
       return;
     case Category::kOther:
       return;
   }
-}
-
-void EventParser::State::Flush() {
-  if (!gpu.empty()) sink.Gpu(gpu);
-  if (!calls.empty()) sink.Api(calls);
-  if (!ranges.empty()) sink.Ranges(ranges);
-  if (others != 0) sink.Other(others);
-  gpu.clear();
-  calls.clear();
-  ranges.clear();
-  others = 0;
 }
 
 Status EventParser::State::Run(simdjson::padded_string_view text, std::string_view original) {
@@ -247,17 +246,22 @@ Status EventParser::State::Run(simdjson::padded_string_view text, std::string_vi
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
     }
     Add(event);
+    if (batch.size() >= kBatch) batch.HandOver(sink);
   }
-  Flush();
   return {};
 }
 
-Status EventParser::Parse(std::string_view events) {
+Status EventParser::Parse(const std::string& events) {
   State& state = *state_;
-  state.padded.assign(events);
-  state.padded.append(simdjson::SIMDJSON_PADDING, '\0');
-  return state.Run(simdjson::padded_string_view(state.padded.data(), events.size(), state.padded.size()),
-                   events);
+  const std::string* text = &events;
+  if (events.capacity() < events.size() + simdjson::SIMDJSON_PADDING) {
+    state.padded.reserve(events.size() + simdjson::SIMDJSON_PADDING);
+    state.padded = events;
+    text = &state.padded;
+  }
+  Status done = state.Run(simdjson::padded_string_view(text->data(), text->size(), text->capacity()), events);
+  state.batch.HandOver(state.sink);  // also what came before an event that fails
+  return done;
 }
 
 Metadata ParseMetadata(std::string_view object) {

@@ -21,8 +21,9 @@ class EventParser {
   ~EventParser();
 
   // `events` is a JSON array. Every element goes to the sink: as an event, as Other, or dropped and counted.
-  // Errors: kCorrupt for what is no JSON, with the byte of `events`.
-  Status Parse(std::string_view events);
+  // A string with room for 64 bytes behind its end is parsed where it lies, any other is copied.
+  // Errors: kCorrupt for what is no JSON, with the byte of `events`; what came before it is in the sink.
+  Status Parse(const std::string& events);
 
  private:
   struct State;

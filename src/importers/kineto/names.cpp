@@ -90,7 +90,9 @@ size_t AppendUnicodeEscape(std::string_view text, std::string& out) {
 
 Category CategoryOf(std::string_view category) {
   for (const Spelling& spelling : kSpellings)
-    if (spelling.text == category) return spelling.category;
+    if (spelling.text.size() == category.size() && spelling.text.front() == category.front() &&
+        spelling.text == category)
+      return spelling.category;
   return Category::kOther;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "importers/kineto/brackets.h"
 #include "importers/stream/byte_source.h"
 
 namespace gpusonde::importers::kineto {
@@ -18,10 +19,13 @@ namespace gpusonde::importers::kineto {
 class EventSplitter {
  public:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
+  // Bytes that a chunk's string has room for behind its end, for parsers that look so far ahead.
+  static constexpr size_t kPadding = 64;
 
   explicit EventSplitter(ByteSource& source) : source_(source) {}
 
-  // Puts the next events into `chunk`, as a JSON array; false when there are none left. Errors: kUnsupported
+  // Puts the next events into `chunk`, as a JSON array; false when there are none left. The memory that
+  // `chunk` had is used for what comes next. Errors: kUnsupported
   // for JSON without traceEvents, kCorrupt for an event of more than 256 MiB and for what isn't JSON, with
   // offsets; those of the source.
   Result<bool> Next(std::string& chunk);
@@ -37,21 +41,16 @@ class EventSplitter {
  private:
   Result<bool> ReadMore();
   Result<bool> FindEvents();
-  Status ReadRest(size_t from);
+  // Puts what is behind the array, of which buffer_ has the begin, into metadata_.
+  Status ReadRest();
   // Where the comma behind an event that ends at `end` is; 0 if it isn't in buffer_.
   size_t CommaBehind(size_t end) const;
-  void Scan(bool at_end);
-  void ScanBlock(const char* block, size_t at, size_t size);
 
   ByteSource& source_;
   std::string buffer_;  // '[' and what was read but not handed out
   std::string metadata_;
-  size_t scanned_ = 0;    // of buffer_
-  size_t last_end_ = 0;   // where in buffer_ the last whole event ends
-  size_t array_end_ = 0;  // where in buffer_ the array's ']' is; 0: not seen
-  int64_t depth_ = 0;     // of brackets inside the array
-  bool in_string_ = false;
-  bool escaped_ = false;  // the next byte follows a backslash
+  BracketScanner brackets_;
+  size_t scanned_ = 0;  // of buffer_
   bool begun_ = false;
   bool source_ended_ = false;
   bool finished_ = false;

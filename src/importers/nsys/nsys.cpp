@@ -1,24 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/nsys/nsys.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
-#include <vector>
 
-#include "importers/nsys/row_reader.h"
-#include "importers/nsys/schema.h"
+#include "importers/activities/activity_trace.h"
 
 namespace gpusonde::importers::nsys {
 namespace {
 
-// One whole number from a table of few rows, 0 without it.
-Result<int64_t> ReadFirst(const sqlite::Database& database, std::string_view table_name,
-                          std::string_view column) {
-  ASSIGN_OR_RETURN(const std::optional<sqlite::Table> table, database.FindTable(table_name));
+using activities::Kind;
+using activities::TableKind;
+
+// By the names that exports of 2022.2 to 2026.2 use. A table is there only if it has rows, and a column only
+// in the versions that know it.
+constexpr std::array kTables = {
+    TableKind{Kind::kKernel,
+              "CUPTI_ACTIVITY_KIND_KERNEL",
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName",
+               "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}},
+    TableKind{Kind::kMemcpy,
+              "CUPTI_ACTIVITY_KIND_MEMCPY",
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
+               "srcKind", "dstKind"}},
+    TableKind{Kind::kMemset,
+              "CUPTI_ACTIVITY_KIND_MEMSET",
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind"}},
+    TableKind{Kind::kRuntime,
+              "CUPTI_ACTIVITY_KIND_RUNTIME",
+              {"start", "end", "globalTid", "correlationId", "nameId"}},
+    TableKind{Kind::kNvtx, "NVTX_EVENTS", {"start", "end", "eventType"}},
+    TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
+    TableKind{Kind::kGraph, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end"}},
+};
+
+constexpr std::array kKernelTimes = {
+    TableKind{Kind::kKernel,
+              "CUPTI_ACTIVITY_KIND_KERNEL",
+              {"start", "end", "", "", "", "", "demangledName", "shortName"}},
+};
+
+// ENUM_CUDA_MEM_KIND.
+MemoryKind MemoryKindOf(int64_t memory_kind) {
+  switch (memory_kind) {
+    case 0:
+      return MemoryKind::kPageable;
+    case 1:
+      return MemoryKind::kPinned;
+    case 2:
+    case 3:  // array
+    case 5:  // device static
+      return MemoryKind::kDevice;
+    case 4:
+    case 6:  // managed static
+      return MemoryKind::kManaged;
+    default:
+      return MemoryKind::kUnknown;
+  }
+}
+
+constexpr activities::Layout kLayout = {.format = TraceFormat::kNsysSqlite,
+                                        .what = "Nsight Systems export",
+                                        .strings = "StringIds",
+                                        .string_id = "id",
+                                        .tables = kTables,
+                                        .kernel_times = kKernelTimes,
+                                        .memory_kind = MemoryKindOf};
+
+// When the capture began; 0 if the export doesn't say.
+Result<int64_t> ReadSessionStart(const sqlite::Database& database) {
+  ASSIGN_OR_RETURN(const std::optional<sqlite::Table> table,
+                   database.FindTable("TARGET_INFO_SESSION_START_TIME"));
   if (!table.has_value() || table->parts() == 0) return 0;
-  const std::optional<size_t> index = table->Find(column);
+  const std::optional<size_t> index = table->Find("utcEpochNs");
   if (!index.has_value()) return 0;
   ASSIGN_OR_RETURN(const auto reader, table->Read(std::array{*index}));
   TRY(reader->Seek(0));
@@ -26,58 +82,6 @@ Result<int64_t> ReadFirst(const sqlite::Database& database, std::string_view tab
   ASSIGN_OR_RETURN(const bool found, reader->Next(row));
   return found && row.cells[0].is_integer() ? row.cells[0].integer : 0;
 }
-
-class NsysTrace final : public Trace {
- public:
-  static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database,
-                                             const OpenOptions& options) {
-    std::unique_ptr<NsysTrace> trace(new NsysTrace(std::move(database)));
-    trace->info_.truncated = trace->database_->truncated();
-    ASSIGN_OR_RETURN(trace->info_.epoch_offset_ns,
-                     ReadFirst(*trace->database_, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs"));
-    ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable("StringIds"));
-    // Strings are looked up by rowid; a table that keeps its ids elsewhere is no export of Nsight's.
-    if (trace->strings_.has_value()) {
-      const std::optional<size_t> id = trace->strings_->Find("id");
-      if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
-    }
-    const std::span<const TableKind> kinds = options.kernels_only ? std::span(&kKernelTimes, 1) : kTables;
-    for (const TableKind& kind : kinds) {
-      ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
-      if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
-    }
-    return trace;
-  }
-
-  const TraceInfo& info() const override { return info_; }
-
-  Result<bool> Next(Shard& shard) override {
-    while (table_ < tables_.size() && part_ == tables_[table_].table.parts()) {
-      ++table_;
-      part_ = 0;
-    }
-    if (table_ == tables_.size()) return false;
-    shard.index = shards_++;
-    shard.source = table_;
-    shard.first = part_++;
-    return true;
-  }
-
-  Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<RowReader>(tables_, strings_, sink);
-  }
-
- private:
-  explicit NsysTrace(std::unique_ptr<sqlite::Database> database) : database_(std::move(database)) {}
-
-  std::unique_ptr<sqlite::Database> database_;
-  TraceInfo info_{.format = TraceFormat::kNsysSqlite};
-  std::optional<sqlite::Table> strings_;
-  std::vector<OpenTable> tables_;
-  size_t table_ = 0;
-  size_t part_ = 0;
-  uint64_t shards_ = 0;
-};
 
 }  // namespace
 
@@ -92,9 +96,10 @@ bool IsNsys(std::span<const std::string> table_names) {
 
 Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
                                         const OpenOptions& options) {
-  auto trace = NsysTrace::Open(std::move(database), options);
-  if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": Nsight Systems export"));
-  return trace;
+  const auto start_ns = ReadSessionStart(*database);
+  if (!start_ns.has_value())
+    return Fail(Error(start_ns.error()).With(path + ": " + std::string(kLayout.what)));
+  return activities::OpenActivities(std::move(database), path, kLayout, *start_ns, options);
 }
 
 }  // namespace gpusonde::importers::nsys

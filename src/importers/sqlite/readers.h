@@ -12,12 +12,33 @@
 // The two ways of reading a table; callers see TableReader only.
 namespace gpusonde::importers::sqlite {
 
+// Where TableReader::NextIntegers puts rows.
+class IntegerBuffer {
+ public:
+  // Enough to make the call cheap, and little enough to stay in the first-level cache.
+  static constexpr size_t kRows = 64;
+
+  explicit IntegerBuffer(size_t columns) : stride_(columns + 1), values_(kRows * stride_), integers_(kRows) {}
+
+  int64_t* RowAt(size_t row) { return &values_[row * stride_]; }
+  uint64_t& IntegersAt(size_t row) { return integers_[row]; }
+  IntegerRows First(size_t count) const {
+    return {.count = count, .stride = stride_, .values = values_, .integers = integers_};
+  }
+
+ private:
+  size_t stride_;
+  std::vector<int64_t> values_;
+  std::vector<uint64_t> integers_;
+};
+
 // Leaf pages of a part, about a MiB, are read at once and decoded in place.
 class PageReader final : public TableReader {
  public:
   PageReader(const Table& table, std::span<const size_t> columns);
   Status Seek(size_t part) override;
   Result<bool> Next(Row& row) override;
+  Result<bool> NextIntegers(IntegerRows& rows) override;
   Result<bool> Find(int64_t rowid, Row& row) override;
 
   static size_t LeavesPerPart(const Table& table);
@@ -42,22 +63,43 @@ class PageReader final : public TableReader {
       uint32_t offset = 0;  // behind the header
       uint32_t size = 0;    // of texts and blobs; of constants the value
     };
+    // The same value as an integer, without asking what it is: what 8 bytes at `offset` have, shifted, is
+    // kept or isn't, and the rest is the constant.
+    struct Integer {
+      uint32_t offset = 0;
+      uint16_t cell = 0;
+      uint16_t shift = 0;
+      int64_t keep = 0;  // all bits or none
+      int64_t constant = 0;
+    };
     uint32_t header_size = 0;  // 0: none yet
     uint32_t end = 0;          // of the last value, behind the header
     uint32_t count = 0;
-    std::array<uint8_t, kMaxHeader> header{};
+    std::array<uint8_t, kMaxHeader + 8> header{};  // and zeros behind it
     std::array<Value, Table::kMaxColumns> values{};
+    std::array<Integer, Table::kMaxColumns> integers{};  // as values
+    uint64_t is_integer = 0;                             // by cell
+    int16_t rowid_cell = -1;                             // which has the rowid, if any
+  };
+  struct Record {
+    int64_t rowid = 0;
+    const Plan* plan = nullptr;
+    const uint8_t* values = nullptr;
   };
 
   Status Load(size_t first_leaf, size_t count);
   Status EnterPage(size_t index);
-  // The cell at `cell_` of the current page. Errors: kCorrupt.
-  Status DecodeCell(Row& row);
-  Status DecodeRecord(const uint8_t* p, const uint8_t* end, int64_t rowid);
+  // Goes on to the next page while the current one has no more rows; false at the part's end.
+  Result<bool> HasRow();
+  // The row at `cell_` of the current page. Errors: kCorrupt.
+  Status FindRecord(Record& record);
+  Status FindPlan(const uint8_t* p, const uint8_t* end, Record& record);
   // Reads a header into `plan`.
   Status MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan);
   static Plan::Value PlanOf(const Slot& slot, uint64_t type, uint64_t offset, uint64_t size);
-  void Follow(const Plan& plan, const uint8_t* values, int64_t rowid);
+  static void PlanInteger(Plan& plan, const Plan::Value& value);
+  void Follow(const Record& record, Row& row);
+  void FollowIntegers(const Record& record, size_t row);
   Status FollowOverflow(const uint8_t* local, size_t local_size, uint64_t payload_size);
   Error Corrupt(std::string_view what) const;
 
@@ -66,8 +108,10 @@ class PageReader final : public TableReader {
   static constexpr size_t kPlans = 256;
 
   std::vector<Slot> slots_;
-  std::vector<Cell> cells_;        // of the columns asked for, and one that is always null
+  std::vector<Cell> cells_;  // of the columns asked for, and one that is always null
+  IntegerBuffer integers_;
   std::vector<Plan> plans_;        // by a hash of the header
+  Plan long_plan_;                 // of a header too long for plans_
   std::vector<uint8_t> pages_;     // of the current part
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
   std::vector<uint8_t> one_page_;
@@ -86,6 +130,7 @@ class StatementReader final : public TableReader {
   static Result<std::unique_ptr<TableReader>> Create(const Table& table, std::span<const size_t> columns);
   Status Seek(size_t part) override;
   Result<bool> Next(Row& row) override;
+  Result<bool> NextIntegers(IntegerRows& rows) override;
   Result<bool> Find(int64_t rowid, Row& row) override;
 
  private:
@@ -94,13 +139,15 @@ class StatementReader final : public TableReader {
       : table_(table),
         connection_(std::move(connection)),
         statement_(std::move(statement)),
-        cells_(columns + 1) {}
+        cells_(columns + 1),
+        integers_(columns) {}
   void Bind(int64_t first, int64_t last);
 
   const Table& table_;
   std::unique_ptr<Connection> connection_;
   Statement statement_;
   std::vector<Cell> cells_;
+  IntegerBuffer integers_;
 };
 
 }  // namespace gpusonde::importers::sqlite

@@ -70,6 +70,24 @@ Result<bool> StatementReader::Next(Row& row) {
   return true;
 }
 
+Result<bool> StatementReader::NextIntegers(IntegerRows& rows) {
+  size_t count = 0;
+  Row row;
+  ASSIGN_OR_RETURN(const bool more, Next(row));
+  if (more) {
+    uint64_t& integers = integers_.IntegersAt(0);
+    integers = 0;
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      const bool is_integer = row.cells[i].is_integer();
+      integers_.RowAt(0)[i] = is_integer ? row.cells[i].integer : 0;
+      integers |= uint64_t{is_integer} << i;
+    }
+    count = 1;
+  }
+  rows = integers_.First(count);
+  return more;
+}
+
 Result<bool> StatementReader::Find(int64_t rowid, Row& row) {
   if (!table_.has_rowids_) return false;
   Bind(rowid, rowid);

@@ -78,6 +78,38 @@ Result<std::vector<std::string>> ReadAll(const Table& table, std::span<const siz
   return rows;
 }
 
+// What is an integer of every row, by way of Next or of NextIntegers.
+Result<std::vector<std::string>> ReadIntegers(const Table& table, std::span<const size_t> columns,
+                                              bool at_once) {
+  std::vector<std::string> rows;
+  ASSIGN_OR_RETURN(const auto reader, table.Read(columns));
+  for (size_t part = 0; part < table.parts(); ++part) {
+    TRY(reader->Seek(part));
+    while (!at_once) {
+      Row row;
+      ASSIGN_OR_RETURN(const bool more, reader->Next(row));
+      if (!more) break;
+      std::string& text = rows.emplace_back();
+      for (const Cell& cell : row.cells) text += cell.is_integer() ? fmt::format("{} ", cell.integer) : "- ";
+    }
+    while (at_once) {
+      IntegerRows next;
+      ASSIGN_OR_RETURN(const bool more, reader->NextIntegers(next));
+      if (!more) break;
+      for (size_t row = 0; row < next.count; ++row) {
+        std::string& text = rows.emplace_back();
+        for (size_t i = 0; i < next.stride; ++i) {
+          const int64_t value = next.values[row * next.stride + i];
+          const bool is_integer = (next.integers[row] >> i & 1) != 0;
+          EXPECT_TRUE(is_integer || value == 0);
+          text += is_integer ? fmt::format("{} ", value) : "- ";
+        }
+      }
+    }
+  }
+  return rows;
+}
+
 std::vector<size_t> SomeColumns(const Table& table, Random& random) {
   std::vector<size_t> columns;
   for (size_t i = 0; i < std::min(table.columns().size(), Table::kMaxColumns); ++i) columns.push_back(i);
@@ -99,6 +131,9 @@ bool ExpectSameRows(const std::string& path, const std::string& name, Random& ra
   const auto rows = ReadAll(*fast_table, columns);
   EXPECT_TRUE(rows.has_value() && expected.has_value()) << path << " " << name;
   EXPECT_EQ(*rows, *expected) << path << " " << name;
+  const auto integers = ReadIntegers(*slow_table, columns, false);
+  EXPECT_EQ(ReadIntegers(*fast_table, columns, true).value(), *integers) << path << " " << name;
+  EXPECT_EQ(ReadIntegers(*slow_table, columns, true).value(), *integers) << path << " " << name;
   return fast_table->is_direct();
 }
 

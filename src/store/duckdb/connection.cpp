@@ -22,6 +22,18 @@ std::string Quote(std::string_view text, char quote) {
   return quoted += quote;
 }
 
+Handle<duckdb_value> ListOf(const Library& library, std::span<const Id128> ids) {
+  const Handle<duckdb_logical_type> type(library.destroy_logical_type,
+                                         library.create_logical_type(DUCKDB_TYPE_UUID));
+  std::vector<duckdb_value> values;
+  values.reserve(ids.size() + 1);  // an empty list has to be somewhere, too
+  for (const Id128 id : ids) values.push_back(library.create_uuid({id.low, id.high}));
+  Handle<duckdb_value> list(library.destroy_value,
+                            library.create_list_value(type.get(), values.data(), values.size()));
+  for (duckdb_value& value : values) library.destroy_value(&value);
+  return list;
+}
+
 Status Bind(const Library& library, duckdb_prepared_statement statement, idx_t index,
             const Parameter& parameter) {
   duckdb_state state = DuckDBError;
@@ -34,6 +46,9 @@ Status Bind(const Library& library, duckdb_prepared_statement statement, idx_t i
   } else if (const auto* id = std::get_if<Id128>(&parameter)) {
     const Handle<duckdb_value> value(library.destroy_value, library.create_uuid({id->low, id->high}));
     state = library.bind_value(statement, index, value.get());
+  } else if (const auto* ids = std::get_if<std::vector<Id128>>(&parameter)) {
+    const Handle<duckdb_value> list = ListOf(library, *ids);
+    state = library.bind_value(statement, index, list.get());
   }
   if (state != DuckDBSuccess)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter {} of the query doesn't fit", index));

@@ -20,7 +20,9 @@ Status DuckDbStore::Append(std::span<const model::Batch> batches) {
   const std::scoped_lock lock(writing_);
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_));
   TRY(AppendBatches(writer_, writable_, batches));
-  return transaction.Commit();
+  TRY(transaction.Commit());
+  names().Forget(batches);
+  return {};
 }
 
 Result<std::unique_ptr<Rows>> DuckDbStore::Query(const std::string& sql,

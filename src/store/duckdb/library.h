@@ -17,7 +17,7 @@ namespace gpusonde::store::duckdb {
   X(array_type_child_type) X(array_vector_get_child) X(bind_double) X(bind_int64) X(bind_value)           \
   X(bind_varchar_length) X(close) X(column_count) X(column_logical_type) X(column_name) X(connect)        \
   X(create_bignum) X(create_bit) X(create_blob) X(create_config) X(create_data_chunk) X(create_date)      \
-  X(create_decimal) X(create_hugeint) X(create_interval) X(create_list_type) X(create_logical_type)       \
+  X(create_decimal) X(create_hugeint) X(create_interval) X(create_list_type) X(create_list_value) X(create_logical_type)       \
   X(create_time) X(create_time_ns) X(create_time_tz_value) X(create_timestamp) X(create_timestamp_ms)     \
   X(create_timestamp_ns) X(create_timestamp_s) X(create_timestamp_tz) X(create_uhugeint) X(create_uuid)   \
   X(data_chunk_get_size) X(data_chunk_get_vector) X(data_chunk_reset) X(data_chunk_set_size)              \

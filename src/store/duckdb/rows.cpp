@@ -45,6 +45,12 @@ class ResultRows final : public Rows {
     return IdOf(vector.At<duckdb_hugeint>(row_));
   }
 
+  size_t ListSize(size_t column) const override {
+    const Vector& vector = vectors_[column];
+    if (vector.type->id != DUCKDB_TYPE_LIST || vector.IsNull(row_)) return 0;
+    return vector.At<duckdb_list_entry>(row_).length;
+  }
+
   std::vector<Id128> IdList(size_t column) const override {
     return List<Id128>(column, [](const Vector& elements, uint64_t row) {
       return elements.type->id == DUCKDB_TYPE_UUID ? IdOf(elements.At<duckdb_hugeint>(row)) : Id128{};

@@ -5,14 +5,13 @@ import type { Navigation } from "./use-view";
 import { OTHER_PROFILE, PROFILE_TYPES, type ProfileType, type View } from "./view";
 
 interface Wiring {
-  view: View;
   nav: Navigation;
   search: RefObject<HTMLInputElement>;
   onHelp: () => void;
 }
 
 // Keys that work wherever the focus is, except while one types or a dialog is open.
-export function useKeys({ view, nav, search, onHelp }: Wiring): void {
+export function useKeys({ nav, search, onHelp }: Wiring): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -29,31 +28,31 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
         case "?":
           return onHelp;
         case "i":
-          return () => nav.adjust({ orientation: view.orientation === "flame" ? "icicle" : "flame" });
+          return () => nav.adjust((now) => ({ orientation: now.orientation === "flame" ? "icicle" : "flame" }));
         case "c":
-          return () => nav.step({ colour: view.colour === "binary" ? "kind" : "binary", hide: [], only: null });
+          return () => nav.step((now) => ({ colour: now.colour === "binary" ? "kind" : "binary", hide: [], only: null }));
         case "f":
-          return () => nav.step({ fold: !view.fold });
+          return () => nav.step((now) => ({ fold: !now.fold }));
         case "g":
-          return () => nav.step({ type: nextType(view.type), ...OTHER_PROFILE });
+          return () => nav.step((now) => ({ type: nextType(now.type), ...OTHER_PROFILE }));
         case "m":
-          return () => nav.step({ metrics: !view.metrics });
+          return () => nav.step((now) => ({ metrics: !now.metrics }));
         case "s": {
           // The toolbar knows of which function, if any.
           const link = document.querySelector<HTMLButtonElement>(".toolbar .source-link");
           return link && (() => link.click());
         }
         case "w":
-          return view.type === "cpu" ? () => nav.step({ idle: !view.idle, zoom: null }) : null;
+          return () => nav.step((now) => (now.type === "cpu" ? { idle: !now.idle, zoom: null } : {}));
         case "Escape":
-          return () => nav.step(oneLevelOut(view));
+          return () => nav.step(oneLevelOut);
         default:
           return null;
       }
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [view, nav, onHelp]);
+  }, [nav, onHelp]);
 }
 
 export function nextType(type: ProfileType): ProfileType {

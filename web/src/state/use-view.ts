@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { formatView, parseView, type View } from "./view";
 
-export type Change = Partial<View>;
+// What changes, or how it follows from the view as it is now, which may be newer than the one last drawn.
+export type Change = Partial<View> | ((now: View) => Partial<View>);
 
 // `step` is something that Back should undo; `adjust` refines what is shown (typing, sorting) and
 // replaces the address in place.
@@ -22,7 +23,8 @@ export function useView(): [View, Navigation] {
   }, []);
 
   const go = useCallback((change: Change, push: boolean) => {
-    const next = { ...parseView(location.search), ...change };
+    const now = parseView(location.search);
+    const next = { ...now, ...(typeof change === "function" ? change(now) : change) };
     const address = location.pathname + formatView(next);
     if (address === location.pathname + location.search) return;
     if (push) history.pushState(null, "", address);
@@ -30,7 +32,9 @@ export function useView(): [View, Navigation] {
     setView(next);
   }, []);
 
-  const step = useCallback((change: Change) => go(change, true), [go]);
-  const adjust = useCallback((change: Change) => go(change, false), [go]);
-  return [view, { step, adjust }];
+  const nav = useMemo(
+    () => ({ step: (change: Change) => go(change, true), adjust: (change: Change) => go(change, false) }),
+    [go],
+  );
+  return [view, nav];
 }

@@ -184,6 +184,19 @@ export const tests = [
     },
   },
   {
+    name: "keys pressed faster than the page draws each count",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      await page.raw.evaluate(() => {
+        for (const key of ["g", "g", "f"]) dispatchEvent(new KeyboardEvent("keydown", { key }));
+      });
+      await page.settle();
+      assert.equal(page.param("type"), "off_cpu");
+      assert.equal(page.param("fold"), "internals");
+    },
+  },
+  {
     name: "simulated GPU time wears the badge beside its total",
     scenario: "gpu",
     query: "?type=gpu",

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/activities/activity_trace.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "importers/activities/row_reader.h"
+
+namespace gpusonde::importers::activities {
+namespace {
+
+class ActivityTrace final : public Trace {
+ public:
+  static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database, const Layout& layout,
+                                             int64_t epoch_offset_ns, const OpenOptions& options) {
+    std::unique_ptr<ActivityTrace> trace(new ActivityTrace(std::move(database), layout));
+    trace->info_.truncated = trace->database_->truncated();
+    trace->info_.epoch_offset_ns = epoch_offset_ns;
+    ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable(layout.strings));
+    // Strings are looked up by rowid; a table that keeps its ids elsewhere was not made by the profiler.
+    if (trace->strings_.has_value()) {
+      const std::optional<size_t> id = trace->strings_->Find(layout.string_id);
+      if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
+    }
+    for (const TableKind& kind : options.kernels_only ? layout.kernel_times : layout.tables) {
+      ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
+      if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
+    }
+    return trace;
+  }
+
+  const TraceInfo& info() const override { return info_; }
+
+  Result<bool> Next(Shard& shard) override {
+    while (table_ < tables_.size() && part_ == tables_[table_].table.parts()) {
+      ++table_;
+      part_ = 0;
+    }
+    if (table_ == tables_.size()) return false;
+    shard.index = shards_++;
+    shard.source = table_;
+    shard.first = part_++;
+    return true;
+  }
+
+  Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
+    return std::make_unique<RowReader>(layout_, tables_, strings_, sink);
+  }
+
+ private:
+  ActivityTrace(std::unique_ptr<sqlite::Database> database, const Layout& layout)
+      : layout_(layout), database_(std::move(database)), info_{.format = layout.format} {}
+
+  const Layout& layout_;
+  std::unique_ptr<sqlite::Database> database_;
+  TraceInfo info_;
+  std::optional<sqlite::Table> strings_;
+  std::vector<OpenTable> tables_;
+  size_t table_ = 0;
+  size_t part_ = 0;
+  uint64_t shards_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Trace>> OpenActivities(std::unique_ptr<sqlite::Database> database,
+                                              const std::string& path, const Layout& layout,
+                                              int64_t epoch_offset_ns, const OpenOptions& options) {
+  auto trace = ActivityTrace::Open(std::move(database), layout, epoch_offset_ns, options);
+  if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": " + std::string(layout.what)));
+  return trace;
+}
+
+}  // namespace gpusonde::importers::activities

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "importers/activities/tables.h"
+#include "importers/sqlite/table.h"
+#include "importers/trace.h"
+
+namespace gpusonde::importers::activities {
+
+// The tables of the layout that are there, each a part at a time. `layout` must outlive the trace.
+Result<std::unique_ptr<Trace>> OpenActivities(std::unique_ptr<sqlite::Database> database,
+                                              const std::string& path, const Layout& layout,
+                                              int64_t epoch_offset_ns, const OpenOptions& options);
+
+}  // namespace gpusonde::importers::activities

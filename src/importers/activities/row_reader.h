@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "importers/activities/tables.h"
+#include "importers/sqlite/table.h"
+#include "importers/trace.h"
+
+namespace gpusonde::importers::activities {
+
+struct OpenTable {
+  TableKind kind;
+  sqlite::Table table;
+};
+
+// Turns rows into events, for one thread.
+class RowReader final : public ShardReader {
+ public:
+  // All but the sink are the trace's.
+  RowReader(const Layout& layout, std::span<const OpenTable> tables,
+            const std::optional<sqlite::Table>& strings, EventSink& sink)
+      : layout_(layout), tables_(tables), readers_(tables.size()), strings_(strings), sink_(sink) {}
+
+  Status Read(const Shard& shard) override;
+
+ private:
+  // Which value of a row is which column, in the order of the kind's own enum; a column that isn't there has
+  // the last value, which is no integer.
+  using Places = std::array<uint8_t, 14>;
+
+  // A name looked up lately.
+  struct Recent {
+    int64_t id = 0;
+    uint32_t name = 0;
+    bool known = false;
+  };
+
+  // A table as this thread reads it.
+  struct Reading {
+    std::unique_ptr<sqlite::TableReader> rows;
+    Places places{};
+    std::string_view call_prefix;
+    std::unordered_map<int64_t, uint32_t> names;  // by the number of the string or call
+    std::array<Recent, 256> recent;               // by a few bits of it
+  };
+
+  // One row.
+  class Cells {
+   public:
+    Cells(const sqlite::IntegerRows& rows, size_t row, const Places& places)
+        : values_(rows.values.data() + row * rows.stride), integers_(rows.integers[row]), places_(places) {}
+    bool Has(size_t column) const { return (integers_ >> places_[column] & 1) != 0; }
+    // 0 without one.
+    int64_t operator[](size_t column) const { return values_[places_[column]]; }
+    int64_t Or(size_t column, int64_t otherwise) const { return Has(column) ? (*this)[column] : otherwise; }
+
+   private:
+    const int64_t* values_;
+    uint64_t integers_;
+    const Places& places_;
+  };
+
+  Status Begin(size_t index);
+  Status ReadRows(Reading& reading, Kind kind);
+  Status Add(Reading& reading, Kind kind, const Cells& cells);
+  Status AddKernel(Reading& reading, const Cells& cells);
+  void AddMemcpy(const Cells& cells);
+  void AddMemset(const Cells& cells);
+  Status AddCall(Reading& reading, const Cells& cells);
+  void AddRange(const Cells& cells);
+  void AddMarker(const Cells& cells);
+
+  // The start and end of a row, or false after counting why not.
+  bool Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns);
+  bool FillGpu(const Cells& cells, GpuEvent& event);
+  // The sink's id of the name whose number a column has.
+  Result<uint32_t> NameOf(Reading& reading, const Cells& cells, size_t column);
+  // Of a string's number, if the row has one, and where the file knows it.
+  Result<uint32_t> LookUpString(int64_t string_id);
+
+  const Layout& layout_;
+  std::span<const OpenTable> tables_;
+  std::vector<Reading> readers_;  // as tables_
+  const std::optional<sqlite::Table>& strings_;
+  std::unique_ptr<sqlite::TableReader> string_reader_;
+  EventSink& sink_;
+  EventBatch batch_;
+};
+
+}  // namespace gpusonde::importers::activities

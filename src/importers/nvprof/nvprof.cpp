@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/nvprof/nvprof.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "importers/activities/activity_trace.h"
+
+namespace gpusonde::importers::nvprof {
+namespace {
+
+using activities::Kind;
+using activities::TableKind;
+
+// A file is of one process, so its events needn't say whose they are. Kernels are in one of the first two
+// tables: in the second if the profiler had them run one after the other. Copies between devices are in
+// MEMCPY2. Calls have numbers, CUPTI's callback ids, and their names are nowhere in the file.
+constexpr std::array kTables = {
+    TableKind{Kind::kKernel,
+              "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "name", "", "gridX", "gridY",
+               "gridZ", "blockX", "blockY", "blockZ"}},
+    TableKind{Kind::kKernel,
+              "CUPTI_ACTIVITY_KIND_KERNEL",
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "name", "", "gridX", "gridY",
+               "gridZ", "blockX", "blockY", "blockZ"}},
+    TableKind{Kind::kMemcpy,
+              "CUPTI_ACTIVITY_KIND_MEMCPY",
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "copyKind", "srcKind",
+               "dstKind"}},
+    TableKind{Kind::kMemcpy,
+              "CUPTI_ACTIVITY_KIND_MEMCPY2",
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "copyKind", "srcKind",
+               "dstKind"}},
+    TableKind{Kind::kMemset,
+              "CUPTI_ACTIVITY_KIND_MEMSET",
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "memoryKind"}},
+    TableKind{Kind::kRuntime,
+              "CUPTI_ACTIVITY_KIND_RUNTIME",
+              {"start", "end", "", "correlationId", "cbid"},
+              "runtime call "},
+    TableKind{Kind::kRuntime,
+              "CUPTI_ACTIVITY_KIND_DRIVER",
+              {"start", "end", "", "correlationId", "cbid"},
+              "driver call "},
+    TableKind{Kind::kMarker, "CUPTI_ACTIVITY_KIND_MARKER", {"timestamp", "flags"}},
+    TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
+};
+
+constexpr std::array kKernelTimes = {
+    TableKind{
+        Kind::kKernel, "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", {"start", "end", "", "", "", "", "name"}},
+    TableKind{Kind::kKernel, "CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end", "", "", "", "", "name"}},
+};
+
+// CUpti_ActivityMemoryKind (cupti_activity.h), which is not Nsight's.
+MemoryKind MemoryKindOf(int64_t memory_kind) {
+  switch (memory_kind) {
+    case 1:
+      return MemoryKind::kPageable;
+    case 2:
+      return MemoryKind::kPinned;
+    case 3:
+    case 4:  // array
+    case 6:  // device static
+      return MemoryKind::kDevice;
+    case 5:
+    case 7:  // managed static
+      return MemoryKind::kManaged;
+    default:
+      return MemoryKind::kUnknown;
+  }
+}
+
+constexpr std::string_view kStrings = "StringTable";
+
+// Times are those of CUPTI, in ns since the Unix epoch.
+constexpr activities::Layout kLayout = {.format = TraceFormat::kNvprofSqlite,
+                                        .what = "nvprof database",
+                                        .strings = kStrings,
+                                        .string_id = "_id_",
+                                        .mangled = true,
+                                        .tables = kTables,
+                                        .kernel_times = kKernelTimes,
+                                        .memory_kind = MemoryKindOf};
+
+}  // namespace
+
+bool IsNvprof(std::span<const std::string> table_names) {
+  const auto has = [table_names](std::string_view name) {
+    return std::ranges::find(table_names, name) != table_names.end();
+  };
+  return has(kStrings) &&
+         std::ranges::any_of(kTables, [&has](const TableKind& kind) { return has(kind.table); });
+}
+
+Result<std::unique_ptr<Trace>> OpenNvprof(std::unique_ptr<sqlite::Database> database, const std::string& path,
+                                          const OpenOptions& options) {
+  return activities::OpenActivities(std::move(database), path, kLayout, 0, options);
+}
+
+}  // namespace gpusonde::importers::nvprof

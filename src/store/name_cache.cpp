@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/name_cache.h"
+
+#include <cstring>
+
+#include "model/tables/binaries.h"
+#include "model/tables/functions.h"
+#include "model/tables/locations.h"
+#include "model/tables/stacks.h"
+
+namespace gpusonde::store {
+namespace {
+
+// The values of a table's first column.
+std::vector<Id128> KeysOf(const model::Batch& batch, const model::TableInfo& table) {
+  for (const model::ColumnData& column : batch.columns) {
+    if (column.name != table.columns[0].name || column.type != model::ColumnType::kId128) continue;
+    std::vector<Id128> keys(column.values.size() / sizeof(Id128));
+    std::memcpy(keys.data(), column.values.data(), keys.size() * sizeof(Id128));
+    return keys;
+  }
+  return {};
+}
+
+}  // namespace
+
+void NameCache::Forget(std::span<const model::Batch> appended) {
+  const auto forget = [](auto& rows, const model::Batch& batch, const auto& table) {
+    if (batch.table == table.name()) rows.Forget(KeysOf(batch, table.info()));
+  };
+  for (const model::Batch& batch : appended) {
+    forget(stacks, batch, model::kStacks);
+    forget(locations, batch, model::kLocations);
+    forget(functions, batch, model::kFunctions);
+    forget(binaries, batch, model::kBinaries);
+  }
+}
+
+}  // namespace gpusonde::store
