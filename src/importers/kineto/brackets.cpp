@@ -50,11 +50,11 @@ __attribute__((target("avx2"))) void BracketScanner::ClassifyWithAvx2(const char
   const __m256i bit = _mm256_set1_epi8(kBracketBit);
   for (size_t i = 0; i < count; ++i) {
     Block block;
-    for (int half = 0; half < 2; ++half) {
+    for (size_t half = 0; half < 2; ++half) {
       const __m256i lane =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + kBlockBytes * i + 32 * half));
       const __m256i brackets = _mm256_or_si256(lane, bit);
-      const int shift = 32 * half;
+      const size_t shift = 32 * half;
       block.backslashes |=
           uint64_t{static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(lane, backslash)))} << shift;
       block.quotes |= uint64_t{static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(lane, quote)))}
@@ -76,11 +76,11 @@ void BracketScanner::ClassifyWithSse2(const char* bytes, Block* blocks, size_t c
   };
   for (size_t i = 0; i < count; ++i) {
     Block block;
-    for (int quarter = 0; quarter < 4; ++quarter) {
+    for (size_t quarter = 0; quarter < 4; ++quarter) {
       const __m128i lane =
           _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + kBlockBytes * i + 16 * quarter));
       const __m128i brackets = _mm_or_si128(lane, _mm_set1_epi8(kBracketBit));
-      const int shift = 16 * quarter;
+      const size_t shift = 16 * quarter;
       block.backslashes |= equal(lane, '\\') << shift;
       block.quotes |= equal(lane, '"') << shift;
       block.opening |= equal(brackets, '{') << shift;
