@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpusonde record` on interpreters that aren't a plain `python3`: embedded into a C program and linked statically,
+several in one process, started by another as multiprocessing does."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import program
+from python_test import interpreters
+
+# Burns CPU in a function of its own name for a second.
+SPIN = """
+import time
+def {name}():
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        for _ in range(1000):
+            pass
+{name}()
+"""
+
+EMBEDDING = r"""
+#include <Python.h>
+
+int main(void) {
+  Py_InitializeEx(0);
+  const int failed = PyRun_SimpleString(PROGRAM);
+  return Py_FinalizeEx() < 0 || failed;
+}
+"""
+
+# The module has had three names, and its run function two.
+SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+one = interpreters.create()
+run = getattr(interpreters, "run_string", None) or interpreters.exec
+run(one, {text!r})
+interpreters.destroy(one)
+"""
+
+SPAWN = """
+import multiprocessing
+def spin_spawned():
+    import time
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        for _ in range(1000):
+            pass
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=spin_spawned)
+    child.start()
+    child.join()
+    raise SystemExit(child.exitcode)
+"""
+
+
+def c_string(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+class Interpreters(program.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.interpreters = interpreters()
+        if not cls.interpreters:
+            raise unittest.SkipTest("this machine has no CPython from 3.9 to 3.13")
+
+    def check(self, function, command):
+        """From the first sample in the function on, which may come late in a process's first second, to its last."""
+        done = self.record(*command, options=("--hz", "499"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = self.query(f"""
+            WITH all_samples AS (
+              SELECT process, tid, time_ns, list_has_any(locations, (
+                SELECT coalesce(list(location), []) FROM locations l JOIN functions f ON f.function = l.functions[1]
+                WHERE l.kind = 'python' AND f.name = '{function}')) AS within
+              FROM samples JOIN stacks USING (stack) WHERE state = 'on_cpu'
+            ), run AS (
+              SELECT process, tid, min(time_ns) AS first_ns, max(time_ns) AS last_ns FROM all_samples WHERE within GROUP BY ALL
+            )
+            SELECT count(*) AS samples, count(DISTINCT tid) AS threads, count(*) FILTER (within) AS within
+            FROM all_samples JOIN run USING (process, tid) WHERE time_ns BETWEEN first_ns AND last_ns""")
+        self.assertEqual(row["threads"], 1)
+        self.assertGreater(row["within"], 100)
+        self.assertGreaterEqual(row["within"] / row["samples"], 0.98)
+
+    def test_embedded_and_linked_statically(self):
+        built = 0
+        for version, path in self.interpreters:
+            config = pathlib.Path(path).with_name(f"python{version}-config")
+            if not config.exists():
+                continue
+            flags = [subprocess.run([config, *options], check=True, capture_output=True, text=True).stdout.split()
+                     for options in (("--includes",), ("--ldflags", "--embed"))]
+            with self.subTest(version=version), tempfile.TemporaryDirectory() as folder:
+                source = pathlib.Path(folder, "embedding.c")
+                source.write_text(f"#define PROGRAM {c_string(SPIN.format(name='spin_embedded'))}\n{EMBEDDING}")
+                binary = source.with_suffix("")
+                subprocess.run(["cc", "-O1", *flags[0], source, "-o", binary, *flags[1]], check=True)
+                built += 1
+                self.check("spin_embedded", [binary])
+        if built == 0:
+            self.skipTest("no CPython here brings what a program needs to embed it")
+
+    def test_a_second_interpreter_of_a_process(self):
+        for version, path in self.interpreters:
+            with self.subTest(version=version):
+                self.check("spin_second", [path, "-c", SUBINTERPRETER.format(text=SPIN.format(name="spin_second"))])
+
+    def test_children_that_multiprocessing_spawns(self):
+        for version, path in self.interpreters:
+            with self.subTest(version=version), tempfile.TemporaryDirectory() as folder:
+                script = pathlib.Path(folder, "spawns.py")
+                script.write_text(SPAWN)
+                self.check("spin_spawned", [path, script])
+
+
+if __name__ == "__main__":
+    unittest.main()
