@@ -66,10 +66,18 @@ class Compiler {
     std::ranges::sort(functions_, {}, [](const Function& function) {
       return std::tuple(function.fde.start, function.origin, function.fde.end);
     });
-    // A second entry for the same code says nothing new; and one may claim the begin of the next.
-    const auto repeated =
-        std::ranges::unique(functions_, {}, [](const Function& function) { return function.fde.start; });
-    functions_.erase(repeated.begin(), repeated.end());
+    // A second entry for the same code says nothing new, nor does one within a function of Go's.
+    std::optional<uint64_t> last_start;
+    uint64_t go_end = 0;
+    std::erase_if(functions_, [&](const Function& function) {
+      const Fde& fde = function.fde;
+      const bool is_go = function.origin == Origin::kGo;
+      if (fde.start == last_start || (!is_go && fde.start < go_end)) return true;
+      last_start = fde.start;
+      if (is_go) go_end = fde.end;
+      return false;
+    });
+    // One may claim the begin of the next.
     for (size_t i = 0; i < functions_.size(); ++i) {
       Fde& fde = functions_[i].fde;
       if (fde.start < covered_to_) continue;
