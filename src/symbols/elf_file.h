@@ -22,9 +22,9 @@ struct Symbol {
 // Errors: kCorrupt for what is no ELF file.
 Result<std::string> ReadBuildId(int fd);
 
-// The function symbols of one ELF file: .symtab, .dynsym and Go's own table together, sorted once; names stay in the file
-// until asked for, so that a library with a million symbols costs 24 MB, not its string table. The file is
-// never mapped: one that is truncated meanwhile gives an error, not a SIGBUS. Not thread-safe.
+// The function symbols of one ELF file: .symtab, .dynsym and Go's own table together, sorted once; names stay
+// in the file until asked for, so that a library with a million symbols costs 24 MB, not its string table.
+// The file is never mapped: one that is truncated meanwhile gives an error, not a SIGBUS. Not thread-safe.
 class ElfFile {
  public:
   // `name` is for messages; `debug_file`, if there is one, has the symbols that were stripped

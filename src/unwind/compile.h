@@ -36,9 +36,9 @@ struct Table {
 std::optional<uint64_t> BiasOf(const std::vector<Table::Segment>& segments, uint64_t base, uint64_t start,
                                uint64_t file_offset);
 
-// Compiles a Go program's own table, the file's .eh_frame for functions that it leaves out, and .debug_frame for
-// those that both do. A file without any has a table without pages. Errors: kCorrupt for what is no 64-bit ELF file; kUnsupported when it
-// covers 2 GiB and more.
+// Compiles a Go program's own table, the file's .eh_frame for functions that it leaves out, and .debug_frame
+// for those that both do. A file without any has a table without pages. Errors: kCorrupt for what is no
+// 64-bit ELF file; kUnsupported when it covers 2 GiB and more.
 Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules);
 
 // The same for sections at hand. Functions outside `segments` are left out.
