@@ -24,21 +24,21 @@ class Section {
     Put(56, kDepths, 8);
     Put(64, kFunctions, 8);
     const std::string names = std::string("main.main") + '\0' + "runtime.goexit" + '\0';
-    std::memcpy(&bytes_[kNames], names.data(), names.size());
+    std::memcpy(&bytes[kNames], names.data(), names.size());
     // 0 for 4 bytes, 24 for 32, 0 again for 8; then it is at its end. Zigzag of +1, +24, -24.
     const uint8_t depths[] = {0, 2, 4, 48, 32, 47, 8, 0};
-    std::memcpy(&bytes_[kDepths], depths, sizeof depths);
+    std::memcpy(&bytes[kDepths], depths, sizeof depths);
     const uint32_t functions[] = {0, 20, 0x40, 40, 0x60};
-    std::memcpy(&bytes_[kFunctions], functions, sizeof functions);
+    std::memcpy(&bytes[kFunctions], functions, sizeof functions);
     Put(kFunctions + 20 + 4, 0, 4);
     Put(kFunctions + 20 + 16, 1, 4);
     Put(kFunctions + 40 + 4, 10, 4);
   }
-  void Put(size_t place, uint64_t value, size_t count) { std::memcpy(&bytes_[place], &value, count); }
-  std::optional<GoTable> Parse() const { return GoTable::Parse(bytes_, 0x500000); }
+  void Put(size_t place, uint64_t value, size_t count) { std::memcpy(&bytes[place], &value, count); }
+  std::optional<GoTable> Parse() const { return GoTable::Parse(bytes, 0x500000); }
 
   static constexpr size_t kNames = 80, kDepths = 112, kFunctions = 128;
-  std::vector<std::byte> bytes_{256};
+  std::vector<std::byte> bytes{256};
 };
 
 using Rows = std::vector<std::pair<uint64_t, int32_t>>;
@@ -87,8 +87,8 @@ TEST(GoTable, WithNonsenseInItHasNoFunctionOrNoName) {
 
 TEST(GoTable, CutAnywhereIsRefusedOrRead) {
   const Section whole;
-  for (size_t size = 0; size < whole.bytes_.size(); ++size) {
-    const auto table = GoTable::Parse(std::span(whole.bytes_).first(size), 0);
+  for (size_t size = 0; size < whole.bytes.size(); ++size) {
+    const auto table = GoTable::Parse(std::span(whole.bytes).first(size), 0);
     if (!table.has_value()) continue;
     for (size_t i = 0; i < table->size(); ++i) {
       (void)table->NameOf(table->At(i));
