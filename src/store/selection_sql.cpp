@@ -58,8 +58,8 @@ constexpr std::string_view kSampleColumns =
 constexpr std::string_view kWindowColumns =
     "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
 
-// More of them in one list take longer to look through than they save.
-constexpr int64_t kMostListedWindows = 62;
+// More days in one list take longer to look through than they save.
+constexpr int64_t kMostListedDays = 62;
 
 // Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
 SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
@@ -74,8 +74,10 @@ SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
                            "end_ns - start_ns = ?",
                            kWindowColumns),
                {piece.range.from_ns, piece.range.to_ns, length_ns}};
-  // A day's window begins with the day, and so do the hours' windows; where it ends only few of these do.
-  if ((piece.range.to_ns - piece.range.from_ns) / length_ns > kMostListedWindows) return rows;
+  // A day's windows begin where its first hour's begin, between those of other hours; where they end only the
+  // last hour's do.
+  if (length_ns < kDay.length_ns || (piece.range.to_ns - piece.range.from_ns) / length_ns > kMostListedDays)
+    return rows;
   std::vector<int64_t> ends;
   for (int64_t end_ns = piece.range.from_ns + length_ns; end_ns <= piece.range.to_ns; end_ns += length_ns)
     ends.push_back(end_ns);
