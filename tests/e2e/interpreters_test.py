@@ -7,8 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-import program
-from python_test import interpreters
+import cpython
 
 # Burns CPU in a function of its own name for a second.
 SPIN = """
@@ -63,14 +62,7 @@ def c_string(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-class Interpreters(program.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.interpreters = interpreters()
-        if not cls.interpreters:
-            raise unittest.SkipTest("this machine has no CPython from 3.9 to 3.13")
-
+class Interpreters(cpython.TestCase):
     def check(self, function, command):
         """From the first sample in the function on, which may come late in a process's first second, to its last."""
         done = self.record(*command, options=("--hz", "499"))

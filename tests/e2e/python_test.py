@@ -1,42 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpusonde record` on Python programs: functions, files and lines of every CPython from 3.9 to 3.13."""
 
-import pathlib
-import shutil
-import subprocess
 import unittest
 
-import program
+import cpython
 from program import ROOT
 
 SHAPES = ROOT / "tests/programs/py_shapes.py"
-VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
-
-
-def interpreters():
-    """(version, path) of one CPython of each version that this machine has: under pyenv, or on the PATH."""
-    found = {}
-    for version in VERSIONS:
-        candidates = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
-        candidates += [pathlib.Path(f"/usr/bin/python{version}"), pathlib.Path(shutil.which(f"python{version}") or "/-")]
-        for path in candidates:
-            if path.exists() and subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode == 0:
-                found.setdefault(version, path)
-    return list(found.items())
-
 
 # Locations of functions with this name.
 NAMED = "(SELECT list(location) FROM locations l JOIN functions f ON f.function = l.functions[1] WHERE f.name = '{}')"
 
 
-class Python(program.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.interpreters = interpreters()
-        if not cls.interpreters:
-            raise unittest.SkipTest("this machine has no CPython from 3.9 to 3.13")
-
+class Python(cpython.TestCase):
     def record_shapes(self, interpreter, seconds):
         done = self.record(interpreter, SHAPES, seconds, options=("--hz", "499"))
         self.assertEqual(done.returncode, 0, done.stderr)
