@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <ranges>
 #include <utility>
 
 #include "base/time.h"
@@ -80,6 +81,19 @@ double Detector::UsualNs(const Id128& type) const {
 }
 
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
+
+// Of a step within an incident: nearer to its mean than to the usual.
+double Detector::LeastSlowRatio() const {
+  return 1 + std::max(slowdown() - 1, kLeastSlowdown - 1) / 2;
+}
+
+int64_t Detector::slow_until_ns() const {
+  for (const Recent& step : recent_ | std::views::reverse) {
+    if (step.start_ns < onset_ns_) break;
+    if (step.ratio > LeastSlowRatio()) return step.end_ns;
+  }
+  return INT64_MAX;
+}
 
 Detector::Verdict Detector::Take(const Step& step) {
   ++seen_;
@@ -256,7 +270,7 @@ bool Detector::Recovered() {
     ns += step->ratio * step->usual_ns;
     usual_ns += step->usual_ns;
     ++count;
-    if (step->ratio > 1 + excess / 2 && slow++ == 0) calm_since_ns = step->end_ns;
+    if (step->ratio > LeastSlowRatio() && slow++ == 0) calm_since_ns = step->end_ns;
     since_ns = step->start_ns;
   }
   if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;

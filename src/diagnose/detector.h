@@ -49,6 +49,9 @@ class Detector {
   // Of the incident that is open, or was closed by the last Take.
   int64_t onset_ns() const { return onset_ns_; }  // begin of the first slow step
   int64_t recovered_ns() const { return recovered_ns_; }
+  // Of the open one: end of its last slow step so far; what comes after may be the recovery. INT64_MAX when
+  // none is remembered.
+  int64_t slow_until_ns() const;
   // Mean time of steps since the onset over what the baseline says of steps like these.
   double slowdown() const;
 
@@ -82,6 +85,7 @@ class Detector {
   void Open();
   bool Recovered();
   bool IsWorse();
+  double LeastSlowRatio() const;
 
   std::map<Id128, Type> types_;
   std::deque<double> residuals_;  // of clean steps, log ratios

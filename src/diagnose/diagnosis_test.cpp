@@ -66,6 +66,17 @@ TEST_F(DiagnosisTest, TimeBehindAStrangerIsCpuContentionThatNamesIt) {
   EXPECT_NEAR(During(reports[0], "step.run_queue"), 40, 6);
 }
 
+TEST_F(DiagnosisTest, CalmThatMayBeTheRecoveryIsNotCountedAsSlow) {
+  world.Run({}, 150);
+  world.Run({.behind_stranger_ns = 40 * kMs}, 60);
+  world.Run({}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_FALSE(reports[0].incident.end_ns.has_value());
+  EXPECT_NEAR(reports[0].incident.slowdown, 70.0 / 30, 0.25);
+  EXPECT_NEAR(During(reports[0], "step.run_queue"), 40, 6);
+}
+
 TEST_F(DiagnosisTest, TheStatesOfAStepSumUpToItsTime) {
   const auto reports = Disturb({.behind_stranger_ns = 13 * kMs,
                                 .loader_runs_ns = 17 * kMs,

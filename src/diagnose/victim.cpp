@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "diagnose/explain.h"
@@ -282,27 +283,32 @@ void Diagnosis::Victim::Begin() {
 
 void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
   updated_ns_ = now_ns;
-  WriteReport(Describe(now_ns, unfinished));
+  WriteReport(Describe(unfinished ? now_ns : std::min(now_ns, detector_.slow_until_ns()), unfinished));
 }
 
-// What came after the recovery was taken for a part of it until now.
 void Diagnosis::Victim::Close() {
   Settle(INT64_MAX);
-  for (Accounted& accounted : recent_)
-    if (accounted.slow && accounted.step.start_ns >= detector_.recovered_ns()) RemoveSlow(accounted);
   reports_.back().incident.end_ns = detector_.recovered_ns();
   WriteReport(Describe(detector_.recovered_ns(), false));
   recent_.clear();
 }
 
-Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
+// Of the incident until then: later steps were taken for a part of it, but are the calm after it, or may be.
+Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
   const int64_t onset_ns = detector_.onset_ns();
   Situation situation{.onset_ns = onset_ns, .slowdown = detector_.slowdown()};
   situation.unfinished = unfinished;
-  situation.silent_ns = std::max<int64_t>(now_ns - finder_.last_work_ns(), 0);
+  situation.silent_ns = std::max<int64_t>(until_ns - finder_.last_work_ns(), 0);
   situation.signals_known = signals_known_;
   situation.idle_ns = idle_ns_;
   PathAccount before, during = slow_;
+  std::map<Id128, int64_t> types = slow_types_;
+  for (const Accounted& accounted : recent_ | std::views::reverse) {
+    if (accounted.step.start_ns < until_ns) break;
+    if (!accounted.slow) continue;
+    during.Add(accounted.path, -1);
+    --types[accounted.step.type];
+  }
   int64_t steps = 0;
   const auto add_before = [&](const Id128& type, int64_t count) {
     steps += count;
@@ -313,7 +319,7 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
     const double share = static_cast<double>(count) / static_cast<double>(clean->second.size());
     for (const Accounted& accounted : clean->second) before.Add(accounted.path, share);
   };
-  for (const auto& [type, count] : slow_types_) add_before(type, count);
+  for (const auto& [type, count] : types) add_before(type, count);
   if (unfinished && unfinished_ns_.has_value()) {
     during.Add(unfinished_, 1);
     situation.idle_ns = std::max(situation.idle_ns, IdleOf(unfinished_));
@@ -333,7 +339,7 @@ Situation Diagnosis::Victim::Describe(int64_t now_ns, bool unfinished) const {
   };
   by_party(before.behind, situation.cpu_before);
   by_party(during.behind, situation.cpu_during);
-  DescribeSignals(situation, onset_ns, std::max(now_ns, onset_ns + 1));
+  DescribeSignals(situation, onset_ns, std::max(until_ns, onset_ns + 1));
   return situation;
 }
 

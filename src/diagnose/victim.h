@@ -76,7 +76,7 @@ class Diagnosis::Victim {
   void Begin();
   void Update(int64_t now_ns, bool unfinished);
   void Close();
-  Situation Describe(int64_t now_ns, bool unfinished) const;
+  Situation Describe(int64_t until_ns, bool unfinished) const;
   void DescribeSignals(Situation& situation, int64_t from_ns, int64_t to_ns) const;
   void WriteReport(const Situation& situation);
 

@@ -32,6 +32,11 @@ def real_time_allowed():
     return subprocess.run(["chrt", "-f", "20", "true"], capture_output=True, check=False).returncode == 0
 
 
+def steal_ticks():
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8])
+
+
 class Diagnose(program.TestCase):
     def setUp(self):
         super().setUp()
@@ -104,11 +109,22 @@ class Diagnose(program.TestCase):
 
     def test_steps_that_nobody_disturbs_are_no_incident(self):
         recorder = self.start_victim(BEFORE_S)
+        stolen = []  # times at which /proc/stat told of more time that the hypervisor took
+        ticks = steal_ticks()
+        while recorder.poll() is None:
+            time.sleep(0.1)
+            if steal_ticks() > ticks:
+                ticks = steal_ticks()
+                stolen.append(time.time_ns())
         _, errors = recorder.communicate(timeout=120)
         self.assertEqual(recorder.returncode, 0, errors)
         answer = self.diagnose()
         self.assertGreater(answer["programs"][0]["steps"], 100)
-        self.assertEqual(answer["incidents"], [])
+        disturbed = [one for one in answer["incidents"] if any(
+            one["start_ns"] - 1e9 < time_ns < (one["end_ns"] or time.time_ns()) + 1e9 for time_ns in stolen)]
+        self.assertEqual([one for one in answer["incidents"] if one not in disturbed], [])
+        if disturbed:
+            self.skipTest("the hypervisor took the victim's CPU: " + disturbed[0]["sentence"])
 
     def test_a_program_without_a_gpu_has_no_steps(self):
         done = self.record(sys.executable, "-c", "pass")
