@@ -2,17 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the unittest tests of the *_test.py files in the folders given, as one suite for tools/test.
 
-    tests/python_suite.py FOLDER…
+    tests/python_suite.py [--jobs N] FOLDER|FILE…
+
+Each file is a process of its own, N of them at a time (if not told: one per CPU). A file that says `ALONE = "WHY"` at
+its top runs when no other does, after them: it measures, or takes the whole machine.
 
 Prints a line per test and, for each skip, `skipped NAME: REASON`; closes with `N passed, N failed, N skipped`.
 """
 
+import argparse
+import concurrent.futures
 import importlib.util
+import os
 import pathlib
+import re
+import subprocess
 import sys
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ALONE = re.compile(r'^ALONE = "', re.MULTILINE)
+CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
 
 def load(path):
@@ -40,12 +51,9 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
-def main(folders):
-    suite = unittest.TestSuite()
-    for folder in folders:
-        for path in sorted((ROOT / folder).glob("*_test.py")):
-            suite.addTests(load(path))
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
+def run_here(path):
+    """Runs the tests of one file; what it prints closes with their sums."""
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(load(path))
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     for test, reason in result.skipped:
         print(f"skipped {test.id()}: {reason}")
@@ -53,5 +61,44 @@ def main(folders):
     return 1 if failed else 0
 
 
+def run_apart(path):
+    """Runs the tests of one file in a process of its own: its sums, and what is to be told of failures."""
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, __file__, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    closing = CLOSING.search(done.stdout)
+    title = f"{path.relative_to(ROOT)}, {time.monotonic() - begun:.1f} s"
+    if closing is None or (done.returncode != 0) != (closing[2] != "0"):
+        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match"
+    report = f"{title}\n{done.stdout[:closing.start()]}"
+    if closing[2] == "0":
+        print(report, flush=True)
+        report = ""
+    return tuple(int(number) for number in closing.groups()), report
+
+
+def run_all(paths, jobs):
+    alone = [path for path in paths if ALONE.search(path.read_text())]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        outcomes = list(pool.map(run_apart, [path for path in paths if path not in alone]))
+    outcomes += map(run_apart, alone)
+    for _, failure in outcomes:  # last, where they are looked for
+        print(failure, end="")
+    passed, failed, skipped = (sum(column) for column in zip(*(sums for sums, _ in outcomes)))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run the unittest tests of some files.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at a time")
+    parser.add_argument("paths", nargs="+", type=pathlib.Path, help="folders, or one file")
+    arguments = parser.parse_args()
+    paths = [(ROOT / path).resolve() for path in arguments.paths]
+    if len(paths) == 1 and paths[0].is_file():
+        return run_here(paths[0])
+    return run_all([test for path in paths for test in sorted(path.glob("*_test.py"))], arguments.jobs)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

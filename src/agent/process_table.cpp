@@ -200,12 +200,7 @@ std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
     // Another one may have its pid.
     if (!now.has_value() && now.error().code != ErrorCode::kNotFound) continue;
     if (!now.has_value() || proc::MakeProcessId(options_.host.boot_id, pid, now->start_ticks) != process.id) {
-      for (auto& [tid, thread] : process.threads)
-        if (!thread.exited_ns.has_value()) {
-          thread.exited_ns = time_ns + options_.epoch_offset_ns;
-          thread.changed = true;
-        }
-      process.living_threads = 0;
+      EndThreads(process, {}, time_ns);
       End(process, time_ns);
       ended.push_back(pid);
       continue;
@@ -230,6 +225,11 @@ void ProcessTable::ResyncThreads(Process& process, int64_t time_ns) {
     thread->second.exited_ns.reset();
   }
   if (living.empty()) return;  // its end is still to be told
+  EndThreads(process, living, time_ns);
+}
+
+// Of all but those that live.
+void ProcessTable::EndThreads(Process& process, const std::unordered_set<int32_t>& living, int64_t time_ns) {
   for (auto& [tid, thread] : process.threads)
     if (!thread.exited_ns.has_value() && !living.contains(tid)) {
       thread.exited_ns = time_ns + options_.epoch_offset_ns;

@@ -114,6 +114,7 @@ class ProcessTable {
   Process* AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns);
   Process* Insert(proc::ProcessInfo info, int64_t known_since_ns);
   void ResyncThreads(Process& process, int64_t time_ns);
+  void EndThreads(Process& process, const std::unordered_set<int32_t>& living, int64_t time_ns);
   void ResyncMappings(Process& process, int64_t time_ns);
   void End(Process& process, int64_t time_ns);
   void MakeVisible(Process& process);

@@ -22,7 +22,29 @@ std::vector<Id128> KeysOf(const model::Batch& batch, const model::TableInfo& tab
   return {};
 }
 
+// Of an entry of the map: its node, the row's control block and their share of the buckets.
+constexpr size_t kEntryBytes = 80;
+
 }  // namespace
+
+size_t BytesOf(const std::vector<Id128>& stack) {
+  return kEntryBytes + sizeof(stack) + stack.capacity() * sizeof(Id128);
+}
+
+size_t BytesOf(const LocationRow& location) {
+  return kEntryBytes + sizeof(location) + location.functions.capacity() * sizeof(Id128) +
+         location.lines.capacity() * sizeof(int64_t);
+}
+
+size_t BytesOf(const model::Profile::Function& function) {
+  return kEntryBytes + sizeof(function) + function.name.capacity() + function.system_name.capacity() +
+         function.file.capacity();
+}
+
+size_t BytesOf(const model::Profile::Binary& binary) {
+  return kEntryBytes + sizeof(binary) + binary.name.capacity() + binary.path.capacity() +
+         binary.build_id.capacity();
+}
 
 void NameCache::Forget(std::span<const model::Batch> appended) {
   const auto forget = [](auto& rows, const model::Batch& batch, const auto& table) {

@@ -24,6 +24,12 @@ struct LocationRow {
   bool has_lines = false;  // one that isn't 0, "unknown"
 };
 
+// What a kept row takes, with what it points to.
+size_t BytesOf(const std::vector<Id128>& stack);
+size_t BytesOf(const LocationRow& location);
+size_t BytesOf(const model::Profile::Function& function);
+size_t BytesOf(const model::Profile::Binary& binary);
+
 using RowVersion = uint64_t;
 
 // Rows of a keyed table by their first column, kept from one question to the next. Thread-safe.
@@ -43,26 +49,45 @@ class KeptRows {
     return version_;
   }
 
-  // Keeps what was read since Find; nothing, if something was forgotten meanwhile: it may be that.
+  // Keeps what was read since Find; nothing, if something was forgotten meanwhile: it may be that. What was
+  // kept before makes room.
   void Keep(const Found& rows, RowVersion since) {
     const std::scoped_lock lock(mutex_);
     if (version_ != since) return;
-    if (rows_.size() + rows.size() > kMaxRows) rows_.clear();
-    rows_.insert(rows.begin(), rows.end());
+    size_t bytes = 0;
+    for (const auto& [id, row] : rows) bytes += BytesOf(*row);
+    if (bytes > kMaxBytes) return;
+    if (bytes_ + bytes > kMaxBytes) {
+      rows_.clear();
+      bytes_ = 0;
+    }
+    for (const auto& [id, row] : rows)
+      if (rows_.emplace(id, row).second) bytes_ += BytesOf(*row);
   }
 
   void Forget(std::span<const Id128> ids) {
     const std::scoped_lock lock(mutex_);
     ++version_;
-    for (const Id128& id : ids) rows_.erase(id);
+    for (const Id128& id : ids) {
+      const auto row = rows_.find(id);
+      if (row == rows_.end()) continue;
+      bytes_ -= BytesOf(*row->second);
+      rows_.erase(row);
+    }
   }
 
- private:
-  // A busy node's week has some ten thousand of each; a row takes 100 to 500 bytes.
-  static constexpr size_t kMaxRows = 100'000;
+  size_t bytes() const {
+    const std::scoped_lock lock(mutex_);
+    return bytes_;
+  }
 
-  std::mutex mutex_;
+  // A busy node's week has some ten thousand rows of each, of 100 to 500 bytes.
+  static constexpr size_t kMaxBytes = 16 << 20;
+
+ private:
+  mutable std::mutex mutex_;
   RowVersion version_ = 0;
+  size_t bytes_ = 0;
   Found rows_;
 };
 

@@ -215,20 +215,6 @@ TEST_F(ProfileQuery, NamesThatAreKnownBetterLaterAreShownBetter) {
   EXPECT_NE(names().find("Found"), std::string::npos) << names();
 }
 
-TEST_F(ProfileQuery, WhatWasForgottenWhileItWasReadIsNotKept) {
-  KeptRows<int> kept;
-  KeptRows<int>::Found found;
-  std::vector<Id128> ids = {{1, 1}, {1, 2}};
-  const RowVersion before = kept.Find(ids, found);
-  EXPECT_EQ(ids.size(), 2U);
-  kept.Forget(std::vector<Id128>{{1, 1}});
-  kept.Keep({{{1, 1}, std::make_shared<const int>(1)}}, before);
-  kept.Keep({{{1, 2}, std::make_shared<const int>(2)}}, kept.Find(ids, found));
-  kept.Find(ids, found);
-  EXPECT_THAT(ids, ElementsAre(Id128{1, 1}));
-  EXPECT_EQ(found.size(), 1U);
-}
-
 TEST_F(ProfileQuery, ProcessesFallByCpuTimeAndSoDoTheirThreads) {
   auto processes = ReadProcesses(*store_, {});
   ASSERT_TRUE(processes.has_value()) << processes.error().message;

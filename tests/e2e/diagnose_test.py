@@ -18,6 +18,8 @@ import urllib.request
 
 import program
 
+ALONE = "its victim has a CPU to itself, with real-time priority"
+
 SIMGPU = program.BUILD / "bin/simgpu"
 HPC = program.BUILD / "bin/hpc"
 GREEDY = program.ROOT / "tests/programs/greedy.py"

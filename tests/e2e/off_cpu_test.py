@@ -6,6 +6,8 @@ import unittest
 import program
 from program import PROGRAMS
 
+ALONE = "it measures how long threads wait"
+
 
 class OffCpu(program.TestCase):
     def test_waits_have_their_length_reason_and_stack(self):

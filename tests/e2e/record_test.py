@@ -14,6 +14,8 @@ import unittest
 import program
 from program import GPUSONDE, HOTPATHS, PROGRAMS
 
+ALONE = "it measures shares of time"
+
 
 class Shares(program.TestCase):
     def test_each_path_has_its_share_within_two_points(self):

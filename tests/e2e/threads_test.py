@@ -9,6 +9,8 @@ import unittest
 import program
 from program import GPUSONDE, PROGRAMS
 
+ALONE = "10,000 threads are a burden to others"
+
 THREADS = 10_000
 # Of the goal for `record`, DESIGN section 11: the threads' rows are written out as they come.
 MAX_PEAK_KIB = 256 << 10

@@ -12,6 +12,8 @@ import urllib.request
 import program
 from program import GPUSONDE, HOTPATHS
 
+ALONE = "it samples the whole machine"
+
 
 class Up(program.TestCase):
     def setUp(self):
