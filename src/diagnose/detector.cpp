@@ -83,9 +83,7 @@ double Detector::UsualNs(const Id128& type) const {
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
 
 // Of a step within an incident: nearer to its mean than to the usual.
-double Detector::LeastSlowRatio() const {
-  return 1 + std::max(slowdown() - 1, kLeastSlowdown - 1) / 2;
-}
+double Detector::LeastSlowRatio() const { return 1 + std::max(slowdown() - 1, kLeastSlowdown - 1) / 2; }
 
 int64_t Detector::slow_until_ns() const {
   for (const Recent& step : recent_ | std::views::reverse) {
