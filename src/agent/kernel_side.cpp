@@ -12,7 +12,7 @@ namespace {
 
 // Stacks of threads that leave their CPU, at most, for each that the CPU's clock takes. A switch costs 0.8 µs
 // with its share of stacks (the program's run time over 3,681 switches of tests/programs/waiter, 2-core VM).
-constexpr double kOffCpuStacksPerTick = 5;
+constexpr double kOffCpuStacksPerTick = 2;
 
 // A kernel that refuses costs the time in which threads wait, not the rest.
 std::optional<ebpf::OffCpu> OpenOffCpu(const CpuProfiler::Options& options, const ebpf::StackTables& tables,

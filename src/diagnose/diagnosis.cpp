@@ -59,20 +59,16 @@ void Diagnosis::Take(const model::Kernel& kernel) {
 }
 
 void Diagnosis::Take(const model::KernelPack& pack) {
-  const uint64_t shape = ShapeOf(pack);
+  Victim& victim = VictimOf(pack.process);
+  Work kernel{.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)};
   for (size_t i = 0; i < std::min(pack.offsets_ns.size(), pack.durations_ns.size()); ++i) {
     int64_t start_ns = 0;
-    int64_t end_ns = 0;
     if (__builtin_add_overflow(pack.start_ns, pack.offsets_ns[i], &start_ns) ||
-        __builtin_add_overflow(start_ns, pack.durations_ns[i], &end_ns) || !IsTime(start_ns, end_ns))
+        __builtin_add_overflow(start_ns, pack.durations_ns[i], &kernel.time_ns) ||
+        !IsTime(start_ns, kernel.time_ns))
       continue;
-    VictimOf(pack.process)
-        .Take({.kind = Work::Kind::kKernel,
-               .name = pack.name,
-               .shape = shape,
-               .time_ns = end_ns,
-               .length_ns = pack.durations_ns[i]},
-              pack.device);
+    kernel.length_ns = pack.durations_ns[i];
+    victim.Take(kernel, pack.device);
   }
 }
 

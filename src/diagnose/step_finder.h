@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/id128.h"
@@ -15,9 +19,9 @@ namespace gpusonde::diagnose {
 struct Work {
   enum class Kind : uint8_t { kRange, kSync, kKernel, kCopy };
   Kind kind = Kind::kKernel;
-  std::string name;
-  uint64_t shape = 0;   // grid and block, or bytes
-  int64_t time_ns = 0;  // its end: nobody can tell of it earlier
+  std::string_view name;  // looked at while it is taken only
+  uint64_t shape = 0;     // grid and block, or bytes
+  int64_t time_ns = 0;    // its end: nobody can tell of it earlier
   int64_t length_ns = 0;
 };
 
@@ -33,8 +37,12 @@ struct StepSpan {
 // those that qualify the most frequent ones mark steps, the others several of them. Not thread-safe.
 class StepFinder {
  public:
+  StepFinder();
+  StepFinder(StepFinder&&) = default;
+  StepFinder& operator=(StepFinder&&) = default;
+
   // In any order; what is older than work that was looked at already is counted and passed over.
-  void Take(Work work);
+  void Take(const Work& work);
 
   // Everything before `time_ns` was told; the steps that ended since the last call, in order.
   std::vector<StepSpan> Advance(int64_t time_ns);
@@ -52,14 +60,39 @@ class StepFinder {
   int64_t late() const { return late_; }
 
  private:
-  using Token = std::pair<Work::Kind, std::string>;
+  // What may come again: work of one kind and name.
+  struct Token {
+    Work::Kind kind;
+    std::string name;
+    uint64_t hash;
+  };
+  struct Piece {
+    uint32_t token;
+    uint64_t shape;
+    int64_t time_ns;
+    int64_t length_ns;
+  };
+  struct Occurrences;
+  struct Regularity;
+
+  uint32_t AddToken(Work::Kind kind, std::string_view name);
+  uint32_t TokenOf(const Work& work);
+  uint64_t SignatureOf(const Piece& piece) const;
+  void Follow(const Piece& piece, std::vector<StepSpan>& steps);
+  Regularity Measure(const Occurrences& occurrences) const;
   void Choose();
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
-  std::multimap<int64_t, Work> waiting_;  // not yet Advance'd over
-  std::vector<Work> history_;             // while there is no anchor
-  std::optional<Token> anchor_;
+  static constexpr size_t kKinds = 4;
+
+  std::deque<Token> tokens_;
+  // By kind; the names are those of tokens_, which stay where they are.
+  std::array<std::unordered_map<std::string_view, uint32_t>, kKinds> tokens_by_name_;
+  std::vector<Piece> waiting_;  // not yet Advance'd over; in the order they were taken
+  std::vector<Piece> history_;  // while there is no anchor
+  size_t choose_at_ = 0;        // length of the history
+  std::optional<uint32_t> anchor_;
   double typical_work_ = 0;  // pieces of work in a step
   std::optional<int64_t> step_start_ns_;
   uint64_t signature_ = 0;  // of the step under way

@@ -79,6 +79,23 @@ TEST_F(StepFinderTest, WorkWithoutAPeriodHasNoSteps) {
   EXPECT_EQ(finder.anchor(), std::nullopt);
 }
 
+TEST_F(StepFinderTest, NamesThatAreMadeUpDoNotHideTheSteps) {
+  for (int i = 0; i < 30'000; ++i) Add(Kind::kKernel, "made up " + std::to_string(i), kMs / 100);
+  finder.Advance(now_ns);
+  for (int step = 0; step < 100; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "made up " + std::to_string(30'000 + 20 * step + i));
+    Add(Kind::kSync, "context");
+    finder.Advance(now_ns);
+  }
+  finder.Gap(now_ns);
+  for (int step = 0; step < 100; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "made up " + std::to_string(40'000 + 20 * step + i));
+    Add(Kind::kSync, "context");
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "sync (others)");
+}
+
 TEST_F(StepFinderTest, AShapeThatIsNewEveryTimeMakesNoTypes) {
   std::set<Id128> types;
   for (uint64_t step = 0; step < 300; ++step) {

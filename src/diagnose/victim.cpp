@@ -72,14 +72,14 @@ Diagnosis::Victim::Victim(const Id128& process, Shared& shared, std::function<vo
   program_.process = process;
 }
 
-void Diagnosis::Victim::Take(Work work, std::optional<Id128> device) {
+void Diagnosis::Victim::Take(const Work& work, std::optional<Id128> device) {
   if (device.has_value() && !device->IsZero()) devices_.insert(*device);
   const Interval interval{work.time_ns - work.length_ns, work.time_ns};
   taken_ = {std::min(taken_.start_ns, work.time_ns), std::max(taken_.end_ns, work.time_ns)};
   if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(interval);
   if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(interval);
   if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(interval);
-  finder_.Take(std::move(work));
+  finder_.Take(work);
 }
 
 // A session's row comes when it begins, and again when it ends; in a recording only the last one lies.

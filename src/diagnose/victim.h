@@ -35,7 +35,7 @@ class Diagnosis::Victim {
  public:
   Victim(const Id128& process, Shared& shared, std::function<void(const Report&)> tell);
 
-  void Take(Work work, std::optional<Id128> device);
+  void Take(const Work& work, std::optional<Id128> device);
   void SawThread(int32_t tid) { ++threads_[tid]; }
   void Take(const model::GpuSession& session);
   // It is `now_ns`, and what is told of `lateness_ns` ago has been told.
