@@ -34,11 +34,6 @@ def real_time_allowed():
     return subprocess.run(["chrt", "-f", "20", "true"], capture_output=True, check=False).returncode == 0
 
 
-def steal_ticks():
-    with open("/proc/stat", encoding="ascii") as file:
-        return int(file.readline().split()[8])
-
-
 class Diagnose(program.TestCase):
     def setUp(self):
         super().setUp()
@@ -53,7 +48,7 @@ class Diagnose(program.TestCase):
         recorder = subprocess.Popen(
             [program.GPUSONDE, "record", "-o", self.recording, "--", "chrt", "-f", "20", "taskset", "-c", str(CPU),
              HPC, *QUICK_HOST, "--seconds", str(seconds), "--step-log", self.folder / "steps"], env=self.environment, stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(recorder.kill)
         return recorder
 
@@ -76,6 +71,7 @@ class Diagnose(program.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    @program.measures
     def test_cpu_contention_is_found_and_names_who_takes_the_cpu(self):
         recorder = self.start_victim(BEFORE_S + DURING_S + AFTER_S)
         self.await_steps(recorder, BEFORE_STEPS)
@@ -109,30 +105,21 @@ class Diagnose(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM signals JOIN processes ON processes.process = other WHERE name = 'greedy' "
                                     "AND metric = 'thread.run_queue'") > 0, True)
 
+    @program.measures
     def test_steps_that_nobody_disturbs_are_no_incident(self):
         recorder = self.start_victim(BEFORE_S)
-        stolen = []  # times at which /proc/stat told of more time that the hypervisor took
-        ticks = steal_ticks()
-        while recorder.poll() is None:
-            time.sleep(0.1)
-            if steal_ticks() > ticks:
-                ticks = steal_ticks()
-                stolen.append(time.time_ns())
         _, errors = recorder.communicate(timeout=120)
         self.assertEqual(recorder.returncode, 0, errors)
         answer = self.diagnose()
         self.assertGreater(answer["programs"][0]["steps"], 100)
-        disturbed = [one for one in answer["incidents"] if any(
-            one["start_ns"] - 1e9 < time_ns < (one["end_ns"] or time.time_ns()) + 1e9 for time_ns in stolen)]
-        self.assertEqual([one for one in answer["incidents"] if one not in disturbed], [])
-        if disturbed:
-            self.skipTest("the hypervisor took the victim's CPU: " + disturbed[0]["sentence"])
+        self.assertEqual(answer["incidents"], [])
 
     def test_a_program_without_a_gpu_has_no_steps(self):
         done = self.record(sys.executable, "-c", "pass")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.diagnose(), {"version": 1, "programs": [], "incidents": []})
 
+    @program.measures
     def test_the_whole_machine_is_watched_and_tells_while_it_happens(self):
         up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
                                "--no-open"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -10,6 +10,7 @@ ALONE = "it measures how long threads wait"
 
 
 class OffCpu(program.TestCase):
+    @program.measures
     def test_waits_have_their_length_reason_and_stack(self):
         done = self.record(PROGRAMS / "waiter")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -23,6 +24,7 @@ class OffCpu(program.TestCase):
         self.assertAlmostEqual(waited + ran, 2, delta=0.3, msg=str(found))
         self.assertGreater(waited, 0.8)
 
+    @program.measures
     def test_stacks_say_where_it_waits(self):
         self.assertEqual(self.record(PROGRAMS / "waiter").returncode, 0)
         for function, state in (("SleepAlone", "sleep"), ("ReadFromPipe", "io"), ("WantTheLock", "lock")):
@@ -33,6 +35,7 @@ class OffCpu(program.TestCase):
                   WHERE contains(f.name, '{function}')))""")
             self.assertAlmostEqual(seconds, 1, delta=0.2, msg=function)
 
+    @program.measures
     def test_a_wait_that_never_ends_counts_up_to_the_end(self):
         done = self.record("sleep", "30", options=("--duration", "2"))
         self.assertEqual(done.returncode, 0, done.stderr)

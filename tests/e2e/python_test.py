@@ -4,7 +4,9 @@
 import unittest
 
 import cpython
-from program import ROOT
+from program import ROOT, measures
+
+ALONE = "it measures shares of time"
 
 SHAPES = ROOT / "tests/programs/py_shapes.py"
 
@@ -20,14 +22,18 @@ class Python(cpython.TestCase):
     def test_each_function_has_its_share_within_two_points(self):
         for version, path in self.interpreters:
             with self.subTest(version=version):
-                self.record_shapes(path, 5)
-                stacks = [(frames, count) for frames, count in self.folded()
-                          if {"run_shapes", "spin"} <= set(frames) and "child" not in frames]
-                total = sum(count for _, count in stacks)
-                load = "load" if version in ("3.9", "3.10") else "Loader.load"
-                for function, share in ((load, 50), ("forward", 30), ("backward", 20)):
-                    found = sum(count for frames, count in stacks if function in frames)
-                    self.assertAlmostEqual(100 * found / total, share, delta=2, msg=function)
+                self.check_shares(version, path)
+
+    @measures
+    def check_shares(self, version, path):
+        self.record_shapes(path, 5)
+        stacks = [(frames, count) for frames, count in self.folded()
+                  if {"run_shapes", "spin"} <= set(frames) and "child" not in frames]
+        total = sum(count for _, count in stacks)
+        load = "load" if version in ("3.9", "3.10") else "Loader.load"
+        for function, share in ((load, 50), ("forward", 30), ("backward", 20)):
+            found = sum(count for frames, count in stacks if function in frames)
+            self.assertAlmostEqual(100 * found / total, share, delta=2, msg=function)
 
     def test_frames_stand_in_the_order_of_their_calls(self):
         for version, path in self.interpreters:
@@ -56,14 +62,18 @@ class Python(cpython.TestCase):
     def test_threads_and_children(self):
         for version, path in self.interpreters:
             with self.subTest(version=version):
-                self.record_shapes(path, 2)
-                self.assertEqual(self.value("SELECT count(*) FROM processes"), 2)
-                seconds = self.query(f"""
-                    SELECT process, sum(weight_ns) / 1e9 AS s FROM samples JOIN stacks USING (stack)
-                    WHERE state = 'on_cpu' AND list_has_any(locations, {NAMED.format("child")}) GROUP BY 1""")
-                self.assertEqual(len(seconds), 2)
-                for row in seconds:
-                    self.assertAlmostEqual(row["s"], 0.5, delta=0.05)
+                self.check_threads_and_children(path)
+
+    @measures
+    def check_threads_and_children(self, path):
+        self.record_shapes(path, 2)
+        self.assertEqual(self.value("SELECT count(*) FROM processes"), 2)
+        seconds = self.query(f"""
+            SELECT process, sum(weight_ns) / 1e9 AS s FROM samples JOIN stacks USING (stack)
+            WHERE state = 'on_cpu' AND list_has_any(locations, {NAMED.format("child")}) GROUP BY 1""")
+        self.assertEqual(len(seconds), 2)
+        for row in seconds:
+            self.assertAlmostEqual(row["s"], 0.5, delta=0.05)
 
     def test_every_function_that_lives_on_has_its_name(self):
         """Unlike the code of a module, which is gone as soon as it has run, and all code with its process: what was

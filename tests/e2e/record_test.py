@@ -12,12 +12,13 @@ import time
 import unittest
 
 import program
-from program import GPUSONDE, HOTPATHS, PROGRAMS
+from program import GPUSONDE, HOTPATHS, PROGRAMS, measures
 
 ALONE = "it measures shares of time"
 
 
 class Shares(program.TestCase):
+    @measures
     def test_each_path_has_its_share_within_two_points(self):
         done = self.record(HOTPATHS, "--seconds", "10", options=("--hz", "499"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -33,6 +34,7 @@ class Shares(program.TestCase):
             "SELECT t.name FROM threads t JOIN samples s USING (process, tid) GROUP BY 1 ORDER BY 1")]
         self.assertEqual(len(names), 2, names)
 
+    @measures
     def test_time_sampled_is_time_used(self):
         code = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
         self.assertEqual(self.record("python3", "-c", code, options=("--hz", "199")).returncode, 0)

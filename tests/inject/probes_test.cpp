@@ -134,8 +134,16 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
 TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   const TempFolder folder;
   const std::string log = folder / "log";
-  ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
-  ExpectNothingLost(events_->TakeDrops());
+  // Where threads get no CPU for a while, records are dropped, and counted: then again.
+  model::DropCounts drops;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    heard_ = {};
+    std::filesystem::remove(log);
+    ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
+    drops = events_->TakeDrops();
+    if (drops.Of(model::DropReason::kGpuRecordsDropped) == 0) break;
+  }
+  ExpectNothingLost(drops);
   ASSERT_GE(heard_.begins.size(), 2U) << "it slept, and woke again";
   EXPECT_EQ(heard_.ends[0].reason, EndReason::kGovernor);
 
