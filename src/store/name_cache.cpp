@@ -28,7 +28,7 @@ constexpr size_t kEntryBytes = 80;
 }  // namespace
 
 size_t BytesOf(const std::vector<Id128>& stack) {
-  return kEntryBytes + sizeof(stack) + stack.capacity() * sizeof(Id128);
+  return kEntryBytes + sizeof(std::vector<Id128>) + stack.capacity() * sizeof(Id128);
 }
 
 size_t BytesOf(const LocationRow& location) {
