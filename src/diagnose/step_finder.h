@@ -38,8 +38,8 @@ struct StepSpan {
 class StepFinder {
  public:
   StepFinder();
-  StepFinder(StepFinder&&) = default;
-  StepFinder& operator=(StepFinder&&) = default;
+  StepFinder(const StepFinder&) = delete;
+  StepFinder& operator=(const StepFinder&) = delete;
 
   // In any order; what is older than work that was looked at already is counted and passed over.
   void Take(const Work& work);
