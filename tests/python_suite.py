@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the unittest tests of the *_test.py files in the folders given, as one suite for tools/test.
 
-    tests/python_suite.py [--jobs N] FOLDER|FILE…
+    tests/python_suite.py FOLDER|FILE…
 
-Each file is a process of its own, N of them at a time (if not told: one per CPU). A file that says `ALONE = "WHY"` at
-its top runs when no other does, after them: it measures, or takes the whole machine.
+Each file is a process of its own, as many at a time as there are CPUs. A file that says `ALONE = "WHY"` at its top runs
+when no other does, after them: it measures, or takes the whole machine.
 
 Prints a line per test and, for each skip, `skipped NAME: REASON`; closes with `N passed, N failed, N skipped`.
 """
 
-import argparse
 import concurrent.futures
 import importlib.util
 import os
@@ -69,7 +68,7 @@ def run_apart(path):
     closing = CLOSING.search(done.stdout)
     title = f"{path.relative_to(ROOT)}, {time.monotonic() - begun:.1f} s"
     if closing is None or (done.returncode != 0) != (closing[2] != "0"):
-        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match"
+        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n"
     report = f"{title}\n{done.stdout[:closing.start()]}"
     if closing[2] == "0":
         print(report, flush=True)
@@ -77,9 +76,9 @@ def run_apart(path):
     return tuple(int(number) for number in closing.groups()), report
 
 
-def run_all(paths, jobs):
+def run_all(paths):
     alone = [path for path in paths if ALONE.search(path.read_text())]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(pool.map(run_apart, [path for path in paths if path not in alone]))
     outcomes += map(run_apart, alone)
     for _, failure in outcomes:  # last, where they are looked for
@@ -89,16 +88,13 @@ def run_all(paths, jobs):
     return 1 if failed else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Run the unittest tests of some files.")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at a time")
-    parser.add_argument("paths", nargs="+", type=pathlib.Path, help="folders, or one file")
-    arguments = parser.parse_args()
-    paths = [(ROOT / path).resolve() for path in arguments.paths]
-    if len(paths) == 1 and paths[0].is_file():
-        return run_here(paths[0])
-    return run_all([test for path in paths for test in sorted(path.glob("*_test.py"))], arguments.jobs)
+def main(arguments):
+    paths = [(ROOT / argument).resolve() for argument in arguments]
+    tests = [test for path in paths for test in ([path] if path.is_file() else sorted(path.glob("*_test.py")))]
+    if not tests:
+        sys.exit(f"python_suite: no *_test.py in: {' '.join(arguments) or 'nothing was named'}")
+    return run_here(tests[0]) if len(tests) == 1 else run_all(tests)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -82,13 +82,15 @@ double Detector::UsualNs(const Id128& type) const {
 
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
 
-// Of a step within an incident: nearer to its mean than to the usual.
-double Detector::LeastSlowRatio() const { return 1 + std::max(slowdown() - 1, kLeastSlowdown - 1) / 2; }
+double Detector::Excess() const { return std::max(slowdown() - 1, kLeastSlowdown - 1); }
+
+// Of a step within an incident: nearer to the incident's mean than to the usual.
+bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
 
 int64_t Detector::slow_until_ns() const {
   for (const Recent& step : recent_ | std::views::reverse) {
     if (step.start_ns < onset_ns_) break;
-    if (step.ratio > LeastSlowRatio()) return step.end_ns;
+    if (IsSlow(step)) return step.end_ns;
   }
   return INT64_MAX;
 }
@@ -257,7 +259,6 @@ void Detector::Open() {
 // Whether the last three seconds, or five steps, were as before the incident.
 bool Detector::Recovered() {
   const int64_t now_ns = recent_.back().end_ns;
-  const double excess = std::max(slowdown() - 1, kLeastSlowdown - 1);
   double ns = 0, usual_ns = 0;
   size_t slow = 0, count = 0;
   int64_t since_ns = now_ns;
@@ -268,13 +269,13 @@ bool Detector::Recovered() {
     ns += step->ratio * step->usual_ns;
     usual_ns += step->usual_ns;
     ++count;
-    if (step->ratio > LeastSlowRatio() && slow++ == 0) calm_since_ns = step->end_ns;
+    if (IsSlow(*step) && slow++ == 0) calm_since_ns = step->end_ns;
     since_ns = step->start_ns;
   }
   if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
   recovered_ns_ = slow > 0 ? calm_since_ns : since_ns;
   return static_cast<double>(slow) <= kCalmShare * static_cast<double>(count) &&
-         ns / usual_ns - 1 < std::max(kCalmExcess * excess, (kLeastSlowdown - 1) / 2);
+         ns / usual_ns - 1 < std::max(kCalmExcess * Excess(), (kLeastSlowdown - 1) / 2);
 }
 
 // Whether the last second is far slower than the incident until then: something else has come.

@@ -85,7 +85,8 @@ class Detector {
   void Open();
   bool Recovered();
   bool IsWorse();
-  double LeastSlowRatio() const;
+  double Excess() const;
+  bool IsSlow(const Recent& step) const;
 
   std::map<Id128, Type> types_;
   std::deque<double> residuals_;  // of clean steps, log ratios

@@ -44,7 +44,9 @@ TEST(KeptRowsTest, WhatWasReadBeforeSomethingWasForgottenIsNotKept) {
   const RowVersion before = kept.Find(ids, found);
   kept.Forget(ids);
   kept.Keep(Named(1, 1, 100), before);
+  kept.Keep(Named(2, 1, 100), kept.Find(ids, found));
   EXPECT_EQ(FoundOf(kept, 1, 1), 0u);
+  EXPECT_EQ(FoundOf(kept, 2, 1), 1u);
 }
 
 TEST(KeptRowsTest, TakeNoMoreThanTheirShareOfMemory) {
