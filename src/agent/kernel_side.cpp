@@ -10,8 +10,8 @@
 namespace gpusonde::agent {
 namespace {
 
-// Stacks of threads that leave their CPU, at most, for each that the CPU's clock takes. A switch costs 0.8 µs
-// with its share of stacks (the program's run time over 3,681 switches of tests/programs/waiter, 2-core VM).
+// Stacks of threads that leave their CPU, at most, for each that the CPU's clock takes. At 19 Hz and 1,000 to
+// 1,150 switches a second the program's run time was 0.19 % of a 2-core VM, and 0.31 % with 5 of them.
 constexpr double kOffCpuStacksPerTick = 2;
 
 // A kernel that refuses costs the time in which threads wait, not the rest.
