@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures `gpusonde analyze` beside what it can't be expected to beat, and what it should, as a result for bench/run.py.
 
-    bench/analyze_bench.py [--quick] [--large] [--kernels N …] [--json-kernels N …] [--repetitions N] FILE
+    bench/analyze_bench.py [--quick] [--large] [--traces FOLDER] [--kernels N …] [--json-kernels N …] [--repetitions N] FILE
 
-Traces are made by synthetic_trace, and the real ones of ../shared/traces are read where they are. Programs that are
+Traces are made by synthetic_trace, and kept for the next time where --traces says; the real ones of ../shared/traces
+are read where they are. Programs that are
 compared run in turns, files are in the page cache, and a figure is the median of the repetitions, a ratio the median of
 the turns' own ratios, with the range over the turns beside it. Times are CPU seconds, user and system, of one thread;
 only efficiencies compare time on the clock, and are meaningful on a quiet machine only. A part that fails is a row that
@@ -13,6 +14,7 @@ says why, and FILE is written after every row, so that a stop keeps what was mea
 
 import argparse
 import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -93,10 +95,37 @@ def beside_scan(name, turns, bound):
                **goal("≤", bound, ratio) | {"goal": f"ratio ≤ {bound}"})
 
 
-def sqlite_rows(folder, kernels, repetitions, ranks):
+class Traces:
+    """Makes synthetic traces in a folder, each once: the name of a file has all that decides what is in it."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        sources = sorted((ROOT / "tools/synthetic_trace").glob("*.[ch]*"))
+        self.version = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:8]
+
+    def sqlite(self, kernels):
+        return self._make(f"nsys-{kernels}-{self.version}.sqlite", "--kernels", str(kernels), "--ranks", "2")
+
+    def json(self, kernels):
+        return self._make(f"kineto-{kernels}-{self.version}.json", "--format", "kineto", "--kernels", str(kernels))
+
+    def _make(self, name, *arguments):
+        path = self.folder / name
+        if not path.exists():
+            unfinished = path.with_suffix(".unfinished")
+            subprocess.run([SYNTHETIC, "-o", str(unfinished), *arguments], check=True)
+            unfinished.rename(path)
+        else:  # into the page cache, as one that was just made is
+            with open(path, "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+        return path
+
+
+def sqlite_rows(traces, kernels, repetitions):
     """Of one size: the full report and the kernels' summary beside libsqlite3's scans, two threads, several ranks."""
-    path = str(folder / "synthetic.sqlite")
-    subprocess.run([SYNTHETIC, "-o", path, "--kernels", str(kernels), "--ranks", "2"], check=True)
+    path = str(traces.sqlite(kernels))
     full, summaries, twos = [], [], []
     for _ in range(repetitions):
         full.append((ours(path), baseline("scan", path)))
@@ -109,9 +138,7 @@ def sqlite_rows(folder, kernels, repetitions, ranks):
     yield row(f"{name}: efficiency of 2 threads", efficiency, "", **spread, **goal("≥", 0.85, efficiency))
     peak = max(run.peak_mib for run in [one for one, _ in full] + twos)
     yield row(f"{name}: peak memory, resident file pages included", peak, "MiB", **goal("≤", MEMORY_GOAL_MIB, peak))
-    if ranks:
-        yield from rank_rows(path, name, repetitions)
-    os.unlink(path)
+    yield from rank_rows(path, name, repetitions)
 
 
 def rank_rows(path, name, repetitions):
@@ -154,9 +181,8 @@ def json_rows(name, path, repetitions, rate_goal=None):
         yield row(f"Kineto JSON, {name}: rate per core", rate, "GB/s", **spread, **goal("≥", rate_goal, rate))
 
 
-def synthetic_json(folder, kernels, repetitions):
-    path = folder / "synthetic.json"
-    subprocess.run([SYNTHETIC, "--format", "kineto", "-o", str(path), "--kernels", str(kernels)], check=True)
+def synthetic_json(traces, kernels, repetitions):
+    path = traces.json(kernels)
     name = f"synthetic, {million(kernels)} kernels"
     yield from json_rows(name, path, repetitions, rate_goal=1)
     runs = [(ours(path), ours(path, threads=2)) for _ in range(repetitions)]
@@ -164,13 +190,11 @@ def synthetic_json(folder, kernels, repetitions):
     yield row(f"Kineto JSON, {name}: efficiency of 2 threads", efficiency, "", **spread, **goal("≥", 0.85, efficiency))
     peak = max(max(one.peak_mib, two.peak_mib) for one, two in runs)
     yield row(f"Kineto JSON, {name}: peak memory", peak, "MiB", **goal("≤", MEMORY_GOAL_MIB, peak))
-    path.unlink()
 
 
-def huge_json(folder, kernels):
+def huge_json(traces, kernels):
     """Larger than 4 GB, which simdjson itself doesn't take: whether it is read, how fast and in what memory."""
-    path = folder / "huge.json"
-    subprocess.run([SYNTHETIC, "--format", "kineto", "-o", str(path), "--kernels", str(kernels)], check=True)
+    path = traces.json(kernels)
     size = path.stat().st_size
     run = ours(path)
     found = json.loads(run.output)["traces"][0]["kernels"]
@@ -179,7 +203,6 @@ def huge_json(folder, kernels):
     name = f"Kineto JSON, synthetic, {size / 1e9:.2f} GB"
     yield row(name, size / run.cpu_s / 1e9, "GB/s", note="simdjson takes documents up to 4 GB")
     yield row(f"{name}: peak memory", run.peak_mib, "MiB", **goal("≤", MEMORY_GOAL_MIB, run.peak_mib))
-    path.unlink()
 
 
 def real_json(folder, repetitions, most):
@@ -219,10 +242,9 @@ def hta_row(name, path):
               note=f"{run.cpu_s:.3f} s, {run.peak_mib:.0f} MiB; {same}")
 
 
-def pandas_rows(folder, kernels):
+def pandas_rows(traces, kernels):
     name = f"pandas over SQLite, {kernels / 1e6:g} M kernels"
-    path = str(folder / "pandas.sqlite")
-    subprocess.run([SYNTHETIC, "-o", path, "--kernels", str(kernels), "--ranks", "2"], check=True)
+    path = str(traces.sqlite(kernels))
     try:
         peer = Used(["/usr/bin/python3", str(ROOT / "bench/analyze_pandas.py"), path])
     except subprocess.CalledProcessError as error:
@@ -241,10 +263,9 @@ def pandas_rows(folder, kernels):
               **goal("≥", 30, ratio))
 
 
-def duckdb_rows(folder, kernels):
+def duckdb_rows(traces, folder, kernels):
     """What a cache in Parquet costs and gives: the kernels' summary from SQLite by way of DuckDB."""
-    path = str(folder / "duckdb.sqlite")
-    subprocess.run([SYNTHETIC, "-o", path, "--kernels", str(kernels), "--ranks", "2"], check=True)
+    path = str(traces.sqlite(kernels))
     name = f"DuckDB, kernel summary of {million(kernels)} kernels"
     try:
         peer = json.loads(Used([BASELINES, "duckdb", path, str(folder / "cache.parquet")]).output)
@@ -259,7 +280,6 @@ def duckdb_rows(folder, kernels):
         yield row(f"{name}, {state}: times faster", peer[state + "_s"] / run.cpu_s, "×",
                   peer=f"DuckDB: {peer[state + '_s']:.3f} s",
                   note=f"{run.cpu_s:.3f} s from the file itself. Cold: file to Parquet to SQL; warm: SQL over Parquet")
-    os.unlink(path)
 
 
 def tried(what, rows):
@@ -273,19 +293,19 @@ def tried(what, rows):
         yield row(what, None, "", note=f"failed: {type(error).__name__}: {error}")
 
 
-def parts(arguments, folder):
+def parts(arguments, traces, folder):
     """Every part with its name, the quickest first."""
     repetitions = arguments.repetitions
     for count in arguments.kernels:
-        yield f"Nsight SQLite, {million(count)} kernels", sqlite_rows(folder, count, repetitions, ranks=True)
+        yield f"Nsight SQLite, {million(count)} kernels", sqlite_rows(traces, count, repetitions)
     for count in arguments.json_kernels:
-        yield f"Kineto JSON, {million(count)} kernels", synthetic_json(folder, count, repetitions)
+        yield f"Kineto JSON, {million(count)} kernels", synthetic_json(traces, count, repetitions)
     yield "Kineto JSON, real traces", real_json(folder, repetitions, 1 if arguments.quick else 100)
-    yield "pandas over SQLite", pandas_rows(folder, arguments.pandas_kernels)
-    yield "DuckDB", duckdb_rows(folder, arguments.pandas_kernels)
+    yield "pandas over SQLite", pandas_rows(traces, arguments.pandas_kernels)
+    yield "DuckDB", duckdb_rows(traces, folder, arguments.pandas_kernels)
     if arguments.large:
-        yield "Kineto JSON over 4 GB", huge_json(folder, 2_700_000)
-        yield "Nsight SQLite, 100 M events", sqlite_rows(folder, 45_000_000, 1, ranks=False)
+        yield "Kineto JSON over 4 GB", huge_json(traces, 2_700_000)
+        yield "Nsight SQLite, 100 M events", sqlite_rows(traces, 45_000_000, 1)
 
 
 def main():
@@ -301,6 +321,8 @@ def main():
     parser.add_argument("--large", action="store_true", default=bool(os.environ.get("LARGE")),
                         help="also 100 M events of SQLite and JSON of more than 4 GB, once each: 15 GB of disk and a "
                         "quarter of an hour (also LARGE=1)")
+    parser.add_argument("--traces", type=pathlib.Path, default=os.environ.get("TRACES"),
+                        help="a folder that keeps the synthetic traces for the next time (also TRACES=FOLDER)")
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.quick:
@@ -310,7 +332,9 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the folder goes
     rows = []
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        for what, made in parts(arguments, pathlib.Path(name)):
+        folder = pathlib.Path(name)
+        traces = Traces(arguments.traces or folder / "traces")
+        for what, made in parts(arguments, traces, folder):
             for one in tried(what, made):
                 print(f"  … {one['name']}: {one['value'] if one['value'] is not None else one.get('note')}", flush=True)
                 rows.append(one)

@@ -10,11 +10,10 @@ namespace gpusonde::analyze {
 
 Result<Report> Analyze(const std::vector<std::string>& paths, const Options& options) {
   ReportBuilder builder(options.alignment);
-  for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(const Division division, Division::Make({path}, 1));
-    ASSIGN_OR_RETURN(std::vector<TracePart> parts, ReadParts({path}, options, division, 0));
-    builder.Add(path, parts[0].info, parts[0].state, std::move(parts[0].ranks));
-  }
+  ASSIGN_OR_RETURN(const Division division, Division::Make(paths, 1));
+  TRY(ReadParts(paths, options, division, 0, [&builder](TracePart part) {
+    builder.Add(part.path, part.info, part.state, std::move(part.ranks));
+  }));
   return std::move(builder).Finish();
 }
 

@@ -78,7 +78,14 @@ class ArchiveReader {
 
   explicit ArchiveReader(std::string_view in) : in_(in) {}
 
+  void operator()(bool& value) {
+    uint8_t byte = 0;
+    (*this)(byte);
+    Require(byte <= 1);
+    value = byte == 1;
+  }
   template <Scalar T>
+    requires(!std::is_same_v<T, bool>)
   void operator()(T& value) {
     value = T{};
     if (in_.size() < sizeof value) return Require(false);

@@ -21,7 +21,7 @@ struct GpuRecord {
   uint32_t bytes = 0;  // at most 2^32 − 1
   uint16_t rank = 0;   // in the state's RankTable
   importers::GpuWork work = importers::GpuWork::kKernel;
-  bool has_correlation = false;
+  uint8_t has_correlation = 0;  // 1: it has; files hold bytes that no bool may be made of
 };
 static_assert(sizeof(GpuRecord) == 40);
 
@@ -73,13 +73,13 @@ struct Renumbering {
 // Records that are equal in all of it are interchangeable for every analysis.
 struct ByCorrelation {
   static auto Key(const GpuRecord& r) {
-    return std::tuple(!r.has_correlation, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
+    return std::tuple(r.has_correlation == 0, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
                       r.bytes);
   }
   static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns); }
   // What comes first in Key.
   static uint64_t Radix(const GpuRecord& r) {
-    return uint64_t{r.has_correlation ? 0u : 1u} << 32 | r.correlation;
+    return uint64_t{r.has_correlation != 0 ? 0u : 1u} << 32 | r.correlation;
   }
   static uint64_t Radix(const CallRecord& r) { return r.correlation; }
   template <class Record>

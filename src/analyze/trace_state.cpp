@@ -60,14 +60,17 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
   std::optional<uint16_t> rank;
   RankKey key;
   ProcessRecords* records = nullptr;
+  Extent* extent = nullptr;
   for (const importers::GpuEvent& event : events) {
     if (!rank.has_value() || key.process != event.process || key.device != event.device) {
       key = {event.process, event.device};
       rank = ranks_.Add(key);
       if (!rank.has_value()) return RefuseRanks();
       records = &RecordsOf(ranks_.ProcessOf(*rank));
+      extent = &ExtentOf(*rank);
     }
     Summarize(event);
+    extent->Cover(event.start_ns, event.end_ns);
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     records->gpu.Add(
@@ -80,7 +83,7 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
          .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
          .rank = *rank,
          .work = event.work,
-         .has_correlation = has_correlation});
+         .has_correlation = has_correlation ? uint8_t{1} : uint8_t{0}});
   }
   LimitMemory();
 }
@@ -103,6 +106,11 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
                         .correlation = static_cast<uint32_t>(call.correlation)});
   }
   LimitMemory();
+}
+
+Extent& TraceState::ExtentOf(uint16_t rank) {
+  if (extents_.size() <= rank) extents_.resize(size_t{rank} + 1);
+  return extents_[rank];
 }
 
 ProcessRecords& TraceState::RecordsOf(uint16_t process) {
@@ -160,8 +168,11 @@ Renumbering TraceState::Adopt(const TraceState& other) {
     if (!id.has_value()) RefuseRanks();
     change.ranks.push_back(id.value_or(0));
   }
+  for (size_t i = 0; i < other.extents_.size(); ++i)
+    ExtentOf(change.ranks[i]).Cover(other.extents_[i].first_ns, other.extents_[i].last_ns);
   for (const int64_t process : other.ranks_.processes())
     if (!ranks_.AddProcess(process).has_value()) RefuseRanks();
+  if (const size_t count = ranks_.processes().size(); count > 0) RecordsOf(static_cast<uint16_t>(count - 1));
   metrics_.Merge(other.metrics_, change.names, change.ranks);
   return change;
 }

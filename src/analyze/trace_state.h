@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "analyze/extent.h"
 #include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/rank_table.h"
@@ -174,6 +175,8 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const RankTable& ranks() const { return ranks_; }
+  // Of each rank's GPU events, by its number in ranks(), which may have more that have no events.
+  std::span<const Extent> extents() const { return extents_; }
   const MetricTable& metrics() const { return metrics_; }
   // By a process's number in ranks(), which may have more that have no records.
   std::span<const ProcessRecords> processes() const { return processes_; }
@@ -192,13 +195,16 @@ class TraceState final : public importers::EventSink {
     archive(copies_);
     archive(sets_);
     ranks_.Transfer(archive);
+    archive(extents_);
     archive(metrics_);
+    archive.Require(extents_.size() <= ranks_.ranks().size());
     archive.Require(metrics_.HasOnlyKnown(names_.size(), ranks_.ranks().size()));
     archive.Require(kernels_.size() <= 2 * names_.size() && calls_.size() <= 2 * names_.size());
   }
 
  private:
   void Summarize(const importers::GpuEvent& event);
+  Extent& ExtentOf(uint16_t rank);
   void RefuseRanks();
 
   static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;
@@ -210,6 +216,7 @@ class TraceState final : public importers::EventSink {
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
   RankTable ranks_;
+  std::vector<Extent> extents_;
   MetricTable metrics_;
   std::shared_ptr<TemporaryFile> file_;
   bool keep_records_ = true;

@@ -2,6 +2,7 @@
 #include "importers/decimal.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/int128.h"
@@ -87,28 +88,25 @@ std::optional<int64_t> Scale(const Scientific& number, int by) {
 }  // namespace
 
 std::optional<int64_t> ParseMicroseconds(std::string_view text) {
-  // Nearly always: up to 15 digits, or with three behind the point 18.
-  uint64_t value = 0;
-  size_t i = 0;
-  const size_t limit = std::min<size_t>(text.size(), 15);
-  while (i < limit && IsDigit(text[i])) value = value * 10 + static_cast<unsigned>(text[i++] - '0');
-  if (i > 0 && i < text.size() && !IsDigit(text[i]) && text[0] != '-') {
-    int behind = 0;
-    size_t j = i;
-    uint64_t scaled = value;
-    if (text[j] == '.') {
-      ++j;
-      while (j < text.size() && behind < kNanosDigits && IsDigit(text[j])) {
-        scaled = scaled * 10 + static_cast<unsigned>(text[j++] - '0');
-        ++behind;
-      }
-    }
-    const bool complete = behind > 0 || j == i;  // not "1."
-    while (j < text.size() && IsSpace(text[j])) ++j;
-    if (complete && j == text.size()) {
-      constexpr uint64_t kScale[] = {1000, 100, 10, 1};
-      return static_cast<int64_t>(scaled * kScale[behind]);
-    }
+  // Nearly always: up to 16 digits, as µs since 1970 have, and up to three behind the point.
+  constexpr size_t kFewDigits = 16;
+  uint64_t scaled = 0;
+  size_t at = 0;
+  while (at < std::min(text.size(), kFewDigits) && IsDigit(text[at]))
+    scaled = scaled * 10 + static_cast<unsigned>(text[at++] - '0');
+  bool complete = at > 0;
+  size_t behind = 0;
+  if (complete && at < text.size() && text[at] == '.') {
+    ++at;
+    for (; at < text.size() && behind < kNanosDigits && IsDigit(text[at]); ++behind)
+      scaled = scaled * 10 + static_cast<unsigned>(text[at++] - '0');
+    complete = behind > 0;  // not "1."
+  }
+  while (at < text.size() && IsSpace(text[at])) ++at;
+  if (complete && at == text.size()) {
+    constexpr std::array<uint64_t, kNanosDigits + 1> kScale = {1000, 100, 10, 1};
+    scaled *= kScale[behind];  // below 10^19
+    if (scaled <= static_cast<uint64_t>(kMaxTimeNs)) return static_cast<int64_t>(scaled);
   }
   return ParseScaled(text, kNanosDigits);
 }

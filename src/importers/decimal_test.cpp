@@ -6,13 +6,17 @@
 
 #include <random>
 
+#include "importers/event.h"
+
 namespace gpusonde::importers {
 namespace {
 
 TEST(ParseMicroseconds, KeepsEveryNanosecondOfAnEpochTime) {
   EXPECT_EQ(ParseMicroseconds("1712195495519689.123"), 1712195495519689123);
   EXPECT_EQ(ParseMicroseconds("1712195495519689"), 1712195495519689000);
+  EXPECT_EQ(ParseMicroseconds("1712195495519689.5 "), 1712195495519689500);
   EXPECT_EQ(ParseMicroseconds("4458676524670.502"), 4458676524670502);
+  EXPECT_EQ(ParseMicroseconds("2305843009213693.952"), kMaxTimeNs);
 }
 
 TEST(ParseMicroseconds, TakesEverySpellingOfANumber) {
@@ -52,6 +56,8 @@ TEST(ParseMicroseconds, RefusesWhatIsNoNumberOrTooLarge) {
                            "1e300",
                            "99999999999999999999999",
                            "1e18",
+                           "2305843009213693.953",
+                           "9999999999999999",
                            "\"",
                            "\"\""})
     EXPECT_EQ(ParseMicroseconds(text), std::nullopt) << text;

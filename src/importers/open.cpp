@@ -32,7 +32,10 @@ Status CheckRegularFile(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0) return Fail(ErrnoError(errno, path));
   if (S_ISDIR(info.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": a folder; name the traces in it");
-  if (info.st_size == 0 && S_ISREG(info.st_mode)) return Fail(ErrorCode::kCorrupt, path + ": empty");
+  if (!S_ISREG(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument,
+                path + ": a pipe or device; a trace is read more than once, so save it to a file");
+  if (info.st_size == 0) return Fail(ErrorCode::kCorrupt, path + ": empty");
   return {};
 }
 

@@ -30,10 +30,11 @@ struct TraceInfo {
 // A part of a trace that one thread reads at a time. Parts of a trace are about equally large, and the same
 // whoever asks for them: neither threads nor ranks change where a shard begins.
 struct Shard {
-  uint64_t index = 0;   // 0, 1, … in the order of the file
-  uint64_t source = 0;  // the importer's own: which table
-  uint64_t first = 0;   // the importer's own: where in it
-  std::string text;     // the importer's own: bytes that were read already
+  uint64_t index = 0;          // 0, 1, … in the order of the file
+  uint64_t source = 0;         // the importer's own: which table
+  uint64_t first = 0;          // the importer's own: where in it
+  std::string text;            // the importer's own: bytes that were read already
+  std::vector<uint32_t> ends;  // the importer's own: where things in the text end
 };
 
 // Reads shards for one thread; holds that thread's file handles and buffers.
@@ -63,8 +64,8 @@ class Trace {
 };
 
 // Opens a trace of any format; what it is follows from its content, never from its name. Errors, each naming
-// the file: kNotFound, kPermissionDenied; kInvalidArgument for a folder; kUnsupported for what is no trace,
-// and says what it seems to be; kCorrupt.
+// the file: kNotFound, kPermissionDenied; kInvalidArgument for a folder, pipe or device; kUnsupported for
+// what is no trace, and says what it seems to be; kCorrupt.
 Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOptions& options);
 
 }  // namespace gpusonde::importers

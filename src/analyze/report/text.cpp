@@ -6,12 +6,13 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/report/short_names.h"
 #include "base/int128.h"
-#include "base/utf8.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
@@ -21,8 +22,6 @@ constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
 // Ranks that have a sentence each; of more, one is about all, so that what was found isn't pushed away.
 constexpr size_t kRanksTold = 4;
-constexpr size_t kNameWidth = 70;
-constexpr size_t kNameTail = 24;
 
 // 1234567 as "1.235 ms".
 std::string Time(int64_t ns) {
@@ -31,21 +30,6 @@ std::string Time(int64_t ns) {
   if (ns >= 1'000'000) return fmt::format("{:.3f} ms", value / 1e6);
   if (ns >= 1'000) return fmt::format("{:.3f} µs", value / 1e3);
   return fmt::format("{} ns", ns);
-}
-
-// One line, as a terminal takes it: no control characters. Of a long name the beginning and the end, for
-// instances of one template differ at the end.
-std::string Shown(std::string_view name) {
-  std::string text = ToUtf8(name);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  if (text.size() <= kNameWidth) return text;
-  const auto inside = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
-  size_t head = kNameWidth - kNameTail - 1;
-  while (head > 0 && inside(head)) --head;
-  size_t tail = text.size() - kNameTail;
-  while (tail < text.size() && inside(tail)) ++tail;
-  return text.substr(0, head) + "…" + text.substr(tail);
 }
 
 std::string Percent(int64_t part, int64_t whole) {
@@ -71,7 +55,7 @@ std::string Bytes(int64_t bytes) {
 std::string SentenceOf(const Note& note) {
   const std::string events = Count(note.count, "event");
   const std::string_view are = note.count == 1 ? "is" : "are";
-  if (note.kind == "truncated") return "it is cut off; what is there was analysed";
+  if (note.kind == "truncated") return "it is cut off, or not all written yet; what is there was analysed";
   if (note.kind == "unreadable_parts")
     return fmt::format("{} of it can't be read and {} left out", Count(note.count, "part"), are);
   if (note.kind == "not_aligned")
@@ -90,9 +74,16 @@ std::string SentenceOf(const Note& note) {
   return fmt::format("{} ({})", note.kind, note.count);
 }
 
+std::vector<std::string_view> NamesIn(const Report& report) {
+  std::vector<std::string_view> names;
+  for (const auto* lines : {&report.kernels, &report.api_calls})
+    for (const DurationLine& line : *lines) names.push_back(line.name);
+  return names;
+}
+
 class TextWriter {
  public:
-  explicit TextWriter(const Report& report) : report_(report) {}
+  explicit TextWriter(const Report& report) : report_(report), shown_(NamesIn(report)) {}
 
   std::string Write() {
     Traces();
@@ -162,21 +153,21 @@ class TextWriter {
         found.push_back(
             fmt::format("{} copies, {} takes {} longer ({} to {}, {} kernels, {} in all): an association, "
                         "which needn't be the copies' doing.",
-                        line.after ? "Right after" : "Beside", Shown(line.name), More(line.ratio),
+                        line.after ? "Right after" : "Beside", shown_(line.name), More(line.ratio),
                         More(line.low), More(line.high), line.count, Time(line.excess_ns)));
     const auto varies = std::ranges::find(report_.variability, false, &VariabilityLine::communication);
     if (varies != report_.variability.end() && IsWorthTelling(*varies))
       found.push_back(
           fmt::format("The kernel that loses most by varying is {}: {} beyond its typical time, {} outliers "
                       "of {}{}.",
-                      Shown(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
+                      shown_(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
                       Explained(varies->explained)));
     for (const KernelMetricLine* line : TellingMetrics())
       found.push_back(
           fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
                       "shape, {} launches): an association.",
-                      Shown(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
-                      Shown(line->metric), *line->correlation_within_shape, line->launches));
+                      shown_(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
+                      shown_(line->metric), *line->correlation_within_shape, line->launches));
     if (found.empty()) return;
     Line("");
     const size_t shown = std::min(found.size(), kFindingsShown);
@@ -270,7 +261,7 @@ class TextWriter {
          number(line.mean), number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
          line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
                                                    : "–",
-         Shown(line.metric), line.unit, Shown(line.name));
+         shown_(line.metric), line.unit, shown_(line.name));
   }
 
   // Where the kernels' time goes, if much of it goes to one name.
@@ -282,7 +273,7 @@ class TextWriter {
     const DurationLine& largest = report_.kernels[0];
     found.push_back(fmt::format("The largest part of kernel time, {:.1f} %, goes to {}: {} in {}.",
                                 100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
-                                Shown(largest.name), Time(largest.total_ns), Count(largest.count, "run")));
+                                shown_(largest.name), Time(largest.total_ns), Count(largest.count, "run")));
   }
 
   // The same of many ranks: between which two they lie, and what all of them waited for.
@@ -361,7 +352,7 @@ class TextWriter {
       const DurationLine& line = lines[i];
       Line("{:>12} {:>8} {:>9} {:>11} {:>11} {:>11} {:>11} {:>8}  {}", Time(line.total_ns),
            Percent(line.total_ns, whole), line.count, Time(line.mean_ns), Time(line.p50_ns),
-           Time(line.p99_ns), Time(line.max_ns), line.outliers, Shown(line.name));
+           Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
   }
@@ -380,6 +371,7 @@ class TextWriter {
   }
 
   const Report& report_;
+  ShortNames shown_;
   std::string out_;
 };
 

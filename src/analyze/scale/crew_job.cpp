@@ -2,10 +2,10 @@
 #include "analyze/scale/crew_job.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "analyze/archive.h"
@@ -15,30 +15,29 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr size_t kMessageBytes = size_t{8} << 20;
+// Messages are put together, sent and taken apart in the second-level cache.
+constexpr size_t kMessageBytes = size_t{1} << 20;
 
-// Part of the records of one process of one trace; `trace` says of none that there are no more.
-struct Packet {
+// What a message begins with whose rest are records of one process of one trace; `trace` says of none that
+// there are no more.
+struct Heading {
   static constexpr uint64_t kEnd = ~uint64_t{0};
   uint64_t trace = kEnd;
   uint64_t process = 0;
   bool calls = false;
-  std::string records;
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(trace);
     archive(process);
     archive(calls);
-    archive(records);
   }
 };
 
-template <class Record>
-std::vector<Record> RecordsIn(const Packet& packet) {
-  std::vector<Record> records(packet.records.size() / sizeof(Record));
-  std::memcpy(records.data(), packet.records.data(), records.size() * sizeof(Record));
-  return records;
+std::string MessageOf(Heading heading) {
+  ArchiveWriter archive;
+  archive(heading);
+  return archive.Take();
 }
 
 // Traces that all read together, as one process knows them.
@@ -133,25 +132,19 @@ class SharedTraces {
     return {};
   }
 
-  // Everything for `to`, and everything from `from`, packet by packet.
+  // Everything for `to`, and everything from `from`, message by message.
   Status SendAndReceive(int to, int from) {
     bool receiving = true;
-    const auto pass = [&](const Packet* packet) -> Status {
-      ArchiveWriter archive;
-      if (packet != nullptr) {
-        Packet copy = *packet;
-        archive(copy);
-      }
-      const std::string bytes = archive.Take();
+    const auto pass = [&](std::string_view message) -> Status {  // none: only receives
       ASSIGN_OR_RETURN(const std::string received,
-                       crew_.Exchange(packet != nullptr ? to : -1, bytes, receiving ? from : -1));
+                       crew_.Exchange(message.empty() ? -1 : to, message, receiving ? from : -1));
       if (!receiving) return {};
       ArchiveReader reader(received);
-      Packet got;
-      reader(got);
+      Heading heading;
+      reader(heading);
       if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
-      receiving = got.trace != Packet::kEnd;
-      if (receiving) Keep(got);
+      receiving = heading.trace != Heading::kEnd;
+      if (receiving) Keep(heading, reader.rest());
       return {};
     };
     for (size_t trace = 0; trace < parts_.size(); ++trace) {
@@ -159,40 +152,48 @@ class SharedTraces {
       for (size_t process = 0; process < state.processes().size(); ++process) {
         if (owners_[trace][process] != to) continue;
         const ProcessRecords& records = state.processes()[process];
-        Packet packet{.trace = trace, .process = process, .calls = false, .records = {}};
-        TRY((SendRuns<GpuRecord>(records.gpu.runs(), packet, pass)));
-        packet.calls = true;
-        TRY((SendRuns<CallRecord>(records.calls.runs(), packet, pass)));
+        Heading heading{.trace = trace, .process = process, .calls = false};
+        TRY((SendRuns<GpuRecord>(records.gpu.runs(), heading, pass)));
+        heading.calls = true;
+        TRY((SendRuns<CallRecord>(records.calls.runs(), heading, pass)));
       }
     }
-    const Packet end;
-    TRY(pass(&end));
-    while (receiving) TRY(pass(nullptr));
+    TRY(pass(MessageOf({.trace = Heading::kEnd})));
+    while (receiving) TRY(pass({}));
     return {};
   }
 
   template <class Record, class Pass>
-  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, Packet& packet, Pass pass) {
+  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, Pass pass) {
     Merged<Record, ByCorrelation, Renumbering> merged(runs);
-    packet.records.clear();
+    const std::string begin = MessageOf(heading);
+    std::string message = begin;
     while (const Record* record = merged.Next()) {
-      packet.records.append(reinterpret_cast<const char*>(record), sizeof *record);
-      if (packet.records.size() < kMessageBytes) continue;
-      TRY(pass(&packet));
-      packet.records.clear();
+      message.append(reinterpret_cast<const char*>(record), sizeof *record);
+      if (message.size() < kMessageBytes) continue;
+      TRY(pass(message));
+      message = begin;
     }
     TRY(merged.status());
-    return packet.records.empty() ? Status() : pass(&packet);
+    return message.size() > begin.size() ? pass(message) : Status();
   }
 
-  void Keep(const Packet& packet) {
-    TraceState& state = parts_[packet.trace].state;
-    ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(packet.process));
-    if (packet.calls)
-      for (const CallRecord& record : RecordsIn<CallRecord>(packet)) process.calls.Add(record);
+  void Keep(const Heading& heading, std::string_view records) {
+    TraceState& state = parts_[heading.trace].state;
+    ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(heading.process));
+    if (heading.calls)
+      AddAll<CallRecord>(records, process.calls);
     else
-      for (const GpuRecord& record : RecordsIn<GpuRecord>(packet)) process.gpu.Add(record);
+      AddAll<GpuRecord>(records, process.gpu);
     state.LimitMemory();
+  }
+  template <class Record, class Runs>
+  static void AddAll(std::string_view records, Runs& runs) {
+    for (; records.size() >= sizeof(Record); records.remove_prefix(sizeof(Record))) {
+      Record record;
+      records.copy(reinterpret_cast<char*>(&record), sizeof record);
+      runs.Add(record);
+    }
   }
 
   const Crew& crew_;
@@ -250,8 +251,8 @@ Result<std::optional<Report>> AnalyzeTogether(const Crew& crew, const std::vecto
   std::vector<TracePart> parts;
   const auto read = [&]() -> Status {
     if (!division.has_value()) return std::unexpected(division.error());
-    ASSIGN_OR_RETURN(parts, ReadParts(paths, options, *division, static_cast<uint64_t>(crew.rank())));
-    return {};
+    return ReadParts(paths, options, *division, static_cast<uint64_t>(crew.rank()),
+                     [&parts](TracePart part) { parts.push_back(std::move(part)); });
   };
   TRY(Agree(crew, read()));
   others_wait = true;

@@ -23,7 +23,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 2\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 3\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -138,7 +138,9 @@ bool IsValid(const GpuRecord& record, const TraceState& state, size_t process) {
                      record.rank < state.ranks().ranks().size() &&
                      state.ranks().ProcessOf(record.rank) == process &&
                      (record.work != importers::GpuWork::kKernel || record.name < state.names().size());
-  return known && record.start_ns <= record.end_ns && record.start_ns >= -importers::kMaxTimeNs &&
+  return known && record.has_correlation <= 1 && record.rank < state.extents().size() &&
+         state.extents()[record.rank].Covers(record.start_ns, record.end_ns) &&
+         record.start_ns <= record.end_ns && record.start_ns >= -importers::kMaxTimeNs &&
          record.end_ns <= importers::kMaxTimeNs &&
          (record.work == importers::GpuWork::kKernel ||
           (CopyOf(record.name) <= importers::CopyKind::kHostToHost &&
@@ -160,7 +162,7 @@ class PartReader {
     if (::fstat(fd.get(), &info) != 0) return Fail(ErrnoError(errno, path_));
     size_ = static_cast<uint64_t>(info.st_size);
     file_ = std::make_shared<TemporaryFile>(std::move(fd));
-    ASSIGN_OR_RETURN(const std::string magic, Bytes(kMagic.size()));
+    ASSIGN_OR_RETURN(const std::string magic, Bytes(std::min<uint64_t>(size_, kMagic.size())));
     if (magic != kMagic) return Corrupt("no part of gpusonde analyze's");
     ASSIGN_OR_RETURN(const uint64_t size, Plain<uint64_t>());
     ASSIGN_OR_RETURN(const Id128 checksum, Plain<Id128>());
@@ -264,7 +266,8 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
                    uint64_t parts, const std::string& output) {
   ASSIGN_OR_RETURN(const Division division, Division::Make(paths, parts));
   Part made{.part = part, .parts = parts};
-  ASSIGN_OR_RETURN(made.traces, ReadParts(paths, options, division, part));
+  TRY(ReadParts(paths, options, division, part,
+                [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
     std::vector<Counts>& counts = made.counts.emplace_back();
     for (const ProcessRecords& process : trace.state.processes())

@@ -12,6 +12,8 @@
 #include <regex>
 #include <utility>
 
+#include "analyze/scale/in_order.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -60,6 +62,10 @@ Result<Division> Division::Make(const std::vector<std::string>& paths, uint64_t 
   Division division;
   division.parts_ = parts;
   if (paths.size() < parts) return division;
+  if (parts == 1) {
+    division.owners_.assign(paths.size(), 0);
+    return division;
+  }
   std::vector<uint64_t> sizes;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const uint64_t size, SizeOf(path));
@@ -79,34 +85,47 @@ Result<Division> Division::Make(const std::vector<std::string>& paths, uint64_t 
   return division;
 }
 
+size_t Division::CountOf(size_t traces, uint64_t part) const {
+  return IsShared() ? traces : static_cast<size_t>(std::ranges::count(owners_, part));
+}
+
 std::optional<Share> Division::Of(size_t trace, uint64_t part) const {
   if (owners_.empty()) return Share{.part = part, .parts = parts_};
   return owners_[trace] == part ? std::optional<Share>(Share()) : std::nullopt;
 }
 
-Result<std::vector<TracePart>> ReadParts(const std::vector<std::string>& paths, const Options& options,
-                                         const Division& division, uint64_t part) {
-  const int threads = ThreadsOf(options);
-  std::vector<TracePart> parts;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    TracePart& one = parts.emplace_back();
-    one.path = paths[i];
-    const std::optional<Share> share = division.Of(i, part);
-    if (!share.has_value()) continue;
-    ASSIGN_OR_RETURN(
-        const auto trace,
-        importers::OpenTrace(paths[i], {.partial = options.partial, .kernels_only = options.kernel_summary}));
-    ASSIGN_OR_RETURN(one.state, ReadTrace(*trace, {.threads = threads,
-                                                   .partial = options.partial,
-                                                   .keep_records = !options.kernel_summary,
-                                                   .share = *share}));
-    ASSIGN_OR_RETURN(one.info, Describe(paths[i], trace->info(), options));
-    one.whole = share->parts == 1;
-    if (!one.whole) continue;
-    ASSIGN_OR_RETURN(one.ranks, FollowProcesses(one.state, threads));
-    one.state.DropRecords();
-  }
-  return parts;
+namespace {
+
+Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& share, const Options& options,
+                           int threads) {
+  TracePart part;
+  part.path = path;
+  if (!share.has_value()) return part;
+  ASSIGN_OR_RETURN(const auto trace, importers::OpenTrace(path, {.partial = options.partial,
+                                                                 .kernels_only = options.kernel_summary}));
+  ASSIGN_OR_RETURN(part.state, ReadTrace(*trace, {.threads = threads,
+                                                  .partial = options.partial,
+                                                  .keep_records = !options.kernel_summary,
+                                                  .share = *share}));
+  ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
+  part.whole = share->parts == 1;
+  if (!part.whole) return part;
+  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads));
+  part.state.DropRecords();
+  return part;
+}
+
+}  // namespace
+
+Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
+                 uint64_t part, const std::function<void(TracePart)>& take) {
+  const auto threads = static_cast<size_t>(ThreadsOf(options));
+  const size_t at_once = std::max<size_t>(1, std::min(threads, division.CountOf(paths.size(), part)));
+  const auto read = [&](size_t i) {
+    return ReadPart(paths[i], division.Of(i, part), options,
+                    static_cast<int>((threads + at_once - 1) / at_once));
+  };
+  return MakeInOrder<TracePart>(paths.size(), at_once, read, take);
 }
 
 }  // namespace gpusonde::analyze

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,9 +54,11 @@ class Division {
  public:
   // Errors: kNotFound and others for files that can't be looked at.
   static Result<Division> Make(const std::vector<std::string>& paths, uint64_t parts);
-  // What a part reads of a trace; nothing: another part reads all of it.
   // Whether all parts read all traces.
   bool IsShared() const { return owners_.empty(); }
+  // Of how many of all traces a part reads something.
+  size_t CountOf(size_t traces, uint64_t part) const;
+  // What a part reads of a trace; nothing: another part reads all of it.
   std::optional<Share> Of(size_t trace, uint64_t part) const;
 
  private:
@@ -63,9 +66,10 @@ class Division {
   std::vector<uint64_t> owners_;  // by trace; empty: all together
 };
 
-// Reads what a part has to. Errors: as Analyze.
-Result<std::vector<TracePart>> ReadParts(const std::vector<std::string>& paths, const Options& options,
-                                         const Division& division, uint64_t part);
+// Reads what a part has to, as many traces at once as there are threads for, and hands each over, in the
+// order given, also those that it has nothing of. Errors: as Analyze.
+Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
+                 uint64_t part, const std::function<void(TracePart)>& take);
 
 // How many threads an Options::threads of 0 means.
 int ThreadsOf(const Options& options);

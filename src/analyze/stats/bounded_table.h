@@ -27,8 +27,8 @@ class BoundedTable {
  public:
   explicit BoundedTable(size_t max) : max_(max), slots_(kFirstSlots, kEmpty) {}
 
-  // The sums of a key, given by a hash that is spread evenly and not shared by other keys; valid until the
-  // next call. `is_new` says whether it had none yet.
+  // The sums of a key, given by a hash that is spread evenly and not shared by other keys; valid while
+  // moves() stays the same. `is_new` says whether it had none yet.
   Value& At(uint64_t hash, bool& is_new) {
     is_new = false;
     if (hash > limit_) return other_;
@@ -39,6 +39,9 @@ class BoundedTable {
     }
     return Insert(hash, is_new);
   }
+
+  // Changes whenever the sums may have moved.
+  uint64_t moves() const { return moves_; }
 
   // Leaves no more than the allowed number of keys, in order of their hashes. At is not called afterwards.
   void Finish() {
@@ -83,6 +86,7 @@ class BoundedTable {
   static constexpr size_t kFirstSlots = 64;
 
   Value& Insert(uint64_t hash, bool& is_new) {
+    ++moves_;
     if (entries_.size() == 2 * max_) {
       std::ranges::sort(entries_, {}, &Entry::first);
       Prune();
@@ -116,6 +120,7 @@ class BoundedTable {
   }
 
   size_t max_;
+  uint64_t moves_ = 0;
   uint64_t limit_ = std::numeric_limits<uint64_t>::max();
   std::vector<uint32_t> slots_;  // indices into entries_, by the low bits of the hash
   std::vector<Entry> entries_;

@@ -39,6 +39,7 @@ KernelStrata::KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_
       strata_(kMaxStrata),
       streams_(kMaxStrata),
       names_(kMaxNames),
+      recent_places_(kRecentPlaces),
       windows_(kWindows) {
   window_end_ns_ = EdgeOf(1);
 }
@@ -57,42 +58,60 @@ uint64_t KernelStrata::HashOf(uint32_t name, uint32_t other) const {
   return MixBits(name_hashes_[name] ^ MixBits(other));
 }
 
+KernelStrata::Place KernelStrata::FindPlace(const GpuRecord& event, bool is_communication) {
+  Place place{.name = event.name, .shape = event.shape, .stream = event.stream};
+  bool is_new = false;
+  place.sums = &names_.At(MixBits(name_hashes_[event.name]), is_new);
+  if (is_new) {
+    place.sums->name = event.name;
+    place.sums->windows.resize(kWindows);
+  }
+  place.on_stream = &streams_.At(HashOf(event.name, event.stream), is_new);
+  if (is_new) {
+    place.on_stream->name = event.name;
+    place.on_stream->stream = event.stream;
+  }
+  place.hash = HashOf(event.name, event.shape);
+  place.stratum = &strata_.At(place.hash, is_new);
+  if (is_new) {
+    place.stratum->stratum.name = event.name;
+    place.stratum->stratum.shape = event.shape;
+    if (!is_communication) place.stratum->windows.resize(kWindows);
+  }
+  return place;
+}
+
+const KernelStrata::Place& KernelStrata::PlaceOf(const GpuRecord& event, bool is_communication) {
+  const uint32_t mixed = event.name * 37 + event.shape + event.stream * 5;
+  Place& recent = recent_places_[(mixed ^ mixed >> 16) % kRecentPlaces];
+  if (moves_ == Moves() && recent.sums != nullptr && recent.name == event.name &&
+      recent.shape == event.shape && recent.stream == event.stream)
+    return recent;
+  const Place place = FindPlace(event, is_communication);
+  if (moves_ != Moves()) {
+    recent_places_.assign(kRecentPlaces, {});
+    moves_ = Moves();
+  }
+  return recent = place;
+}
+
 void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
   const int64_t duration_ns = event.end_ns - event.start_ns;
   const size_t window = WindowOf(event.start_ns);
-  bool is_new = false;
-
-  NameSums& name = names_.At(MixBits(name_hashes_[event.name]), is_new);
-  if (is_new) {
-    name.name = event.name;
-    name.windows.resize(kWindows);
+  const Place& place = PlaceOf(event, is_communication);
+  if (!place.sums->windows.empty()) {
+    place.sums->windows[window].Add(duration_ns);
+    place.sums->AddSlow({.duration_ns = duration_ns, .start_ns = event.start_ns, .stream = event.stream});
   }
-  if (!name.windows.empty()) {
-    name.windows[window].Add(duration_ns);
-    name.AddSlow({.duration_ns = duration_ns, .start_ns = event.start_ns, .stream = event.stream});
-  }
-
-  StreamSum& stream = streams_.At(HashOf(event.name, event.stream), is_new);
-  if (is_new) {
-    stream.name = event.name;
-    stream.stream = event.stream;
-  }
-  stream.sum.Add(duration_ns);
-
-  const uint64_t hash = HashOf(event.name, event.shape);
-  Gathered& gathered = strata_.At(hash, is_new);
-  if (is_new) {
-    gathered.stratum.name = event.name;
-    gathered.stratum.shape = event.shape;
-    if (!is_communication) gathered.windows.resize(kWindows);
-  }
+  place.on_stream->sum.Add(duration_ns);
+  Gathered& gathered = *place.stratum;
   const int32_t log = FixedLog2(duration_ns);
   gathered.stratum.sum.Add(duration_ns);
   gathered.stratum.logs.Add(log);
   if (is_communication) return copies_.Other(event);
   windows_[window].Add(duration_ns);
   if (!gathered.windows.empty()) gathered.windows[window].Merge({.count = 1, .logs = log});
-  copies_.Kernel(event, hash, log, known_);
+  copies_.Kernel(event, place.hash, log, known_);
   TakeKnown();
 }
 

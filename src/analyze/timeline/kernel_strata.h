@@ -168,6 +168,23 @@ class KernelStrata {
     void AddSlow(const SlowKernel& kernel);
   };
 
+  // Where kernels of one name, shape and stream add to.
+  struct Place {
+    uint32_t name = 0;
+    uint32_t shape = 0;
+    uint32_t stream = 0;
+    uint64_t hash = 0;         // of the stratum
+    NameSums* sums = nullptr;  // null: none yet
+    StreamSum* on_stream = nullptr;
+    Gathered* stratum = nullptr;
+  };
+  static constexpr size_t kRecentPlaces = 256;
+
+  // Valid until the next call.
+  const Place& PlaceOf(const GpuRecord& event, bool is_communication);
+  Place FindPlace(const GpuRecord& event, bool is_communication);
+  uint64_t Moves() const { return strata_.moves() + streams_.moves() + names_.moves(); }
+
   // Of a kernel's start; they come in order.
   size_t WindowOf(int64_t time_ns);
   int64_t EdgeOf(size_t window) const;
@@ -183,6 +200,9 @@ class KernelStrata {
   BoundedTable<Gathered> strata_;
   BoundedTable<StreamSum> streams_;
   BoundedTable<NameSums> names_;
+  // Looked for lately, by a few bits of it; while Moves() is moves_.
+  std::vector<Place> recent_places_;
+  uint64_t moves_ = 0;
   std::vector<Sum> windows_;
   CopyWatch copies_;
   std::vector<WatchedKernel> known_;

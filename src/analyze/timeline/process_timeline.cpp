@@ -7,11 +7,21 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "analyze/reorder.h"
+#include "analyze/sorted_runs.h"
+#include "analyze/timeline/launch_join.h"
+
 namespace gpusonde::analyze {
 namespace {
+
+// How many events that were joined are kept until those before them are known: as many as launches that wait
+// on a busy GPU (1,024 a stream), several times over, and half of it stays in the second-level cache.
+constexpr size_t kReorderedRecords = (size_t{1} << 20) / sizeof(LaunchedRecord);
 
 // What is known of kernels' names, by their numbers.
 struct Names {
@@ -61,18 +71,14 @@ class RankFollower {
 // The ranks of one process, by number.
 class ProcessFollower {
  public:
-  ProcessFollower(const RankTable& ranks, const std::map<uint16_t, Extent>& extents, const Names& names) {
-    for (const auto& [rank, extent] : extents)
-      followers_.try_emplace(rank, ranks.ranks()[rank], extent, names);
+  ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names) {
+    for (const uint16_t rank : ranks)
+      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names);
   }
 
-  RankFollower& operator[](uint16_t rank) {
-    if (last_ == nullptr || last_rank_ != rank) {
-      last_rank_ = rank;
-      last_ = &followers_.at(rank);
-    }
-    return *last_;
-  }
+  // Events come by their starts, and entries of the queues by time, before events of the same time.
+  void Add(const LaunchedRecord& event) { (*this)[event.gpu.rank].Add(event); }
+  void Join(const QueueEntry& entry) { (*this)[static_cast<uint16_t>(entry.rank)].Join(entry.time_ns); }
   std::vector<RankResult> Finish() && {
     std::vector<RankResult> results;
     for (auto& [rank, follower] : followers_) results.push_back(std::move(follower).Finish());
@@ -80,25 +86,93 @@ class ProcessFollower {
   }
 
  private:
+  RankFollower& operator[](uint16_t rank) {
+    if (last_ == nullptr || last_rank_ != rank) {
+      last_rank_ = rank;
+      last_ = &followers_.at(rank);
+    }
+    return *last_;
+  }
+
   std::map<uint16_t, RankFollower> followers_;
   RankFollower* last_ = nullptr;
   uint16_t last_rank_ = 0;
 };
 
-Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process, const Names& names) {
-  ASSIGN_OR_RETURN(const Launches launches, JoinLaunches(state.processes()[process]));
-  ProcessFollower ranks(state.ranks(), launches.extents, names);
-  Merged<LaunchedRecord, ByStart> events(launches.events.runs());
-  Merged<QueueEntry, ByTime> joining(launches.queue.runs());
+QueueEntry EntryOf(const LaunchedRecord& record) {
+  return {.time_ns = std::min(record.call_start_ns, record.gpu.start_ns), .rank = record.gpu.rank};
+}
+
+// Launches run nearly in the order of their correlation ids, so all but the last few thousand can be followed
+// while they are joined with their calls, without lying on disk in between. False if some belong further
+// back: ids that began anew, events without any.
+Result<bool> FollowWhileJoining(const ProcessRecords& records, ProcessFollower& ranks) {
+  LaunchJoin launches(records);
+  Reorder<LaunchedRecord, ByStart> events;
+  Reorder<QueueEntry, ByTime> joining;
+  std::optional<LaunchedRecord> followed;
+  for (bool at_end = false; !at_end;) {
+    while (events.size() < kReorderedRecords && !at_end) {
+      const std::optional<LaunchedRecord> record = launches.Next();
+      at_end = !record.has_value();
+      if (at_end) break;
+      events.Add(*record);
+      if (record->has_call != 0) joining.Add(EntryOf(*record));
+    }
+    const std::span<const LaunchedRecord> sorted = events.Sort();
+    const std::span<const QueueEntry> entries = joining.Sort();
+    if (followed.has_value() && ((!sorted.empty() && ByStart()(sorted.front(), *followed)) ||
+                                 (!entries.empty() && entries.front().time_ns <= followed->gpu.start_ns)))
+      return false;
+    const size_t count = at_end ? sorted.size() : sorted.size() / 2;
+    size_t joined = 0;
+    for (const LaunchedRecord& event : sorted.first(count)) {
+      for (; joined < entries.size() && entries[joined].time_ns <= event.gpu.start_ns; ++joined)
+        ranks.Join(entries[joined]);
+      ranks.Add(event);
+    }
+    if (count > 0) followed = sorted[count - 1];
+    events.Drop(count);
+    joining.Drop(joined);
+  }
+  TRY(launches.status());
+  return true;
+}
+
+// Whatever the order, by way of sorted runs on disk.
+Status FollowSorted(const ProcessRecords& records, ProcessFollower& ranks) {
+  const auto file = std::make_shared<TemporaryFile>();
+  SortedRuns<LaunchedRecord, ByStart> sorted(file);
+  SortedRuns<QueueEntry, ByTime> sorted_entries(file);
+  LaunchJoin launches(records);
+  while (const std::optional<LaunchedRecord> record = launches.Next()) {
+    sorted.Add(*record);
+    if (record->has_call != 0) sorted_entries.Add(EntryOf(*record));
+  }
+  TRY(launches.status());
+  TRY(sorted.Finish());
+  TRY(sorted_entries.Finish());
+  Merged<LaunchedRecord, ByStart> events(sorted.runs());
+  Merged<QueueEntry, ByTime> joining(sorted_entries.runs());
   const QueueEntry* entry = joining.Next();
   while (const LaunchedRecord* event = events.Next()) {
     for (; entry != nullptr && entry->time_ns <= event->gpu.start_ns; entry = joining.Next())
-      ranks[static_cast<uint16_t>(entry->rank)].Join(entry->time_ns);
-    ranks[event->gpu.rank].Add(*event);
+      ranks.Join(*entry);
+    ranks.Add(*event);
   }
   TRY(events.status());
-  TRY(joining.status());
-  return std::move(ranks).Finish();
+  return joining.status();
+}
+
+Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process,
+                                              std::span<const uint16_t> ranks, const Names& names) {
+  const ProcessRecords& records = state.processes()[process];
+  ProcessFollower follower(state, ranks, names);
+  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, follower));
+  if (followed) return std::move(follower).Finish();
+  ProcessFollower again(state, ranks, names);
+  TRY(FollowSorted(records, again));
+  return std::move(again).Finish();
 }
 
 }  // namespace
@@ -112,11 +186,17 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int thr
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
                                                 int threads) {
   const Names names(state.names());
+  std::vector<std::vector<uint16_t>> ranks(
+      state.ranks().processes().size());  // with GPU work, by their processes
+  for (size_t rank = 0; rank < state.extents().size(); ++rank)
+    if (!state.extents()[rank].IsEmpty())
+      ranks[state.ranks().ProcessOf(static_cast<uint16_t>(rank))].push_back(static_cast<uint16_t>(rank));
   const size_t count = processes.size();
   std::vector<Result<std::vector<RankResult>>> results(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) results[i] = FollowProcess(state, processes[i], names);
+    for (size_t i = next++; i < count; i = next++)
+      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names);
   };
   {
     std::vector<std::jthread> others;

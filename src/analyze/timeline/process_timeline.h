@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "analyze/extent.h"
 #include "analyze/timeline/kernel_strata.h"
-#include "analyze/timeline/launch_join.h"
 #include "analyze/timeline/rank_timeline.h"
 #include "analyze/trace_state.h"
 #include "base/result.h"

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "analyze/archive.h"
 #include "analyze/timeline/copy_watch.h"
 #include "analyze/timeline/process_timeline.h"
 #include "analyze/trace_state.h"
@@ -123,7 +126,65 @@ TEST(RankTimeline, AGapIsTheHostsIfTheCallCameAfterItBegan) {
   EXPECT_EQ(gaps(900, 41'000).device_ns, 40'000);
 }
 
-TEST(JoinLaunches, OfCallsWithOneIdTheLastBeforeTheEventCounts) {
+// Launches run nearly in the order of their ids, or in none at all: the ways that are taken then must agree.
+TEST(FollowProcesses, TheOrderOfCorrelationIdsDoesntMatter) {
+  std::mt19937 random(11);
+  const auto below = [&random](uint32_t limit) { return static_cast<int64_t>(random() % limit); };
+  constexpr int64_t kEvents = 60'000;
+  Work work;
+  for (int64_t i = 0; i < kEvents; ++i) {
+    const int64_t start_ns = 10 * (i + below(2'000)) * 1'000 + i % 1'000;  // each its own
+    work.events.push_back({.start_ns = start_ns,
+                           .end_ns = start_ns + below(20'000),
+                           .correlation = i,
+                           .stream = static_cast<uint32_t>(below(3)),
+                           .name = static_cast<uint32_t>(below(2))});
+    const int64_t call_ns = start_ns - below(3'000'000);
+    if (below(10) > 0)
+      work.calls.push_back({.start_ns = call_ns, .end_ns = call_ns + 5'000, .correlation = i});
+  }
+  const auto follow = [](const Work& of) {
+    ArchiveWriter archive;
+    auto results = FollowProcesses(StateOf(of), 1).value();
+    archive(results);
+    return archive.Take();
+  };
+  const std::string expected = follow(work);
+  std::vector<int64_t> ids(kEvents);
+  std::iota(ids.begin(), ids.end(), int64_t{0});
+  std::ranges::shuffle(ids, random);
+  for (GpuEvent& event : work.events) event.correlation = ids[static_cast<size_t>(event.correlation)];
+  for (ApiCall& call : work.calls) call.correlation = ids[static_cast<size_t>(call.correlation)];
+  EXPECT_TRUE(follow(work) == expected);
+}
+
+// More launch shapes than are kept, each in several places of the trace.
+TEST(KernelStrata, WhatIsKeptOfManyShapesIsWhole) {
+  std::mt19937 random(13);
+  const std::vector<uint64_t> hashes = {1, 2};
+  constexpr uint32_t kShapes = 30'000;
+  constexpr int64_t kKernels = 200'000;
+  KernelStrata strata(hashes, 0, kKernels);
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> counts;
+  for (int64_t i = 0; i < kKernels; ++i) {
+    const GpuRecord record{.start_ns = i,
+                           .end_ns = i + 5,
+                           .stream = static_cast<uint32_t>(random() % 3),
+                           .name = static_cast<uint32_t>(random() % 2),
+                           .shape = static_cast<uint32_t>(random() % kShapes)};
+    ++counts[{record.name, record.shape}];
+    strata.Kernel(record, false);
+  }
+  const KernelResult result = strata.Finish();
+  EXPECT_EQ(result.strata.size(), 4'096u);
+  for (const Stratum& stratum : result.strata) {
+    const int64_t count = counts[{stratum.name, stratum.shape}];
+    EXPECT_EQ(stratum.sum.count, count);
+    EXPECT_EQ(stratum.alone.count, count);
+  }
+}
+
+TEST(LaunchJoin, OfCallsWithOneIdTheLastBeforeTheEventCounts) {
   const Work work{.events = {{.start_ns = 5'000, .end_ns = 5'001, .correlation = 9},
                              {.start_ns = 20'000, .end_ns = 20'001, .correlation = 9},
                              {.start_ns = 90'000'000'000, .end_ns = 90'000'000'001, .correlation = 9},
@@ -137,7 +198,7 @@ TEST(JoinLaunches, OfCallsWithOneIdTheLastBeforeTheEventCounts) {
   EXPECT_EQ(results[0].queue.max(), 1);
 }
 
-TEST(JoinLaunches, ProcessesWithTheSameIdsAreApart) {
+TEST(LaunchJoin, ProcessesWithTheSameIdsAreApart) {
   Work work{.events = {{.start_ns = 100, .end_ns = 200, .process = 1, .correlation = 5},
                        {.start_ns = 100, .end_ns = 200, .process = 2, .correlation = 5}},
             .calls = {{.start_ns = 40, .end_ns = 60, .process = 1, .correlation = 5}}};

@@ -130,7 +130,7 @@ void BracketScanner::FollowBrackets(uint64_t opening, uint64_t closing, size_t a
       ++depth_;
       continue;
     }
-    if (--depth_ == 0) last_end_ = at + bit + 1;
+    if (--depth_ == 0) ends_.push_back(static_cast<uint32_t>(at + bit + 1));
     if (depth_ < 0) {
       array_end_ = at + bit;
       return;

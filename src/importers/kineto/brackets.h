@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace gpusonde::importers::kineto {
 
@@ -23,11 +24,15 @@ class BracketScanner {
   size_t Scan(std::string_view text, size_t scanned, bool at_end);
 
   // Where the last element ends that was followed to its end; 0: none.
-  size_t last_end() const { return last_end_; }
+  size_t last_end() const { return ends_.empty() ? 0 : ends_.back(); }
   // Where the array's ']' is; 0: not seen.
   size_t array_end() const { return array_end_; }
-  // The text was moved: positions begin anew.
-  void Forget() { last_end_ = 0; }
+  // Hands over where elements end, and uses the memory that `ends` had for what comes next, where positions
+  // may begin anew.
+  void TakeEnds(std::vector<uint32_t>& ends) {
+    ends.swap(ends_);
+    ends_.clear();
+  }
 
  private:
   // Bit i is byte i of a block.
@@ -45,7 +50,7 @@ class BracketScanner {
   void FollowBrackets(uint64_t opening, uint64_t closing, size_t at);
 
   bool with_avx2_;
-  size_t last_end_ = 0;
+  std::vector<uint32_t> ends_;
   size_t array_end_ = 0;
   int64_t depth_ = 0;  // of brackets inside the array
   bool in_string_ = false;

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace gpusonde::importers::kineto {
 namespace {
 
 struct Ends {
-  size_t last = 0;
+  std::vector<uint32_t> elements;
   size_t array = 0;
 };
 
@@ -29,7 +30,7 @@ Ends Expected(const std::string& text) {
     if (in_string) continue;
     if (c == '[' || c == '{') ++depth;
     if (c != ']' && c != '}') continue;
-    if (--depth == 0) ends.last = i + 1;
+    if (--depth == 0) ends.elements.push_back(static_cast<uint32_t>(i + 1));
     if (depth < 0) {
       ends.array = i;
       return ends;
@@ -57,8 +58,11 @@ TEST_P(Brackets, EndsAreThoseOfReadingByteByByteHoweverTheTextArrives) {
       scanned = scanner.Scan(std::string_view(text).substr(0, have), scanned, have == text.size());
     }
     const Ends expected = Expected(text);
-    ASSERT_EQ(scanner.last_end(), expected.last) << text;
+    ASSERT_EQ(scanner.last_end(), expected.elements.empty() ? 0 : expected.elements.back()) << text;
     ASSERT_EQ(scanner.array_end(), expected.array) << text;
+    std::vector<uint32_t> ends;
+    scanner.TakeEnds(ends);
+    ASSERT_EQ(ends, expected.elements) << text;
     ended += expected.array > 0 ? 1 : 0;
   }
   EXPECT_GT(ended, 100u);

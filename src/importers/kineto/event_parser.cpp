@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "importers/decimal.h"
+#include "importers/kineto/event_filter.h"
 #include "importers/kineto/names.h"
 
 namespace gpusonde::importers::kineto {
@@ -19,6 +20,7 @@ namespace ondemand = simdjson::ondemand;
 
 // As many events as stay in the first-level cache.
 constexpr size_t kBatch = 256;
+static_assert(EventFilter::kPadding >= simdjson::SIMDJSON_PADDING);
 
 // Elements of "grid" and "block".
 using Extents = std::array<int64_t, 3>;
@@ -134,12 +136,12 @@ struct EventParser::State {
   void Add(const Event& event);
   void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
-  Status Run(simdjson::padded_string_view text, std::string_view original);
+  Status Run(std::string_view text);
   uint32_t NameOf(std::string_view quoted_text);
 
   EventSink& sink;
   ondemand::parser parser;
-  std::string padded;
+  EventFilter filter;
   std::string unescaped;
   EventBatch batch;
 };
@@ -210,20 +212,20 @@ void EventParser::State::Add(const Event& event) {
   }
 }
 
-Status EventParser::State::Run(simdjson::padded_string_view text, std::string_view original) {
+// `text` may be read up to EventFilter::kPadding bytes beyond its end.
+Status EventParser::State::Run(std::string_view text) {
   const auto corrupt = [&](simdjson::error_code error, size_t at) {
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("byte {} of the events: {}", at, simdjson::error_message(error)));
+    return Fail(ErrorCode::kCorrupt, fmt::format("byte {} of the events: {}", filter.OriginOf(at),
+                                                 simdjson::error_message(error)));
   };
+  const simdjson::padded_string_view padded(text.data(), text.size(), text.size() + EventFilter::kPadding);
   ondemand::document document;
-  if (const auto error = parser.iterate(text).get(document); error == simdjson::UTF8_ERROR) {
+  if (const auto error = parser.iterate(padded).get(document); error == simdjson::UTF8_ERROR) {
     // Names may be any bytes; those that are no character show as U+FFFD.
-    std::string valid = ToUtf8(original);
-    if (valid == original) return corrupt(error, 0);
-    const size_t size = valid.size();
-    valid.append(simdjson::SIMDJSON_PADDING, '\0');
-    return Run(simdjson::padded_string_view(valid.data(), size, valid.size()),
-               std::string_view(valid).substr(0, size));
+    std::string valid = ToUtf8(text);
+    if (valid == text) return corrupt(error, 0);
+    valid.reserve(valid.size() + EventFilter::kPadding);
+    return Run(valid);
   } else if (error != simdjson::SUCCESS) {
     return corrupt(error, 0);
   }
@@ -251,15 +253,11 @@ Status EventParser::State::Run(simdjson::padded_string_view text, std::string_vi
   return {};
 }
 
-Status EventParser::Parse(const std::string& events) {
+Status EventParser::Parse(const std::string& events, std::span<const uint32_t> ends) {
   State& state = *state_;
-  const std::string* text = &events;
-  if (events.capacity() < events.size() + simdjson::SIMDJSON_PADDING) {
-    state.padded.reserve(events.size() + simdjson::SIMDJSON_PADDING);
-    state.padded = events;
-    text = &state.padded;
-  }
-  Status done = state.Run(simdjson::padded_string_view(text->data(), text->size(), text->capacity()), events);
+  const std::string_view left = state.filter.Filter(events, ends);
+  state.batch.others += state.filter.left_out();
+  Status done = state.Run(left);
   state.batch.HandOver(state.sink);  // also what came before an event that fails
   return done;
 }

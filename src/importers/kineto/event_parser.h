@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,10 +21,10 @@ class EventParser {
   EventParser& operator=(const EventParser&) = delete;
   ~EventParser();
 
-  // `events` is a JSON array. Every element goes to the sink: as an event, as Other, or dropped and counted.
-  // A string with room for 64 bytes behind its end is parsed where it lies, any other is copied.
-  // Errors: kCorrupt for what is no JSON, with the byte of `events`; what came before it is in the sink.
-  Status Parse(const std::string& events);
+  // `events` is a JSON array, and `ends` where its elements end; it may be empty. Every element goes to the
+  // sink: as an event, as Other, or dropped and counted. Errors: kCorrupt for what is no JSON, with the byte
+  // of `events`; what came before it is in the sink.
+  Status Parse(const std::string& events, std::span<const uint32_t> ends);
 
  private:
   struct State;

@@ -16,7 +16,7 @@ class Reader final : public ShardReader {
   Reader(std::string path, EventSink& sink) : path_(std::move(path)), parser_(sink) {}
 
   Status Read(const Shard& shard) override {
-    Status done = parser_.Parse(shard.text);
+    Status done = parser_.Parse(shard.text, shard.ends);
     if (done.has_value()) return done;
     return Fail(std::move(done).error().With(fmt::format("{}: events from byte {}", path_, shard.first)));
   }
@@ -35,7 +35,10 @@ class KinetoTrace final : public Trace {
 
   Result<bool> Next(Shard& shard) override {
     shard.first = splitter_.offset();
-    auto more = splitter_.Next(shard.text);
+    EventSplitter::Chunk chunk{.text = std::move(shard.text), .ends = std::move(shard.ends)};
+    auto more = splitter_.Next(chunk);
+    shard.text = std::move(chunk.text);
+    shard.ends = std::move(chunk.ends);
     if (!more.has_value() && options_.partial && more.error().code == ErrorCode::kCorrupt && shards_ > 0) {
       info_.truncated = true;
       return false;

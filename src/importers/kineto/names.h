@@ -16,6 +16,9 @@ enum class Category : uint8_t { kOther, kKernel, kMemcpy, kMemset, kApi, kAnnota
 // The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …
 Category CategoryOf(std::string_view category);
 
+// What JSON allows between its tokens (RFC 8259, section 2).
+inline bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
 // Whether anything in the "args" of such events is read.
 inline bool HasArguments(Category category) {
   return category != Category::kOther && category != Category::kAnnotation;

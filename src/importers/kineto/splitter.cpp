@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
+#include "importers/kineto/names.h"
+
 namespace gpusonde::importers::kineto {
 namespace {
 
 constexpr size_t kMaxEventBytes = size_t{256} << 20;
 constexpr size_t kMaxMetadataBytes = size_t{64} << 20;
 constexpr std::string_view kEventsKey = "traceEvents";
-
-bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
 
@@ -107,7 +107,7 @@ size_t EventSplitter::CommaBehind(size_t end) const {
   return at != std::string::npos && buffer_[at] == ',' ? at : 0;
 }
 
-Result<bool> EventSplitter::Next(std::string& chunk) {
+Result<bool> EventSplitter::Next(Chunk& chunk) {
   if (finished_) return false;
   if (!begun_) {
     ASSIGN_OR_RETURN(const bool found, FindEvents());
@@ -135,19 +135,19 @@ Result<bool> EventSplitter::Next(std::string& chunk) {
       array_end == 0 || buffer_.find_first_not_of(" \t\r\n", std::max<size_t>(1, last_end)) == array_end;
   const size_t end = only_events ? last_end : array_end;
   const size_t comma = finished_ ? 0 : CommaBehind(end);
-  chunk.swap(buffer_);
+  brackets_.TakeEnds(chunk.ends);
+  chunk.text.swap(buffer_);
   if (!finished_)
-    buffer_.assign(chunk, comma);  // the little that was read of the next events
+    buffer_.assign(chunk.text, comma);  // the little that was read of the next events
   else if (array_end != 0)
-    buffer_.assign(chunk, array_end + 1);
-  chunk.resize(end);
-  if (end > 0) chunk += ']';
-  chunk.reserve(chunk.size() + kPadding);
+    buffer_.assign(chunk.text, array_end + 1);
+  chunk.text.resize(end);
+  if (end > 0) chunk.text += ']';
+  chunk.text.reserve(chunk.text.size() + kPadding);
   consumed_ += end;
   if (!finished_) {
     consumed_ += comma - end;
     scanned_ = std::max(scanned_, comma + 1) - comma;
-    brackets_.Forget();
     buffer_[0] = '[';
     return true;
   }

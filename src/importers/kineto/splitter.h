@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "importers/kineto/brackets.h"
@@ -19,16 +20,20 @@ namespace gpusonde::importers::kineto {
 class EventSplitter {
  public:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
-  // Bytes that a chunk's string has room for behind its end, for parsers that look so far ahead.
+  // Bytes that a chunk's text has room for behind its end, for parsers that look so far ahead.
   static constexpr size_t kPadding = 64;
+
+  struct Chunk {
+    std::string text;            // a JSON array
+    std::vector<uint32_t> ends;  // where its elements that are objects or arrays end
+  };
 
   explicit EventSplitter(ByteSource& source) : source_(source) {}
 
-  // Puts the next events into `chunk`, as a JSON array; false when there are none left. The memory that
-  // `chunk` had is used for what comes next. Errors: kUnsupported
-  // for JSON without traceEvents, kCorrupt for an event of more than 256 MiB and for what isn't JSON, with
-  // offsets; those of the source.
-  Result<bool> Next(std::string& chunk);
+  // Puts the next events into `chunk`; false when there are none left. The memory that `chunk` had is used
+  // for what comes next. Errors: kUnsupported for JSON without traceEvents, kCorrupt for an event of more
+  // than 256 MiB and for what isn't JSON, with offsets; those of the source.
+  Result<bool> Next(Chunk& chunk);
 
   // What the trace says around its events, as a JSON object with an empty traceEvents; complete when Next has
   // returned false.

@@ -17,6 +17,7 @@ namespace {
 struct Parts {
   nlohmann::json events = nlohmann::json::array();
   size_t chunks = 0;
+  size_t ended = 0;  // events whose ends are known
   std::string metadata;
   bool truncated = false;
   Status status;
@@ -29,7 +30,7 @@ Parts Split(const std::string& text) {
   const auto source = ByteSource::Open(path).value();
   EventSplitter splitter(*source);
   Parts parts;
-  std::string chunk;
+  EventSplitter::Chunk chunk;
   while (true) {
     const auto more = splitter.Next(chunk);
     if (!more.has_value()) {
@@ -38,7 +39,8 @@ Parts Split(const std::string& text) {
     }
     if (!*more) break;
     ++parts.chunks;
-    for (const auto& event : nlohmann::json::parse(chunk)) parts.events.push_back(event);
+    for (const auto& event : nlohmann::json::parse(chunk.text)) parts.events.push_back(event);
+    parts.ended += chunk.ends.size();
   }
   parts.metadata = splitter.metadata();
   parts.truncated = splitter.truncated();
@@ -84,6 +86,7 @@ TEST(EventSplitter, AnyEventsComeBackAsTheyWere) {
   const Parts parts = Split(text + "]}");
   EXPECT_GT(parts.chunks, 2u);
   EXPECT_TRUE(parts.events == events);
+  EXPECT_EQ(parts.ended, events.size());
   EXPECT_FALSE(parts.truncated);
 }
 

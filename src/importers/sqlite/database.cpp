@@ -84,8 +84,22 @@ Status Database::ReadHeader() {
         fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are; --partial analyses "
                     "what is there",
                     path_, said, page_size_, page_count_));
+  ASSIGN_OR_RETURN(unfinished_, HasPagesBehind(valid ? said : 0));
+  if (unfinished_ && !partial_)
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: {} pages of {} bytes are there, and only {} are said to be: it is still being "
+                    "written, or its writer was stopped; --partial analyses what it says is there",
+                    path_, page_count_, page_size_, said));
   direct_ = usable_size_ >= kMinUsableSize && Big32(&header[kTextEncodingOffset]) == 1;
   return {};
+}
+
+Result<bool> Database::HasPagesBehind(uint64_t said) const {
+  if (said == 0 || said >= page_count_) return false;
+  std::vector<uint8_t> page(page_size_);
+  TRY(ReadPages(static_cast<uint32_t>(said + 1), page));
+  return std::ranges::any_of(page, [](uint8_t byte) { return byte != 0; });
 }
 
 Status Database::ReadPages(uint32_t first, std::span<uint8_t> into) const {

@@ -125,8 +125,8 @@ class Database {
   Database& operator=(const Database&) = delete;
   ~Database();
 
-  // Whether the file is cut off; then it was opened as kPartial.
-  bool truncated() const { return truncated_; }
+  // Whether the file is cut off, or not all written yet; then it was opened as kPartial.
+  bool truncated() const { return truncated_ || unfinished_; }
   // Tables by name, without views, virtual tables and SQLite's own.
   Result<std::vector<std::string>> TableNames() const;
   // The table of that name with its parts; nothing if there is none. Errors: kCorrupt.
@@ -138,6 +138,9 @@ class Database {
   friend class StatementReader;
   Database() = default;
   Status ReadHeader();
+  // Whether there is anything behind the pages that a file says it has, but for zeros: room that was made
+  // beforehand. 0: it doesn't say.
+  Result<bool> HasPagesBehind(uint64_t said) const;
   Status ReadColumns(Table& table) const;
   Result<bool> HasKeyIndex(const std::string& table) const;
   Status FindLeaves(Table& table) const;
@@ -149,6 +152,7 @@ class Database {
   bool direct_ = false;
   bool partial_ = false;
   bool truncated_ = false;
+  bool unfinished_ = false;
   bool immutable_ = false;  // nothing beside the file can change what it says
   uint32_t page_size_ = 0;
   uint32_t usable_size_ = 0;  // page size less the reserved bytes at the end of each page

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpusonde::analyze {
+
+// Makes `count` things by several threads and takes each in order, one at a time, as soon as those before it
+// were taken; no more than twice as many as there are threads are under way or wait to be taken. `make` is
+// called from any thread, `take` by one at a time. Errors: of those that `make` gives, the one of the first
+// thing; what came before it was taken or not.
+template <class Thing>
+Status MakeInOrder(size_t count, size_t threads, const std::function<Result<Thing>(size_t)>& make,
+                   const std::function<void(Thing)>& take) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::optional<Thing>> made(count);
+  size_t next = 0;
+  size_t taken = 0;
+  size_t failed = count;
+  Error error;
+  const auto work = [&] {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return next == count || failed < count || next < taken + 2 * threads; });
+      if (next == count || failed < count) return;
+      const size_t mine = next++;
+      lock.unlock();
+      Result<Thing> thing = make(mine);
+      lock.lock();
+      if (thing.has_value()) {
+        made[mine] = *std::move(thing);
+      } else if (mine < failed) {
+        failed = mine;
+        error = std::move(thing).error();
+      }
+      for (; taken < count && made[taken].has_value(); ++taken) {
+        take(*std::move(made[taken]));
+        made[taken].reset();
+      }
+      changed.notify_all();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+    work();
+  }
+  if (failed < count) return std::unexpected(std::move(error));
+  return {};
+}
+
+}  // namespace gpusonde::analyze
