@@ -43,7 +43,7 @@ bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
 	@bench/run.py --build build/$(PRESET)
 	@tools/performance_doc.py
 
-bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LARGE=1: 100 M events too)
+bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LARGE=1: 100 M events too; TRACES=FOLDER keeps them)
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_mpi synthetic_trace bench_analyze_baselines

@@ -8,9 +8,10 @@ A program launches 10,000 kernels a second on the simulated GPU, from 20 frames 
 always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the
 listener's own CPU time, its kernel programs' (counted while kernel.bpf_stats_enabled is set: needs root), and that of
 the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
-what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Asleep, the library is loaded and nobody listens:
-the peer is the same program without it. Memory is what is resident while listening;
-`record` doesn't load DuckDB until it ends, so its is that of the agent's part.
+what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Profiling and diagnosis have a budget each
+(DESIGN section 11): `up` runs without and with the diagnosis by turns. Asleep, the library is loaded and nobody
+listens: the peer is the same program without it. Memory is what is resident while listening; `record` doesn't load
+DuckDB until it ends, so its is that of the agent's part.
 """
 
 import argparse
@@ -107,11 +108,11 @@ def run_around(command, workload, environment, count_bpf, seconds):
     return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
 
 
-def run_beside_up(build, folder, workload, environment, count_bpf, seconds):
+def run_beside_up(build, folder, flags, workload, environment, count_bpf, seconds):
     programs_before = bpf_run_ns() if count_bpf else None
     state = tempfile.mkdtemp(dir=folder)
     up = subprocess.Popen([build / "bin/gpusonde", "up", "--state", state, "--hz", str(HZ), "--listen", "127.0.0.1:0",
-                           "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                           "--no-open", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         if not any("http://" in line for line in up.stdout):
             raise RuntimeError("gpusonde up did not start")
@@ -149,9 +150,12 @@ def rows_of(runs, alone, counted):
         return [value(run) for run in runs[name]], [value(run) for run in runs.get("perf", [])]
 
     peer = f"perf record -g -F {HZ}, of the CPU alone, its kernel side unknown"
+    adds = [whole.percent - profiling.percent for whole, profiling in zip(runs["up"], runs["profiling"])]
     made = [
-        row("CPU of `up` at 10,000 GPU events/s", "% of the machine", *both("up", lambda run: run.percent), peer,
-            CPU_GOAL_PERCENT),
+        row("CPU of `up --no-diagnose` at 10,000 GPU events/s", "% of the machine",
+            *both("profiling", lambda run: run.percent), peer, CPU_GOAL_PERCENT),
+        row("CPU that the diagnosis adds to it", "% of the machine", adds, [], "", CPU_GOAL_PERCENT),
+        row("CPU of `up`, diagnosis included", "% of the machine", *both("up", lambda run: run.percent), peer),
         row("mean of a launch heard by `record`", "ns", *both("record", lambda run: run.launch_ns), peer),
         row("CPU of `record` at 10,000 GPU events/s", "% of the machine", *both("record", lambda run: run.percent), peer),
         row("memory of the agent's part (`record` while it listens)", "MiB", *both("record", lambda run: run.mib), peer,
@@ -165,7 +169,7 @@ def rows_of(runs, alone, counted):
         row("CPU of the library's thread, asleep", "% of the machine", [run.percent for run in alone["asleep"]], [], ""),
     ]
     if not counted:
-        for each in (made[0], made[2]):
+        for each in (made[0], made[1], made[2], made[4]):
             each |= {"met": None, "note": f"{each['name']}: without the kernel programs; counting needs root and bpftool"}
     return made
 
@@ -189,8 +193,9 @@ def main():
                 around["perf"] = ["perf", "record", "-q", "-g", "-F", str(HZ), "-o", f"{folder}/perf.data"]
             for repetition in range(arguments.repetitions):
                 print(f"  turn {repetition + 1} of {arguments.repetitions} …", file=sys.stderr, flush=True)
-                runs.setdefault("up", []).append(
-                    run_beside_up(build, folder, workload, environment, counted, arguments.seconds))
+                for name, flags in (("profiling", ["--no-diagnose"]), ("up", [])):
+                    runs.setdefault(name, []).append(
+                        run_beside_up(build, folder, flags, workload, environment, counted, arguments.seconds))
                 for name, library in (("asleep", build / "lib/libgpusonde-inject.so"), ("without", None)):
                     alone.setdefault(name, []).append(run_alone(library, workload, environment, arguments.seconds))
                 for name, command in around.items():

@@ -2,14 +2,21 @@
 # One static library and one test program per folder of src/, so that the folder is the unit people think in.
 
 # gpusonde_library(base SOURCES a.cpp … DEPENDS fmt::fmt …): target gpusonde_base, alias gpusonde::base.
+# HOT: every event passes through it, so that its functions are worth being put together.
 function(gpusonde_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "HOT" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   string(REPLACE "/" "_" target "gpusonde_${name}")
   string(REPLACE "/" "::" alias "gpusonde::${name}")
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE gpusonde::warnings ${arg_PRIVATE_DEPENDS})
+    if(arg_HOT)
+      target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+      if(NOT GPUSONDE_SANITIZE)  # with which GCC 12 warns of fmt at -O3
+        target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O3>)
+      endif()
+    endif()
   else()
     add_library(${target} INTERFACE)
     target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/src)

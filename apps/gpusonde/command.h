@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
+#include "symbols/line_client.h"
 
 namespace CLI {
 class App;
@@ -24,7 +23,8 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_status);
 };
 
-// The command line of `gpusonde lines`, for those that start it; empty where this program's file isn't known.
-std::vector<std::string> OwnLineServer();
+// How source lines are found: by `gpusonde lines`, unless this program's file isn't known; kept in the user's
+// cache.
+symbols::LineClient::Options OwnLines();
 
 }  // namespace gpusonde::app

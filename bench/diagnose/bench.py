@@ -26,6 +26,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
 
 
+# Each way in which a trial is made and labelled, once.
+QUICK = ("compute", "io-limit", "late-rank", "traffic", "negative", "pair")
+
+
 def run_slice(out, build, plans, shares):
     """Runs the trials of `plans` that aren't there yet, one after the other."""
     shared = out / "data"
@@ -53,7 +57,7 @@ def main():
     parser.add_argument("--split", choices=("train", "test"), default="train")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--only", nargs="*", default=(), help="faults, and `negative`")
+    parser.add_argument("--only", nargs="*", default=(), help="faults, `negative`, `pair`")
     parser.add_argument("--with-foreign-load", action="store_true",
                         help="for development: void runs are scored too, and the result says so")
     parser.add_argument("--shares", type=int, default=1024,
@@ -65,8 +69,8 @@ def main():
     out = arguments.out
     if arguments.what == "quick":
         out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
-        arguments.only = ("compute", "quota", "disk-read", "negative")
-        arguments.count = 7
+        arguments.only = QUICK
+        arguments.count = 12
     if arguments.what in ("run", "quick"):
         run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, arguments.count, arguments.only),
                   arguments.shares)

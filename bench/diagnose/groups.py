@@ -5,7 +5,7 @@ import os
 import pathlib
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
-CONTROLLERS = ("cpu", "cpuacct", "memory")
+CONTROLLERS = ("blkio", "cpu", "cpuacct", "memory")
 ENTER = 'for group in $GROUPS_TO_ENTER; do echo $$ >$group/cgroup.procs; done; exec "$@"'
 
 

@@ -4,6 +4,7 @@ diagnosis doesn't read (run delays of schedstat, CPU time and failures of the gr
 the baselines."""
 
 import json
+import os
 import pathlib
 import threading
 import time
@@ -64,17 +65,40 @@ def switches(pids):
     return total
 
 
-def retransmits():
-    lines = (PROC / "net/snmp").read_text().splitlines()
+def retransmits(pid="self"):
+    """In the network namespace of a process."""
+    lines = (PROC / str(pid) / "net/snmp").read_text().splitlines()
     names, values = (line.split() for line in lines if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])
+
+
+def sent_bytes(pid):
+    """Through all devices of that namespace but the loopback."""
+    total = 0
+    for line in (PROC / str(pid) / "net/dev").read_text().splitlines():
+        name, _, counters = line.partition(":")
+        if counters and name.strip() != "lo":
+            total += int(counters.split()[8])
+    return total
+
+
+def networks(pids):
+    """(segments sent again, bytes sent) in the namespaces of these processes, each once."""
+    found = {}
+    for pid in pids:
+        try:
+            found.setdefault(os.readlink(PROC / str(pid) / "ns/net"), (retransmits(pid), sent_bytes(pid)))
+        except OSError:
+            continue
+    return sum(one[0] for one in found.values()), sum(one[1] for one in found.values())
 
 
 class Sampler:
     """Writes a line of JSON four times a second until stop()."""
 
-    def __init__(self, path, groups):
+    def __init__(self, path, groups, ranks=()):
         self.groups = groups  # {name: Group}; "victim" is looked at thread by thread
+        self.ranks = list(ranks)  # pids of those whose networks are looked at; else the machine's own is
         self.file = open(path, "w", encoding="utf-8")
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -85,12 +109,14 @@ class Sampler:
         disk_bytes, disk_ns = disk()
         victim = self.groups["victim"]
         pids = victim.pids()
+        again, sent = networks(self.ranks or [os.getpid()])
         return {
             "time_ns": time.monotonic_ns(), "busy_ns": busy_ns, "stolen_ns": stolen_ns, "disk_bytes": disk_bytes,
             "disk_ns": disk_ns, "pressure_ns": {name: pressure_ns(name) for name in ("cpu", "io", "memory")},
             "cpu_ns": {name: group.cpu_ns() for name, group in self.groups.items()},
             "failcnt": int(victim.read("memory", "memory.failcnt")), "switches": switches(pids),
-            "retransmits": retransmits(), "threads": {str(pid): schedstat(pid) for pid in pids}}
+            "retransmits": again, "sent_bytes": sent,
+            "threads": {str(pid): schedstat(pid) for pid in pids}}
 
     def run(self):
         while not self.stopped.wait(PERIOD_S):

@@ -14,10 +14,10 @@ HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains 
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
-def read_steps(folder):
-    """[(begin, end, data, disk, GPU ns), …]"""
+def read_steps(folder, name="steps.log"):
+    """[(begin, end, data (or other ranks), disk, GPU ns), …]"""
     steps = []
-    for line in (folder / "steps.log").read_text().splitlines():
+    for line in (folder / name).read_text().splitlines():
         fields = line.split()
         if len(fields) == 5:
             steps.append(tuple(map(int, fields)))
@@ -93,6 +93,24 @@ def mechanisms(record, steps, samples, before, during):
             "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
 
 
+def intended_of(plan):
+    return {plan["intended"], *([plan["also"][2]] if plan.get("also") else [])}
+
+
+def late_rank_ms(folder, begin_ns, end_ns, first_ns):
+    """How much longer the other rank's own part of a step takes: what is left of it without the sum over all."""
+    if not (folder / "steps.log.1").exists():
+        return 0.0
+    steps = read_steps(folder, "steps.log.1")
+
+    def own(step):
+        return step[1] - step[0] - step[2]
+
+    before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
+    during = [step for step in steps if step[1] > begin_ns and step[0] < end_ns]
+    return mean_ms(during, own) - mean_ms(before, own)
+
+
 def causes_of(record, samples, explained, excess_ms, void):
     """The labels: mechanisms that explain enough, told apart by who was there."""
     begin_ns, end_ns = record["begin_ns"], record["end_ns"]
@@ -101,7 +119,7 @@ def causes_of(record, samples, explained, excess_ms, void):
     def grew(value):
         return rate(samples, begin_ns, end_ns, value) - rate(samples, clean_ns, begin_ns, value)
 
-    fault = record["plan"]["intended"]
+    faults = intended_of(record["plan"])
     enough = {name for name, ms in explained.items() if ms >= SHARE * excess_ms}
     labels = set()
     own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
@@ -109,20 +127,31 @@ def causes_of(record, samples, explained, excess_ms, void):
                       grew(lambda sample: sample["cpu_ns"]["injector"])) / 1e9
     if "run_delay" in enough:
         # A throttled thread waits on the run queue too.
-        if fault == "cpu_quota":
+        if "cpu_quota" in faults:
             labels.add("cpu_quota")
-        elif fault == "cpu_contention_own" and own_cpus > 0.2:
+        elif "cpu_contention_own" in faults and own_cpus > 0.2:
             labels.add("cpu_contention_own")
         # A machine that others keep full already shows no growth: such runs are void.
         elif others_cpus > 0.2 or void:
             labels.add("cpu_contention")
-    if "disk" in enough and grew(lambda sample: sample["disk_bytes"]) > 10e6:
-        labels.add("memory_pressure" if fault == "memory_pressure" and grew(lambda sample: sample["failcnt"]) > 0
+    # At a limit the disk has less to do than before, and the victim waits for it longer.
+    if "disk" in enough and "io_throttling" in faults and grew(lambda sample: sample["disk_ns"]) < 0:
+        labels.add("io_throttling")
+    elif "disk" in enough and grew(lambda sample: sample["disk_bytes"]) > 10e6:
+        labels.add("memory_pressure" if "memory_pressure" in faults and grew(lambda sample: sample["failcnt"]) > 0
                    else "block_io")
-    if fault == "slow_data_loading" and {"data", "cpu"} <= enough:
+    if "slow_data_loading" in faults and {"data", "cpu"} <= enough:
         labels.add("slow_data_loading")
-    if fault in ("gpu_neighbour", "gpu_clocks", "pcie_pressure") and "gpu" in enough:
-        labels.add(fault)
+    if "slow_cpu" in faults and "cpu" in enough:
+        labels.add("slow_cpu")
+    if "network_contention" in faults and "data" in enough and grew(lambda sample: sample["sent_bytes"]) > 1e6:
+        labels.add("network_contention")
+    if "packet_loss" in faults and "data" in enough and grew(lambda sample: sample["retransmits"]) > 1:
+        labels.add("packet_loss")
+    if "straggler" in faults and {"data", "late_rank"} <= enough:
+        labels.add("straggler")
+    if "gpu" in enough:
+        labels |= faults & {"gpu_neighbour", "gpu_clocks", "pcie_pressure"}
     return sorted(labels)
 
 
@@ -140,6 +169,7 @@ def label(folder):
     ms_before, ms_during = mean_ms(before), mean_ms(during)
     slowdown = ms_during / ms_before
     explained = mechanisms(record, steps, samples, before, during)
+    explained["late_rank"] = late_rank_ms(folder, begin_ns, end_ns, first_ns)
     slow = [step for step in during if step[1] - step[0] > 1.15 * 1e6 * ms_before]
     made |= {"slowdown": round(slowdown, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
              "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},

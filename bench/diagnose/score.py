@@ -30,10 +30,13 @@ def open_predictions(out, split):
     return json.loads(text)
 
 
-def incidents_within(prediction, begin_ns, end_ns, offset_ns):
-    """Incidents that touch the window (CLOCK_MONOTONIC), the longest within it first."""
+def incidents_within(prediction, begin_ns, end_ns, offset_ns, pid=None):
+    """Incidents that touch the window (CLOCK_MONOTONIC), the longest within it first; of one process's steps where its
+    pid is known."""
     found = []
     for incident in prediction["replayed"]["incidents"]:
+        if pid is not None and incident.get("pid", pid) != pid:
+            continue
         start_ns = incident["start_ns"] - offset_ns
         stop_ns = (incident["end_ns"] or 1 << 62) - offset_ns
         overlap_ns = min(stop_ns, end_ns) - max(start_ns, begin_ns)
@@ -49,7 +52,7 @@ def answer(name, prediction, record):
         causes = prediction["baselines"][name]
         return (causes[0] if causes else "none"), set(causes)
     incidents = incidents_within(prediction, record["begin_ns"] - GRACE_NS // 3, record["end_ns"] + GRACE_NS,
-                                 record["epoch_offset_ns"])
+                                 record["epoch_offset_ns"], record.get("logged_pid"))
     if not incidents:
         return "none", set()
     named = {cause["cause"] for incident in incidents for cause in incident["causes"]
@@ -95,6 +98,7 @@ def score(out, split, with_foreign_load):
     result = {"split": split, "foreign_load": bool(with_foreign_load and void), "trials": len(trials), "failed": failed,
               "void": len(void), "used": len(used), "asked": {}, "details": []}
     result["delays"] = delays(used)
+    result["twos"] = twos(used)
     for who in ASKED:
         result["asked"][who] = judge(who, used)
     for name, record, made, prediction in used:
@@ -134,6 +138,19 @@ def delays(used):
     return made
 
 
+def twos(used):
+    """Of trials in which two mechanisms are labels: how often both were named, and how often without a third."""
+    made = {"of": 0, "both_named": 0, "no_third": 0}
+    for _, record, truth, prediction in used:
+        if truth["state"] != "effective" or len(truth["causes"]) < 2:
+            continue
+        _first, named = answer("gpusonde", prediction, record)
+        made["of"] += 1
+        made["both_named"] += int(set(truth["causes"]) <= named)
+        made["no_third"] += int(named <= set(truth["causes"]))
+    return made
+
+
 def judge(who, used):
     right, confusion, pairs, alarms, faint = [], collections.Counter(), [], [], []
     for _, record, made, prediction in used:
@@ -164,6 +181,7 @@ def text(result):
                      f"seen {judged['seen']}, false alarms {judged['false_alarms']} of {judged['negatives']}")
         if who == "gpusonde":
             lines += [f"    {count}× {key}" for key, count in judged["confusion"].items()]
+    lines.append("two causes at once: {of}, both named {both_named}, no third {no_third}".format(**result["twos"]))
     waited = result["delays"]
     for name in ("seen_s", "seen_from_onset_s", "named_s"):
         if waited[name]:

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import faults  # noqa: E402
 import label  # noqa: E402
 import manifest  # noqa: E402
 import predict  # noqa: E402
@@ -26,17 +27,24 @@ class MadeUp(unittest.TestCase):
         self.predictions = {}
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
-              injector=1.0, incidents=()):
+              injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=()):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
-        time, and its disk calls take `disk_ms` of a step."""
+        time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
+        and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
+        step takes 50 ms, and `rank_ms` during the fault."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, at = [], 5 * SECOND
         while at < 34 * SECOND:
             during = BEGIN <= at < END
             length = (slow_ms if during else 100) * 1_000_000
-            lines.append(f"{at} {at + length} 0 {disk_ms * 1_000_000 if during else 0} 0")
+            lines.append(f"{at} {at + length} {data_ms * 1_000_000 if during else 0} "
+                         f"{disk_ms * 1_000_000 if during else 0} 0")
             at += length
+        if rank_ms is not None:
+            log = [f"{at} {at + 100_000_000} {(50 if at < BEGIN or at >= END else 100 - rank_ms) * 1_000_000} 0 0"
+                   for at in range(5 * SECOND, 34 * SECOND, 100_000_000)]
+            (folder / "steps.log.1").write_text("\n".join(log) + "\n")
         (folder / "steps.log").write_text("\n".join(lines) + "\n")
         samples = []
         for quarter in range(5 * 4, 34 * 4):
@@ -45,11 +53,13 @@ class MadeUp(unittest.TestCase):
             busy_ns = time_ns // 2 + int(injector * faulty_ns) + int(2 * foreign * time_ns)
             samples.append({
                 "time_ns": time_ns, "busy_ns": busy_ns, "stolen_ns": 0, "disk_bytes": faulty_ns // 10 if disk_ms else 0,
-                "disk_ns": 0, "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
+                "disk_ns": time_ns // 2 + int(disk_busy * faulty_ns), "sent_bytes": int(sent * 1e6 * faulty_ns / SECOND),
+                "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
-                "switches": 0, "retransmits": 0, "threads": {"7": {"7": [time_ns // 2, int(delay * faulty_ns)]}}})
+                "switches": 0, "retransmits": int(again * faulty_ns / SECOND), "threads": {"7": {"7": [time_ns // 2, int(delay * faulty_ns)]}}})
         (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)) + "\n")
-        plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended}
+        plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended,
+                "also": list(also)}
         (folder / "trial.json").write_text(json.dumps({
             "plan": plan, "begin_ns": BEGIN, "end_ns": END, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2}))
         live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + SECOND, "named_ns": one["start_ns"] + SECOND,
@@ -77,6 +87,33 @@ class MadeUp(unittest.TestCase):
     def test_the_victims_stopwatch_and_the_disks_make_block_io(self):
         made = label.label(self.trial(intended="block_io", disk_ms=90))
         self.assertEqual((made["state"], made["causes"]), ("effective", ["block_io"]))
+
+    def test_a_disk_that_has_less_to_do_while_its_victim_waits_is_throttled(self):
+        limited = label.label(self.trial("train-1-000", intended="io_throttling", disk_ms=90, disk_busy=-0.3))
+        self.assertEqual(limited["causes"], ["io_throttling"])
+        busy = label.label(self.trial("train-1-001", intended="io_throttling", disk_ms=90, disk_busy=0.3))
+        self.assertEqual(busy["causes"], ["block_io"])
+
+    def test_the_ranks_sum_and_their_namespaces_make_a_network_fault(self):
+        self.assertEqual(label.label(self.trial("train-1-000", intended="network_contention", data_ms=90, sent=10))["causes"],
+                         ["network_contention"])
+        self.assertEqual(label.label(self.trial("train-1-001", intended="network_contention", data_ms=90))["causes"], [])
+        self.assertEqual(label.label(self.trial("train-1-002", intended="packet_loss", data_ms=90, again=9))["causes"],
+                         ["packet_loss"])
+        self.assertEqual(label.label(self.trial("train-1-003", intended="packet_loss", again=9))["causes"], [])
+
+    def test_a_straggler_is_one_by_its_own_log(self):
+        late = label.label(self.trial("train-1-000", intended="straggler", data_ms=90, rank_ms=95))
+        self.assertEqual(late["causes"], ["straggler"])
+        self.assertEqual(label.label(self.trial("train-1-001", intended="straggler", data_ms=90, rank_ms=50))["causes"], [])
+
+    def test_two_causes_are_both_labels_and_both_have_to_be_named(self):
+        plan_also = ("disk-read", 4, "block_io")
+        both = self.incident("cpu_contention")
+        both["causes"].append({"cause": "block_io", "confidence": 0.6})
+        self.trial("train-1-000", delay=0.5, disk_ms=60, also=plan_also, incidents=[both])
+        self.trial("train-1-001", delay=0.5, disk_ms=60, also=plan_also, incidents=[self.incident("cpu_contention")])
+        self.assertEqual(self.scored()["twos"], {"of": 2, "both_named": 1, "no_third": 2})
 
     def test_foreign_load_makes_a_run_void(self):
         self.trial(delay=0.5, foreign=0.2, incidents=[self.incident("cpu_contention")])
@@ -120,6 +157,18 @@ class MadeUp(unittest.TestCase):
         with self.assertRaises(score.NotFrozen):
             score.score(self.out, "train", False)
         self.assertEqual(len((self.out / "openings.log").read_text().splitlines()), 1)
+
+    def test_a_ramp_grows_to_the_amount_and_never_beyond(self):
+        self.assertEqual([faults.scaled("compute", 4, share) for share in faults.RAMP], [1, 3, 4])
+        self.assertEqual([faults.scaled("gpu-power-cap", 150, share) for share in faults.RAMP], [450, 225, 150])
+        self.assertEqual([round(faults.scaled("quota", 0.4, share), 2) for share in faults.RAMP], [1.2, 0.6, 0.4])
+
+    def test_every_fault_of_the_manifest_has_an_injector(self):
+        tables = (manifest.TRAIN, manifest.TRAIN_NEGATIVES, manifest.TEST, manifest.TEST_NEGATIVES)
+        named = {fault for table in tables for fault in table}
+        pairs = (*manifest.TRAIN_PAIRS.values(), *manifest.TEST_PAIRS.values())
+        named |= {fault for pair in pairs for fault, _, _ in pair}
+        self.assertEqual(named - faults.FAULTS.keys(), set())
 
     def test_a_manifest_is_its_seeds_and_the_splits_share_no_injector(self):
         self.assertEqual(manifest.make("train", 3, 30), manifest.make("train", 3, 30))

@@ -14,6 +14,7 @@ import faults
 import groups
 import instruments
 import manifest
+import networks
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILE_MB = {"disk": 1024, "cached": 96}
@@ -49,6 +50,7 @@ class Trial:
                                 SIMGPU_MACHINE=f"bench-{os.getpid()}-{plan.name}", PYTHONDONTWRITEBYTECODE="1")
         self.groups = {}
         self.recorder = None
+        self.link = None  # of a victim whose ranks live in namespaces
 
     def simgpu(self, *arguments):
         subprocess.run([self.build / "bin/simgpu", *map(str, arguments)], env=self.environment, capture_output=True,
@@ -75,6 +77,21 @@ class Trial:
             raise TrialFailed("the victim has no loader")
         return children[0]
 
+    def rank_pid(self, rank):
+        """Of a victim of several ranks."""
+        for pid in self.groups["victim"].pids():
+            if f"--rank\0{rank}\0".encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        raise TrialFailed(f"the victim has no rank {rank}")
+
+    def logged_pid(self):
+        """Whose steps the log tells of."""
+        return self.rank_pid(0) if self.plan.victim in manifest.RANKS else self.victim_pid()
+
+    @staticmethod
+    def last_cpu():
+        return max(os.sched_getaffinity(0))
+
     def victim_cpus(self):
         """CPUs that the victim has used lately."""
         before, begin = self.groups["victim"].cpu_ns(), time.monotonic_ns()
@@ -83,7 +100,9 @@ class Trial:
 
     def start(self):
         fill = {"build": self.build, "here": HERE, "python": sys.executable, "log": self.folder / "steps.log",
-                "seconds": self.length_s, "disk": self.disk_file, "cached": self.cached_file}
+                "seconds": self.length_s, "disk": self.disk_file, "cached": self.cached_file, "last_cpu": self.last_cpu()}
+        if self.link:
+            fill |= {"ends": self.link.names, "addresses": self.link.addresses}
         victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
         if self.plan.victim == "reader":
             # Out of the page cache: its pages belong to the group of whoever reads them first.
@@ -110,18 +129,23 @@ class Trial:
                 self.groups[name].write("cpu", "cpu.shares", self.shares)
             stack.callback(lambda: subprocess.run([self.build / "bin/simgpu", "reset"], env=self.environment,
                                                   capture_output=True, check=False))
+            if self.plan.victim in manifest.NETWORKED:
+                self.link = networks.Link(self.plan.name)
+                stack.callback(self.link.close)
             stack.callback(self.end)
             self.start()
-            sampler = instruments.Sampler(self.folder / "samples.jsonl", self.groups)
+            logged_pid = self.logged_pid()
+            ranks = [self.rank_pid(rank) for rank in (0, 1)] if self.plan.victim in manifest.RANKS else []
+            sampler = instruments.Sampler(self.folder / "samples.jsonl", self.groups, ranks)
             stack.callback(sampler.stop)
             own_cpu_ns = time.process_time_ns()
             self.sleep(self.plan.clean_s)
             begin_ns = time.monotonic_ns()
-            faults.apply(self, self.plan.fault, self.plan.amount, self.plan.shape, self.plan.fault_s)
+            faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
             end_ns = time.monotonic_ns()
             with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
                 self.sleep(self.plan.after_s)
-            record = {"plan": dataclasses.asdict(self.plan), "begin_ns": begin_ns, "end_ns": end_ns,
+            record = {"plan": dataclasses.asdict(self.plan), "logged_pid": logged_pid, "begin_ns": begin_ns, "end_ns": end_ns,
                       "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
                       "own_cpu_ns": time.process_time_ns() - own_cpu_ns,
                       "cpus": os.cpu_count()}

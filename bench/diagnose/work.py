@@ -6,7 +6,8 @@
 
 KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
 disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
-written once and kept).
+written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), receive (as much as anybody sends
+to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it).
 """
 
 import ctypes
@@ -14,10 +15,12 @@ import mmap
 import os
 import random
 import select
+import socket
 import sys
 import time
 
 MB = 1 << 20
+PORT = 9009
 
 
 def compute():
@@ -59,11 +62,51 @@ def hold(megabytes):
     time.sleep(1e6)
 
 
+def copy():
+    source, target = (mmap.mmap(-1, 64 * MB) for _ in range(2))
+    addresses = [ctypes.addressof(ctypes.c_char.from_buffer(buffer)) for buffer in (target, source)]
+    while True:
+        ctypes.memmove(*addresses, 64 * MB)
+
+
+def receive(address):
+    with socket.create_server((address, PORT), backlog=64) as server:
+        while True:
+            connection, _ = server.accept()
+            if os.fork() == 0:
+                ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+                while connection.recv(MB):
+                    pass
+                os._exit(0)
+            connection.close()
+
+
+def connect(address):
+    while True:
+        try:
+            return socket.create_connection((address, PORT))
+        except OSError:
+            time.sleep(0.05)
+
+
+def send(address, size):
+    """For ever over one connection, or over a new one after so many bytes."""
+    block = bytes(MB)
+    while True:
+        with connect(address) as connection:
+            sent = 0
+            while not size or sent < size:
+                connection.sendall(block)
+                sent += MB
+
+
 def main():
     kind, amount, path = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or [""])[0]
     ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
     jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
-            "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount)}
+            "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
+            "memory-copy": copy, "receive": lambda: receive(path), "send": lambda: send(path, 0),
+            "fetch": lambda: send(path, 4 * MB)}
     children = []
     for _ in range(1 if kind == "memory" else amount):
         child = os.fork()

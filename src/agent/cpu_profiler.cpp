@@ -92,7 +92,7 @@ struct CpuProfiler::State {
                    .epoch_offset_ns = source.epoch_offset_ns,
                    .every_process = every_process},
                   binaries, rows),
-        lines({.command = options.line_server}),
+        lines(options.lines),
         stacks(kernel.has_value() ? LoadKernelSymbols() : std::nullopt, binaries, lines, processes, rows),
         gpu_rows({.source = source.source,
                   .host = source.host,

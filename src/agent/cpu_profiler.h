@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "model/batch.h"
+#include "symbols/line_client.h"
 
 namespace gpusonde::agent {
 
@@ -31,8 +32,7 @@ class CpuProfiler {
     int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
     // Devices that others than the profiled programs tell of as well.
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
-    // The program that finds source lines (symbols/line_client.h); empty: nobody does.
-    std::vector<std::string> line_server;
+    symbols::LineClient::Options lines;  // who finds source lines
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel's side those of

@@ -10,6 +10,7 @@
 
 #include "agent/child.h"
 #include "agent/rows_testing.h"
+#include "base/testing/refused.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -20,7 +21,7 @@ class CpuProfilerTest : public testing::Test {
   void SetUp() override {
     Result<CpuProfiler> created =
         CpuProfiler::Create({.frequency_hz = 499, .every_process = false, .command = "test"});
-    if (!created.has_value()) GTEST_SKIP() << "needs root, BPF and BTF: " << created.error().message;
+    SKIP_WHERE_REFUSED(created);
     profiler_.emplace(std::move(*created));
   }
 

@@ -18,6 +18,7 @@
 #include "model/tables/signals.h"
 #include "sources/ebpf/host_signals.h"
 #include "sources/proc/host_state.h"
+#include "sources/proc/io_limits.h"
 #include "sources/proc/process.h"
 
 namespace gpusonde::agent {
@@ -59,6 +60,7 @@ struct Diagnostician::State {
   struct Quota {
     std::vector<std::string> files;
     Growth throttled;
+    proc::IoLimits io;
   };
 
   explicit State(Options options_in)
@@ -71,10 +73,12 @@ struct Diagnostician::State {
   diagnose::Diagnosis diagnosis;
   std::string boot_id = proc::ReadHost().boot_id;
   bool told_absent = false;
+  bool told_network = false;
   std::map<int32_t, Quota> quotas;  // by pid of a process with GPU work
   std::array<Growth, 3> pressure;
   Growth steal;
   int64_t looked_ns = 0;
+  int64_t network_ns = 0;  // when somebody was told last to have waited for the network; 0: never
 
   SignalRows signal_rows;
   std::unordered_map<int32_t, Known> known;                      // by pid
@@ -88,6 +92,7 @@ struct Diagnostician::State {
   void Follow(int32_t pid);
   void FollowGpuProcesses();
   std::vector<model::Batch> TakeSignals();
+  void WatchNetwork(int64_t now_ns);
   void LookAtFiles(int64_t now_ns);
   void AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum, int64_t now_ns);
   std::optional<Id128> Identify(int32_t pid);
@@ -154,7 +159,8 @@ void Diagnostician::State::Follow(int32_t pid) {
 void Diagnostician::State::FollowGpuProcesses() {
   const std::map<Id128, int32_t> gpu_processes = diagnosis.GpuProcesses();
   for (const auto& [id, pid] : gpu_processes) {
-    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}}).second) Follow(pid);
+    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)}).second)
+      Follow(pid);
   }
   std::erase_if(quotas, [&](const auto& quota) {
     return std::ranges::none_of(gpu_processes,
@@ -166,9 +172,12 @@ std::vector<model::Batch> Diagnostician::State::TakeSignals() {
   identified.clear();
   const int64_t now_ns = MonotonicNow();
   if (signals.has_value()) {
-    const Status drained =
-        signals->Drain([this](const ebpf::HostSignals::Sum& sum) { signal_rows.Take(sum); });
+    const Status drained = signals->Drain([&](const ebpf::HostSignals::Sum& sum) {
+      if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
+      signal_rows.Take(sum);
+    });
     if (!drained.has_value()) LogWarn("{}", drained.error().message);
+    WatchNetwork(now_ns);
     signal_rows.Write(
         options.source, options.epoch_offset_ns, [this](int32_t pid) { return Identify(pid); }, rows);
   }
@@ -179,6 +188,15 @@ std::vector<model::Batch> Diagnostician::State::TakeSignals() {
   if (rows.rows() > 0) batches.push_back(rows.Take());
   if (drops.rows() > 0) batches.push_back(drops.Take());
   return batches;
+}
+
+// What leaves the machine's devices matters to those who wait for the network, and costs for each packet.
+void Diagnostician::State::WatchNetwork(int64_t now_ns) {
+  constexpr int64_t kForNs = 60 * kNanosPerSecond;
+  const bool watch = network_ns != 0 && now_ns - network_ns < kForNs;
+  if (const Status watched = signals->WatchNetwork(watch);
+      !watched.has_value() && !std::exchange(told_network, true))
+    LogWarn("who disturbs the network is not seen: {}", watched.error().message);
 }
 
 void Diagnostician::State::LookAtFiles(int64_t now_ns) {
@@ -193,16 +211,19 @@ void Diagnostician::State::LookAtFiles(int64_t now_ns) {
   AddSum(Metric::kHostPressureMemory, std::nullopt,
          pressure[2].Take(proc::ReadPressureNs(proc::Resource::kMemory)), now_ns);
   AddSum(Metric::kHostSteal, std::nullopt, steal.Take(proc::ReadStealNs()), now_ns);
-  for (auto& [pid, quota] : quotas)
+  for (auto& [pid, quota] : quotas) {
     AddSum(Metric::kCgroupThrottled, Identify(pid), quota.throttled.Take(proc::ReadThrottledNs(quota.files)),
            now_ns);
+    AddSum(Metric::kCgroupIoThrottled, Identify(pid), quota.io.TakeThrottledNs(), now_ns);
+  }
   looked_ns = now_ns;
 }
 
 void Diagnostician::State::AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum,
                                   int64_t now_ns) {
   if (!sum.has_value() || looked_ns == 0 || now_ns <= looked_ns) return;
-  if (metric == Metric::kCgroupThrottled && !process.has_value()) return;
+  const bool of_process = metric == Metric::kCgroupThrottled || metric == Metric::kCgroupIoThrottled;
+  if (of_process && !process.has_value()) return;
   rows.Append({.start_ns = looked_ns + options.epoch_offset_ns,
                .bucket_ns = now_ns - looked_ns,
                .source = options.source,

@@ -31,7 +31,7 @@ Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epo
                               .command = "",
                               .epoch_offset_ns = epoch_offset_ns,
                               .devices = std::move(devices),
-                              .line_server = options.line_server});
+                              .lines = options.lines});
 }
 
 void LogIncident(const diagnose::Report& report) {
@@ -48,7 +48,7 @@ struct LiveAgent::State {
   std::shared_ptr<DeviceTable> devices;
   CpuProfiler profiler;
   std::optional<GpuMonitor> gpus;
-  Diagnostician diagnostician;
+  std::optional<Diagnostician> diagnostician;
   int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   int64_t taken = 0;      // by the sink, through this frame
@@ -83,8 +83,15 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
   if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
-  Diagnostician diagnostician(
-      {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .tell = LogIncident});
+  std::optional<Diagnostician> diagnostician;
+  if (options.diagnose)
+    diagnostician.emplace(
+        Diagnostician::Options{.source = profiler.source(),
+                               .epoch_offset_ns = epoch_offset_ns,
+                               .tell = [tell = options.on_incident](const diagnose::Report& report) {
+                                 LogIncident(report);
+                                 tell(report);
+                               }});
   std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
                                          std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
@@ -109,7 +116,8 @@ Status LiveAgent::Finish() {
   std::vector<model::Batch> batches;
   if (state.gpus.has_value()) batches = state.gpus->Finish();
   std::ranges::move(last, std::back_inserter(batches));
-  std::ranges::move(state.diagnostician.Finish(batches), std::back_inserter(batches));
+  if (state.diagnostician.has_value())
+    std::ranges::move(state.diagnostician->Finish(batches), std::back_inserter(batches));
   state.Spool(std::move(batches));
   TRY(state.HandOver());
   TRY(state.sink.Flush());
@@ -121,7 +129,8 @@ Status LiveAgent::State::Gather() {
   if (gpus.has_value()) batches = gpus->Poll();
   ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
   std::ranges::move(profiled, std::back_inserter(batches));
-  std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
+  if (diagnostician.has_value())
+    std::ranges::move(diagnostician->Round(batches), std::back_inserter(batches));
   Spool(std::move(batches));
   return {};
 }
@@ -138,7 +147,7 @@ Status LiveAgent::State::FollowClock() {
     Spool(std::move(last));
     ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
     if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
-    diagnostician.BelongTo(profiler.source(), offset);
+    if (diagnostician.has_value()) diagnostician->BelongTo(profiler.source(), offset);
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
@@ -147,7 +156,7 @@ Status LiveAgent::State::FollowClock() {
   day = today;
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
-  diagnostician.Rewrite();
+  if (diagnostician.has_value()) diagnostician->Rewrite();
   return {};
 }
 
@@ -171,7 +180,7 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   profiler.CountFailedRows(failed_rows);
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
-  diagnostician.Rewrite();
+  if (diagnostician.has_value()) diagnostician->Rewrite();
 }
 
 // What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read

@@ -10,7 +10,9 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "diagnose/diagnosis.h"
 #include "model/batch.h"
+#include "symbols/line_client.h"
 
 namespace gpusonde::agent {
 
@@ -42,10 +44,13 @@ class LiveAgent {
     std::string spool_folder;
     double frequency_hz = 19;
     double nvml_hz = 1;  // how often the state of GPUs is read; 0: never
+    bool diagnose = true;
     // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
     // worth.
     int64_t max_waiting_frames = 100'000;
-    std::vector<std::string> line_server;  // as CpuProfiler::Options has it
+    symbols::LineClient::Options lines;  // who finds source lines
+    // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.
+    std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

@@ -68,7 +68,7 @@ Result<Recorder> Recorder::Create(Options options) {
                               .command = command,
                               .epoch_offset_ns = epoch_offset_ns,
                               .devices = devices,
-                              .line_server = options.line_server};
+                              .lines = options.lines};
   Result<CpuProfiler> created = CpuProfiler::Create(wanted);
   std::string refusal;
   if (!created.has_value() && MayHearGpuOnly(created.error(), options.command)) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "symbols/line_client.h"
 
 namespace gpusonde::agent {
 
@@ -29,8 +30,8 @@ class Recorder {
     double nvml_hz = 10;               // how often the state of GPUs is read; 0: never
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
-    std::optional<double> duration_s;      // stop gathering after this; the program goes on
-    std::vector<std::string> line_server;  // as CpuProfiler::Options has it
+    std::optional<double> duration_s;    // stop gathering after this; the program goes on
+    symbols::LineClient::Options lines;  // who finds source lines
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

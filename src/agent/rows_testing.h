@@ -39,7 +39,7 @@ template <class T>
 std::vector<T> FixedColumn(const std::vector<model::Batch>& batches, std::string_view table,
                            std::string_view column) {
   const model::ColumnData* data = FindColumn(batches, table, column);
-  if (data == nullptr) return {};
+  if (data == nullptr || data->values.empty()) return {};
   std::vector<T> values(data->values.size() / sizeof(T));
   std::memcpy(values.data(), data->values.data(), data->values.size());
   return values;

@@ -17,9 +17,10 @@ constexpr int64_t kMostEmpty = 16;
 
 model::Metric MetricOf(gpusonde_signal signal) {
   using enum model::Metric;
-  constexpr model::Metric kMetrics[GPUSONDE_SIGNALS] = {kThreadRunning,     kThreadRunQueue, kThreadBlockedIo,
-                                                        kThreadBlocked,     kThreadWaiting,  kThreadSleeping,
-                                                        kThreadInterrupted, kThreadReclaim,  kDiskBytes};
+  constexpr model::Metric kMetrics[GPUSONDE_SIGNALS] = {
+      kThreadRunning,  kThreadRunQueue, kThreadBlockedIo,   kThreadBlocked, kThreadWaiting,
+      kThreadSleeping, kThreadNetwork,  kThreadInterrupted, kThreadReclaim, kNetworkQueued,
+      kDiskBytes,      kNetworkBytes,   kNetworkRetransmits};
   return kMetrics[signal];
 }
 

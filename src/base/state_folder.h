@@ -10,4 +10,8 @@ namespace gpusonde {
 // here.
 std::string DefaultStateFolder();
 
+// What can be made again, for all commands: $XDG_CACHE_HOME/gpusonde, else /var/cache/gpusonde for root, else
+// ~/.cache/gpusonde. Not made here.
+std::string CacheFolder();
+
 }  // namespace gpusonde

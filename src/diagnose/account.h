@@ -20,7 +20,11 @@ enum class State : uint8_t {
   kGpuQueue,
   kGpuRun,
   kInterrupted,
+  kIoThrottled,
   kLoader,
+  kNetwork,
+  kNetworkQueue,
+  kPeer,
   kReclaim,
   kRunQueue,
   kRunQueueOwn,
@@ -29,7 +33,7 @@ enum class State : uint8_t {
   kUnexplained,
   kWaiting,
 };
-inline constexpr size_t kStates = 15;
+inline constexpr size_t kStates = 19;
 
 // The state as a metric of the catalogue, which lists them in the same order.
 constexpr model::Metric MetricOf(State state) {

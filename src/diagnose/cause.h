@@ -35,6 +35,7 @@ struct Finding {
   double explained_ns = 0;  // of a step's excess
   double nats = 0;          // log likelihood against *unknown*, beside what the share of the excess says
   std::string sentence;     // a clause: "the feeding thread waited 41 % of the time for a CPU; …"
+  std::string root;         // a cause by name, where this one is but what comes of another program's
   std::vector<Witness> witnesses;
 };
 
@@ -64,6 +65,9 @@ std::vector<Candidate> Rank(const Situation& situation);
 
 // Sums the excess of the cause's states that is above nought.
 double ExcessOf(const Situation& situation, std::span<const State> states);
+
+// Whether all that runs for a step runs longer: the feeding thread, and its loaders where it has any.
+bool SlowerAllOver(const Situation& situation);
 
 // For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
 std::string NameParty(const Party& party);

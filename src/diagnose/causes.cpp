@@ -20,9 +20,14 @@ const Cause& GpuNeighbour();
 const Cause& Hang();
 const Cause& HostSteal();
 const Cause& InterruptPressure();
+const Cause& IoThrottling();
 const Cause& MemoryPressure();
+const Cause& NetworkContention();
+const Cause& PacketLoss();
 const Cause& PciePressure();
+const Cause& SlowCpu();
 const Cause& SlowDataLoading();
+const Cause& Straggler();
 
 namespace {
 
@@ -52,11 +57,12 @@ double Weigh(const Case& expected, const Change& change) {
 }  // namespace
 
 std::span<const Cause* const> AllCauses() {
-  static const std::array kCauses = {&BlockIo(),           &CpuContention(),  &CpuContentionOwn(),
-                                     &CpuQuota(),          &GpuClocks(),      &GpuFault(),
-                                     &GpuNeighbour(),      &Hang(),           &HostSteal(),
-                                     &InterruptPressure(), &MemoryPressure(), &PciePressure(),
-                                     &SlowDataLoading()};
+  static const std::array kCauses = {
+      &BlockIo(),           &CpuContention(),     &CpuContentionOwn(), &CpuQuota(),
+      &GpuClocks(),         &GpuFault(),          &GpuNeighbour(),     &Hang(),
+      &HostSteal(),         &InterruptPressure(), &IoThrottling(),     &MemoryPressure(),
+      &NetworkContention(), &PacketLoss(),        &PciePressure(),     &SlowCpu(),
+      &SlowDataLoading(),   &Straggler()};
   return kCauses;
 }
 
@@ -93,6 +99,14 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
   double sum = 0;
   for (const State state : states) sum += situation.excess(state);
   return std::max(sum, 0.0);
+}
+
+bool SlowerAllOver(const Situation& situation) {
+  constexpr double kSlower = 1.1;
+  const auto slower = [](double before, double during) { return before > 0 && during > kSlower * before; };
+  return slower(situation.before[State::kCpu], situation.during[State::kCpu]) &&
+         (situation.loader_cpu_before <= 0 ||
+          slower(situation.loader_cpu_before, situation.loader_cpu_during));
 }
 
 std::string NameParty(const Party& party) {

@@ -7,6 +7,11 @@
 namespace gpusonde::diagnose {
 namespace {
 
+// Of ranks that wait for each other; what is left then is the last one's.
+constexpr int kLongestChain = 8;
+// Less isn't followed any further: where all wait for all, the chains would be endless.
+constexpr double kLeastToFollowNs = 1e5;
+
 // Sorted, disjoint, and cut to [from, to).
 std::vector<Interval> UnionOf(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
   std::vector<Interval> joined;
@@ -72,6 +77,10 @@ class Accountant {
         host_.SumOf(model::Metric::kCgroupThrottled, program_.process, from_ns_, to_ns_).value_or(0);
     Throttle(throttled, account_.states, account_.behind);
     Throttle(throttled, account_.loaders, account_.loaders_behind);
+    const double io_throttled =
+        host_.SumOf(model::Metric::kCgroupIoThrottled, program_.process, from_ns_, to_ns_).value_or(0);
+    ThrottleIo(io_throttled, account_.states);
+    ThrottleIo(io_throttled, account_.loaders);
     return std::move(account_);
   }
 
@@ -128,6 +137,7 @@ class Accountant {
     };
     const double sleeping = take(time.sleeping);
     const double waiting = take(time.waiting);
+    const double network = take(time.network);
     const double running = take(std::max(0.0, time.running - interrupted - reclaim));
     const double reclaim_off_cpu = std::max(0.0, reclaim - std::max(0.0, time.running - interrupted));
     const double blocked = take(std::max(0.0, time.blocked - reclaim_off_cpu));
@@ -138,6 +148,11 @@ class Accountant {
     states[State::kBlockedIo] += blocked_io;
     if (time.waiting > 0)
       for (const auto& [who, ns] : time.waiting_for) Wait(who, ns * waiting / time.waiting, begin_ns, end_ns);
+    if (time.network > 0)
+      for (const auto& [who, ns] : time.sent_by) {
+        const double share = ns * network / time.network;
+        who.IsZero() ? Network(share, begin_ns, end_ns) : Wait(who, share, begin_ns, end_ns);
+      }
     states[State::kUnexplained] += open;
   }
 
@@ -167,6 +182,7 @@ class Accountant {
       states[State::kLoader] += time.running - interrupted - reclaim_on_cpu;
       states[State::kBlocked] += time.blocked - (reclaim - reclaim_on_cpu);
       states[State::kBlockedIo] += time.blocked_io;
+      states[State::kNetwork] += time.network;
       RunQueue(time, 1, states, account_.loaders_behind);
     }
   }
@@ -175,6 +191,10 @@ class Accountant {
   void Wait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
     if (ns <= 0) return;
     Account& states = account_.states;
+    if (program_.feeders.contains(who)) {
+      WaitForRank(who, ns, begin_ns, end_ns, 0);
+      return;
+    }
     if (!program_.family.contains(who)) {
       states[State::kWaiting] += ns;
       return;
@@ -202,6 +222,66 @@ class Accountant {
     states[State::kBlockedIo] += factor * time.blocked_io;
     states[State::kSleeping] += factor * time.sleeping;
     states[State::kWaiting] += factor * time.waiting;
+    Network(factor * time.network, begin_ns, end_ns);
+  }
+
+  // `ns` of waiting for a packet from nobody known: while packets of the job wait for a device, for that.
+  void Network(double ns, int64_t begin_ns, int64_t end_ns) {
+    if (ns <= 0) return;
+    const auto queued_of = [&](const Id128& process) {
+      return host_.SumOf(model::Metric::kNetworkQueued, process, begin_ns, end_ns).value_or(0);
+    };
+    double queued = 0;
+    for (const Id128& member : program_.family) queued = std::max(queued, queued_of(member));
+    for (const Id128& rank : program_.ranks) queued = std::max(queued, queued_of(rank));
+    account_.states[State::kNetworkQueue] += std::min(queued, ns);
+    account_.states[State::kNetwork] += ns - std::min(queued, ns);
+  }
+
+  // `ns` of waiting for another rank: what that one did at the time, and where it waited for a third, that
+  // one.
+  void WaitForRank(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
+    const auto feeder = program_.feeders.find(who);
+    const ThreadTime time = host_.Of(who, feeder->second, begin_ns, end_ns);
+    // Two don't wait for each other: where it waited for this program, this one didn't wait for it.
+    double known = time.total();
+    for (const auto* waits : {&time.waiting_for, &time.sent_by})
+      if (const auto mine = waits->find(program_.process); mine != waits->end()) known -= mine->second;
+    if (known <= 0) {
+      Network(ns, begin_ns, end_ns);
+      return;
+    }
+    const double factor = ns / known;
+    double own = known;
+    for (const auto* waits : {&time.waiting_for, &time.sent_by})
+      for (const auto& [other, waited] : *waits) {
+        if (other == program_.process || other == who) continue;
+        const bool is_rank = program_.feeders.contains(other);
+        const bool is_network = waits == &time.sent_by && other.IsZero();
+        if (is_rank && depth < kLongestChain && factor * waited >= kLeastToFollowNs)
+          WaitForRank(other, factor * waited, begin_ns, end_ns, depth + 1);
+        else if (is_network)
+          Network(factor * waited, begin_ns, end_ns);
+        else
+          continue;
+        own -= waited;
+      }
+    if (own <= 0) return;
+    account_.states[State::kPeer] += factor * own;
+    AddRank(account_.ranks[who], time, factor);
+  }
+
+  // What it did by itself.
+  void AddRank(RankAccount& rank, const ThreadTime& time, double factor) const {
+    const double interrupted = std::min(time.interrupted, time.running);
+    const double reclaim = std::min(time.reclaim, time.running - interrupted);
+    rank.states[State::kInterrupted] += factor * interrupted;
+    rank.states[State::kReclaim] += factor * reclaim;
+    rank.states[State::kCpu] += factor * (time.running - interrupted - reclaim);
+    rank.states[State::kBlocked] += factor * time.blocked;
+    rank.states[State::kBlockedIo] += factor * time.blocked_io;
+    rank.states[State::kSleeping] += factor * time.sleeping;
+    RunQueue(time, factor, rank.states, rank.behind);
   }
 
   std::optional<int32_t> BusiestOf(const Id128& process) {
@@ -233,6 +313,13 @@ class Accountant {
       if (!who.IsZero()) ns *= kept;
   }
 
+  // What was read and written takes so long at the cgroup's limit, whatever the device would give.
+  static void ThrottleIo(double throttled, Account& states) {
+    const double moved = std::min(throttled, states[State::kBlockedIo]);
+    states[State::kBlockedIo] -= moved;
+    states[State::kIoThrottled] += moved;
+  }
+
   const Program& program_;
   const HostTimeline& host_;
   int64_t from_ns_, to_ns_;
@@ -252,6 +339,10 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   for (size_t i = 0; i < kStates; ++i) {
     states.ns[i] += factor * other.states.ns[i];
     loaders.ns[i] += factor * other.loaders.ns[i];
+  }
+  for (const auto& [who, rank] : other.ranks) {
+    for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
+    for (const auto& [whom, ns] : rank.behind) ranks[who].behind[whom] += factor * ns;
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;

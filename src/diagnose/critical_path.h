@@ -35,12 +35,23 @@ struct Program {
   std::set<Id128> family;  // the process and its descendants
   // Of them, those that the feeder has ever waited for: its loaders.
   std::set<Id128> loaders;
+  // Other processes that feed a GPU, with the thread that does, and those of them that the feeder has ever
+  // waited for: ranks of its job.
+  std::map<Id128, int32_t> feeders;
+  std::set<Id128> ranks;
+};
+
+// What a rank did while others waited for it, ns, and who had the CPUs that it waited for.
+struct RankAccount {
+  Account states;
+  std::map<Id128, double> behind;
 };
 
 // A step's time by state, and who had the CPUs that its path waited for (ns; the zero id: nobody known).
 struct PathAccount {
   Account states;
   std::map<Id128, double> behind;
+  std::map<Id128, RankAccount> ranks;  // of State::kPeer, by who came last
   // What the loaders did in the whole step, whoever waited; the sum of them, without their own waits.
   Account loaders;
   std::map<Id128, double> loaders_behind;
@@ -49,7 +60,8 @@ struct PathAccount {
 };
 
 // Splits [from, to) into exclusive states. Within a wait for the GPU it is the GPU that counts; where the
-// feeder waits for another process of the family, what that one does meanwhile.
+// feeder waits for another process of the family, what that one does meanwhile. Where it waits for another
+// rank, which may wait for another itself, the time is the last one's of that chain.
 PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
                        int64_t to_ns);
 

@@ -23,6 +23,7 @@ constexpr size_t kRefresh = 32;
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
 constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
+constexpr double kLeastLostNs = 50e6;  // of quick steps: a hypervisor or an interrupt takes less at any time
 constexpr double kLeastScale = 0.01;
 constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 
@@ -250,7 +251,8 @@ void Detector::Open() {
   const auto steps = static_cast<size_t>(recent_.end() - first);
   if (steps < 2 || !IsLarge(slowdown(), steps)) return;
   // Lost time that somebody would notice: two steps that are a little long are nothing.
-  if (slow_ns_ - usual_ns_ < kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) return;
+  if (slow_ns_ - usual_ns_ < std::max(kLeastLostNs, kLeastLostSteps * usual_ns_ / static_cast<double>(steps)))
+    return;
   open_ = true;
   onset_ns_ = first->start_ns;
   held_.clear();

@@ -68,6 +68,13 @@ TEST_F(DetectorTest, OneLongStepIsNoIncident) {
   EXPECT_EQ(Slow(100, 20), 0);
 }
 
+TEST_F(DetectorTest, AFewQuickStepsThatLoseLittleAreNoIncident) {
+  Slow(200, 7);
+  EXPECT_EQ(Slow(4, 14), 0);
+  EXPECT_EQ(Slow(300, 7), 0);
+  EXPECT_GT(Slow(40, 14), 25) << "half a second of it is one";
+}
+
 TEST_F(DetectorTest, ItEndsWhenStepsAreWhatTheyWereAndBeginsAnew) {
   Slow(200, 20);
   EXPECT_GT(Slow(200, 40), 190);

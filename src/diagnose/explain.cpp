@@ -66,6 +66,18 @@ void AddCauses(Report& report) {
                                                        candidate.confidence, candidate.finding.sentence)});
 }
 
+// Of a cause that comes of another program's.
+void AddRoots(Report& report) {
+  for (const Candidate& candidate : report.causes)
+    if (!candidate.finding.root.empty())
+      report.evidence.push_back({.incident = report.incident.incident,
+                                 .signal = fmt::format("root.{}", candidate.finding.root),
+                                 .before = std::nullopt,
+                                 .during = candidate.share,
+                                 .score = 0,
+                                 .sentence = candidate.finding.sentence});
+}
+
 void AddWitnesses(Report& report) {
   if (report.causes.empty()) return;
   for (const Witness& witness : report.causes.front().finding.witnesses)
@@ -109,6 +121,7 @@ void Explain(const Situation& situation, Report& report) {
   report.evidence.clear();
   AddAccount(situation, report);
   AddCauses(report);
+  AddRoots(report);
   AddWitnesses(report);
 }
 

@@ -27,6 +27,8 @@ double* PartOf(ThreadTime& time, Metric metric) {
       return &time.waiting;
     case Metric::kThreadSleeping:
       return &time.sleeping;
+    case Metric::kThreadNetwork:
+      return &time.network;
     case Metric::kThreadInterrupted:
       return &time.interrupted;
     case Metric::kThreadReclaim:
@@ -50,10 +52,12 @@ ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
   blocked += factor * other.blocked;
   waiting += factor * other.waiting;
   sleeping += factor * other.sleeping;
+  network += factor * other.network;
   interrupted += factor * other.interrupted;
   reclaim += factor * other.reclaim;
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.waiting_for) waiting_for[who] += factor * ns;
+  for (const auto& [who, ns] : other.sent_by) sent_by[who] += factor * ns;
   return *this;
 }
 
@@ -89,6 +93,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
     *PartOf(cell.time, metric) += here;
     if (metric == Metric::kThreadRunQueue) cell.time.behind[other] += here;
     if (metric == Metric::kThreadWaiting) cell.time.waiting_for[other] += here;
+    if (metric == Metric::kThreadNetwork) cell.time.sent_by[other] += here;
   }
 }
 

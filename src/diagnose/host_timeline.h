@@ -15,7 +15,7 @@
 
 namespace gpusonde::diagnose {
 
-// What threads did in a stretch of time, ns. The first six sum to at most its length.
+// What threads did in a stretch of time, ns. The first seven sum to at most its length.
 struct ThreadTime {
   double running = 0;
   double run_queue = 0;
@@ -23,12 +23,14 @@ struct ThreadTime {
   double blocked = 0;
   double waiting = 0;
   double sleeping = 0;
+  double network = 0;                   // waiting, until a packet came
   double interrupted = 0;               // within running
   double reclaim = 0;                   // within running and blocked
   std::map<Id128, double> behind;       // of run_queue, by who ran; the zero id: nobody, or not known
   std::map<Id128, double> waiting_for;  // of waiting, by who was waited for; the zero id: not known
+  std::map<Id128, double> sent_by;      // of network, by who sent the packet; the zero id: not known
 
-  double total() const { return running + run_queue + blocked_io + blocked + waiting + sleeping; }
+  double total() const { return running + run_queue + blocked_io + blocked + waiting + sleeping + network; }
   ThreadTime& Add(const ThreadTime& other, double factor = 1);
 };
 

@@ -94,4 +94,13 @@ std::string FormatJson(const Diagnosis& diagnosis) {
   return json.Take() + "\n";
 }
 
+std::string FormatNotice(const Report& report, std::string_view machine) {
+  JsonWriter json;
+  json.BeginObject().Field("version", 1).Field("machine", machine);
+  json.Field("state", report.incident.end_ns.has_value() ? "over" : "open").Key("incident");
+  WriteIncident(json, report);
+  json.EndObject();
+  return json.Take();
+}
+
 }  // namespace gpusonde::diagnose

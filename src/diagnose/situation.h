@@ -33,6 +33,18 @@ struct Change {
   double rise() const { return known() ? *during - *before : 0; }
 };
 
+// Another rank that the program waited for: means over its steps, ns.
+struct RankPart {
+  std::string name;  // "python (process 412)"
+  Account before, during;
+  std::map<Party, double> cpu_before, cpu_during;
+  // What is said of its own steps, if they are slow too: a cause's name, and the sentence.
+  std::string cause;
+  std::string because;
+
+  double rise() const { return during.total() - before.total(); }
+};
+
 // All that a cause may look at.
 struct Situation {
   int64_t onset_ns = 0;
@@ -46,6 +58,13 @@ struct Situation {
   bool signals_known = false;  // whether the host's signals of the program were seen at all
   std::map<Party, double> cpu_before, cpu_during;    // ns of a step that the critical path waited behind whom
   std::map<Party, double> disk_before, disk_during;  // bytes a second
+  // Likewise, of what had to queue for a network device; `own` are the ranks of the program's job too.
+  std::map<Party, double> network_before, network_during;
+  // TCP segments a second that the program, or another rank of its job, had to send again.
+  Change retransmits;
+  std::vector<RankPart> ranks;
+  // How long the loaders ran, whoever waited; ns of a step.
+  double loader_cpu_before = 0, loader_cpu_during = 0;
   // Values by metric of the catalogue: sums as shares or amounts a second, gauges as means.
   std::map<model::Metric, Change> signals;
   // Share of a GPU's time (%) that other processes took, by who.

@@ -10,11 +10,10 @@
 #include <utility>
 
 #include "diagnose/explain.h"
+#include "diagnose/signals.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-using model::Metric;
 
 constexpr size_t kCleanOfType = 32;
 constexpr size_t kRecent = 400;
@@ -37,9 +36,9 @@ double IdleOf(const PathAccount& path) {
 void BlameLoaders(const PathAccount& before, PathAccount& during) {
   double late = std::max(0.0, during.states[State::kLoader] - before.states[State::kLoader]);
   late -= std::max(0.0, during.loaders[State::kLoader] - before.loaders[State::kLoader]);
-  constexpr std::array kReasons = {State::kRunQueue,   State::kRunQueueOwn, State::kThrottled,
-                                   State::kBlocked,    State::kBlockedIo,   State::kReclaim,
-                                   State::kInterrupted};
+  constexpr std::array kReasons = {State::kRunQueue,    State::kRunQueueOwn, State::kThrottled,
+                                   State::kBlocked,     State::kBlockedIo,   State::kReclaim,
+                                   State::kInterrupted, State::kIoThrottled, State::kNetwork};
   double grown = 0;
   for (const State reason : kReasons) grown += std::max(0.0, during.loaders[reason] - before.loaders[reason]);
   if (late <= 0 || grown <= 0) return;
@@ -121,6 +120,9 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
   // The program's own threads are told apart from others by who descends from it.
   program_.family = shared_.parties.FamilyOf(process_);
   program_.feeder = Feeder();
+  shared_.feeders[process_] = program_.feeder;
+  program_.feeders = shared_.feeders;
+  program_.feeders.erase(process_);
   signals_known_ |= shared_.host.Knows(process_);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::ranges::sort(*intervals, {}, &Interval::start_ns);
@@ -157,14 +159,21 @@ int32_t Diagnosis::Victim::Feeder() const {
 }
 
 PathAccount Diagnosis::Victim::AccountOf(int64_t from_ns, int64_t to_ns) {
-  FindLoaders(from_ns, to_ns);
+  FindOthers(from_ns, to_ns);
   return AccountFor(program_, shared_.host, gpu_, from_ns, to_ns);
 }
 
-void Diagnosis::Victim::FindLoaders(int64_t from_ns, int64_t to_ns) {
+// Whom the program waits for: its loaders, and other ranks.
+void Diagnosis::Victim::FindOthers(int64_t from_ns, int64_t to_ns) {
   const ThreadTime time = shared_.host.Of(process_, program_.feeder, from_ns, to_ns);
-  for (const auto& [who, ns] : time.waiting_for)
-    if (ns > 0 && who != process_ && program_.family.contains(who)) program_.loaders.insert(who);
+  for (const auto* waits : {&time.waiting_for, &time.sent_by})
+    for (const auto& [who, ns] : *waits) {
+      if (ns <= 0 || who == process_) continue;
+      if (program_.feeders.contains(who))
+        program_.ranks.insert(who);
+      else if (program_.family.contains(who))
+        program_.loaders.insert(who);
+    }
 }
 
 void Diagnosis::Victim::TakeStep(const StepSpan& step) {
@@ -326,11 +335,13 @@ Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
     // Of a type that nobody knows yet: as the one before it.
     add_before(recent_.empty() ? Id128{} : recent_.back().step.type, 1);
   }
+  const double each = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
+  situation.loader_cpu_before = each * before.loaders[State::kLoader];
+  situation.loader_cpu_during = each * during.loaders[State::kLoader];
   BlameLoaders(before, during);
   situation.before = before.states;
   situation.during = during.states;
   if (situation.before.total() > 0) situation.slowdown = situation.during.total() / situation.before.total();
-  const double each = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
   situation.before *= each;
   situation.during *= each;
   const auto by_party = [&](const std::map<Id128, double>& by_process, std::map<Party, double>& parties) {
@@ -339,57 +350,44 @@ Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
   };
   by_party(before.behind, situation.cpu_before);
   by_party(during.behind, situation.cpu_during);
-  DescribeSignals(situation, onset_ns, std::max(until_ns, onset_ns + 1));
+  DescribeRanks(before, during, each, situation);
+  DescribeSignals({.process = process_,
+                   .program = program_,
+                   .devices = devices_,
+                   .host = shared_.host,
+                   .parties = shared_.parties,
+                   .before_ns = std::max(clean_since_ns_, onset_ns - kBeforeNs),
+                   .from_ns = onset_ns,
+                   .to_ns = std::max(until_ns, onset_ns + 1)},
+                  situation);
   return situation;
 }
 
-void Diagnosis::Victim::DescribeSignals(Situation& situation, int64_t from_ns, int64_t to_ns) const {
-  const int64_t before_ns = std::max(clean_since_ns_, from_ns - kBeforeNs);
-  const HostTimeline& host = shared_.host;
-  const auto before_s = static_cast<double>(std::max<int64_t>(from_ns - before_ns, 1)) / 1e9;
-  const auto during_s = static_cast<double>(to_ns - from_ns) / 1e9;
-  const auto add_share = [&](Metric metric, std::optional<Id128> process) {
-    Change change{host.SumOf(metric, process, before_ns, from_ns),
-                  host.SumOf(metric, process, from_ns, to_ns)};
-    if (change.before.has_value()) *change.before /= before_s * 1e9;
-    if (change.during.has_value()) *change.during /= during_s * 1e9;
-    if (change.before.has_value() || change.during.has_value()) situation.signals[metric] = change;
+// Whom it waited for, of the ranks of its job, and what is said of those.
+void Diagnosis::Victim::DescribeRanks(const PathAccount& before, const PathAccount& during, double each,
+                                      Situation& situation) const {
+  const auto by_party = [&](const std::map<Id128, double>& by_process, std::map<Party, double>& parties) {
+    for (const auto& [who, ns] : by_process)
+      parties[shared_.parties.PartyOf(who, program_.family)] += each * ns;
   };
-  for (const Metric metric :
-       {Metric::kHostPressureCpu, Metric::kHostPressureIo, Metric::kHostPressureMemory, Metric::kHostSteal})
-    add_share(metric, std::nullopt);
-  add_share(Metric::kCgroupThrottled, process_);
-  for (const auto& [process, bytes] : host.SumsByProcess(Metric::kDiskBytes, before_ns, from_ns))
-    situation.disk_before[shared_.parties.PartyOf(process, program_.family)] += bytes / before_s;
-  for (const auto& [process, bytes] : host.SumsByProcess(Metric::kDiskBytes, from_ns, to_ns))
-    situation.disk_during[shared_.parties.PartyOf(process, program_.family)] += bytes / during_s;
-  for (const Id128& device : devices_) {
-    for (const Metric metric :
-         {Metric::kGpuClockSm, Metric::kGpuPcieGeneration, Metric::kGpuPcieRx, Metric::kGpuPcieTx,
-          Metric::kGpuPcieWidth, Metric::kGpuTemperature, Metric::kGpuPower}) {
-      const Change change{host.MeanReading(metric, device, before_ns, from_ns),
-                          host.MeanReading(metric, device, from_ns, to_ns)};
-      if (change.known()) situation.signals[metric] = change;
+  for (const auto& [who, rank] : during.ranks) {
+    const model::Process* row = shared_.parties.Find(who);
+    RankPart part{
+        .name = row == nullptr ? "another process" : fmt::format("{} (process {})", row->name, row->pid),
+        .during = rank.states};
+    part.during *= each;
+    by_party(rank.behind, part.cpu_during);
+    if (const auto was = before.ranks.find(who); was != before.ranks.end()) {
+      part.before = was->second.states;
+      part.before *= each;
+      by_party(was->second.behind, part.cpu_before);
     }
-    const Change reasons{
-        host.MeanReading(Metric::kGpuThrottleReasons, device, before_ns, from_ns,
-                         model::kSlowingThrottleBits),
-        host.MeanReading(Metric::kGpuThrottleReasons, device, from_ns, to_ns, model::kSlowingThrottleBits)};
-    if (reasons.known()) situation.signals[Metric::kGpuThrottleReasons] = reasons;
-    for (const double code : host.EventsOf(Metric::kGpuXid, device, from_ns, to_ns))
-      situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
-    const auto add_neighbours = [&](int64_t begin_ns, int64_t end_ns, std::optional<double> Change::* when) {
-      for (const auto& [process, share] :
-           host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, begin_ns, end_ns)) {
-        if (program_.family.contains(process)) continue;
-        const Party party = shared_.parties.PartyOf(process, program_.family);
-        Change& change = situation.neighbours[NameParty(party)];
-        if (!change.before.has_value()) change = {0, 0};
-        *(change.*when) += share;
-      }
-    };
-    add_neighbours(before_ns, from_ns, &Change::before);
-    add_neighbours(from_ns, to_ns, &Change::during);
+    if (const auto told = shared_.told.find(who);
+        told != shared_.told.end() && told->second.end_ns.value_or(INT64_MAX) > situation.onset_ns) {
+      part.cause = told->second.cause;
+      part.because = told->second.because;
+    }
+    situation.ranks.push_back(std::move(part));
   }
 }
 
@@ -405,6 +403,10 @@ void Diagnosis::Victim::WriteReport(const Situation& situation) {
   Explain(situation, report);
   if (report.incident.cause != cause_before)
     report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns_);
+  shared_.told[process_] = {.cause = report.incident.cause,
+                            .because = report.causes.empty() ? "" : report.causes.front().finding.sentence,
+                            .start_ns = report.incident.start_ns,
+                            .end_ns = report.incident.end_ns};
   shared_.incidents.Append(report.incident);
   for (const model::Evidence& evidence : report.evidence) shared_.evidence.Append(evidence);
   if (ended || report.incident.cause != cause_before) tell_(report);

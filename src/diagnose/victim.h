@@ -21,8 +21,18 @@ namespace gpusonde::diagnose {
 
 // What all victims look at, and write into.
 struct Diagnosis::Shared {
+  // What was said last of a program's steps.
+  struct Told {
+    std::string cause;
+    std::string because;
+    int64_t start_ns = 0;
+    std::optional<int64_t> end_ns;
+  };
+
   HostTimeline host;
   Parties parties;
+  std::map<Id128, int32_t> feeders;  // processes with GPU work, and the thread that puts it there
+  std::map<Id128, Told> told;
   model::BatchBuilder<decltype(model::kSteps)> steps{model::kSteps};
   model::BatchBuilder<decltype(model::kIncidents)> incidents{model::kIncidents};
   model::BatchBuilder<decltype(model::kEvidence)> evidence{model::kEvidence};
@@ -65,7 +75,7 @@ class Diagnosis::Victim {
   int64_t SettledBefore(int64_t now_ns, int64_t lateness_ns);
   void LookUntil(int64_t time_ns);
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
-  void FindLoaders(int64_t from_ns, int64_t to_ns);
+  void FindOthers(int64_t from_ns, int64_t to_ns);
   void TakeStep(const StepSpan& step);
   void Settle(int64_t until_ns);
   void Settle(Accounted& accounted);
@@ -77,7 +87,8 @@ class Diagnosis::Victim {
   void Update(int64_t now_ns, bool unfinished);
   void Close();
   Situation Describe(int64_t until_ns, bool unfinished) const;
-  void DescribeSignals(Situation& situation, int64_t from_ns, int64_t to_ns) const;
+  void DescribeRanks(const PathAccount& before, const PathAccount& during, double each,
+                     Situation& situation) const;
   void WriteReport(const Situation& situation);
 
   Id128 process_;

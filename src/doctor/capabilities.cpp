@@ -21,6 +21,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"cupti", Use::kGpu, ProbeCupti},
       Capability{"duckdb", Use::kRecord, ProbeDuckdb},
       Capability{"gpu_processes", Use::kGpu, ProbeGpuProcesses},
+      Capability{"host_signals", Use::kDetail, ProbeHostSignals},
       Capability{"inject", Use::kGpu, ProbeInject},
       Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
       Capability{"memlock", Use::kDetail, ProbeMemlock},

@@ -13,6 +13,7 @@ Finding ProbeCuda(const Settings& settings);
 Finding ProbeCupti(const Settings& settings);
 Finding ProbeDuckdb(const Settings& settings);
 Finding ProbeGpuProcesses(const Settings& settings);
+Finding ProbeHostSignals(const Settings& settings);
 Finding ProbeInject(const Settings& settings);
 Finding ProbeKallsyms(const Settings& settings);
 Finding ProbeMemlock(const Settings& settings);

@@ -12,8 +12,8 @@ namespace gpusonde::inject {
 // Calls are of classes, by what they launch. Each class has a probability of its own, fixed for a second by
 // what the last one was like: three quarters of the budget go to the classes by their calls, a quarter by the
 // time that their kernels took. A kernel that runs seldom and long is so chosen every time, at the price of
-// few choices elsewhere: with one probability for all, the share of one stack of a collective was off by up
-// to 6.5 % of all GPU time in a minute, now by 1.5 %, and as many intervals hold the truth (shares_test.cpp).
+// few choices elsewhere: with one probability for all and 250 choices a second, the share of one stack of a
+// collective was off by up to 6.5 % of all GPU time in a minute, now, with 100, by 2.2 % (shares_test.cpp).
 //
 // Should a class turn out busier than it was, its probability is halved each time its calls have doubled.
 // Either way it depends on calls and times that came before, never on what the coin chooses in this second: a
@@ -22,8 +22,10 @@ namespace gpusonde::inject {
 template <uint32_t kClasses>
 class ClassCoin {
  public:
-  // At most about this many a second and thread, as DESIGN section 7 has it.
-  static constexpr uint32_t kPerSecond = 250;
+  // At most about this many a second and thread. DESIGN section 7 has 250; with 100 a launch costs half as
+  // much on average and a minute tells shares nearly as well
+  // (docs/decisions/0059-a-hundred-stacks-a-second.md).
+  static constexpr uint32_t kPerSecond = 100;
   static constexpr uint32_t kCertain = 0x80000000;  // probabilities are in units of 2^-31
   // GPU time of each class in the last second, in any unit. Another thread may write it meanwhile.
   using Times = std::array<uint32_t, kClasses>;

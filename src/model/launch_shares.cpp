@@ -14,6 +14,11 @@ constexpr double kLargestNs = 9.2e18;         // what int64_t holds
 
 double Positive(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
+// The variance of a sum, with that of one more launch like those sampled.
+double WithOneMore(double variance, double sum) {
+  return sum > 0 ? variance * (1 + variance / (sum * sum)) : variance;
+}
+
 }  // namespace
 
 double ShareVariance(int64_t total_ns, const LaunchSums& part, const LaunchSums& whole) {
@@ -22,7 +27,9 @@ double ShareVariance(int64_t total_ns, const LaunchSums& part, const LaunchSums&
   const double share = std::min(1.0, Positive(part.time_ns) / whole_ns);
   // Σ (1-p)/p² e² falls into the launches of s, where e = d (1 - R), and the others, where e = - d R.
   const double rest = Positive(whole.variance_ns2 - part.variance_ns2);
-  const double squares = (1 - share) * (1 - share) * Positive(part.variance_ns2) + share * share * rest;
+  const double squares =
+      (1 - share) * (1 - share) * WithOneMore(Positive(part.variance_ns2), Positive(part.time_ns)) +
+      share * share * WithOneMore(rest, whole_ns - Positive(part.time_ns));
   const double scale = static_cast<double>(total_ns) / whole_ns;
   return Positive(scale * scale * squares);
 }

@@ -18,6 +18,9 @@
 //
 //   sum over sampled i of (1 - p_i) / p_i² e_i²  ÷  (sum over i of d_i / p_i)²,   e_i = d_i (1[i in s] - R).
 //
+// The part of s in it, and that of the others, each count one more launch like those sampled: of a handful,
+// the interval would be too narrow (docs/decisions/0059-a-hundred-stacks-a-second.md).
+//
 // C.-E. Särndal, B. Swensson, J. Wretman: Model Assisted Survey Sampling, 1992, sections 2.8 and 5.6. Like
 // any such estimate it knows nothing of stacks that no coin fell on: where all sampled launches are from one
 // stack, the interval has no width. And it takes sums for normally distributed: of stacks with some 25

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -89,11 +90,14 @@ TEST(LaunchShares, AgreeWithTheFormulaTermByTerm) {
     sums[2] += {d / p, (1 - p) / (p * p) * d * d};
   }
   const double share = sums[0].time_ns / sums[2].time_ns;
-  double squares = 0;
+  std::array<double, 2> parts = {};  // of the stack, and of the others
   for (const auto& [stack, d, p] : sampled) {
     const double e = d * ((stack == 0 ? 1.0 : 0.0) - share);
-    squares += (1 - p) / (p * p) * e * e;
+    parts[stack] += (1 - p) / (p * p) * e * e;
   }
+  double squares = 0;
+  for (size_t stack = 0; stack < 2; ++stack)
+    squares += parts[stack] * (1 + sums[stack].variance_ns2 / (sums[stack].time_ns * sums[stack].time_ns));
   const double expected = 1e12 * squares / (sums[2].time_ns * sums[2].time_ns);
   EXPECT_NEAR(ShareVariance(1'000'000, sums[0], sums[2]), expected, expected * 1e-12);
   EXPECT_NEAR(ShareVariance(1'000'000, sums[1], sums[2]), expected, expected * 1e-12)

@@ -11,6 +11,7 @@ namespace gpusonde::model {
 
 // Every metric whose values are rows of the table `metrics`, or of `signals` if it is a MetricKind::kSum.
 enum class Metric : uint8_t {
+  kCgroupIoThrottled,
   kCgroupThrottled,
   kDiskBytes,
   kGpuClockMemory,
@@ -37,6 +38,9 @@ enum class Metric : uint8_t {
   kHostPressureIo,
   kHostPressureMemory,
   kHostSteal,
+  kNetworkBytes,
+  kNetworkQueued,
+  kNetworkRetransmits,
   kStepBlocked,
   kStepBlockedIo,
   kStepCpu,
@@ -44,7 +48,11 @@ enum class Metric : uint8_t {
   kStepGpuQueue,
   kStepGpuRun,
   kStepInterrupted,
+  kStepIoThrottled,
   kStepLoader,
+  kStepNetwork,
+  kStepNetworkQueue,
+  kStepPeer,
   kStepReclaim,
   kStepRunQueue,
   kStepRunQueueOwn,
@@ -55,6 +63,7 @@ enum class Metric : uint8_t {
   kThreadBlocked,
   kThreadBlockedIo,
   kThreadInterrupted,
+  kThreadNetwork,
   kThreadReclaim,
   kThreadRunQueue,
   kThreadRunning,
@@ -88,6 +97,10 @@ struct MetricInfo {
 
 // By name. A new metric is a line here; docs/metrics.md is made from it.
 inline constexpr std::array kMetricCatalogue = {
+    MetricInfo{Metric::kCgroupIoThrottled, "cgroup.io_throttled", "Disk limit", "ns", MetricKind::kSum,
+               "cgroup",
+               "time that what a process's cgroup, or one above it, read and wrote takes at its I/O limit at "
+               "the least"},
     MetricInfo{Metric::kCgroupThrottled, "cgroup.throttled", "Throttled", "ns", MetricKind::kSum, "cgroup",
                "time in which a process's cgroup, or one above it, had used up its CPU quota, over all CPUs"},
     MetricInfo{Metric::kDiskBytes, "disk.bytes", "Disk", "bytes", MetricKind::kSum, "eBPF",
@@ -146,6 +159,18 @@ inline constexpr std::array kMetricCatalogue = {
                "PSI", "time in which somebody on the machine waited for memory"},
     MetricInfo{Metric::kHostSteal, "host.steal", "Steal", "ns", MetricKind::kSum, "/proc/stat",
                "time in which the hypervisor ran others while a CPU had work, over all CPUs"},
+    MetricInfo{Metric::kNetworkBytes, "network.bytes", "Network", "bytes", MetricKind::kSum, "eBPF",
+               "packets of a process that left through a network device for which they had to queue; looked "
+               "at while "
+               "a profiled program waits for the network"},
+    MetricInfo{
+        Metric::kNetworkQueued, "network.queued", "Network queue", "ns", MetricKind::kSum, "eBPF",
+        "time in which TCP packets of a profiled process waited for a network device; looked at while one "
+        "waits for the network"},
+    MetricInfo{Metric::kNetworkRetransmits, "network.retransmits", "Retransmits", "segments",
+               MetricKind::kSum, "eBPF",
+               "TCP segments that a process had to send again; looked at while a profiled program waits for "
+               "the network"},
     MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
                "of a step: within the kernel, for neither a device nor memory"},
     MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",
@@ -160,8 +185,17 @@ inline constexpr std::array kMetricCatalogue = {
                "of a step: waiting for the GPU while it ran kernels"},
     MetricInfo{Metric::kStepInterrupted, "step.interrupted", "Interrupts", "ns", MetricKind::kStep,
                "diagnosis", "of a step: taken by interrupts and softirqs"},
+    MetricInfo{Metric::kStepIoThrottled, "step.io_throttled", "Disk limit", "ns", MetricKind::kStep,
+               "diagnosis", "of a step: waiting for a device while the I/O limit of its cgroup was used up"},
     MetricInfo{Metric::kStepLoader, "step.loader", "Own processes", "ns", MetricKind::kStep, "diagnosis",
                "of a step: waiting for another thread or process of the program that was running"},
+    MetricInfo{Metric::kStepNetwork, "step.network", "Network", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for a packet that came from elsewhere, or later"},
+    MetricInfo{Metric::kStepNetworkQueue, "step.network_queue", "Network queue", "ns", MetricKind::kStep,
+               "diagnosis",
+               "of a step: waiting for a packet while packets of the job waited for a network device"},
+    MetricInfo{Metric::kStepPeer, "step.peer", "Other ranks", "ns", MetricKind::kStep, "diagnosis",
+               "of a step: waiting for another process that feeds a GPU, which was doing something itself"},
     MetricInfo{Metric::kStepReclaim, "step.reclaim", "Reclaim", "ns", MetricKind::kStep, "diagnosis",
                "of a step: looking for memory to free"},
     MetricInfo{Metric::kStepRunQueue, "step.run_queue", "CPU taken by others", "ns", MetricKind::kStep,
@@ -182,6 +216,10 @@ inline constexpr std::array kMetricCatalogue = {
                "eBPF", "time in which a thread waited for a device, as the kernel counts it"},
     MetricInfo{Metric::kThreadInterrupted, "thread.interrupted", "Interrupted", "ns", MetricKind::kSum,
                "eBPF", "time that interrupts and softirqs took while a thread was on its CPU"},
+    MetricInfo{
+        Metric::kThreadNetwork, "thread.network", "Network", "ns", MetricKind::kSum, "eBPF",
+        "time in which a thread waited and a packet from the network ended it; who sent it is `other`, where "
+        "that is a profiled process of this machine"},
     MetricInfo{Metric::kThreadReclaim, "thread.reclaim", "Reclaim", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread looked for memory to free before it got some"},
     MetricInfo{Metric::kThreadRunQueue, "thread.run_queue", "Run queue", "ns", MetricKind::kSum, "eBPF",

@@ -257,8 +257,9 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   EXPECT_EQ(tree["type"], "gpu");
   EXPECT_EQ(tree["samples"], 4);
   EXPECT_EQ(tree["nodes"]["total"], json({1000, 1000, 750, 750, 250, 250}));
-  // R = 3/4: 1.96 · 1000/80 · sqrt((1/4)² 1800 + (3/4)² 200) = 367.5, the same for what is not R.
-  EXPECT_EQ(tree["nodes"]["interval"], json({0, 0, 368, 368, 368, 368}));
+  // R = 3/4, and one launch more of each: 1800 (1 + 1800/60²) = 2700, 200 (1 + 200/20²) = 300.
+  // 1.96 · 1000/80 · sqrt((1/4)² 2700 + (3/4)² 300) = 450.1, the same for what is not R.
+  EXPECT_EQ(tree["nodes"]["interval"], json({0, 0, 451, 451, 451, 451}));
   EXPECT_FALSE(data_.selection.while_gpu_idle);
   EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}, {"while_gpu_idle", "1"}}), HasSubstr("is for type=cpu"));
 }

@@ -175,7 +175,7 @@ class GpuWindowsTest : public testing::Test {
   }
 
   void ExpectAlike(const model::Selection& selection) {
-    SCOPED_TRACE(fmt::format("{} to {}", selection.from_ns - kMidnightNs, selection.to_ns - kMidnightNs));
+    SCOPED_TRACE(fmt::format("{} to {}", selection.from_ns, selection.to_ns));
     EXPECT_EQ(Lines(*live_, selection), Lines(*plain_, selection));
     const double uncertainty = Uncertainty(*plain_, selection);
     EXPECT_NEAR(Uncertainty(*live_, selection), uncertainty, 1e-6 * uncertainty);

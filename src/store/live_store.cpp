@@ -249,8 +249,8 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
   TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), batches));
   const std::optional<TimeRange> times = SampleTimes(batches);
   if (times.has_value() && times->from_ns < windows_end_ns_)
-    TRY(SumWindows(*writer_, CatalogOf(day), {times->from_ns, std::min(times->to_ns + 1, windows_end_ns_)},
-                   windows_end_ns_));
+    TRY(SumWindows(*writer_, CatalogOf(day),
+                   {times->from_ns, std::min(times->to_ns, windows_end_ns_ - 1) + 1}, windows_end_ns_));
   const std::optional<TimeRange> work = WorkTimes(batches);
   if (work.has_value() && work->from_ns < gpu_windows_.to_ns) {
     gpu_windows_.to_ns = WindowStart(

@@ -43,11 +43,11 @@ std::string Describe(const TimeRange& range, int64_t windows_end_ns, bool by_sta
   for (const TimePiece& piece : PiecesOf(range, windows_end_ns, by_stack)) {
     EXPECT_EQ(piece.range.from_ns, at_ns) << "no time is missing or twice";
     at_ns = piece.range.to_ns;
-    const int64_t length_ns = piece.range.to_ns - piece.range.from_ns;
     text += text.empty() ? "" : " ";
-    text += !piece.level.has_value() ? "samples"
-                                     : fmt::format("{}x{}", length_ns / piece.level->length_ns,
-                                                   piece.level->length_ns / kNanosPerSecond);
+    text += !piece.level.has_value()
+                ? "samples"
+                : fmt::format("{}x{}", (piece.range.to_ns - piece.range.from_ns) / piece.level->length_ns,
+                              piece.level->length_ns / kNanosPerSecond);
   }
   EXPECT_EQ(at_ns, range.to_ns);
   return text;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kServerFd = 3;
 constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
+constexpr size_t kKeptAtOnce = 256;  // the cache reads all of a file before it adds to it
 
 }  // namespace
 
@@ -30,11 +31,23 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
   const auto [known, is_new] = numbers_.try_emplace(file, static_cast<uint32_t>(files_.size()));
   if (is_new) {
     Result<Fd> fd = open();
-    files_.push_back(
-        {.id = file, .pid = pid, .path = path, .fd = {}, .offsets = {}, .hopeless = !fd.has_value()});
+    files_.push_back({.id = file,
+                      .pid = pid,
+                      .path = path,
+                      .fd = {},
+                      .known = {},
+                      .found = {},
+                      .offsets = {},
+                      .hopeless = !fd.has_value()});
     if (fd.has_value()) files_.back().fd = std::move(*fd);
   }
   File& asked = files_[known->second];
+  asked_ns_ = MonotonicNow();
+  if (!asked.known.has_value()) asked.known = cache_.Load(file);
+  if (const auto lines = asked.known->find(offset); lines != asked.known->end()) {
+    ready_.push_back({.file = file, .offset = offset, .frames = lines->second});
+    return true;
+  }
   if (asked.hopeless) return false;
   if (asked.offsets.empty()) queue_.push_back(known->second);
   asked.offsets.push_back(offset);
@@ -42,12 +55,13 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
 }
 
 size_t LineClient::waiting() const {
-  size_t count = asked_.has_value() ? asked_->answers_due : 0;
+  size_t count = ready_.size() + (asked_.has_value() ? asked_->answers_due : 0);
   for (const uint32_t number : queue_) count += files_[number].offsets.size();
   return count;
 }
 
 void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
+  for (const Answer& answer : std::exchange(ready_, {})) visit(answer);
   while (asked_.has_value()) {
     Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
     if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
@@ -69,7 +83,11 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
       std::erase(queue_, asked_->file);
       asked_->answers_due = 0;
     }
-    visit({files_[answer.file].id, answer.kind, answer.offset, std::move(answer.frames)});
+    const Id128 id = files_[answer.file].id;
+    LineCache::Found& found = files_[answer.file].found;
+    if (answer.kind == LineAnswer::Kind::kFrames) found.emplace_back(answer.offset, answer.frames);
+    if (found.size() >= kKeptAtOnce) cache_.Add(id, std::exchange(found, {}));
+    visit({id, answer.kind, answer.offset, std::move(answer.frames)});
     if (asked_->answers_due <= 1)
       asked_.reset();
     else
@@ -77,7 +95,10 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (!asked_.has_value()) Send();
   }
   Send();
-  if (idle() && server_pid_ != 0 && MonotonicNow() - heard_ns_ > kIdleNs) Stop();
+  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < kIdleNs) return;
+  Stop();
+  Keep();
+  for (File& file : files_) file.known.reset();
 }
 
 void LineClient::Send() {
@@ -119,6 +140,10 @@ void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const An
   asked_.reset();
   Stop();
   visit({file.id, kind, 0, {}});
+}
+
+void LineClient::Keep() {
+  for (File& file : files_) cache_.Add(file.id, std::exchange(file.found, {}));
 }
 
 void LineClient::Wait(int timeout_ms) const {

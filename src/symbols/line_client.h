@@ -13,13 +13,14 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "symbols/line_cache.h"
 #include "symbols/line_protocol.h"
 
 namespace gpusonde::symbols {
 
 // Asks a process of our own for source lines (symbols/line_server.h), never waiting for it. The process is
-// started with the first question, and ended when there has been none for a while, which gives its memory
-// back. A file at which it dies or stays silent is not asked about again. Not thread-safe.
+// started with the first question, and ended when there has been none for a while, which gives memory back. A
+// file at which it dies or stays silent is not asked about again. Not thread-safe.
 class LineClient {
  public:
   struct Options {
@@ -28,9 +29,14 @@ class LineClient {
     // Silence after which it is thought lost: longer than a server of debug information may take for a large
     // file.
     int64_t patience_ns = 60 * kNanosPerSecond;
+    // Where lines are kept for the next time (symbols/line_cache.h); empty: nowhere.
+    std::string cache_folder;
   };
-  explicit LineClient(Options options) : options_(std::move(options)) {}
-  ~LineClient() { Stop(); }
+  explicit LineClient(Options options) : options_(std::move(options)), cache_(options_.cache_folder) {}
+  ~LineClient() {
+    Keep();
+    Stop();
+  }
   LineClient(const LineClient&) = delete;
   LineClient& operator=(const LineClient&) = delete;
 
@@ -42,7 +48,8 @@ class LineClient {
   };
 
   // Wants to know the lines at an offset of a file, which `path` names in the root of process `pid`. `open`
-  // is called once per file, at once. False when there is no use in asking.
+  // is called once per file, at once. False when there is no use in asking. What the cache knows is answered
+  // without the server.
   bool Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
            const std::function<Result<Fd>()>& open);
 
@@ -51,7 +58,7 @@ class LineClient {
   void Exchange(const std::function<void(const Answer&)>& visit);
 
   // Whether nothing is asked.
-  bool idle() const { return queue_.empty() && !asked_.has_value(); }
+  bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
   // Questions not answered.
   size_t waiting() const;
 
@@ -64,6 +71,9 @@ class LineClient {
     int32_t pid = 0;
     std::string path;
     Fd fd;
+    // From the cache; nothing while nobody asks.
+    std::optional<LineCache::Lines> known;
+    LineCache::Found found;         // what the cache hasn't got yet
     std::vector<uint64_t> offsets;  // not sent yet
     bool hopeless = false;
   };
@@ -75,16 +85,21 @@ class LineClient {
   Status Start();
   void Stop();
   void Send();
+  // Hands what was found to the cache.
+  void Keep();
   // The file that was asked about last gets no more questions.
   void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
 
   Options options_;
+  LineCache cache_;
+  std::vector<Answer> ready_;
   int32_t server_pid_ = 0;
   Fd socket_;
   std::vector<File> files_;  // by number
   std::unordered_map<Id128, uint32_t> numbers_;
   std::deque<uint32_t> queue_;  // of files with offsets to send
   std::optional<Asked> asked_;
+  int64_t asked_ns_ = 0;
   int64_t heard_ns_ = 0;
 };
 

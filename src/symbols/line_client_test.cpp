@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/testing/temp_folder.h"
+#include "symbols/line_cache.h"
 #include "symbols/line_server.h"
 
 namespace gpusonde::symbols {
@@ -53,6 +55,23 @@ TEST(LineClient, WithoutAServerNothingIsAsked) {
   EXPECT_TRUE(missing.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
   EXPECT_TRUE(ExchangeUntilIdle(missing).empty());
   EXPECT_TRUE(missing.idle());
+}
+
+TEST(LineClient, WhatTheCacheKnowsIsAnsweredWithoutTheServer) {
+  const TempFolder folder;
+  const std::vector<SourceFrame> frames = {{"f", "x.cpp", 3, 1}};
+  LineCache(folder.path()).Add(kFile, {{1, frames}});
+  LineClient client({.command = {"/bin/false"}, .cache_folder = folder.path()});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_EQ(client.waiting(), 1u);
+  std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].frames, frames);
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSomething)) << "the server died of nothing yet";
+  answers = ExchangeUntilIdle(client);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething)) << "it still knows";
 }
 
 // The server's own loop, in a thread.

@@ -4,51 +4,16 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <string_view>
+#include <iterator>
+
+#include "symbols/line_text.h"
 
 namespace gpusonde::symbols {
 namespace {
 
 constexpr size_t kMaxMessageBytes = size_t{64} << 10;
-constexpr size_t kMaxNameBytes = 4096;
-
-// Texts have no line breaks of their own: fields are separated by tabs, records by line feeds.
-std::string Plain(std::string_view text) {
-  std::string plain(text.substr(0, kMaxNameBytes));
-  std::ranges::replace_if(plain, [](char c) { return c == '\t' || c == '\n'; }, ' ');
-  return plain;
-}
-
-class Fields {
- public:
-  explicit Fields(std::string_view text) : rest_(text) {}
-
-  bool AtEnd() const { return rest_.empty(); }
-  std::string_view Text(char end) {
-    const size_t size = std::min(rest_.find(end), rest_.size());
-    failed_ |= size == rest_.size();
-    const std::string_view text = rest_.substr(0, size);
-    rest_.remove_prefix(std::min(size + 1, rest_.size()));
-    return text;
-  }
-  template <class T>
-  T Number(char end) {
-    const std::string_view text = Text(end);
-    T value{};
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    failed_ |= error != std::errc() || stop != text.data() + text.size();
-    return value;
-  }
-  bool failed() const { return failed_; }
-
- private:
-  std::string_view rest_;
-  bool failed_ = false;
-};
 
 Status Send(int socket, const std::string& text, int fd, bool wait) {
   iovec part{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
@@ -102,7 +67,7 @@ Result<std::string> Receive(int socket, bool wait, Fd& fd) {
 }  // namespace
 
 Status SendRequest(int socket, const LineRequest& request, bool wait) {
-  std::string text = fmt::format("{}\t{}\t{}\n", request.file, request.pid, Plain(request.path));
+  std::string text = fmt::format("{}\t{}\t{}\n", request.file, request.pid, PlainText(request.path));
   for (const uint64_t offset : request.offsets) fmt::format_to(std::back_inserter(text), "{}\n", offset);
   return Send(socket, text, request.fd.get(), wait);
 }
@@ -110,8 +75,7 @@ Status SendRequest(int socket, const LineRequest& request, bool wait) {
 Status SendAnswer(int socket, const LineAnswer& answer) {
   std::string text = fmt::format("{}\t{}\t{}\n", answer.file, static_cast<int>(answer.kind), answer.offset);
   for (const SourceFrame& frame : answer.frames) {
-    const std::string line = fmt::format("{}\t{}\t{}\t{}\n", frame.line, frame.first_line, Plain(frame.file),
-                                         Plain(frame.function));
+    const std::string line = FrameText(frame);
     if (text.size() + line.size() > kMaxMessageBytes) break;
     text += line;
   }
@@ -122,7 +86,7 @@ Result<std::optional<LineRequest>> ReceiveRequest(int socket) {
   LineRequest request;
   ASSIGN_OR_RETURN(const std::string text, Receive(socket, true, request.fd));
   if (text.empty()) return std::nullopt;
-  Fields fields(text);
+  LineFields fields(text);
   request.file = fields.Number<uint32_t>('\t');
   request.pid = fields.Number<int32_t>('\t');
   request.path = fields.Text('\n');
@@ -136,17 +100,11 @@ Result<std::optional<LineAnswer>> ReceiveAnswer(int socket, bool wait) {
   Fd none;
   ASSIGN_OR_RETURN(const std::string text, Receive(socket, wait, none));
   if (text.empty()) return std::nullopt;
-  Fields fields(text);
+  LineFields fields(text);
   LineAnswer answer{.file = fields.Number<uint32_t>('\t')};
   const int kind = fields.Number<int>('\t');
   answer.offset = fields.Number<uint64_t>('\n');
-  while (!fields.AtEnd() && !fields.failed()) {
-    SourceFrame frame{.function = {}, .file = {}, .line = fields.Number<int32_t>('\t')};
-    frame.first_line = fields.Number<int32_t>('\t');
-    frame.file = fields.Text('\t');
-    frame.function = fields.Text('\n');
-    answer.frames.push_back(std::move(frame));
-  }
+  while (!fields.AtEnd() && !fields.failed()) answer.frames.push_back(fields.Frame());
   if (fields.failed() || kind < 0 || kind > static_cast<int>(LineAnswer::Kind::kUnreadable))
     return Fail(ErrorCode::kCorrupt, "an answer about lines does not parse");
   answer.kind = static_cast<LineAnswer::Kind>(kind);

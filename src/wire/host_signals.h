@@ -11,18 +11,22 @@
 /* An interval is spread over so many buckets at most; what is earlier lies in the first of those. */
 #define GPUSONDE_SIGNAL_SPREAD 32
 
-/* Nanoseconds, but for the last. A thread is in one of the first six at a time; interrupts and reclaim lie
- * within. */
+/* Nanoseconds, but for the last three. A thread is in one of the first seven at a time; interrupts and
+ * reclaim lie within. */
 enum gpusonde_signal {
   GPUSONDE_SIGNAL_RUNNING,
-  GPUSONDE_SIGNAL_RUN_QUEUE,   /* it could run; other: who had its CPU meanwhile */
-  GPUSONDE_SIGNAL_BLOCKED_IO,  /* it waits for a device, as the kernel counts it */
-  GPUSONDE_SIGNAL_BLOCKED,     /* it waits within the kernel, and no signal ends it */
-  GPUSONDE_SIGNAL_WAITING,     /* other: who woke it, of the processes asked about; its own process too */
-  GPUSONDE_SIGNAL_SLEEPING,    /* until a time */
-  GPUSONDE_SIGNAL_INTERRUPTED, /* interrupts and softirqs on its CPU while it was on */
-  GPUSONDE_SIGNAL_RECLAIM,     /* it looks for memory to free */
-  GPUSONDE_SIGNAL_DISK_BYTES,  /* asked of block devices; of every process */
+  GPUSONDE_SIGNAL_RUN_QUEUE,      /* it could run; other: who had its CPU meanwhile */
+  GPUSONDE_SIGNAL_BLOCKED_IO,     /* it waits for a device, as the kernel counts it */
+  GPUSONDE_SIGNAL_BLOCKED,        /* it waits within the kernel, and no signal ends it */
+  GPUSONDE_SIGNAL_WAITING,        /* other: who woke it, of the processes asked about; its own process too */
+  GPUSONDE_SIGNAL_SLEEPING,       /* until a time */
+  GPUSONDE_SIGNAL_NETWORK,        /* until a packet came; other: who sent it, of the processes asked about */
+  GPUSONDE_SIGNAL_INTERRUPTED,    /* interrupts and softirqs on its CPU while it was on */
+  GPUSONDE_SIGNAL_RECLAIM,        /* it looks for memory to free */
+  GPUSONDE_SIGNAL_NETWORK_QUEUED, /* of a process: TCP packets of its waited for a network device */
+  GPUSONDE_SIGNAL_DISK_BYTES,     /* asked of block devices; of every process */
+  GPUSONDE_SIGNAL_NETWORK_BYTES,  /* that waited for a network device and got it; of every process */
+  GPUSONDE_SIGNAL_RETRANSMITS,    /* TCP segments sent again; of every process */
   GPUSONDE_SIGNALS,
 };
 
@@ -34,7 +38,7 @@ struct gpusonde_signal_key {
   __u32 signal;
 };
 
-/* Whom a key names as `other`, or who used a disk; by pid. */
+/* Whom a key names as `other`, or who used a disk or a network; by pid. */
 struct gpusonde_signal_process {
   __u64 started_ns; /* CLOCK_BOOTTIME */
   char name[16];

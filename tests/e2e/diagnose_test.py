@@ -6,12 +6,14 @@ The victim runs at a real-time priority, so that whatever else the machine does 
 disturbers at a higher one: what slows it is what the test brings, on a loaded machine too.
 """
 
+import http.server
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import urllib.request
@@ -58,6 +60,25 @@ class Diagnose(program.TestCase):
         while not log.exists() or log.read_bytes().count(b"\n") < steps:
             self.assertIsNone(recorder.poll(), "the recorder has ended")
             time.sleep(0.1)
+
+    def webhook(self):
+        """(its URL, the list of objects that it was told)"""
+        told = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}/hook", told
 
     def greedy(self, name="greedy"):
         process = subprocess.Popen([sys.executable, GREEDY, str(CPU), name], stdin=subprocess.PIPE,
@@ -121,8 +142,9 @@ class Diagnose(program.TestCase):
 
     @program.measures
     def test_the_whole_machine_is_watched_and_tells_while_it_happens(self):
+        hook, posted = self.webhook()
         up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
-                               "--no-open"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               "--no-open", "--webhook", hook], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(up.kill)
         for line in up.stdout:
             if found := re.search(r"http://\S+/", line):
@@ -149,6 +171,13 @@ class Diagnose(program.TestCase):
         up.send_signal(signal.SIGINT)
         self.assertRegex(told.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
 
+        def named():
+            return [one for one in posted if "taken by greedy" in one["incident"]["sentence"]]
+        while not named() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        self.assertEqual((named()[0]["version"], named()[0]["incident"]["cause"], named()[0]["incident"]["pid"]),
+                         (1, "cpu_contention", victim.pid))
+
         # The day's file, whose kernels lie in packs, tells the same.
         self.assertEqual(up.wait(timeout=60), 0)
         done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
@@ -156,6 +185,22 @@ class Diagnose(program.TestCase):
         answer = json.loads(done.stdout)
         self.assertGreater(answer["programs"][0]["steps"], 300)
         self.assertIn("cpu_contention", [one["cause"] for one in answer["incidents"] if "taken by greedy" in one["sentence"]])
+
+    def test_up_leaves_the_diagnosis_out_when_told_to(self):
+        state = self.folder / "state"
+        up = subprocess.Popen([program.GPUSONDE, "up", "--no-diagnose", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],
+                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(up.kill)
+        self.assertTrue(any("http://" in line for line in up.stdout))
+        environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
+        subprocess.run([HPC, *QUICK_HOST, "--seconds", "5"], env=environment, stdout=subprocess.DEVNULL, check=True)
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(timeout=60), 0)
+        (day,) = (state / "days").glob("*.sonde")
+        (rows,) = self.query("SELECT (SELECT count(*) FROM kernel_packs) AS packs, (SELECT count(*) FROM signals) AS signals, "
+                             "(SELECT count(*) FROM steps) AS steps", day)
+        self.assertGreater(rows["packs"], 0)
+        self.assertEqual((rows["signals"], rows["steps"]), (0, 0))
 
 
 if __name__ == "__main__":

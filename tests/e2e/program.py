@@ -17,6 +17,11 @@ HOTPATHS = str(BUILD / "bin/hotpaths")
 PROGRAMS = BUILD / "tests/programs"
 
 
+# Lines that an earlier program found would hide that this one doesn't.
+_cache = tempfile.TemporaryDirectory(prefix="gpusonde-cache-")
+os.environ["XDG_CACHE_HOME"] = _cache.name
+
+
 def run(*arguments, timeout=120, **options):
     """gpusonde with these arguments; the finished process, its output as text."""
     return subprocess.run([GPUSONDE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,

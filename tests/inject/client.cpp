@@ -3,7 +3,7 @@
 // order:
 //   kernels=N         N kernels by turns alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
-//   mix=R,S           the same, and 20 kernels delta (5 ms) a second
+//   mix=R,S           the same, and 10 kernels delta (5 ms) a second
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
@@ -126,10 +126,10 @@ void Rate(long per_second, long seconds) {
 void Mix(long per_second, long seconds) {
   Handle delta = Load(&g.module, "delta");
   Handle stream = NewStream();
-  for (long i = 0; i < seconds * 20; ++i) {
+  for (long i = 0; i < seconds * 10; ++i) {
     Launch(delta, stream);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-    Kernels(per_second / 20);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    Kernels(per_second / 10);
     std::this_thread::sleep_until(end);
   }
 }

@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000,
 
 // The coin goes by the time that kernels take, which their records tell.
 TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
-  RunClient({"mix=20000,6", "sync", "wait=100"});
+  RunClient({"mix=20000,8", "sync", "wait=100"});
   int64_t first_ns = INT64_MAX;
   for (const Heard::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
   std::map<uint32_t, double> chosen;  // correlation id: probability

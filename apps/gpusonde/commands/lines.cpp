@@ -6,22 +6,24 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "base/program_file.h"
+#include "base/state_folder.h"
 #include "command.h"
 #include "symbols/line_server.h"
 
 namespace gpusonde::app {
 
-std::vector<std::string> OwnLineServer() {
+symbols::LineClient::Options OwnLines() {
   const Result<std::string> program = ProgramFile();
   if (!program.has_value()) return {};
   const std::filesystem::path file(*program);
   // In the package what can be started is not the program itself, but its namesake in bin.
   const std::filesystem::path starter = file.parent_path().parent_path() / "bin" / file.filename();
   std::error_code ignored;
-  return {std::filesystem::exists(starter, ignored) ? starter.string() : *program, "lines"};
+  const bool packaged = std::filesystem::exists(starter, ignored);
+  return {.command = {packaged ? starter.string() : *program, "lines"},
+          .cache_folder = CacheFolder() + "/lines"};
 }
 
 // Started by the other commands, for themselves: not shown to people.

@@ -12,6 +12,7 @@
 #include "agent/child.h"
 #include "agent/recorder.h"
 #include "base/fd.h"
+#include "base/heap.h"
 #include "command.h"
 #include "exporters/summary.h"
 #include "store/gpu_query.h"
@@ -150,6 +151,7 @@ Status CheckOutput(const RecordOptions& options) {
 }
 
 int Record(const RecordOptions& options) {
+  ReturnMemoryEarly();
   if (const Status free = CheckOutput(options); !free.has_value()) return Complain(free.error());
   CatchSignals();
   Result<agent::Recorder> recorder = agent::Recorder::Create(
@@ -159,7 +161,7 @@ int Record(const RecordOptions& options) {
        .command = options.command,
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
-       .line_server = OwnLineServer()});
+       .lines = OwnLines()});
   if (!recorder.has_value()) return Complain(recorder.error());
 
   if (!recorder->refusal().empty())

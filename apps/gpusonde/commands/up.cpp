@@ -13,12 +13,15 @@
 #include <vector>
 
 #include "agent/live_agent.h"
+#include "agent/webhook.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/state_folder.h"
 #include "base/time.h"
 #include "browser.h"
 #include "command.h"
 #include "server/ui_server.h"
+#include "sources/proc/process.h"
 #include "stop_signal.h"
 #include "store/live_store.h"
 
@@ -36,7 +39,10 @@ struct UpOptions {
   int days = 7;
   double gigabytes = 10;
   double duration_s = 0;  // 0: until told to end
+  bool no_diagnose = false;
   bool no_open = false;
+  std::string webhook;  // empty: none
+  std::optional<agent::Webhook::Url> webhook_url;
 };
 
 // The agent's data goes straight into the embedded store.
@@ -71,13 +77,23 @@ void Retain(store::LiveStore& store, const UpOptions& options) {
 }
 
 Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
+  ReturnMemoryEarly();
   TRY(MakeFolder(options.state));
   ASSIGN_OR_RETURN(const auto store, store::LiveStore::Open(options.state + "/days"));
   StoreSink sink(*store);
+  std::shared_ptr<agent::Webhook> webhook;
+  if (options.webhook_url.has_value())
+    webhook = std::make_shared<agent::Webhook>(
+        agent::Webhook::Options{.url = *options.webhook_url, .machine = proc::ReadHost().name});
+  const auto tell = [webhook](const diagnose::Report& report) {
+    if (webhook != nullptr) webhook->Post(report);
+  };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
                                                                      .frequency_hz = options.frequency_hz,
                                                                      .nvml_hz = options.nvml_hz,
-                                                                     .line_server = OwnLineServer()},
+                                                                     .diagnose = !options.no_diagnose,
+                                                                     .lines = OwnLines(),
+                                                                     .on_incident = tell},
                                                                     sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
@@ -152,6 +168,9 @@ void AddUp(CLI::App& app, int& exit_status) {
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, but for what is hidden in them [none]")
       ->allow_extra_args(false);
+  command->add_flag("--no-diagnose", options->no_diagnose, "Don't look for slow steps and why they are slow");
+  command->add_option("--webhook", options->webhook,
+                      "http://HOST[:PORT][/PATH] that is told of incidents, as docs/diagnose.md says [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
@@ -159,6 +178,11 @@ void AddUp(CLI::App& app, int& exit_status) {
       const auto address = server::ParseListenAddress(options->listen);
       if (!address.has_value()) throw CLI::ValidationError("up: --listen", address.error().message);
       listen = *address;
+    }
+    if (!options->webhook.empty()) {
+      const auto url = agent::Webhook::ParseUrl(options->webhook);
+      if (!url.has_value()) throw CLI::ValidationError("up: --webhook", url.error().message);
+      options->webhook_url = *url;
     }
     exit_status = Up(*options, listen);
   });

@@ -18,6 +18,8 @@ std::optional<Finding> Look(const Situation& situation) {
   finding.sentence =
       fmt::format("the thread that feeds the GPU waited for the program's own processes, which ran, {}",
                   ShareOf(situation, State::kLoader));
+  // A CPU that has become slower slows loaders too.
+  if (SlowerAllOver(situation)) finding.nats -= 1.5;
   const double waited_ns = situation.excess(State::kRunQueue);
   if (waited_ns < situation.excess_ns() / 20)
     finding.sentence += "; not CPU contention: run-queue delay unchanged";

@@ -19,7 +19,8 @@ class World {
  public:
   static constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
   static constexpr int32_t kFeeder = 11;
-  const Id128 victim{1, 1}, loader{1, 2}, stranger{1, 3}, device{2, 1};
+  static constexpr int32_t kRankFeeder = 13;
+  const Id128 victim{1, 1}, loader{1, 2}, stranger{1, 3}, rank{1, 4}, device{2, 1};
 
   explicit World(Diagnosis& diagnosis) : diagnosis_(diagnosis) {
     TellProcess(victim, 11, 1, "train", "/train.slice");
@@ -39,8 +40,11 @@ class World {
     int64_t loader_behind_stranger_ns = 0;  // before it runs, likewise
     int64_t loader_hidden_ns = 0;           // it runs while nobody waits
     int64_t blocked_io_ns = 0;
-    int64_t interrupted_ns = 0;  // of cpu_ns
-    int64_t reclaim_ns = 0;      // likewise
+    int64_t network_ns = 0;               // until a packet comes from somebody unknown
+    int64_t rank_runs_ns = 0;             // while the feeder waits for its packet
+    int64_t rank_behind_stranger_ns = 0;  // before it runs, likewise
+    int64_t interrupted_ns = 0;           // of cpu_ns
+    int64_t reclaim_ns = 0;               // likewise
     int64_t gpu_ns = 20 * kMs;
     int64_t copy_ns = 0;      // after the kernel, likewise waited for
     int64_t gpu_idle_ns = 0;  // the GPU does something for others
@@ -66,6 +70,13 @@ class World {
            std::nullopt);
     Spend("thread.waiting", step.loader_behind_stranger_ns + step.loader_runs_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
+    Spend("thread.network", step.network_ns, std::nullopt);
+    if (step.rank_behind_stranger_ns > 0)
+      Tell("thread.run_queue", now_ns_, step.rank_behind_stranger_ns, rank, kRankFeeder, stranger);
+    if (step.rank_runs_ns > 0)
+      Tell("thread.running", now_ns_ + step.rank_behind_stranger_ns, step.rank_runs_ns, rank, kRankFeeder,
+           std::nullopt);
+    Spend("thread.network", step.rank_behind_stranger_ns + step.rank_runs_ns, rank);
     now_ns_ += step.lost_ns;
     const int64_t sync_ns = now_ns_;
     Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns + step.copy_ns, std::nullopt);
@@ -79,6 +90,18 @@ class World {
                                     .kind = "dtoh"});
     diagnosis_.Take(model::Sync{
         .process = victim, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
+    if (has_rank_)
+      diagnosis_.Take(model::Sync{
+          .process = rank, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
+    diagnosis_.Advance(now_ns_);
+  }
+
+  // Another rank of the same job feeds a GPU, too.
+  void AddRank() {
+    has_rank_ = true;
+    TellProcess(rank, kRankFeeder, 1, "train", "/train.slice");
+    diagnosis_.Take(model::GpuSession{.process = rank, .session = 1, .start_ns = kBegin});
+    diagnosis_.Take(model::ApiCall{.process = rank, .tid = kRankFeeder});
     diagnosis_.Advance(now_ns_);
   }
 
@@ -176,6 +199,7 @@ class World {
   int64_t now_ns_ = kBegin;
   uint32_t random_ = 1;
   bool packs_kernels_ = false;
+  bool has_rank_ = false;
 };
 
 }  // namespace gpusonde::diagnose

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -62,6 +63,9 @@ struct GpuEvents::State {
   Decoder decoder;
   SocketReader sockets;
   bool has_sockets = false;
+  // The program's end of the last one: its number, and what /proc calls it ("socket:[4711]").
+  int socket_number = -1;
+  std::string socket_name;
   std::optional<ProbeReader> probes;
   std::map<FileId, bool> attached_files;  // with every_process: whether it is ours
 
@@ -72,6 +76,17 @@ struct GpuEvents::State {
     return {};
   }
   Result<bool> ConsiderFile(int32_t pid, const Fd& file);
+
+  // Launchers start ranks without what they inherited themselves (Python's subprocess does by default): those
+  // have the probes alone.
+  bool HasSocket(int32_t pid) const {
+    if (!has_sockets) return false;
+    std::array<char, 64> name{};
+    const ssize_t length =
+        ::readlink(fmt::format("/proc/{}/fd/{}", pid, socket_number).c_str(), name.data(), name.size());
+    if (length < 0) return errno != ENOENT;
+    return std::string_view(name.data(), static_cast<size_t>(length)) == socket_name;
+  }
 };
 
 GpuEvents::GpuEvents(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -95,7 +110,11 @@ Result<GpuEvents> GpuEvents::Create(const Options& options, const ebpf::StackTab
 
 Result<GpuEvents::Inheritance> GpuEvents::MakeSocket() {
   ASSIGN_OR_RETURN(SocketReader::ProgramEnd end, state_->sockets.Open());
+  struct stat status{};
+  if (::fstat(end.fd.get(), &status) != 0) return Fail(ErrnoError(errno, "fstat"));
   state_->has_sockets = true;
+  state_->socket_number = end.fd.get();
+  state_->socket_name = fmt::format("socket:[{}]", status.st_ino);
   TRY(state_->Watch(state_->sockets.fds().back()));
   return Inheritance{.fd = std::move(end.fd), .environment = std::move(end.environment)};
 }
@@ -126,7 +145,7 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, const Fd& file) {
   if (!ours) return false;
   // By the descriptor, so that what was compared is what is attached to.
   TRY(probes->Attach(options.every_process ? ProbeReader::kEveryProcess : pid,
-                     fmt::format("/proc/self/fd/{}", file.get()), has_sockets));
+                     fmt::format("/proc/self/fd/{}", file.get()), HasSocket(pid)));
   return true;
 }
 

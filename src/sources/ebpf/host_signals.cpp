@@ -38,30 +38,40 @@ struct Extra {
 constexpr std::array kExtras = {
     Extra{"irq_handler_entry", "signal_irq_entry", "interrupts"},
     Extra{"irq_handler_exit", "signal_irq_exit", ""},
-    Extra{"softirq_entry", "signal_softirq_entry", "softirqs"},
+    Extra{"softirq_entry", "signal_softirq_entry", "softirqs and waits for the network"},
     Extra{"softirq_exit", "signal_softirq_exit", ""},
     Extra{"mm_vmscan_direct_reclaim_begin", "signal_reclaim_begin", "memory reclaim"},
     Extra{"mm_vmscan_direct_reclaim_end", "signal_reclaim_end", ""},
     Extra{"mm_vmscan_memcg_reclaim_begin", "signal_memcg_reclaim_begin", "memory reclaim of cgroups"},
     Extra{"mm_vmscan_memcg_reclaim_end", "signal_memcg_reclaim_end", ""},
     Extra{"block_bio_queue", "signal_bio", "block I/O"},
+    Extra{"net_dev_queue", "signal_packet_sent", "who sends packets"},
+    Extra{"qdisc_dequeue", "signal_packet_leaves", "queues of network devices"},
+    Extra{"tcp_retransmit_skb", "signal_retransmit", "lost packets"},
 };
+// Those that are attached only on demand.
+constexpr std::array<std::string_view, 3> kNetwork = {"signal_packet_sent", "signal_packet_leaves",
+                                                      "signal_retransmit"};
 
 }  // namespace
 
 struct HostSignals::State {
   std::unique_ptr<host_signals_bpf, Destroy> skeleton;
   std::vector<bpf_link*> links;
+  std::vector<bpf_link*> network_links;
   std::vector<std::string> absent;
   ProgramCounters counters = ProgramCounters(GPUSONDE_SIGNAL_COUNTERS);
 
   ~State() { Detach(); }
   void Detach() {
-    for (bpf_link* link : links) bpf_link__destroy(link);
-    links.clear();
+    for (std::vector<bpf_link*>* attached : {&links, &network_links}) {
+      for (bpf_link* link : *attached) bpf_link__destroy(link);
+      attached->clear();
+    }
   }
   void LeaveOutAbsent();
-  Status Attach();
+  // Those of the network, or all others.
+  Status Attach(bool network);
   Status Empty(int map, const std::function<void(const Sum&)>& visit) const;
 };
 
@@ -75,20 +85,21 @@ void HostSignals::State::LeaveOutAbsent() {
 }
 
 // Each by itself, so that one that this kernel refuses is told of and the others work.
-Status HostSignals::State::Attach() {
+Status HostSignals::State::Attach(bool network) {
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
-    if (!bpf_program__autoload(program)) continue;
+    const std::string_view name = bpf_program__name(program);
+    if (!bpf_program__autoload(program) || (std::ranges::find(kNetwork, name) != kNetwork.end()) != network)
+      continue;
     bpf_link* link = bpf_program__attach(program);
     if (link != nullptr) {
-      links.push_back(link);
+      (network ? network_links : links).push_back(link);
       continue;
     }
     const int error = errno;
-    const std::string_view name = bpf_program__name(program);
     const auto* extra =
         std::ranges::find_if(kExtras, [&](const Extra& known) { return known.program == name; });
-    if (extra == kExtras.end()) return Fail(Explain(error, fmt::format("attach {} to the scheduler", name)));
+    if (extra == kExtras.end() || network) return Fail(Explain(error, fmt::format("attach {}", name)));
     if (!extra->meaning.empty()) absent.emplace_back(extra->meaning);
   }
   return {};
@@ -112,11 +123,20 @@ Result<HostSignals> HostSignals::Create() {
 }
 
 Status HostSignals::Follow(int32_t pid) {
-  if (state_->links.empty()) TRY(state_->Attach());
+  if (state_->links.empty()) TRY(state_->Attach(false));
   const auto key = static_cast<uint32_t>(pid);
   const uint8_t one = 1;
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)
     return Fail(ErrnoError(errno, fmt::format("follow the signals of process {}", pid)));
+  return {};
+}
+
+Status HostSignals::WatchNetwork(bool watch) {
+  std::vector<bpf_link*>& attached = state_->network_links;
+  if (watch == !attached.empty()) return {};
+  if (watch) return state_->Attach(true);
+  for (bpf_link* link : attached) bpf_link__destroy(link);
+  attached.clear();
   return {};
 }
 

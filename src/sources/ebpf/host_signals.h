@@ -26,7 +26,7 @@ class HostSignals {
     int32_t tid = 0;
     int32_t other = 0;  // 0: nobody, or not known
     gpusonde_signal signal = GPUSONDE_SIGNAL_RUNNING;
-    int64_t amount = 0;  // ns, or bytes for GPUSONDE_SIGNAL_DISK_BYTES
+    int64_t amount = 0;  // ns, bytes or segments, as wire/host_signals.h has it
   };
 
   // Whom the kernel saw under a pid.
@@ -42,6 +42,12 @@ class HostSignals {
   // This process and every descendant that it makes from now on. Errors: kPermissionDenied, kUnsupported
   // where the kernel refuses to tell of its scheduler; kOutOfSpace for too many processes.
   Status Follow(int32_t pid);
+
+  // Whether to look at what leaves the machine's network devices too, which costs some hundred nanoseconds a
+  // packet that has to queue and some ten a packet that hasn't: for as long as somebody who is followed waits
+  // for the network (GPUSONDE_SIGNAL_NETWORK). Whom it belongs to is known of sockets that were sent on
+  // since. Errors: kPermissionDenied, kUnsupported.
+  Status WatchNetwork(bool watch);
 
   // Hands over what was summed up since the last call. An interval is told of when it ends, in the buckets
   // that it lay in; a bucket may come in several parts. Long intervals reach back by any time, in buckets of

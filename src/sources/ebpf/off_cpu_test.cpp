@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "base/testing/refused.h"
 #include "base/time.h"
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
@@ -53,13 +54,13 @@ class OffCpuTest : public testing::Test {
  protected:
   void SetUp() override {
     Result<StackTables> tables = StackTables::Create();
-    if (!tables.has_value()) GTEST_SKIP() << tables.error().message;
+    SKIP_WHERE_REFUSED(tables);
     tables_ = std::move(*tables);
     Result<CpuSampler> sampler = CpuSampler::Create({}, *tables_);
-    if (!sampler.has_value()) GTEST_SKIP() << sampler.error().message;
+    SKIP_WHERE_REFUSED(sampler);
     sampler_ = std::move(*sampler);
     Result<OffCpu> off_cpu = OffCpu::Create({}, *tables_, *sampler_);
-    ASSERT_TRUE(off_cpu.has_value()) << off_cpu.error().message;
+    SKIP_WHERE_REFUSED(off_cpu);
     off_cpu_ = std::move(*off_cpu);
     ASSERT_TRUE(sampler_->Follow(::getpid()).has_value());
   }

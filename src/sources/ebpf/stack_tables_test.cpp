@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/testing/refused.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -14,7 +15,7 @@ class StackTablesTest : public testing::Test {
  protected:
   void SetUp() override {
     Result<StackTables> created = StackTables::Create();
-    if (!created.has_value()) GTEST_SKIP() << "needs root or CAP_BPF: " << created.error().message;
+    SKIP_WHERE_REFUSED(created);
     tables_.emplace(std::move(*created));
   }
 

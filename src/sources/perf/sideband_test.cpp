@@ -9,6 +9,8 @@
 
 #include <cstring>
 
+#include "base/testing/refused.h"
+
 namespace gpusonde::perf {
 namespace {
 
@@ -76,7 +78,7 @@ TEST(ParseRecord, LostRecordsAreCounted) {
 
 TEST(Sideband, SeesTheWholeLifeOfAShortProcess) {
   Result<Sideband> sideband = Sideband::Create();
-  if (!sideband.has_value()) GTEST_SKIP() << "needs CAP_PERFMON: " << sideband.error().message;
+  SKIP_WHERE_REFUSED(sideband);
   const pid_t child = ::fork();
   if (child == 0) {
     ::execl("/bin/true", "true", nullptr);
@@ -102,7 +104,7 @@ TEST(Sideband, SeesTheWholeLifeOfAShortProcess) {
 
 TEST(Sideband, ARingThatOverflowsSaysHowMuchWasLost) {
   Result<Sideband> sideband = Sideband::Create(4096);
-  if (!sideband.has_value()) GTEST_SKIP() << "needs CAP_PERFMON: " << sideband.error().message;
+  SKIP_WHERE_REFUSED(sideband);
   const auto map_some = [] {
     void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);

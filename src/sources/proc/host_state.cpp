@@ -9,12 +9,12 @@
 
 #include "base/fd.h"
 #include "base/time.h"
+#include "sources/proc/cgroups.h"
 
 namespace gpusonde::proc {
 namespace {
 
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 Linux
-constexpr int kMostLevels = 32;                   // of cgroups; deeper ones have no quota that we see
 
 // The number that follows `key`, which begins a line or follows a space.
 std::optional<int64_t> NumberAfter(std::string_view text, std::string_view key) {
@@ -24,50 +24,6 @@ std::optional<int64_t> NumberAfter(std::string_view text, std::string_view key) 
     const char* begin = text.data() + at + key.size();
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
     if (error == std::errc() && end != begin && value >= 0) return value;
-  }
-  return std::nullopt;
-}
-
-// Where the hierarchy that has the cpu controller is mounted: v1's, else v2's.
-struct Mounts {
-  std::string v1, v2;
-};
-
-Mounts FindMounts() {
-  Mounts mounts;
-  const Result<std::string> text = ReadFile("/proc/self/mounts");
-  if (!text.has_value()) return mounts;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const size_t folder = line.find(' ');
-    const size_t type = folder == std::string_view::npos ? folder : line.find(' ', folder + 1);
-    const size_t options = type == std::string_view::npos ? type : line.find(' ', type + 1);
-    if (options == std::string_view::npos) continue;
-    const std::string path(line.substr(folder + 1, type - folder - 1));
-    const std::string_view kind = line.substr(type + 1, options - type - 1);
-    const std::string words =
-        fmt::format(",{},", line.substr(options + 1, line.find(' ', options + 1) - options - 1));
-    if (kind == "cgroup2" && mounts.v2.empty()) mounts.v2 = path;
-    if (kind == "cgroup" && words.find(",cpu,") != std::string::npos && mounts.v1.empty()) mounts.v1 = path;
-  }
-  return mounts;
-}
-
-// The path of the process in a hierarchy of /proc/PID/cgroup.
-std::optional<std::string> PathIn(std::string_view cgroup, bool v1) {
-  while (!cgroup.empty()) {
-    const size_t end = std::min(cgroup.find('\n'), cgroup.size());
-    const std::string_view line = cgroup.substr(0, end);
-    cgroup.remove_prefix(std::min(end + 1, cgroup.size()));
-    const size_t first = line.find(':');
-    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
-    if (v1 ? controllers.find(",cpu,") != std::string::npos : controllers == ",,")
-      return std::string(line.substr(second + 1));
   }
   return std::nullopt;
 }
@@ -105,20 +61,10 @@ std::optional<int64_t> ReadStealNs() {
 }
 
 std::vector<std::string> CpuStatFiles(int32_t pid) {
-  const Result<std::string> cgroup = ReadFile(fmt::format("/proc/{}/cgroup", pid));
-  if (!cgroup.has_value()) return {};
-  const Mounts mounts = FindMounts();
-  const bool v1 = !mounts.v1.empty();
-  const std::string& root = v1 ? mounts.v1 : mounts.v2;
-  std::optional<std::string> path = PathIn(*cgroup, v1);
-  if (root.empty() || !path.has_value()) return {};
   std::vector<std::string> files;
-  for (int level = 0; level < kMostLevels; ++level) {
-    std::string file = root + *path + (path->ends_with('/') ? "cpu.stat" : "/cpu.stat");
-    if (::access(file.c_str(), R_OK) == 0) files.push_back(std::move(file));
-    if (path->size() <= 1) break;
-    path->resize(std::max<size_t>(path->rfind('/'), 1));
-  }
+  for (const CgroupFolder& folder : CgroupFolders(pid, "cpu"))
+    if (std::string file = folder.path + "cpu.stat"; ::access(file.c_str(), R_OK) == 0)
+      files.push_back(std::move(file));
   return files;
 }
 

@@ -17,8 +17,9 @@ export const tests = [
     name: "while samples are read the page says so",
     scenario: "slow",
     async run(page) {
+      // Until the overview has come, the page can't say what it reads, nor has it a header.
+      await page.raw.waitForSelector(".header");
       assert.match(await page.text(".message.loading"), /Reading samples/);
-      assert.equal(await page.count(".header"), 1);
     },
   },
   {

@@ -54,6 +54,7 @@ struct {
 struct interrupts {
   __u64 hard_ns; /* since when; 0: none */
   __u64 soft_ns;
+  __u32 soft; /* which softirq, while there is one */
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -61,6 +62,11 @@ struct {
   __type(key, __u32);
   __type(value, struct interrupts);
 } interrupts SEC(".maps");
+
+static __always_inline struct interrupts *here(void) {
+  const __u32 zero = 0;
+  return bpf_map_lookup_elem(&interrupts, &zero);
+}
 
 static __always_inline void add(struct gpusonde_signal_key *key, __u64 amount) {
   void *sums = written & 1 ? (void *)&sums_odd : (void *)&sums_even;
@@ -94,7 +100,7 @@ __noinline int spend(const struct thread *thread, __u32 signal, __u32 other, __u
 }
 
 static __always_inline void describe(struct task_struct *task, struct gpusonde_signal_process *process) {
-  struct task_struct *leader = task->group_leader;
+  struct task_struct *leader = BPF_CORE_READ(task, group_leader);
   process->started_ns = BPF_CORE_READ(leader, start_boottime);
   BPF_CORE_READ_STR_INTO(&process->name, leader, comm);
 }
@@ -155,9 +161,9 @@ static __always_inline void leave(struct task_struct *task, bool preempted, __u6
 #define RUNS 16
 struct run {
   __u64 since_ns;
+  struct task_struct *task; /* maybe another's or nobody's by now */
   __u32 pid;
-  __u32 tid;
-  struct gpusonde_signal_process process;
+  __u32 task_pid;
 };
 struct runs {
   __u32 next;
@@ -172,11 +178,19 @@ struct {
 
 static __always_inline void note_run(struct runs *runs, struct task_struct *task, __u64 now) {
   struct run *run = &runs->ring[runs->next++ % RUNS];
-  const struct pids pids = task->pid ? pids_of(task) : (struct pids){0};
   run->since_ns = now;
-  run->pid = pids.pid;
-  run->tid = pids.tid;
-  if (task->pid) describe(task, &run->process);
+  run->task = task;
+  run->pid = task->pid ? pids_of(task).pid : 0;
+  run->task_pid = task->pid;
+}
+
+/* Few of those that ran are ever blamed: their names are looked at then. */
+static __always_inline void name_runner(const struct run *run) {
+  struct task_struct *task = run->task;
+  if ((__u32)BPF_CORE_READ(task, pid) != run->task_pid) return;
+  struct gpusonde_signal_process process;
+  describe(task, &process);
+  name_other(run->pid, &process);
 }
 
 /* [woken, now) of a thread's waiting for this CPU, by who had it: from now backwards. */
@@ -187,7 +201,7 @@ static __always_inline void blame(const struct thread *thread, const struct runs
     const struct run *run = &runs->ring[(runs->next - i) % RUNS];
     if (run->since_ns > end || !run->since_ns) break;
     const __u64 begin = run->since_ns > woken ? run->since_ns : woken;
-    if (run->pid && end > begin) name_other(run->pid, &run->process);
+    if (run->pid && end > begin) name_runner(run);
     spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, run->pid, begin, end);
     end = begin;
   }
@@ -219,6 +233,33 @@ int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct tas
   return 0;
 }
 
+/* include/linux/interrupt.h */
+#define SOFTIRQ_NET_TX 2
+#define SOFTIRQ_NET_RX 3
+
+static __always_inline bool in_network(void) {
+  const struct interrupts *cpu = here();
+  return cpu && cpu->soft_ns && (cpu->soft == SOFTIRQ_NET_TX || cpu->soft == SOFTIRQ_NET_RX);
+}
+
+/* System calls that may send, on x86-64. A packet from one's own machine is taken in by the thread that sends
+ * it; others by whatever thread the interrupt came over. */
+static __always_inline bool sends(struct task_struct *task) {
+  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
+  switch ((long)registers->orig_ax) {
+    case 1:   /* write */
+    case 20:  /* writev */
+    case 40:  /* sendfile */
+    case 44:  /* sendto */
+    case 46:  /* sendmsg */
+    case 307: /* sendmmsg */
+    case 426: /* io_uring_enter */
+      return true;
+    default:
+      return false;
+  }
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(signal_waking, struct task_struct *task) {
   const __u32 tid = task->pid;
@@ -226,15 +267,14 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   if (!thread || thread->on_cpu || thread->woken_ns) return 0;
   thread->woken_ns = bpf_ktime_get_ns();
   if (thread->signal != GPUSONDE_SIGNAL_WAITING) return 0;
+  if (in_network()) {
+    thread->signal = GPUSONDE_SIGNAL_NETWORK;
+    if (!sends(bpf_get_current_task_btf())) return 0;
+  }
   const __u32 waker_tid = (__u32)bpf_get_current_pid_tgid();
   const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
   if (waker) thread->waker = waker->pid;
   return 0;
-}
-
-static __always_inline struct interrupts *here(void) {
-  const __u32 zero = 0;
-  return bpf_map_lookup_elem(&interrupts, &zero);
 }
 
 static __always_inline void interrupted(__u64 from, __u64 to) {
@@ -263,9 +303,11 @@ int BPF_PROG(signal_irq_exit) {
 }
 
 SEC("tp_btf/softirq_entry")
-int BPF_PROG(signal_softirq_entry) {
+int BPF_PROG(signal_softirq_entry, __u32 number) {
   struct interrupts *cpu = here();
-  if (cpu) cpu->soft_ns = bpf_ktime_get_ns();
+  if (!cpu) return 0;
+  cpu->soft_ns = bpf_ktime_get_ns();
+  cpu->soft = number;
   return 0;
 }
 
@@ -331,6 +373,8 @@ int BPF_PROG(signal_bio, struct bio *bio) {
   add(&key, BPF_CORE_READ(bio, bi_iter.bi_size));
   return 0;
 }
+
+#include "sources/ebpf/bpf/network.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(signal_fork, struct task_struct *parent, struct task_struct *child) {

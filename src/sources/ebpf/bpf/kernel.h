@@ -70,6 +70,14 @@ struct bio {
   struct bvec_iter bi_iter;
 };
 
+struct sock;
+struct sk_buff {
+  struct sk_buff *next;
+  struct sock *sk; /* NULL: it has come from elsewhere and is passed on */
+  __s64 tstamp;    /* TCP: when it could leave at the earliest, CLOCK_MONOTONIC (include/net/tcp.h) */
+  unsigned int len;
+};
+
 #pragma clang attribute pop
 
 /* Before 5.14 it was another field of another size. */

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two network namespaces with a link of limited rate between them: what a trial's ranks and its disturbers share."""
+
+import os
+import subprocess
+
+RATE_MBIT = 200
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True)
+
+
+class Link:
+    """A veth pair between two namespaces of its own, each end shaped to a rate; removed again by close(). Needs root."""
+
+    def __init__(self, name, rate_mbit=RATE_MBIT):
+        self.names = [f"bench-{os.getpid()}-{name}-{end}" for end in "ab"]
+        self.addresses = ["10.77.0.1", "10.77.0.2"]
+        self.rate_mbit = rate_mbit
+        self.pids = []
+        try:
+            for namespace in self.names:
+                ip("netns", "add", namespace)
+            ip("link", "add", "veth0", "netns", self.names[0], "type", "veth", "peer", "name", "veth0", "netns",
+               self.names[1])
+            for namespace, address in zip(self.names, self.addresses):
+                ip("-n", namespace, "address", "add", f"{address}/24", "dev", "veth0")
+                ip("-n", namespace, "link", "set", "veth0", "up")
+                ip("-n", namespace, "link", "set", "lo", "up")
+            for end in (0, 1):
+                self.shape(end)
+        except (OSError, subprocess.CalledProcessError):
+            self.close()
+            raise
+
+    def tc(self, end, *arguments):
+        subprocess.run(["tc", "-n", self.names[end], *map(str, arguments)], check=True, capture_output=True)
+
+    def shape(self, end, limit_kb=2048):
+        """The rate of one end, and how much may wait for it: what is more is lost."""
+        burst_kb = 128 if limit_kb >= 128 else 16  # a burst that the queue can't hold stops everything
+        self.tc(end, "qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", f"{self.rate_mbit}mbit", "burst",
+                f"{burst_kb}kb", "limit", f"{limit_kb}kb")
+
+    def command(self, end, command):
+        """`command`, started in the namespace of that end."""
+        return ["ip", "netns", "exec", self.names[end], *map(str, command)]
+
+    def retransmits(self):
+        """Segments sent again in both namespaces so far."""
+        total = 0
+        for namespace in self.names:
+            done = subprocess.run(["ip", "netns", "exec", namespace, "cat", "/proc/net/snmp"], capture_output=True,
+                                  text=True, check=True)
+            names, values = (line.split() for line in done.stdout.splitlines() if line.startswith("Tcp:"))
+            total += int(values[names.index("RetransSegs")])
+        return total
+
+    def close(self):
+        for namespace in self.names:
+            subprocess.run(["ip", "netns", "delete", namespace], check=False, capture_output=True)

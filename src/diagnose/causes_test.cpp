@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "diagnose/diagnosis.h"
+#include "diagnose/explain.h"
+#include "diagnose/print.h"
+#include "diagnose/testing/world.h"
+
+// Causes on the network, of limits, and of other ranks; the others are in diagnosis_test.cpp.
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct CausesTest : testing::Test {
+  Diagnosis diagnosis{{}};
+  World world{diagnosis};
+
+  // 150 clean steps, 60 slow ones with `tell` called for each with the time at which it began.
+  template <class TellMore>
+  Report Slow(const World::Step& clean, const World::Step& slow, TellMore tell) {
+    world.Run(clean, 150);
+    for (int i = 0; i < 60; ++i) {
+      const int64_t from_ns = world.now_ns();
+      world.Run(slow, 1);
+      tell(from_ns);
+    }
+    for (const Report& report : world.Finish())
+      if (report.incident.process == world.victim) return report;
+    ADD_FAILURE() << "no incident\n" << FormatText(diagnosis);
+    return {};
+  }
+  Report Slow(const World::Step& clean, const World::Step& slow) {
+    return Slow(clean, slow, [](int64_t) {});
+  }
+
+  static double Confidence(const Report& report, std::string_view cause) {
+    const auto found =
+        std::ranges::find(report.causes, cause, [](const Candidate& each) { return each.cause->name; });
+    return found == report.causes.end() ? 0 : found->confidence;
+  }
+};
+
+TEST_F(CausesTest, PacketsThatWaitForADeviceAreContentionWithWhoSendsThroughIt) {
+  const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 42 * kMs}, [&](int64_t from_ns) {
+    world.Sum("network.queued", from_ns, 41 * kMs, world.victim);
+    world.Sum("network.bytes", from_ns, 1'000'000, world.stranger);
+  });
+  EXPECT_EQ(report.incident.cause, "network_contention") << FormatText(diagnosis);
+  EXPECT_GT(report.incident.confidence, 0.9);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("stress in /batch.slice sent"));
+}
+
+TEST_F(CausesTest, AWaitForPacketsThatNoSignalExplainsIsNobodysFault) {
+  const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 42 * kMs});
+  EXPECT_EQ(report.incident.cause, kAbstain) << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("\"Network\""));
+}
+
+TEST_F(CausesTest, SegmentsSentAgainArePacketLossAndNoContention) {
+  const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
+    world.Sum("network.retransmits", from_ns, 1, world.victim);
+    world.Sum("network.queued", from_ns, kMs, world.victim);
+  });
+  EXPECT_EQ(report.incident.cause, "packet_loss") << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "network_contention"), 0.5);
+}
+
+TEST_F(CausesTest, AStrangersLostPacketsAreNotTheVictims) {
+  const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
+    world.Sum("network.retransmits", from_ns, 50, world.stranger);
+  });
+  EXPECT_EQ(report.incident.cause, kAbstain) << FormatText(diagnosis);
+}
+
+TEST_F(CausesTest, WaitingForADiskAtTheLimitOfTheCgroupIsThrottlingWhoeverElseReads) {
+  const Report report = Slow({.blocked_io_ns = kMs}, {.blocked_io_ns = 50 * kMs}, [&](int64_t from_ns) {
+    world.Sum("cgroup.io_throttled", from_ns, world.now_ns() - from_ns, world.victim);
+    world.Sum("disk.bytes", from_ns, 3'000'000, world.stranger);
+  });
+  EXPECT_EQ(report.incident.cause, "io_throttling") << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "block_io"), 0.5);
+}
+
+TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
+  world.AddRank();
+  const Report report =
+      Slow({.rank_runs_ns = kMs}, {.rank_runs_ns = kMs, .rank_behind_stranger_ns = 40 * kMs});
+  EXPECT_EQ(report.incident.cause, "straggler") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("train (process 13) came last, 40 ms a step later"));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("stress in /batch.slice"));
+  // The rank itself didn't wait for anybody's packet: its own incident tells of the root alone.
+  std::vector<Report> reports = diagnosis.Reports();
+  const auto of_rank =
+      std::ranges::find(reports, world.rank, [](const Report& each) { return each.incident.process; });
+  ASSERT_NE(of_rank, reports.end());
+  EXPECT_EQ(of_rank->incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_THAT(FormatJson(diagnosis), HasSubstr("root.cpu_contention"));
+}
+
+TEST_F(CausesTest, AnotherProgramOnTheMachineThatFeedsAGpuIsNoRank) {
+  world.AddRank();
+  const Report report = Slow({.network_ns = kMs}, {.behind_stranger_ns = 40 * kMs, .network_ns = kMs});
+  EXPECT_EQ(report.incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, Not(HasSubstr("rank")));
+}
+
+TEST_F(CausesTest, RunningLongerAtTheSameWorkIsASlowerCpuButNeverSure) {
+  const Report report =
+      Slow({.loader_hidden_ns = 10 * kMs}, {.cpu_ns = 25 * kMs, .loader_hidden_ns = 10 * kMs});
+  EXPECT_EQ(report.incident.cause, "slow_cpu") << FormatText(diagnosis);
+  EXPECT_LT(report.incident.confidence, 0.85);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("unless the program itself does more"));
+}
+
+TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNoSlowerCpu) {
+  const Report report = Slow({.loader_runs_ns = 5 * kMs}, {.cpu_ns = 12 * kMs, .loader_runs_ns = 40 * kMs});
+  EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/critical_path.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+constexpr int64_t kBucket = 10 * kNanosPerMilli;
+constexpr double kMs = kNanosPerMilli;
+
+// Ranks of one job, each with one thread that feeds a GPU; the first is the program that is looked at.
+struct CriticalPathTest : testing::Test {
+  static Id128 Rank(uint64_t number) { return {7, number}; }
+  static int32_t Tid(uint64_t number) { return 100 + static_cast<int32_t>(number); }
+
+  void AddRanks(uint64_t count) {
+    program.process = Rank(0);
+    program.feeder = Tid(0);
+    program.family = {Rank(0)};
+    for (uint64_t rank = 1; rank < count; ++rank) {
+      program.feeders[Rank(rank)] = Tid(rank);
+      program.ranks.insert(Rank(rank));
+    }
+  }
+
+  // In the first bucket.
+  void Tell(uint64_t rank, const std::string& metric, double ns, std::optional<Id128> other = std::nullopt) {
+    host.Take(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = metric,
+                            .process = Rank(rank),
+                            .tid = Tid(rank),
+                            .other = other,
+                            .values = {static_cast<int64_t>(ns)}});
+  }
+
+  PathAccount Account() const { return AccountFor(program, host, {}, kBegin, kBegin + kBucket); }
+
+  Program program;
+  HostTimeline host;
+};
+
+TEST_F(CriticalPathTest, TheLastOfAChainOfRanksHasTheTime) {
+  AddRanks(3);
+  const Id128 stranger{8, 8};
+  Tell(0, "thread.network", 10 * kMs, Rank(1));
+  Tell(1, "thread.waiting", 10 * kMs, Rank(2));
+  Tell(2, "thread.running", 4 * kMs);
+  Tell(2, "thread.run_queue", 6 * kMs, stranger);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kPeer], 10 * kMs, 1);
+  ASSERT_EQ(account.ranks.size(), 1u);
+  const RankAccount& last = account.ranks.at(Rank(2));
+  EXPECT_NEAR(last.states[State::kCpu], 4 * kMs, 1);
+  EXPECT_NEAR(last.states[State::kRunQueue], 6 * kMs, 1);
+  EXPECT_NEAR(last.behind.at(stranger), 6 * kMs, 1);
+}
+
+TEST_F(CriticalPathTest, WhatARankWaitedForThisProgramIsNotWhatThisProgramWaitedFor) {
+  AddRanks(2);
+  Tell(0, "thread.running", 5 * kMs);
+  Tell(0, "thread.network", 5 * kMs, Rank(1));
+  Tell(1, "thread.network", 5 * kMs, Rank(0));
+  Tell(1, "thread.running", 5 * kMs);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kCpu], 5 * kMs, 1);
+  EXPECT_NEAR(account.ranks.at(Rank(1)).states[State::kCpu], 5 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kNetwork], 0, 1);
+}
+
+TEST_F(CriticalPathTest, WaitsOfAllForAllComeToAnEndAndAddUp) {
+  constexpr uint64_t kRanks = 16;
+  AddRanks(kRanks);
+  for (uint64_t rank = 0; rank < kRanks; ++rank)
+    for (uint64_t other = 0; other < kRanks; ++other)
+      if (other != rank) Tell(rank, "thread.network", 10 * kMs / (kRanks - 1), Rank(other));
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states.total(), 10 * kMs, kMs / 100);
+}
+
+TEST_F(CriticalPathTest, AWaitForPacketsIsTheQueuesAsFarAsPacketsOfTheJobWaitThere) {
+  AddRanks(2);
+  Tell(0, "thread.network", 8 * kMs);
+  const auto queued = [&](const Id128& process, double ns) {
+    host.Take(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = "network.queued",
+                            .process = process,
+                            .values = {static_cast<int64_t>(ns)}});
+  };
+  queued(Rank(1), 3 * kMs);
+  queued({8, 8}, 8 * kMs);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kNetworkQueue], 3 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kNetwork], 5 * kMs, 1);
+}
+
+TEST_F(CriticalPathTest, AWaitForADiskIsTheLimitsAsFarAsTheLimitTakesTime) {
+  AddRanks(1);
+  Tell(0, "thread.blocked_io", 8 * kMs);
+  host.Take(model::Signal{.start_ns = kBegin,
+                          .bucket_ns = kBucket,
+                          .metric = "cgroup.io_throttled",
+                          .process = Rank(0),
+                          .values = {static_cast<int64_t>(6 * kMs)}});
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kIoThrottled], 6 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kBlockedIo], 2 * kMs, 1);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

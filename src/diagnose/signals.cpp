@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/signals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/time.h"
+#include "diagnose/cause.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using model::Metric;
+
+double Seconds(int64_t from_ns, int64_t to_ns) {
+  return static_cast<double>(std::max<int64_t>(to_ns - from_ns, 1)) / kNanosPerSecond;
+}
+
+// A sum as an amount a second, before and during.
+Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> process) {
+  const auto rate = [&](int64_t from_ns, int64_t to_ns) {
+    return scope.host.SumOf(metric, process, from_ns, to_ns).transform([&](double sum) {
+      return sum / Seconds(from_ns, to_ns);
+    });
+  };
+  return {rate(scope.before_ns, scope.from_ns), rate(scope.from_ns, scope.to_ns)};
+}
+
+// The same of time: as a share.
+void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> process, Situation& situation) {
+  Change change = RateOf(scope, metric, process);
+  if (change.before.has_value()) *change.before /= kNanosPerSecond;
+  if (change.during.has_value()) *change.during /= kNanosPerSecond;
+  if (change.before.has_value() || change.during.has_value()) situation.signals[metric] = change;
+}
+
+// Bytes a second by who.
+std::map<Party, double> UseOf(const SignalScope& scope, Metric metric, int64_t from_ns, int64_t to_ns) {
+  std::map<Party, double> use;
+  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, from_ns, to_ns)) {
+    Party party = scope.parties.PartyOf(process, scope.program.family);
+    party.own |= scope.program.ranks.contains(process);
+    use[party] += bytes / Seconds(from_ns, to_ns);
+  }
+  return use;
+}
+
+// Of the program's processes and the other ranks of its job.
+void DescribeRetransmits(const SignalScope& scope, Situation& situation) {
+  const auto add = [&](const Id128& process) {
+    const Change change = RateOf(scope, Metric::kNetworkRetransmits, process);
+    if (change.before.has_value())
+      situation.retransmits.before = situation.retransmits.before.value_or(0) + *change.before;
+    if (change.during.has_value())
+      situation.retransmits.during = situation.retransmits.during.value_or(0) + *change.during;
+  };
+  for (const Id128& process : scope.program.family) add(process);
+  for (const Id128& rank : scope.program.ranks) add(rank);
+}
+
+void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation& situation) {
+  const auto add = [&](int64_t begin_ns, int64_t end_ns, std::optional<double> Change::* when) {
+    for (const auto& [process, share] :
+         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, begin_ns, end_ns)) {
+      if (scope.program.family.contains(process)) continue;
+      const Party party = scope.parties.PartyOf(process, scope.program.family);
+      Change& change = situation.neighbours[NameParty(party)];
+      if (!change.before.has_value()) change = {0, 0};
+      *(change.*when) += share;
+    }
+  };
+  add(scope.before_ns, scope.from_ns, &Change::before);
+  add(scope.from_ns, scope.to_ns, &Change::during);
+}
+
+void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& situation) {
+  const auto mean = [&](Metric metric, uint64_t bits) {
+    return Change{scope.host.MeanReading(metric, device, scope.before_ns, scope.from_ns, bits),
+                  scope.host.MeanReading(metric, device, scope.from_ns, scope.to_ns, bits)};
+  };
+  for (const Metric metric :
+       {Metric::kGpuClockSm, Metric::kGpuPcieGeneration, Metric::kGpuPcieRx, Metric::kGpuPcieTx,
+        Metric::kGpuPcieWidth, Metric::kGpuTemperature, Metric::kGpuPower})
+    if (const Change change = mean(metric, 0); change.known()) situation.signals[metric] = change;
+  if (const Change reasons = mean(Metric::kGpuThrottleReasons, model::kSlowingThrottleBits); reasons.known())
+    situation.signals[Metric::kGpuThrottleReasons] = reasons;
+  for (const double code : scope.host.EventsOf(Metric::kGpuXid, device, scope.from_ns, scope.to_ns))
+    situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
+  DescribeNeighbours(scope, device, situation);
+}
+
+}  // namespace
+
+void DescribeSignals(const SignalScope& scope, Situation& situation) {
+  for (const Metric metric :
+       {Metric::kHostPressureCpu, Metric::kHostPressureIo, Metric::kHostPressureMemory, Metric::kHostSteal})
+    AddShare(scope, metric, std::nullopt, situation);
+  AddShare(scope, Metric::kCgroupThrottled, scope.process, situation);
+  AddShare(scope, Metric::kCgroupIoThrottled, scope.process, situation);
+  situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.before_ns, scope.from_ns);
+  situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.from_ns, scope.to_ns);
+  situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.before_ns, scope.from_ns);
+  situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.from_ns, scope.to_ns);
+  DescribeRetransmits(scope, situation);
+  for (const Id128& device : scope.devices) DescribeDevice(scope, device, situation);
+}
+
+}  // namespace gpusonde::diagnose

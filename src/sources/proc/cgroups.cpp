@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/proc/cgroups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/fd.h"
+
+namespace gpusonde::proc {
+namespace {
+
+constexpr int kMostLevels = 32;  // deeper ones have no limits that we see
+
+std::string Listed(std::string_view words) { return fmt::format(",{},", words); }
+
+// Where the hierarchy that has a controller is mounted: v1's, else v2's.
+struct Mounts {
+  std::string v1, v2;
+};
+
+Mounts FindMounts(std::string_view controller) {
+  Mounts mounts;
+  const Result<std::string> text = ReadFile("/proc/self/mounts");
+  if (!text.has_value()) return mounts;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const size_t folder = line.find(' ');
+    const size_t type = folder == std::string_view::npos ? folder : line.find(' ', folder + 1);
+    const size_t options = type == std::string_view::npos ? type : line.find(' ', type + 1);
+    if (options == std::string_view::npos) continue;
+    const std::string path(line.substr(folder + 1, type - folder - 1));
+    const std::string_view kind = line.substr(type + 1, options - type - 1);
+    const std::string words = Listed(line.substr(options + 1, line.find(' ', options + 1) - options - 1));
+    if (kind == "cgroup2" && mounts.v2.empty()) mounts.v2 = path;
+    if (kind == "cgroup" && words.find(Listed(controller)) != std::string::npos && mounts.v1.empty())
+      mounts.v1 = path;
+  }
+  return mounts;
+}
+
+// The path of the process in a hierarchy of /proc/PID/cgroup; of version 2 without a controller.
+std::optional<std::string> PathIn(std::string_view cgroup, std::string_view controller) {
+  while (!cgroup.empty()) {
+    const size_t end = std::min(cgroup.find('\n'), cgroup.size());
+    const std::string_view line = cgroup.substr(0, end);
+    cgroup.remove_prefix(std::min(end + 1, cgroup.size()));
+    const size_t first = line.find(':');
+    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string controllers = Listed(line.substr(first + 1, second - first - 1));
+    if (controllers.find(Listed(controller)) != std::string::npos)
+      return std::string(line.substr(second + 1));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<CgroupFolder> CgroupFolders(int32_t pid, std::string_view controller) {
+  const Result<std::string> cgroup = ReadFile(fmt::format("/proc/{}/cgroup", pid));
+  if (!cgroup.has_value()) return {};
+  const Mounts mounts = FindMounts(controller);
+  const bool v1 = !mounts.v1.empty();
+  const std::string& root = v1 ? mounts.v1 : mounts.v2;
+  std::optional<std::string> path = PathIn(*cgroup, v1 ? controller : "");
+  if (root.empty() || !path.has_value()) return {};
+  std::vector<CgroupFolder> folders;
+  for (int level = 0; level < kMostLevels; ++level) {
+    folders.push_back({.path = root + *path + (path->ends_with('/') ? "" : "/"), .v1 = v1});
+    if (path->size() <= 1) break;
+    path->resize(std::max<size_t>(path->rfind('/'), 1));
+  }
+  return folders;
+}
+
+}  // namespace gpusonde::proc
