@@ -66,7 +66,7 @@ struct Diagnostician::State {
   explicit State(Options options_in)
       : options(std::move(options_in)),
         signals(OpenSignals(options.with_kernel)),
-        diagnosis({.tell = options.tell}) {}
+        diagnosis({.tell = options.tell, .warn = options.warn}) {}
 
   Options options;
   std::optional<ebpf::HostSignals> signals;
@@ -127,7 +127,7 @@ void Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
   state_->options.source = source;
   state_->options.epoch_offset_ns = epoch_offset_ns;
   // Times jump, and what was learnt of steps lies on the other side.
-  state_->diagnosis = diagnose::Diagnosis({.tell = state_->options.tell});
+  state_->diagnosis = diagnose::Diagnosis({.tell = state_->options.tell, .warn = state_->options.warn});
   Rewrite();
 }
 

@@ -18,7 +18,8 @@
 namespace gpusonde::agent {
 
 // Watches the host's signals of programs that feed a GPU, and says when and why their steps are slow: rows of
-// `signals`, `steps`, `incidents` and `evidence` beside those that others gathered. Not thread-safe.
+// `signals`, `steps`, `incidents`, `evidence` and `warnings` beside those that others gathered. Not
+// thread-safe.
 class Diagnostician {
  public:
   struct Options {
@@ -27,6 +28,8 @@ class Diagnostician {
     bool with_kernel = true;  // else without the signals that need privileges
     // Called when an incident begins, changes its cause, or ends.
     std::function<void(const diagnose::Report&)> tell = [](const diagnose::Report&) {};
+    // Called when a signal begins to move as it does before steps slow.
+    std::function<void(const model::Warning&)> warn = [](const model::Warning&) {};
   };
 
   // A kernel that refuses costs the signals, not the steps; that is logged.

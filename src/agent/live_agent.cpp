@@ -88,10 +88,16 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
     diagnostician.emplace(
         Diagnostician::Options{.source = profiler.source(),
                                .epoch_offset_ns = epoch_offset_ns,
-                               .tell = [tell = options.on_incident](const diagnose::Report& report) {
-                                 LogIncident(report);
-                                 tell(report);
-                               }});
+                               .tell =
+                                   [tell = options.on_incident](const diagnose::Report& report) {
+                                     LogIncident(report);
+                                     tell(report);
+                                   },
+                               .warn =
+                                   [warn = options.on_warning](const model::Warning& warning) {
+                                     LogWarn("before steps slow: {}", warning.sentence);
+                                     warn(warning);
+                                   }});
   std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
                                          std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));

@@ -51,6 +51,8 @@ class LiveAgent {
     symbols::LineClient::Options lines;  // who finds source lines
     // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
+    // The same of a signal that begins to move as it does before steps slow.
+    std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

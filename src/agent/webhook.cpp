@@ -197,7 +197,14 @@ Webhook::~Webhook() {
 }
 
 void Webhook::Post(const diagnose::Report& report) {
-  std::string body = diagnose::FormatNotice(report, state_->options.machine);
+  Post(diagnose::FormatNotice(report, state_->options.machine));
+}
+
+void Webhook::Post(const model::Warning& warning) {
+  Post(diagnose::FormatNotice(warning, state_->options.machine));
+}
+
+void Webhook::Post(std::string body) {
   const std::lock_guard lock(state_->mutex);
   if (state_->waiting.size() >= kMostWaiting) {
     state_->waiting.erase(state_->waiting.begin() + 1);

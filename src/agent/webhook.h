@@ -11,9 +11,9 @@
 
 namespace gpusonde::agent {
 
-// Tells an HTTP server of incidents: a POST when one begins, changes its cause, or ends, with a body as
-// docs/diagnose.md has it. A thread of its own does it, so that nobody waits for a server that is slow or
-// gone. Not thread-safe.
+// Tells an HTTP server of incidents, a POST when one begins, changes its cause, or ends, and of warnings,
+// with a body as docs/diagnose.md has it. A thread of its own does it, so that nobody waits for a server that
+// is slow or gone. Not thread-safe.
 class Webhook {
  public:
   // http://HOST[:PORT][/PATH]; what user names and fragments it has is refused.
@@ -49,12 +49,14 @@ class Webhook {
 
   // Returns at once.
   void Post(const diagnose::Report& report);
+  void Post(const model::Warning& warning);
 
   // Until nothing waits, or so long; whether nothing does.
   bool Flush(int64_t most_ns);
   Counts counts() const;
 
  private:
+  void Post(std::string body);
   struct State;
   std::shared_ptr<State> state_;  // its thread's too, which is left behind where it hangs in a name server
 };

@@ -130,7 +130,14 @@ void Diagnosis::Take(const model::Batch& batch) {
 }
 
 void Diagnosis::Advance(int64_t now_ns) {
-  for (auto& [process, victim] : victims_) victim->Advance(now_ns, options_.lateness_ns);
+  std::set<std::string> open;
+  for (auto& [process, victim] : victims_) {
+    victim->Advance(now_ns, options_.lateness_ns);
+    if (victim->is_slow()) open.insert(victim->reports().back().incident.cause);
+  }
+  for (const model::Warning& warning :
+       shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))
+    shared_->warnings.Append(warning);
   shared_->host.ForgetBefore(now_ns - kMemoryNs);
 }
 
@@ -162,6 +169,10 @@ std::vector<Report> Diagnosis::Reports() const {
   }
   std::ranges::stable_sort(reports, {}, [](const Report& report) { return report.incident.start_ns; });
   return reports;
+}
+
+std::vector<model::Warning> Diagnosis::Warnings() const {
+  return {shared_->forewarner.warnings().begin(), shared_->forewarner.warnings().end()};
 }
 
 std::map<Id128, int32_t> Diagnosis::GpuProcesses() const {

@@ -28,6 +28,7 @@
 #include "model/tables/signals.h"
 #include "model/tables/steps.h"
 #include "model/tables/syncs.h"
+#include "model/tables/warnings.h"
 
 namespace gpusonde::diagnose {
 
@@ -52,6 +53,8 @@ class Diagnosis {
     int64_t lateness_ns = 1500 * kNanosPerMilli;
     // Called when an incident begins, changes its cause, or ends.
     std::function<void(const Report&)> tell = [](const Report&) {};
+    // Called when a signal begins to move as it does before steps slow.
+    std::function<void(const model::Warning&)> warn = [](const model::Warning&) {};
   };
   explicit Diagnosis(Options options);
   Diagnosis(Diagnosis&&) noexcept;
@@ -78,7 +81,7 @@ class Diagnosis {
   // No more rows will come.
   void Finish(int64_t now_ns);
 
-  // Rows of steps, incidents and evidence since the last call.
+  // Rows of steps, incidents, evidence and warnings since the last call.
   std::vector<model::Batch> TakeRows();
 
   // Steps found so far, and what marks them ("range step"), by process.
@@ -94,6 +97,9 @@ class Diagnosis {
 
   // All incidents so far, the last state of each, in the order of their beginning.
   std::vector<Report> Reports() const;
+
+  // The last state of each, in the order of their beginning; of very many the newest.
+  std::vector<model::Warning> Warnings() const;
 
   // Processes with GPU work, by id, and their pids; of those that have not ended.
   std::map<Id128, int32_t> GpuProcesses() const;

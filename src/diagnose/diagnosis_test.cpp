@@ -180,6 +180,32 @@ TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
   }
 }
 
+TEST_F(DiagnosisTest, AGpuThatGetsWarmIsWarnedOfAndTheLeadIsMeasured) {
+  world.Gauge("gpu.clock.sm", 1980);
+  for (int second = 0; second < 60; ++second) {
+    world.Gauge("gpu.temperature.slowdown", 87);
+    world.Gauge("gpu.temperature", 57 + second / 2);
+    world.Run({}, 33);
+  }
+  ASSERT_EQ(diagnosis.Warnings().size(), 1u);
+  EXPECT_FALSE(diagnosis.Warnings()[0].incident.has_value());
+  world.Gauge("gpu.clock.sm", 990);
+  world.Run({.gpu_ns = 40 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  const model::Warning warning = diagnosis.Warnings()[0];
+  EXPECT_EQ(warning.incident, reports[0].incident.incident);
+  EXPECT_EQ(warning.lead_ns, reports[0].incident.start_ns - warning.start_ns);
+  EXPECT_GT(*warning.lead_ns, 10 * kNanosPerSecond);
+  EXPECT_THAT(FormatText(diagnosis), HasSubstr("s before steps slowed"));
+  std::vector<model::Warning> rows;
+  for (const model::Batch& batch : diagnosis.TakeRows())
+    if (batch.table == model::kWarnings.name()) rows = model::RowsOf(model::kWarnings, batch);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_FALSE(rows[0].lead_ns.has_value());
+  EXPECT_EQ(rows[1].lead_ns, warning.lead_ns);
+}
+
 TEST_F(DiagnosisTest, ClocksThatFellBecauseTheGpuHadNothingToDoAreNoCause) {
   world.Gauge("gpu.clock.sm", 1980);
   world.Run({}, 150);

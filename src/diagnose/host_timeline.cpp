@@ -173,6 +173,28 @@ std::optional<double> HostTimeline::MeanReading(Metric metric, const Id128& devi
   return count > 0 ? std::optional(sum / count) : before;
 }
 
+std::vector<std::pair<int64_t, double>> HostTimeline::ReadingsOf(Metric metric, const Id128& device,
+                                                                 int64_t from_ns, int64_t to_ns) const {
+  std::vector<std::pair<int64_t, double>> values;
+  const auto found = readings_.find({metric, device});
+  if (found == readings_.end()) return values;
+  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
+    if (!at->second.first.has_value()) values.emplace_back(at->first, at->second.second);
+  return values;
+}
+
+std::set<Id128> HostTimeline::Devices() const {
+  std::set<Id128> devices;
+  for (const auto& [key, readings] : readings_) devices.insert(key.second);
+  return devices;
+}
+
+std::optional<int64_t> HostTimeline::FirstSumNs(Metric metric) const {
+  const auto series = sums_.find({metric, std::nullopt});
+  if (series == sums_.end() || series->second.empty()) return std::nullopt;
+  return series->second.begin()->first;
+}
+
 std::vector<std::pair<Id128, double>> HostTimeline::ReadingsByProcess(Metric metric, const Id128& device,
                                                                       int64_t from_ns, int64_t to_ns) const {
   std::map<Id128, double> sums;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,13 @@ class HostTimeline {
   // where there are none; nothing where nobody ever read. Flags: the share of readings with one of `bits`.
   std::optional<double> MeanReading(model::Metric metric, const Id128& device, int64_t from_ns, int64_t to_ns,
                                     uint64_t bits = 0) const;
+  // A device's own readings in [from, to), in order of time.
+  std::vector<std::pair<int64_t, double>> ReadingsOf(model::Metric metric, const Id128& device,
+                                                     int64_t from_ns, int64_t to_ns) const;
+  // All that there are readings of.
+  std::set<Id128> Devices() const;
+  // Since when the machine's sum of a metric is known; nothing where it isn't.
+  std::optional<int64_t> FirstSumNs(model::Metric metric) const;
   // Means of readings of processes on the device in [from, to) × share of time that they cover.
   std::vector<std::pair<Id128, double>> ReadingsByProcess(model::Metric metric, const Id128& device,
                                                           int64_t from_ns, int64_t to_ns) const;

@@ -56,6 +56,27 @@ void WriteIncident(JsonWriter& json, const Report& report) {
   json.EndArray().EndObject();
 }
 
+std::string TextOf(const model::Warning& warning) {
+  std::string text = fmt::format("\n{}: warning: {}\n", FormatUtc(warning.start_ns), warning.sentence);
+  if (!warning.lead_ns.has_value())
+    text += "  no step slowed because of it\n";
+  else if (*warning.lead_ns >= 0)
+    text += fmt::format("  {:.1f} s before steps slowed\n", static_cast<double>(*warning.lead_ns) / 1e9);
+  else
+    text += fmt::format("  {:.1f} s after steps had slowed: too late\n",
+                        -static_cast<double>(*warning.lead_ns) / 1e9);
+  return text;
+}
+
+void WriteWarning(JsonWriter& json, const model::Warning& warning) {
+  const auto hex = [](const Id128& id) { return id.ToHex(); };
+  json.BeginObject().Field("id", warning.warning.ToHex()).Field("indicator", warning.indicator);
+  json.Field("device", warning.device.transform(hex)).Field("start_ns", warning.start_ns);
+  json.Field("end_ns", warning.end_ns).Field("value", warning.value).Field("most", warning.most);
+  json.Field("expected_ns", warning.expected_ns).Field("incident", warning.incident.transform(hex));
+  json.Field("lead_ns", warning.lead_ns).Field("sentence", warning.sentence).EndObject();
+}
+
 }  // namespace
 
 std::string FormatText(const Diagnosis& diagnosis) {
@@ -73,6 +94,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
   const std::vector<Report> reports = diagnosis.Reports();
   for (const Report& report : reports) text += TextOf(report);
   if (reports.empty()) text += "no incident: no steps were slow\n";
+  for (const model::Warning& warning : diagnosis.Warnings()) text += TextOf(warning);
   return text;
 }
 
@@ -90,6 +112,8 @@ std::string FormatJson(const Diagnosis& diagnosis) {
         .EndObject();
   json.EndArray().Key("incidents").BeginArray();
   for (const Report& report : diagnosis.Reports()) WriteIncident(json, report);
+  json.EndArray().Key("warnings").BeginArray();
+  for (const model::Warning& warning : diagnosis.Warnings()) WriteWarning(json, warning);
   json.EndArray().EndObject();
   return json.Take() + "\n";
 }
@@ -99,6 +123,15 @@ std::string FormatNotice(const Report& report, std::string_view machine) {
   json.BeginObject().Field("version", 1).Field("machine", machine);
   json.Field("state", report.incident.end_ns.has_value() ? "over" : "open").Key("incident");
   WriteIncident(json, report);
+  json.EndObject();
+  return json.Take();
+}
+
+std::string FormatNotice(const model::Warning& warning, std::string_view machine) {
+  JsonWriter json;
+  json.BeginObject().Field("version", 1).Field("machine", machine).Field("state", "warning");
+  json.Key("warning");
+  WriteWarning(json, warning);
   json.EndObject();
   return json.Take();
 }

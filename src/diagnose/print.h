@@ -15,7 +15,9 @@ std::string FormatText(const Diagnosis& diagnosis);
 // The same as JSON (docs/diagnose.md).
 std::string FormatJson(const Diagnosis& diagnosis);
 
-// One incident as it stands, for somebody who is told of it: JSON on one line (docs/diagnose.md).
+// One incident as it stands, or a warning, for somebody who is told of it: JSON on one line
+// (docs/diagnose.md).
 std::string FormatNotice(const Report& report, std::string_view machine);
+std::string FormatNotice(const model::Warning& warning, std::string_view machine);
 
 }  // namespace gpusonde::diagnose

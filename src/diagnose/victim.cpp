@@ -63,12 +63,18 @@ std::vector<model::Batch> Diagnosis::Shared::TakeRows() {
   take(steps);
   take(incidents);
   take(evidence);
+  take(warnings);
   return batches;
 }
 
 Diagnosis::Victim::Victim(const Id128& process, Shared& shared, std::function<void(const Report&)> tell)
     : process_(process), shared_(shared), tell_(std::move(tell)) {
   program_.process = process;
+}
+
+bool Diagnosis::Victim::is_slow() const {
+  const model::Process* row = shared_.parties.Find(process_);
+  return detector_.open() && !reports_.empty() && (row == nullptr || !row->exited_ns.has_value());
 }
 
 void Diagnosis::Victim::Take(const Work& work, std::optional<Id128> device) {
@@ -409,6 +415,8 @@ void Diagnosis::Victim::WriteReport(const Situation& situation) {
                             .end_ns = report.incident.end_ns};
   shared_.incidents.Append(report.incident);
   for (const model::Evidence& evidence : report.evidence) shared_.evidence.Append(evidence);
+  for (const model::Warning& warning : shared_.forewarner.Take(report.incident, devices_))
+    shared_.warnings.Append(warning);
   if (ended || report.incident.cause != cause_before) tell_(report);
 }
 

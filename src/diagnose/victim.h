@@ -12,6 +12,7 @@
 
 #include "diagnose/detector.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/forewarner.h"
 #include "diagnose/parties.h"
 #include "diagnose/step_finder.h"
 #include "model/tables/evidence.h"
@@ -31,11 +32,13 @@ struct Diagnosis::Shared {
 
   HostTimeline host;
   Parties parties;
+  Forewarner forewarner;
   std::map<Id128, int32_t> feeders;  // processes with GPU work, and the thread that puts it there
   std::map<Id128, Told> told;
   model::BatchBuilder<decltype(model::kSteps)> steps{model::kSteps};
   model::BatchBuilder<decltype(model::kIncidents)> incidents{model::kIncidents};
   model::BatchBuilder<decltype(model::kEvidence)> evidence{model::kEvidence};
+  model::BatchBuilder<decltype(model::kWarnings)> warnings{model::kWarnings};
 
   std::vector<model::Batch> TakeRows();
 };
@@ -55,6 +58,8 @@ class Diagnosis::Victim {
   const std::vector<Report>& reports() const { return reports_; }
   int64_t steps() const { return ordinal_; }
   std::string anchor() const { return finder_.anchor().value_or(""); }
+  // Whether an incident is open, of a program that still runs.
+  bool is_slow() const;
   bool signals_known() const { return signals_known_; }
   int64_t late() const { return finder_.late(); }
 

@@ -36,6 +36,7 @@
 #include "model/tables/steps.h"
 #include "model/tables/syncs.h"
 #include "model/tables/threads.h"
+#include "model/tables/warnings.h"
 
 namespace gpusonde::model {
 
@@ -49,7 +50,7 @@ std::span<const TableInfo> AllTables() {
       kMemsets.info(),        kMeta.info(),          kMetrics.info(),     kProcesses.info(),
       kProfileWindows.info(), kRanges.info(),        kSamples.info(),     kSignals.info(),
       kSources.info(),        kStacks.info(),        kSteps.info(),       kSyncs.info(),
-      kThreads.info(),
+      kThreads.info(),        kWarnings.info(),
   };
   return kTables;
 }

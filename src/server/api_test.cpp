@@ -365,6 +365,12 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
       {.incident = id, .signal = "host.pressure.cpu", .before = 0.1, .during = 0.8, .score = 0.5}};
   info.strips = {{"step", {1'000'000, 9'000'000, {30e6, std::nullopt}}}};
   data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
+  data_.incidents.warnings = {{.warning = id,
+                               .indicator = "temperature",
+                               .start_ns = 2'000'000,
+                               .incident = id,
+                               .lead_ns = 3'000'000,
+                               .sentence = "It gets warm."}};
   const json answer = Get("incidents", {{"buckets", "2"}});
   EXPECT_EQ(data_.buckets, 2);
   EXPECT_EQ(answer["steps"], 700);
@@ -379,6 +385,13 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_EQ(incident["evidence"][0]["signal"], "host.pressure.cpu");
   EXPECT_EQ(incident["strips"][0]["values"], json::parse("[30000000.0,null]"));
   EXPECT_EQ(incident["shown_to_us"], 9'000);
+  const json& warning = answer["warnings"][0];
+  EXPECT_EQ(warning["indicator"], "temperature");
+  EXPECT_TRUE(warning["device"].is_null());
+  EXPECT_EQ(warning["from_us"], 2'000);
+  EXPECT_TRUE(warning["to_us"].is_null());
+  EXPECT_EQ(warning["lead_us"], 3'000);
+  EXPECT_EQ(warning["incident"], id.ToHex());
 }
 
 TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {

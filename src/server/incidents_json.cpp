@@ -47,6 +47,16 @@ void WriteStrip(JsonWriter& json, const store::IncidentStrip& strip) {
   json.EndArray().EndObject();
 }
 
+void WriteWarning(JsonWriter& json, const model::Warning& warning) {
+  const auto micros = [](int64_t ns) { return ns / kNanosPerMicro; };
+  const auto hex = [](const Id128& id) { return id.ToHex(); };
+  json.BeginObject().Field("id", warning.warning.ToHex()).Field("indicator", warning.indicator);
+  json.Field("device", warning.device.transform(hex)).Field("from_us", micros(warning.start_ns));
+  json.Field("to_us", warning.end_ns.transform(micros)).Field("sentence", warning.sentence);
+  json.Field("incident", warning.incident.transform(hex));
+  json.Field("lead_us", warning.lead_ns.transform(micros)).EndObject();
+}
+
 }  // namespace
 
 std::string IncidentsJson(const store::Incidents& incidents) {
@@ -73,6 +83,8 @@ std::string IncidentsJson(const store::Incidents& incidents) {
     for (const store::IncidentStrip& strip : info.strips) WriteStrip(json, strip);
     json.EndArray().EndObject();
   }
+  json.EndArray().Key("warnings").BeginArray();
+  for (const model::Warning& warning : incidents.warnings) WriteWarning(json, warning);
   json.EndArray().EndObject();
   return json.Take();
 }

@@ -117,6 +117,11 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
                    store.Query("SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?", times));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
+  const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};
+  ASSIGN_OR_RETURN(read.warnings,
+                   ReadTable(store, model::kWarnings,
+                             "WHERE start_ns < ? AND coalesce(end_ns, ?) >= ? ORDER BY start_ns DESC LIMIT ?",
+                             of_warnings));
   return read;
 }
 

@@ -10,6 +10,7 @@
 #include "model/selection.h"
 #include "model/tables/evidence.h"
 #include "model/tables/incidents.h"
+#include "model/tables/warnings.h"
 #include "store/profile_query.h"
 #include "store/store.h"
 
@@ -31,9 +32,10 @@ struct IncidentInfo {
 };
 
 struct Incidents {
-  std::vector<IncidentInfo> incidents;  // the newest first
-  int64_t omitted = 0;                  // older ones beyond `most`
-  int64_t steps = 0;                    // in the selection's time
+  std::vector<IncidentInfo> incidents;   // the newest first
+  int64_t omitted = 0;                   // older ones beyond `most`
+  int64_t steps = 0;                     // in the selection's time
+  std::vector<model::Warning> warnings;  // of the selection's time, the newest first; of many the newest
 };
 
 // Incidents that overlap the selection's time, of its process where it has one. `buckets` ≥ 1 of each strip.

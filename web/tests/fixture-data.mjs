@@ -390,6 +390,13 @@ export function incidents() {
   const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): what feeds the GPU waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
   return {
     steps: 9000, omitted: 0,
+    warnings: [{
+      id: "2".repeat(32), indicator: "temperature", device: "3".repeat(32), from_us: from_us - 240_000_000, to_us: from_us - 60_000_000,
+      sentence: "the GPU is at 71 °C, 9.2 °C more each minute; from 87 °C on, in about 104 s, it slows itself down", incident: null, lead_us: null,
+    }, {
+      id: "4".repeat(32), indicator: "cpu_pressure", device: null, from_us: from_us - 3_000_000, to_us: null,
+      sentence: "somebody on this machine waited for a CPU 34 % of the last 5 s, 4 % of the minute before", incident: "1".repeat(32), lead_us: 3_000_000,
+    }],
     incidents: [{
       id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, from_us, to_us, slowdown: 2.9,
       cause: "cpu_contention", confidence: 0.93, sentence,

@@ -88,12 +88,16 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   const auto tell = [webhook](const diagnose::Report& report) {
     if (webhook != nullptr) webhook->Post(report);
   };
+  const auto warn = [webhook](const model::Warning& warning) {
+    if (webhook != nullptr) webhook->Post(warning);
+  };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
                                                                      .frequency_hz = options.frequency_hz,
                                                                      .nvml_hz = options.nvml_hz,
                                                                      .diagnose = !options.no_diagnose,
                                                                      .lines = OwnLines(),
-                                                                     .on_incident = tell},
+                                                                     .on_incident = tell,
+                                                                     .on_warning = warn},
                                                                     sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(

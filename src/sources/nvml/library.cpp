@@ -66,6 +66,7 @@ Library::Library(void* handle, std::string path) : handle_(handle), path_(std::m
   Find(handle, "nvmlDeviceGetUtilizationRates", f.utilization);
   Find(handle, "nvmlDeviceGetClockInfo", f.clock);
   Find(handle, "nvmlDeviceGetTemperature", f.temperature);
+  Find(handle, "nvmlDeviceGetTemperatureThreshold", f.temperature_threshold);
   Find(handle, "nvmlDeviceGetPcieThroughput", f.pcie_throughput);
   Find(handle, "nvmlDeviceGetCurrentClocksEventReasons", f.event_reasons);
   Find(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", f.throttle_reasons);

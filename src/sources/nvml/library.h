@@ -27,6 +27,7 @@ struct Functions {
   gpusonde_nvml_utilization_fn* utilization = nullptr;
   gpusonde_nvml_device_which_u32_fn* clock = nullptr;
   gpusonde_nvml_device_which_u32_fn* temperature = nullptr;
+  gpusonde_nvml_device_which_u32_fn* temperature_threshold = nullptr;
   gpusonde_nvml_device_which_u32_fn* pcie_throughput = nullptr;
   gpusonde_nvml_device_u64_fn* event_reasons = nullptr;
   gpusonde_nvml_device_u64_fn* throttle_reasons = nullptr;  // as event_reasons was called before driver 535

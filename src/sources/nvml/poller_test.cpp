@@ -63,6 +63,7 @@ TEST_F(PollerTest, EveryAnswerIsAValueInItsMetricsUnit) {
   EXPECT_THAT(ValuesOf(news, Metric::kGpuPowerLimit), ElementsAre(700));
   EXPECT_THAT(ValuesOf(news, Metric::kGpuEnergy), ElementsAre(testing::DoubleEq(12.345)));
   EXPECT_THAT(ValuesOf(news, Metric::kGpuTemperature), ElementsAre(40));
+  EXPECT_THAT(ValuesOf(news, Metric::kGpuTemperatureSlowdown), ElementsAre(87));
   EXPECT_THAT(ValuesOf(news, Metric::kGpuPcieTx), ElementsAre(1'000'000));
   EXPECT_THAT(ValuesOf(news, Metric::kGpuThrottleReasons), ElementsAre(4));
   EXPECT_THAT(ValuesOf(news, Metric::kGpuEccUncorrected), ElementsAre(3));
@@ -142,6 +143,7 @@ TEST_F(PollerTest, NonsenseNeverBecomesAValue) {
        std::map<std::string, Metric>{{"clock", Metric::kGpuClockSm},
                                      {"power", Metric::kGpuPower},
                                      {"temperature", Metric::kGpuTemperature},
+                                     {"temperature_threshold", Metric::kGpuTemperatureSlowdown},
                                      {"pcie_throughput", Metric::kGpuPcieRx},
                                      {"pcie_generation", Metric::kGpuPcieGeneration},
                                      {"pcie_width", Metric::kGpuPcieWidth},

@@ -212,6 +212,11 @@ std::span<const Question> AllQuestions() {
                  return PutWhich(f.temperature, device, GPUSONDE_NVML_TEMPERATURE_GPU, answer,
                                  Metric::kGpuTemperature, kMostCelsius);
                }},
+      Question{"slowdown temperature", false,
+               [](F f, void* device, M, A answer) {
+                 return PutWhich(f.temperature_threshold, device, GPUSONDE_NVML_THRESHOLD_SLOWDOWN, answer,
+                                 Metric::kGpuTemperatureSlowdown, kMostCelsius);
+               }},
       Question{"power limit", false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.power_limit, device, answer, Metric::kGpuPowerLimit, kMostMilliwatts, 1e-3);

@@ -173,10 +173,24 @@ export interface Incident {
   strips: IncidentStrip[];
 }
 
+// A signal that moved as it does before steps slow.
+export interface Warning {
+  id: string;
+  indicator: string;
+  device: string | null;
+  from_us: number;
+  to_us: number | null;
+  sentence: string;
+  // What came of it, and how long before that it was told; negative where it came too late.
+  incident: string | null;
+  lead_us: number | null;
+}
+
 export interface Incidents {
   steps: number;
   omitted: number;
   incidents: Incident[];
+  warnings: Warning[];
 }
 
 // The query parameters that say which samples are meant, the same for every endpoint.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Account, Incident, Incidents, IncidentStrip } from "../api/types";
+import type { Account, Incident, Incidents, IncidentStrip, Warning } from "../api/types";
 import { formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
@@ -7,15 +7,49 @@ import { Message } from "./states";
 
 // When steps were slow, and why: the newest first.
 export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigation }) {
-  if (found.incidents.length === 0) return <NoIncidents steps={found.steps} />;
+  if (found.incidents.length === 0) {
+    return (
+      <>
+        {found.warnings.length > 0 && (
+          <div class="incidents">
+            <Warnings warnings={found.warnings} />
+          </div>
+        )}
+        <NoIncidents steps={found.steps} />
+      </>
+    );
+  }
   return (
     <div class="incidents">
+      <Warnings warnings={found.warnings} />
       {found.incidents.map((incident) => (
         <IncidentCard key={incident.id} incident={incident} nav={nav} />
       ))}
       {found.omitted > 0 && <p class="dim">{formatCount(found.omitted)} older ones are not shown. Select less time to see them.</p>}
     </div>
   );
+}
+
+// Signals that moved as they do before steps slow, and what came of it.
+function Warnings({ warnings }: { warnings: Warning[] }) {
+  if (warnings.length === 0) return null;
+  return (
+    <ul class="warnings" aria-label="Warnings">
+      {warnings.map((warning) => (
+        <li key={warning.id}>
+          <span class={warning.to_us === null ? "alarm" : "dim"}>Warning</span>{" "}
+          <span class="figure">{formatRange(warning.from_us, warning.to_us ?? warning.from_us)}</span> {warning.sentence}{" "}
+          <span class="dim">{outcomeOf(warning)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function outcomeOf({ lead_us: lead }: Warning): string {
+  if (lead === null) return "No step has slowed because of it.";
+  const length = formatDuration(Math.abs(lead) * 1e3);
+  return lead >= 0 ? `Told ${length} before steps slowed.` : `Told ${length} after steps had slowed: too late.`;
 }
 
 function NoIncidents({ steps }: { steps: number }) {

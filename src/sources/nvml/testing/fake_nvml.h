@@ -31,7 +31,7 @@ class FakeNvml {
     std::map<std::string, uint64_t> values = {
         {"clock", 1980},    {"temperature", 40}, {"pcie_throughput", 1000}, {"throttle_reasons", 4},
         {"energy", 12'345}, {"power", 300'000},  {"power_limit", 700'000},  {"pcie_generation", 5},
-        {"pcie_width", 16}, {"pcie_replays", 0}, {"ecc_errors", 3}};
+        {"pcie_width", 16}, {"pcie_replays", 0}, {"ecc_errors", 3},         {"temperature_threshold", 87}};
     std::vector<gpusonde_nvml_process> processes;
     std::vector<gpusonde_nvml_process_sample> process_samples;
     std::map<std::string, Result> fails;
@@ -123,6 +123,10 @@ class FakeNvml {
     f.clock = [](void* device, uint32_t, uint32_t* to) { return Get().Value("clock", device, to); };
     f.temperature = [](void* device, uint32_t, uint32_t* to) {
       return Get().Value("temperature", device, to);
+    };
+    f.temperature_threshold = [](void* device, uint32_t which, uint32_t* to) -> Result {
+      if (which != GPUSONDE_NVML_THRESHOLD_SLOWDOWN) return GPUSONDE_NVML_ERROR_INVALID_ARGUMENT;
+      return Get().Value("temperature_threshold", device, to);
     };
     f.pcie_throughput = [](void* device, uint32_t, uint32_t* to) {
       return Get().Value("pcie_throughput", device, to);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/forewarner.h"
+
+#include <algorithm>
+
+#include "base/time.h"
+#include "diagnose/indicator.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kCalmNs = 30 * kNanosPerSecond;      // without the sign: over
+constexpr int64_t kHorizonNs = 300 * kNanosPerSecond;  // what comes later wasn't foretold
+constexpr size_t kMostKept = 4096;
+
+}  // namespace
+
+std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const std::set<std::string>& open,
+                                                int64_t now_ns, const Warn& warn) {
+  std::vector<model::Warning> changed;
+  if (now_ns - looked_ns_ < kNanosPerSecond) return changed;
+  looked_ns_ = now_ns;
+  const auto look = [&](const Indicator& indicator, const Id128& device) {
+    const std::optional<Sign> sign = indicator.look(host, device, now_ns);
+    const std::pair key(indicator.name, device);
+    const auto known = open_.find(key);
+    if (known != open_.end()) {
+      if (sign.has_value()) known->second.last_ns = now_ns;
+      if (now_ns - known->second.last_ns < kCalmNs) return;
+      model::Warning& warning = *known->second.warning;
+      warning.end_ns = known->second.last_ns;
+      changed.push_back(warning);
+      open_.erase(known);
+      return;
+    }
+    if (!sign.has_value() || std::ranges::any_of(indicator.foretells, [&](std::string_view cause) {
+          return open.contains(std::string(cause));
+        }))
+      return;
+    model::Warning warning{
+        .warning =
+            IdHasher("warning").Add(indicator.name).Add(device).Add(static_cast<uint64_t>(now_ns)).Finish(),
+        .indicator = std::string(indicator.name),
+        .start_ns = now_ns,
+        .value = sign->value,
+        .most = sign->most,
+        .expected_ns = sign->expected_ns,
+        .sentence = sign->sentence};
+    if (indicator.of_device) warning.device = device;
+    open_[key] = {.warning = warnings_.insert(warnings_.end(), warning), .last_ns = now_ns};
+    if (warnings_.size() > kMostKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
+    changed.push_back(warning);
+    warn(warning);
+  };
+  const std::set<Id128> devices = host.Devices();
+  for (const Indicator& indicator : AllIndicators()) {
+    if (!indicator.of_device) look(indicator, Id128{});
+    for (const Id128& device : devices)
+      if (indicator.of_device) look(indicator, device);
+  }
+  return changed;
+}
+
+std::vector<model::Warning> Forewarner::Take(const model::Incident& incident,
+                                             const std::set<Id128>& devices) {
+  std::vector<model::Warning> changed;
+  for (const Indicator& indicator : AllIndicators()) {
+    if (std::ranges::find(indicator.foretells, incident.cause) == indicator.foretells.end()) continue;
+    for (model::Warning& warning : warnings_) {
+      if (warning.indicator != indicator.name || warning.incident.has_value() ||
+          incident.start_ns - warning.start_ns > kHorizonNs ||
+          (warning.device.has_value() && !devices.contains(*warning.device)) ||
+          incident.end_ns.value_or(INT64_MAX) < warning.start_ns)
+        continue;
+      warning.incident = incident.incident;
+      warning.lead_ns = incident.start_ns - warning.start_ns;
+      changed.push_back(warning);
+    }
+  }
+  return changed;
+}
+
+}  // namespace gpusonde::diagnose

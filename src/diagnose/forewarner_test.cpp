@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/forewarner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+constexpr int64_t kLimit = 87;
+
+class ForewarnerTest : public testing::Test {
+ protected:
+  void Read(std::string_view metric, double value) {
+    host.Take(model::MetricValue{
+        .time_ns = now_ns, .device = device, .metric = std::string(metric), .value = value});
+  }
+  void Press(std::string_view metric, double share) {
+    host.Take(model::Signal{.start_ns = now_ns - kNanosPerSecond,
+                            .bucket_ns = kNanosPerSecond,
+                            .metric = std::string(metric),
+                            .values = {static_cast<int64_t>(share * 1e9)}});
+  }
+  // A second later.
+  void Tick() {
+    now_ns += kNanosPerSecond;
+    for (const model::Warning& warning :
+         forewarner.Advance(host, open, now_ns, [&](const model::Warning& told) { warned.push_back(told); }))
+      rows.push_back(warning);
+  }
+  // A device that goes from 50 °C towards an equilibrium, which whole degrees tell of; until it warns, or for
+  // ten minutes. Returns the temperature that it has then.
+  double Warm(double equilibrium, double tau_s) {
+    double temperature = 50;
+    for (int second = 0; second < 600 && warned.empty(); ++second) {
+      temperature = equilibrium - (equilibrium - 50) * std::exp(-second / tau_s);
+      Read("gpu.temperature.slowdown", kLimit);
+      Read("gpu.throttle.reasons", 0);
+      Read("gpu.temperature", std::round(temperature));
+      Tick();
+    }
+    return temperature;
+  }
+
+  HostTimeline host;
+  Forewarner forewarner;
+  std::set<std::string> open;
+  std::vector<model::Warning> warned, rows;
+  Id128 device{2, 1};
+  int64_t now_ns = kBegin;
+};
+
+TEST_F(ForewarnerTest, ADeviceThatWillBeTooWarmIsToldOfBeforeItIs) {
+  const double temperature = Warm(100, 60);
+  ASSERT_EQ(warned.size(), 1u);
+  EXPECT_EQ(warned[0].indicator, "temperature");
+  EXPECT_EQ(warned[0].device, device);
+  EXPECT_EQ(warned[0].most, kLimit);
+  EXPECT_LT(temperature, kLimit - 5);
+  // It gets there when 100 − 50·e^(−t/60) is 87.
+  const double when_s = -60 * std::log((100.0 - kLimit) / 50);
+  EXPECT_NEAR(static_cast<double>(*warned[0].expected_ns - kBegin) / 1e9, when_s, 25);
+  EXPECT_THAT(warned[0].sentence, HasSubstr("87 °C"));
+}
+
+TEST_F(ForewarnerTest, ADeviceThatWillStayCoolEnoughIsNotToldOf) {
+  Warm(80, 60);
+  EXPECT_THAT(warned, IsEmpty());
+}
+
+TEST_F(ForewarnerTest, WithoutALimitNothingIsForetold) {
+  for (int second = 0; second < 60; ++second) {
+    Read("gpu.temperature", 50 + second);
+    Tick();
+  }
+  EXPECT_THAT(warned, IsEmpty());
+}
+
+TEST_F(ForewarnerTest, PowerThatComesNearItsLimitIsToldOf) {
+  const auto run = [&](double watts, int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      Read("gpu.power.limit", 700);
+      Read("gpu.power", watts);
+      Tick();
+    }
+  };
+  run(500, 60);
+  EXPECT_THAT(warned, IsEmpty());
+  run(690, 6);
+  ASSERT_EQ(warned.size(), 1u);
+  EXPECT_EQ(warned[0].indicator, "power");
+}
+
+TEST_F(ForewarnerTest, PowerThatIsAlwaysNearItsLimitIsNothingNew) {
+  for (int second = 0; second < 200; ++second) {
+    Read("gpu.power.limit", 700);
+    Read("gpu.power", 690);
+    Tick();
+  }
+  EXPECT_THAT(warned, IsEmpty());
+}
+
+TEST_F(ForewarnerTest, ErrorsThatGrowAreToldOfOnceUntilTheyCalm) {
+  double replays = 0;
+  const auto run = [&](double each, int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      Read("gpu.pcie.replays", replays += each);
+      Tick();
+    }
+  };
+  run(0.1, 200);
+  EXPECT_THAT(warned, IsEmpty());
+  run(5, 40);
+  ASSERT_EQ(warned.size(), 1u);
+  EXPECT_EQ(warned[0].indicator, "pcie_replays");
+  EXPECT_EQ(rows.size(), 1u);
+  run(0, 100);
+  EXPECT_EQ(warned.size(), 1u);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].warning, warned[0].warning);
+  EXPECT_GT(*rows[1].end_ns, warned[0].start_ns);
+}
+
+TEST_F(ForewarnerTest, PressureThatRisesIsToldOfUnlessAnIncidentSaysSoAlready) {
+  const auto run = [&](double share, int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      Press("host.pressure.memory", share);
+      Tick();
+    }
+  };
+  run(0.02, 60);
+  EXPECT_THAT(warned, IsEmpty());
+  open = {"memory_pressure"};
+  run(0.5, 8);
+  EXPECT_THAT(warned, IsEmpty());
+  open.clear();
+  run(0.6, 1);
+  ASSERT_EQ(warned.size(), 1u);
+  EXPECT_EQ(warned[0].indicator, "memory_pressure");
+  EXPECT_FALSE(warned[0].device.has_value());
+}
+
+TEST_F(ForewarnerTest, WhatCameOfAWarningIsMeasured) {
+  Warm(100, 60);
+  ASSERT_EQ(warned.size(), 1u);
+  model::Incident incident{
+      .incident = {9, 9}, .start_ns = warned[0].start_ns + 20 * kNanosPerSecond, .cause = "gpu_clocks"};
+  EXPECT_THAT(forewarner.Take(incident, {Id128{2, 2}}), IsEmpty()) << "of another device";
+  incident.cause = "cpu_contention";
+  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty()) << "of another cause";
+  incident.cause = "gpu_clocks";
+  const auto changed = forewarner.Take(incident, {device});
+  ASSERT_EQ(changed.size(), 1u);
+  EXPECT_EQ(changed[0].incident, incident.incident);
+  EXPECT_EQ(changed[0].lead_ns, 20 * kNanosPerSecond);
+  incident.incident = {9, 10};
+  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty()) << "the first one counts";
+}
+
+TEST_F(ForewarnerTest, AnIncidentLongAfterAWarningWasNotForetold) {
+  Warm(100, 60);
+  ASSERT_EQ(warned.size(), 1u);
+  const model::Incident incident{
+      .incident = {9, 9}, .start_ns = warned[0].start_ns + 301 * kNanosPerSecond, .cause = "gpu_clocks"};
+  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose
