@@ -116,10 +116,10 @@ std::optional<Sign> Growing(const HostTimeline& host, Metric counter, const Id12
   constexpr double kLeast = 10, kTimes = 3;
   const Readings readings = host.ReadingsOf(counter, device, now_ns - kLatelyNs - kBeforeNs, now_ns);
   if (readings.size() < 3) return std::nullopt;
-  const auto since =
+  auto since =
       std::ranges::lower_bound(readings, now_ns - kLatelyNs, {}, &std::pair<int64_t, double>::first);
-  if (since == readings.begin() || since == readings.end()) return std::nullopt;
-  const auto& [since_ns, at_since] = *std::prev(since);
+  if (since != readings.begin()) --since;  // the last one before still stood then
+  const auto& [since_ns, at_since] = *since;
   const double lately = readings.back().second - at_since;
   const double seconds = static_cast<double>(since_ns - readings.front().first) / 1e9;
   const double usual = seconds > 0 ? (at_since - readings.front().second) / seconds * 30 : 0;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of GPUs in recordings and in the store of `up`, on the simulated GPU."""
 
+import json
 import re
 import signal
 import subprocess
@@ -33,6 +34,17 @@ class Nvml(program.TestCase):
     def values(self, metric):
         return [row["value"] for row in
                 self.query(f"SELECT value FROM metrics WHERE metric = '{metric}' ORDER BY time_ns")]
+
+    def test_errors_that_begin_to_grow_are_a_warning(self):
+        self.record_script("sleep 4; simgpu fault 0 pcie-replays 40; sleep 4")
+        (row,) = self.query("SELECT indicator, value, end_ns, incident, lead_ns, sentence FROM warnings JOIN devices USING (device)")
+        self.assertEqual((row["indicator"], row["value"], row["incident"], row["lead_ns"]), ("pcie_replays", 40, None, None))
+        self.assertIsNone(row["end_ns"], "it was not calm for long enough")
+        self.assertEqual(row["sentence"], "40 packets were sent again over PCIe in the last 30 s, 0 in such a time before")
+        text = program.run("diagnose", self.recording)
+        self.assertIn(f"warning: {row['sentence']}\n  no step slowed because of it\n", text.stdout)
+        answer = json.loads(program.run("diagnose", self.recording, "--format", "json").stdout)
+        self.assertEqual([(one["indicator"], one["value"]) for one in answer["warnings"]], [("pcie_replays", 40)])
 
     def test_everything_is_read_while_the_program_runs(self):
         self.record_script("sleep 3")

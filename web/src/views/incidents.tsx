@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Account, Incident, Incidents, IncidentStrip, Warning } from "../api/types";
-import { formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
+import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
@@ -38,7 +38,7 @@ function Warnings({ warnings }: { warnings: Warning[] }) {
       {warnings.map((warning) => (
         <li key={warning.id}>
           <span class={warning.to_us === null ? "alarm" : "dim"}>Warning</span>{" "}
-          <span class="figure">{formatRange(warning.from_us, warning.to_us ?? warning.from_us)}</span> {warning.sentence}{" "}
+          <span class="figure">{warning.to_us === null ? `since ${formatClock(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {warning.sentence}{" "}
           <span class="dim">{outcomeOf(warning)}</span>
         </li>
       ))}
