@@ -19,6 +19,7 @@ import sys
 
 import manifest
 import predict
+import report
 import score
 import trial
 
@@ -82,7 +83,7 @@ def main():
             result["claim"] = "none: smoke"
         if arguments.result:
             arguments.result.write_text(json.dumps(result, indent=1) + "\n")
-        print(score.text(result))
+        print(report.text(result))
 
 
 if __name__ == "__main__":

@@ -74,8 +74,11 @@ def mechanisms(record, steps, samples, before, during):
     begin_ns, end_ns = record["begin_ns"], record["end_ns"]
     clean_from_ns = before[0][0]
     ms_before, ms_during = mean_ms(before), mean_ms(during)
-    threads_before = thread_rates(samples, clean_from_ns, begin_ns)
-    threads_during = thread_rates(samples, begin_ns, end_ns)
+    # Of other ranks than the one whose steps these are: what delays one of those is the root behind a straggler.
+    others = {str(pid) for pid in record.get("rank_pids", [])[1:]}
+    threads_before, threads_during = ({key: both for key, both in rates.items() if key[0] not in others}
+                                      for rates in (thread_rates(samples, clean_from_ns, begin_ns),
+                                                    thread_rates(samples, begin_ns, end_ns)))
 
     def waited_ms(rates, ms):
         # The one that waits most: steps wait for the slowest of their threads. Own disturbers, which come with the
@@ -91,6 +94,34 @@ def mechanisms(record, steps, samples, before, during):
     return {"run_delay": waited_ms(threads_during, ms_during) - waited_ms(threads_before, ms_before),
             "cpu": cpu_ms(threads_during, ms_during) - cpu_ms(threads_before, ms_before),
             "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
+
+
+def ms_of(cause, explained):
+    """ms of a step's excess that a cause which is a label explains: what several are confirmed by, the least of it."""
+    late = max(0.0, explained["late_rank"])
+    return {"block_io": explained["disk"], "io_throttling": explained["disk"], "memory_pressure": explained["disk"],
+            "slow_data_loading": min(explained["data"], explained["cpu"]), "slow_cpu": explained["cpu"],
+            "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
+            "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
+            "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
+
+
+def root_of(record, samples, first_ns, late_ms, ms_before, ms_during):
+    """Why the rank that comes last is late, by its own threads: None where that isn't known."""
+    if not record.get("rank_pids"):
+        return None
+    pid = str(record["rank_pids"][1])
+    before = thread_rates(samples, first_ns, record["begin_ns"])
+    during = thread_rates(samples, record["begin_ns"], record["end_ns"])
+
+    def grew_ms(which):
+        keys = [key for key in during if key[0] == pid and key in before]
+        return max((during[key][which] * ms_during - before[key][which] * ms_before for key in keys), default=0.0)
+
+    cpu_ms, waited_ms = grew_ms(0), grew_ms(1)
+    if max(cpu_ms, waited_ms) < SHARE * late_ms:
+        return None
+    return "cpu_contention" if waited_ms > cpu_ms else "slow_cpu"
 
 
 def intended_of(plan):
@@ -179,4 +210,7 @@ def label(folder):
     causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
+    made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
+    if "straggler" in causes:
+        made["root"] = root_of(record, samples, first_ns, explained["late_rank"], ms_before, ms_during)
     return made | {"state": "effective" if slowdown >= EFFECTIVE else "faint", "causes": causes}

@@ -146,7 +146,7 @@ class Trial:
             with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
                 self.sleep(self.plan.after_s)
             record = {"plan": dataclasses.asdict(self.plan), "logged_pid": logged_pid, "begin_ns": begin_ns, "end_ns": end_ns,
-                      "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
+                      "rank_pids": ranks, "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
                       "own_cpu_ns": time.process_time_ns() - own_cpu_ns,
                       "cpus": os.cpu_count()}
             if self.recorder.wait(timeout=START_S) != 0:
