@@ -6,6 +6,7 @@
     bench.py predict                                    what gpusonde says of every recording, frozen
     bench.py score                                      opens the labels, and tells how often it was right
     bench.py quick                                      a few trials of each kind, all of this: smoke
+    bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
 """
 
 import argparse
@@ -18,6 +19,7 @@ import subprocess
 import sys
 
 import manifest
+import overhead
 import predict
 import report
 import score
@@ -50,9 +52,16 @@ def run_slice(out, build, plans, shares):
             print(f"  failed: {error}", flush=True)
 
 
+def tell(result, text, path):
+    """Prints a result, and writes it as JSON if there is a path."""
+    if path:
+        path.write_text(json.dumps(result, indent=1) + "\n")
+    print(text(result))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "quick"))
+    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead"))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--split", choices=("train", "test"), default="train")
@@ -63,11 +72,17 @@ def main():
                         help="for development: void runs are scored too, and the result says so")
     parser.add_argument("--shares", type=int, default=1024,
                         help="for development beside others: CPU weight of a trial's groups")
-    parser.add_argument("--result", type=pathlib.Path, help="score: write the result here as JSON")
+    parser.add_argument("--result", type=pathlib.Path, help="write the result here as JSON")
+    parser.add_argument("--quick", action="store_true", help="overhead: a few windows, in two minutes: smoke")
     arguments = parser.parse_args()
-    if arguments.what in ("run", "quick") and os.geteuid() != 0:
+    if arguments.what in ("run", "quick", "overhead") and os.geteuid() != 0:
         sys.exit("bench-diagnose: control groups and the kernel's signals need root")
     out = arguments.out
+    if arguments.what == "overhead":
+        plan = overhead.QUICK if arguments.quick else overhead.WHOLE
+        tell(overhead.run(arguments.build, out / ("overhead-quick" if arguments.quick else "overhead"), plan, arguments.seed),
+             overhead.text, arguments.result)
+        return
     if arguments.what == "quick":
         out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
         arguments.only = QUICK
@@ -81,9 +96,7 @@ def main():
         result = score.score(out, arguments.split, arguments.with_foreign_load)
         if arguments.what == "quick":
             result["claim"] = "none: smoke"
-        if arguments.result:
-            arguments.result.write_text(json.dumps(result, indent=1) + "\n")
-        print(report.text(result))
+        tell(result, report.text, arguments.result)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ BOUND = 0.95  # of one-sided bounds
 BINS = 5      # of reliability, between 0.5 (below it nothing is named) and 1
 
 
-def interval(outcomes):
-    """[mean, lower, upper] of a list of 0 and 1: 95 %, by a bootstrap over runs. None without any."""
-    if not outcomes:
+def interval(values, digits=3):
+    """[mean, lower, upper]: 95 %, by a bootstrap over runs. None without any."""
+    if not values:
         return None
     generator = random.Random(1)
-    means = sorted(statistics.fmean(generator.choices(outcomes, k=len(outcomes))) for _ in range(RESAMPLES))
-    return [round(statistics.fmean(outcomes), 3), round(means[int(0.025 * RESAMPLES)], 3),
-            round(means[int(0.975 * RESAMPLES)], 3)]
+    means = sorted(statistics.fmean(generator.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    return [round(statistics.fmean(values), digits), round(means[int(0.025 * RESAMPLES)], digits),
+            round(means[int(0.975 * RESAMPLES)], digits)]
 
 
 def at_most(successes, trials, chance):

@@ -7,7 +7,8 @@
 KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
 disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
 written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), receive (as much as anybody sends
-to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it).
+to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it), wake (two
+threads that wake each other, AMOUNT times a second).
 """
 
 import ctypes
@@ -17,6 +18,7 @@ import random
 import select
 import socket
 import sys
+import threading
 import time
 
 MB = 1 << 20
@@ -81,6 +83,25 @@ def receive(address):
             connection.close()
 
 
+def answer(requests, answers):
+    while os.read(requests, 1):
+        os.write(answers, b"a")
+
+
+def wake(times_a_second):
+    """Whatever the scheduler is late by is made up for, so that the rate is the same on a busy machine."""
+    requests, ask = os.pipe()
+    answers, reply = os.pipe()
+    threading.Thread(target=answer, args=(requests, reply), daemon=True).start()
+    next_s = time.monotonic()
+    while True:
+        next_s += 1 / times_a_second
+        if (left := next_s - time.monotonic()) > 0:
+            time.sleep(left)
+        os.write(ask, b"q")
+        os.read(answers, 1)
+
+
 def connect(address):
     while True:
         try:
@@ -106,9 +127,9 @@ def main():
     jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
             "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
             "memory-copy": copy, "receive": lambda: receive(path), "send": lambda: send(path, 0),
-            "fetch": lambda: send(path, 4 * MB)}
+            "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount)}
     children = []
-    for _ in range(1 if kind == "memory" else amount):
+    for _ in range(1 if kind in ("memory", "wake") else amount):
         child = os.fork()
         if child == 0:
             ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # ends with its parent
