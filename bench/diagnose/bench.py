@@ -7,6 +7,7 @@
     bench.py score                                      opens the labels, and tells how often it was right
     bench.py quick                                      a few trials of each kind, all of this: smoke
     bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
+    bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too
 """
 
 import argparse
@@ -23,6 +24,7 @@ import overhead
 import predict
 import report
 import score
+import soak
 import trial
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -61,7 +63,7 @@ def tell(result, text, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead"))
+    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak"))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--split", choices=("train", "test"), default="train")
@@ -73,15 +75,19 @@ def main():
     parser.add_argument("--shares", type=int, default=1024,
                         help="for development beside others: CPU weight of a trial's groups")
     parser.add_argument("--result", type=pathlib.Path, help="write the result here as JSON")
+    parser.add_argument("--minutes", type=float, default=60, help="soak: how long to add")
     parser.add_argument("--quick", action="store_true", help="overhead: a few windows, in two minutes: smoke")
     arguments = parser.parse_args()
-    if arguments.what in ("run", "quick", "overhead") and os.geteuid() != 0:
+    if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
         sys.exit("bench-diagnose: control groups and the kernel's signals need root")
     out = arguments.out
     if arguments.what == "overhead":
         plan = overhead.QUICK if arguments.quick else overhead.WHOLE
         tell(overhead.run(arguments.build, out / ("overhead-quick" if arguments.quick else "overhead"), plan, arguments.seed),
              overhead.text, arguments.result)
+        return
+    if arguments.what == "soak":
+        tell(soak.run(arguments.build, out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
         return
     if arguments.what == "quick":
         out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
