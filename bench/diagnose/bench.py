@@ -8,6 +8,8 @@
     bench.py quick                                      a few trials of each kind, all of this: smoke
     bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
     bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too
+    bench.py export FOLDER                              the trials of a split as Parquet files with a data card
+    bench.py kit FOLDER                                 recordings and sealed labels from elsewhere, asked and scored
 """
 
 import argparse
@@ -19,6 +21,8 @@ import shutil
 import subprocess
 import sys
 
+import dataset
+import kit
 import manifest
 import overhead
 import predict
@@ -63,7 +67,8 @@ def tell(result, text, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak"))
+    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak", "export", "kit"))
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--split", choices=("train", "test"), default="train")
@@ -80,7 +85,23 @@ def main():
     arguments = parser.parse_args()
     if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
         sys.exit("bench-diagnose: control groups and the kernel's signals need root")
+    if (arguments.folder is None) == (arguments.what in ("export", "kit")):
+        parser.error("export and kit want a folder, and nothing else does")
     out = arguments.out
+    if arguments.what == "export":
+        print(dataset.export(out, arguments.build, arguments.split, arguments.folder))
+        return
+    if arguments.what == "kit":
+        try:
+            result = kit.run(arguments.folder, arguments.build)
+        except (kit.KitError, score.NotFrozen, RuntimeError, OSError) as error:
+            sys.exit(f"kit: {error}")
+        if result is None:
+            print(f"frozen: {(arguments.folder / 'predictions-kit.sha256').read_text().strip()}; now put labels.json there, and "
+                  "ask again")
+        else:
+            tell(result, report.text, arguments.result)
+        return
     if arguments.what == "overhead":
         plan = overhead.QUICK if arguments.quick else overhead.WHOLE
         tell(overhead.run(arguments.build, out / ("overhead-quick" if arguments.quick else "overhead"), plan, arguments.seed),

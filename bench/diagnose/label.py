@@ -14,6 +14,10 @@ HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains 
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
+def state_of(slowdown):
+    return "effective" if slowdown >= EFFECTIVE else "faint" if slowdown >= FAINT else "negative"
+
+
 def read_steps(folder, name="steps.log"):
     """[(begin, end, data (or other ranks), disk, GPU ns), …]"""
     steps = []
@@ -205,12 +209,13 @@ def label(folder):
     made |= {"slowdown": round(slowdown, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
              "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},
              "first_slow_ns": slow[0][1] if slow else None}
-    if slowdown < FAINT:
-        return made | {"state": "negative"}
+    made["state"] = state_of(slowdown)
+    if made["state"] == "negative":
+        return made
     causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
     made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
     if "straggler" in causes:
         made["root"] = root_of(record, samples, first_ns, explained["late_rank"], ms_before, ms_during)
-    return made | {"state": "effective" if slowdown >= EFFECTIVE else "faint", "causes": causes}
+    return made | {"causes": causes}

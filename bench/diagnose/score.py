@@ -47,13 +47,18 @@ class Trial:
         return self.truth["causes"] or ["abstain"]  # slow, and no mechanism was confirmed
 
 
+def log_opening(out, split, why):
+    """Labels are about to be looked at."""
+    with open(out / "openings.log", "a", encoding="utf-8") as log:
+        log.write(f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ} {split} {why}\n")
+
+
 def open_predictions(out, split):
     text = (out / f"predictions-{split}.json").read_text()
     frozen = (out / f"predictions-{split}.sha256").read_text().strip()
     if hashlib.sha256(text.encode()).hexdigest() != frozen:
         raise NotFrozen(f"predictions-{split}.json is not what was frozen: predict again")
-    with open(out / "openings.log", "a", encoding="utf-8") as log:
-        log.write(f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ} {split} {frozen}\n")
+    log_opening(out, split, frozen)
     return json.loads(text)
 
 
@@ -150,9 +155,10 @@ def compare(trials, with_foreign_load):
     used = [trial for trial in trials
             if trial.truth["state"] != "unusable" and (with_foreign_load or not trial.truth["void"])]
     effective = [trial for trial in used if trial.truth["state"] == "effective"]
-    asked = {who: judge(who, used) for who in ASKED}
-    right = {who: asked[who]["effective"]["right"] for who in ASKED}
-    easy = [who for who in ASKED[1:] if right[who] >= right["gpusonde"] - EASY * len(effective)]
+    asked = {who: judge(who, used) for who in ASKED
+             if who == "gpusonde" or all(who in trial.prediction["baselines"] for trial in trials)}
+    right = {who: one["effective"]["right"] for who, one in asked.items()}
+    easy = [who for who in right if who != "gpusonde" and right[who] >= right["gpusonde"] - EASY * len(effective)]
     return {"foreign_load": bool(with_foreign_load and voids), "trials": len(trials), "void": len(voids),
             "void_reasons": dict(sorted(collections.Counter(reason.rstrip(" %.0123456789") for reason in voids).items())),
             "used": len(used), "asked": asked, "too_easy_for": easy if effective else [], "causes": by_cause(effective),
