@@ -261,18 +261,34 @@ class MadeUp(unittest.TestCase):
         self.assertEqual([faults.scaled("gpu-power-cap", 150, share) for share in faults.RAMP], [450, 225, 150])
         self.assertEqual([round(faults.scaled("quota", 0.4, share), 2) for share in faults.RAMP], [1.2, 0.6, 0.4])
 
-    def test_every_fault_of_the_manifest_has_an_injector(self):
-        tables = (manifest.TRAIN, manifest.TRAIN_NEGATIVES, manifest.TEST, manifest.TEST_NEGATIVES)
-        named = {fault for table in tables for fault in table}
-        pairs = (*manifest.TRAIN_PAIRS.values(), *manifest.TEST_PAIRS.values())
-        named |= {fault for pair in pairs for fault, _, _ in pair}
-        self.assertEqual(named - faults.FAULTS.keys(), set())
+    @staticmethod
+    def entries(split):
+        """[(fault, victims, amounts, intended), …] of a split, pairs included."""
+        tables, pairs = {"train": ((manifest.TRAIN, manifest.TRAIN_NEGATIVES), manifest.TRAIN_PAIRS),
+                         "test": ((manifest.TEST, manifest.TEST_NEGATIVES), manifest.TEST_PAIRS)}[split]
+        return [(fault, *rest) for table in tables for fault, rest in table.items()] + [
+            (fault, (victim,), (amount,), intended) for victim, pair in pairs.items() for fault, amount, intended in pair]
 
-    def test_a_manifest_is_its_seeds_and_the_splits_share_no_injector(self):
+    def test_every_fault_of_the_manifest_has_an_injector_and_every_victim_a_program(self):
+        for split in ("train", "test"):
+            for fault, victims, _, _ in self.entries(split):
+                self.assertIn(fault, faults.FAULTS)
+                self.assertLessEqual(set(victims), manifest.VICTIMS.keys())
+
+    def test_a_manifest_is_its_seeds(self):
         self.assertEqual(manifest.make("train", 3, 30), manifest.make("train", 3, 30))
         self.assertNotEqual(manifest.make("train", 3, 30), manifest.make("train", 4, 30))
-        shared = set(manifest.TRAIN) & set(manifest.TEST)
-        self.assertEqual(shared, {"quota"}, "a kernel has one quota; everything else differs")
+        self.assertNotEqual([one.seed for one in manifest.make("train", 3, 30)],
+                            [one.seed for one in manifest.make("test", 3, 30)])
+
+    def test_the_splits_share_no_victim_and_no_injector_but_every_cause(self):
+        train, test = self.entries("train"), self.entries("test")
+        self.assertEqual({one[0] for one in train} & {one[0] for one in test}, set())
+        victims = [{victim for one in split for victim in one[1]} for split in (train, test)]
+        self.assertEqual(victims[0] & victims[1], set())
+        commands = [{tuple(manifest.VICTIMS[victim]) for victim in names} for names in victims]
+        self.assertEqual(commands[0] & commands[1], set(), "another name is not another workload")
+        self.assertLessEqual({one[3] for one in train}, {one[3] for one in test})
 
 
 if __name__ == "__main__":

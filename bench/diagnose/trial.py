@@ -105,7 +105,7 @@ class Trial:
         if self.link:
             fill |= {"ends": self.link.names, "addresses": self.link.addresses}
         victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
-        if self.plan.victim == "reader":
+        if self.plan.victim in manifest.CACHED:
             # Out of the page cache: its pages belong to the group of whoever reads them first.
             with open(self.cached_file, "rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

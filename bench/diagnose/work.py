@@ -6,9 +6,9 @@
 
 KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
 disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
-written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), receive (as much as anybody sends
-to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it), wake (two
-threads that wake each other, AMOUNT times a second).
+written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), memory-fill (that write so much),
+receive (as much as anybody sends to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of
+short transfers to it), wake (two threads that wake each other, AMOUNT times a second).
 """
 
 import ctypes
@@ -71,6 +71,13 @@ def copy():
         ctypes.memmove(*addresses, 64 * MB)
 
 
+def fill():
+    target = mmap.mmap(-1, 192 * MB)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(target))
+    while True:
+        ctypes.memset(address, 1, 192 * MB)
+
+
 def receive(address):
     with socket.create_server((address, PORT), backlog=64) as server:
         while True:
@@ -126,7 +133,7 @@ def main():
     ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
     jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
             "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
-            "memory-copy": copy, "receive": lambda: receive(path), "send": lambda: send(path, 0),
+            "memory-copy": copy, "memory-fill": fill, "receive": lambda: receive(path), "send": lambda: send(path, 0),
             "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount)}
     children = []
     for _ in range(1 if kind in ("memory", "wake") else amount):
