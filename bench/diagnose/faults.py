@@ -282,7 +282,7 @@ FAULTS = {
     "checks": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
     "own-compress": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR2),
     "gpu-rival": gpu_rival,
-    "gpu-clock-limit": lambda trial, share: gpu(trial, "fault", "0", "clock-limit", share,
+    "gpu-clock-limit": lambda trial, share: gpu(trial, "fault", "0", "clock-limit", min(1.0, share),
                                                 undo=("fault", "0", "clock-limit", "1")),
     "gpu-pcie-generation": lambda trial, generation: gpu(trial, "fault", "0", "pcie-generation", generation,
                                                          undo=("fault", "0", "pcie-generation", "0")),

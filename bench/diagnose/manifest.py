@@ -21,9 +21,9 @@ VICTIMS = {
     "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
                   "--stream", "vit-classifier-h100", "--record-kb", "512"],
     # test alone
-    "stencil-small": ["{build}/bin/hpc", "--halo-mb", "1", "--seconds", "{seconds}", "--step-log", "{log}"],
+    "stencil-large": ["{build}/bin/hpc", "--halo-mb", "4", "--seconds", "{seconds}", "--step-log", "{log}"],
     "saver": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
-              "--stream", "cloverleaf-a100", "--records", "32", "--write-kb", "256", "--extra", "hash", "--own", "compress"],
+              "--stream", "qwen-infer-h100", "--records", "32", "--write-kb", "256", "--extra", "hash", "--own", "compress"],
     "hasher": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
                "--stream", "bert-small-h100", "--workers", "2", "--records", "64", "--extra", "hash", "--own", "compress"],
     "scanner": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
@@ -81,39 +81,39 @@ TRAIN_NEGATIVES = {
     "cached-read": (("trainer", "streamer"), (1,), ""),
 }
 TEST = {
-    "compress": (("stencil-small", *TEST_TRAINERS, "inference-large"), (2, 4), "cpu_contention"),
-    "compile": (("stencil-small", *TEST_TRAINERS, "inference-large"), (2, 3), "cpu_contention"),
-    "short-quota": (("stencil-small", *TEST_TRAINERS, "inference-large"), (0.35, 0.5, 0.7), "cpu_quota"),
+    "compress": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 4), "cpu_contention"),
+    "compile": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 3), "cpu_contention"),
+    "short-quota": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0.35, 0.5, 0.7), "cpu_quota"),
     "disk-write": (("saver", "scanner"), (2, 4), "block_io"),
     "copy-file": (("scanner",), (2, 4), "block_io"),
     "io-operations": (("saver", "scanner"), (10, 20), "io_throttling"),
-    "sidecar": (("rereader",), (72, 88), "memory_pressure"),
+    "sidecar": (("rereader",), (64, 80), "memory_pressure"),
     "checks": (TEST_TRAINERS, (1,), "slow_data_loading"),
     "own-compress": (TEST_TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-rival": (("stencil-small", "saver", "inference-large"), (16, 48), "gpu_neighbour"),
-    "gpu-clock-limit": (("stencil-small", "saver", "inference-large"), (0.3, 0.5), "gpu_clocks"),
-    "gpu-pcie-generation": (("stencil-small", "inference-large"), (1,), "pcie_pressure"),
+    "gpu-rival": (("stencil-large", "saver", "inference-large"), (24, 48), "gpu_neighbour"),
+    "gpu-clock-limit": (("stencil-large", "saver", "inference-large"), (0.3, 0.5), "gpu_clocks"),
+    "gpu-pcie-generation": (("stencil-large", "inference-large"), (1,), "pcie_pressure"),
     "transfers": (("ranks-net-large",), (2, 4), "network_contention"),
-    "lossy-link": (("ranks-net-large",), (20, 60), "packet_loss"),
+    "lossy-link": (("ranks-net-large",), (10, 25), "packet_loss"),
     "held-rank": (("ranks-large",), (1, 2), "straggler"),
-    "memory-fill": (("stencil-small",), (1,), "slow_cpu"),
+    "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
     "stopped-rank": (("ranks-large", "ranks-net-large"), (1,), "hang"),
     "one-cpu": (("hasher",), (1,), ""),
 }
 TEST_PAIRS = {
     "saver": (("compress", 2, "cpu_contention"), ("io-operations", 20, "io_throttling")),
-    "stencil-small": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
+    "stencil-large": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
     "hasher": (("checks", 1, "slow_data_loading"), ("gpu-rival", 32, "gpu_neighbour")),
     "ranks-net-large": (("compress", 2, "cpu_contention"), ("transfers", 2, "network_contention")),
 }
 TEST_NEGATIVES = {
-    "idle": (("stencil-small", *TEST_TRAINERS, "inference-large"), (0,), ""),
-    "copy-file": (("stencil-small", "hasher"), (1,), ""),
-    "compress-little": (("stencil-small", "inference-large"), (1,), ""),
+    "idle": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0,), ""),
+    "copy-file": (("stencil-large", "hasher"), (1,), ""),
+    "compress-little": (("stencil-large", "inference-large"), (1,), ""),
 }
 SHAPES = ("steady", "steady", "pulse", "ramp")
-# There is no less of these.
-STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu", "sidecar",
+# There is no less of these, or they take their time to start.
+STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu", "sidecar", "gpu-rival",
           "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
