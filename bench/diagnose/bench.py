@@ -97,8 +97,8 @@ def main():
         except (kit.KitError, score.NotFrozen, RuntimeError, OSError) as error:
             sys.exit(f"kit: {error}")
         if result is None:
-            print(f"frozen: {(arguments.folder / 'predictions-kit.sha256').read_text().strip()}; now put labels.json there, and "
-                  "ask again")
+            frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
+            print(f"frozen: {frozen}; now put labels.json there, and ask again")
         else:
             tell(result, report.text, arguments.result)
         return

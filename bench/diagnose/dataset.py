@@ -104,9 +104,9 @@ def write_seen(database, build, work, target, table, recordings):
                 query(build, recording, f"DESCRIBE SELECT {SEEN[table]} FROM {table}", "json"))}
         (work / f"{trial}.csv").write_text(query(build, recording, f"SELECT {SEEN[table]} FROM {table}", "csv"))
     files = "[" + ", ".join(duck.quoted(work / f"{trial}.csv") for trial in recordings) + "]"
-    database.run(f"COPY (SELECT parse_filename(filename, true) AS trial, * EXCLUDE (filename) FROM read_csv({files}, header = true, "
-                 f"filename = true, columns = {columns_of(kinds)})) TO {duck.quoted(target / f'{table}.parquet')} "
-                 "(FORMAT parquet, COMPRESSION zstd)")
+    rows = f"read_csv({files}, header = true, filename = true, columns = {columns_of(kinds)})"
+    database.run(f"COPY (SELECT parse_filename(filename, true) AS trial, * EXCLUDE (filename) FROM {rows}) "
+                 f"TO {duck.quoted(target / f'{table}.parquet')} (FORMAT parquet, COMPRESSION zstd)")
 
 
 def count(rows, key):
@@ -130,16 +130,18 @@ def card(target, split, trials, build, database):
     slow = [row for row in used if row["state"] in ("effective", "faint")]
     return "\n".join([
         f"# Slow steps and their causes: gpusonde's `{split}` split", "",
-        f"Made {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d} by gpusonde's bench/diagnose (`bench.py export`), with the "
-        f"program {overhead.program_id(build)}, on Linux {platform.release()}, {trials[0]['cpus']} CPUs.", "",
+        f"Made {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d} by gpusonde's bench/diagnose (`bench.py export`), "
+        f"with the program {overhead.program_id(build)}, on Linux {platform.release()}, {trials[0]['cpus']} CPUs.", "",
         f"**{len(trials)} trials, {len(used)} of them usable.** Of these: {count(used, 'state') or 'none'}. Victims: "
         f"{count(used, 'victim') or 'none'}. Labels (`-`: slow without a confirmed mechanism; one trial may have several): "
-        f"{count(slow, 'causes') or 'none'}. Void: {count(void, 'void') or 'none'}; they are in the files, and `void` says why.",
+        f"{count(slow, 'causes') or 'none'}. Void: {count(void, 'void') or 'none'}; they are in the files, and `void` says "
+        "why.",
         "", "| file | rows | what | SHA-256 |", "|---|---|---|---|", *files, "",
         "## How it was made", "",
         "A victim works on a simulated GPU (simgpu: kernels take the time that they took in public traces of real programs), "
-        "beside it one or two disturbers, or nothing; those of the host are real. A trial's label is what its victim's own step "
-        "log and instruments show, not what was injected: a cause is a label if its mechanism explains a quarter of the excess.",
+        "beside it one or two disturbers, or nothing; those of the host are real. A trial's label is what its victim's own "
+        "step log and instruments show, not what was injected: a cause is a label if its mechanism explains a quarter of the "
+        "excess.",
         "", "## What it isn't", "",
         "- No real GPU: faults of the GPU are simulated, and host load doesn't slow simulated kernels.",
         "- One machine. Its kernel lacks hardware counters, so `slow_cpu` rests on CPU time for the same work.",

@@ -65,7 +65,8 @@ class DataSet(unittest.TestCase):
                                   "FROM 'SET/trials.parquet' ORDER BY trial"),
                              [["train-1-000", "effective", "1", "cpu_contention", "true"],
                               ["train-1-001", "negative", "0", None, None]])
-            self.assertEqual(rows("SELECT count(*), max(end_ns - begin_ns) FROM 'SET/step_log.parquet' WHERE trial = 'train-1-000'"),
+            self.assertEqual(rows("SELECT count(*), max(end_ns - begin_ns) FROM 'SET/step_log.parquet' "
+                                  "WHERE trial = 'train-1-000'"),
                              [["245", "200000000"]])
             self.assertEqual(rows("SELECT max(cpu_ns['injector']), sum(switches) FROM 'SET/samples.parquet'"),
                              [[str(9 * SECOND), "180"]])

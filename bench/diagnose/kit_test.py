@@ -108,7 +108,8 @@ class Kit(unittest.TestCase):
                            (slow(sesame=1), "`sesame` is unknown"), (slow(causes=[["a"]]), "no cause is named"),
                            (slow(causes=["hang", "hang"]), "comes twice"),
                            (slow(causes=["hang", "block_io"]), "`cause_ms`"),
-                           (slow(ms_during=10), "have no cause"), (slow(ms_during=float("nan")), "more than nothing"), ([], "not an object")):
+                           (slow(ms_during=10), "have no cause"), (slow(ms_during=float("nan")), "more than nothing"),
+                           ([], "not an object")):
             with self.subTest(why):
                 self.labels({"a": label})
                 with self.assertRaisesRegex(kit.KitError, f"labels.json: a: .*{why}"):

@@ -37,7 +37,7 @@ VICTIMS = {
                     "{last_cpu}", "--stream", "vit-classifier-h100", "--gradient-kb", "1024", "--work", "100"],
     "ranks-net-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
                         "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--stream",
-                        "bert-small-h100", "--gradient-kb", "512", "--work", "40"],
+                        "bert-small-h100", "--gradient-kb", "160", "--work", "40"],
 }
 NETWORKED = ("ranks-net", "ranks-net-large")  # they want two namespaces
 RANKS = ("ranks", "ranks-large", *NETWORKED)
@@ -113,8 +113,8 @@ TEST_NEGATIVES = {
 }
 SHAPES = ("steady", "steady", "pulse", "ramp")
 # There is no less of these, or they take their time to start.
-STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu", "sidecar", "gpu-rival",
-          "gpu-pcie-width", "gpu-pcie-generation")
+STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu",
+          "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0

@@ -335,8 +335,8 @@ def text(result):
         line = f"{one['events']} events/s of a {one['who']}: {one['points']} points, {one['void']} void"
         if one["points"]:
             line += (f"; {one['events_s']} seen, `up` {100 * one['profiling']:.2f} % of the machine, with the diagnosis "
-                     f"{100 * one['diagnosis']:.2f} % (kernel programs {100 * one['kernel']:.2f} %, {one['wake_ups_s']} wake-ups/s), "
-                     f"adds {percent(one['added'])}" + GOAL[one["met"]])
+                     f"{100 * one['diagnosis']:.2f} % (kernel programs {100 * one['kernel']:.2f} %, "
+                     f"{one['wake_ups_s']} wake-ups/s), adds {percent(one['added'])}" + GOAL[one["met"]])
         lines.append(line)
     return "\n".join(lines or ["nothing was measured"])
 

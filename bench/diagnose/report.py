@@ -31,7 +31,8 @@ def calibration(one):
     if reliability is None:
         return ["calibration: nothing was named"]
     lines = [f"calibration: Brier {reliability['brier']} over {reliability['claims']} causes named"]
-    lines += [f"    said {bin_['confidence']:.2f}, right {bin_['right']:.2f} of {bin_['claims']}" for bin_ in reliability["bins"]]
+    lines += [f"    said {inside['confidence']:.2f}, right {inside['right']:.2f} of {inside['claims']}"
+              for inside in reliability["bins"]]
     curve = one["risk_coverage"]
     at = sorted({0, len(curve) // 4, len(curve) // 2, 3 * len(curve) // 4, len(curve) - 1} if curve else ())
     lines.append("  answered, and wrong of these: " + ", ".join(f"{curve[i][0]:.0%} {curve[i][1]:.1%}" for i in at))
