@@ -29,7 +29,8 @@ STEPS = {"trial": "VARCHAR", "rank": "INTEGER", "begin_ns": "BIGINT", "end_ns": 
          "disk_ns": "BIGINT", "gpu_ns": "BIGINT"}
 SAMPLES = {"trial": "VARCHAR", "time_ns": "BIGINT", "busy_ns": "BIGINT", "stolen_ns": "BIGINT", "disk_bytes": "BIGINT",
            "disk_ns": "BIGINT", "pressure_ns": "MAP(VARCHAR, BIGINT)", "cpu_ns": "MAP(VARCHAR, BIGINT)", "failcnt": "BIGINT",
-           "switches": "BIGINT", "retransmits": "BIGINT", "sent_bytes": "BIGINT"}
+           "switches": "BIGINT", "retransmits": "BIGINT", "sent_bytes": "BIGINT",
+           "net_rx": "BIGINT", "interrupts_ns": "BIGINT"}
 THREADS = {"trial": "VARCHAR", "time_ns": "BIGINT", "pid": "INTEGER", "tid": "INTEGER", "running_ns": "BIGINT",
            "run_delay_ns": "BIGINT"}
 SEEN = {"signals": "*", "metrics": "*", "steps": "*",

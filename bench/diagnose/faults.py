@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+import networks
+
 HERE = pathlib.Path(__file__).resolve().parent
 SLACK_MB = 16
 COMPILE = "echo '#include <regex>' | c++ -std=c++17 -O2 -x c++ -S -o /dev/null -"
@@ -192,6 +194,19 @@ def traffic(trial, kind, streams):
 
 
 @contextlib.contextmanager
+def interrupts(trial, kind, streams):
+    """Packets that the last CPU sends and the first one receives, in softirqs."""
+    link = networks.Link(f"{trial.plan.name}-i", rate_mbit=None)
+    try:
+        subprocess.run(link.command(1, ["sh", "-c", "echo 1 > /sys/class/net/veth0/queues/rx-0/rps_cpus"]), check=True)
+        with work(trial, kind, streams, link.addresses[1],
+                  lambda command: link.command(0, ["taskset", "-c", str(trial.last_cpu()), *command])):
+            yield
+    finally:
+        link.close()
+
+
+@contextlib.contextmanager
 def queue_limit(trial, kilobytes):
     """What doesn't fit into so short a queue is lost."""
     trial.link.shape(0, int(kilobytes))
@@ -269,6 +284,7 @@ FAULTS = {
     "io-limit": lambda trial, mb_s: io_limit(trial, mb_s * 1e6, "bps"),
     "traffic": lambda trial, amount: traffic(trial, "send", amount),
     "short-queue": queue_limit,
+    "flood": lambda trial, amount: interrupts(trial, "flood", amount),
     "late-rank": lambda trial, _amount: signalled(trial.rank_pid(1), signal.SIGUSR1),
     "memory-copy": lambda trial, amount: work(trial, "memory-copy", amount),
     "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
@@ -287,8 +303,10 @@ FAULTS = {
     "gpu-pcie-generation": lambda trial, generation: gpu(trial, "fault", "0", "pcie-generation", generation,
                                                          undo=("fault", "0", "pcie-generation", "0")),
     "lossy-link": lossy_link,
+    "fragments": lambda trial, amount: interrupts(trial, "fragments", amount),
     "memory-fill": lambda trial, amount: work(trial, "memory-fill", amount),
     "stopped-rank": lambda trial, _amount: stopped(trial.rank_pid(1)),
+    "held-lock": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
     "one-cpu": lambda trial, _amount: one_cpu(trial),
     "compress": lambda trial, amount: loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount),
     "disk-write": lambda trial, amount: work(trial, "disk-write", amount, trial.disk_file),

@@ -10,6 +10,7 @@ FAINT = 1.05      # between the two it is reported apart; below, nothing has hap
 SHARE = 0.25      # of the excess that a mechanism must explain
 FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
 STOLEN = 0.01
+RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
@@ -63,6 +64,8 @@ def void_reason(record, samples, begin_ns, end_ns):
     cpus_ns = rate(samples, begin_ns, end_ns, lambda sample: sample["busy_ns"])
     own_ns = rate(samples, begin_ns, end_ns, lambda sample: sum(sample["cpu_ns"].values()))
     own_ns += record["own_cpu_ns"] * 1e9 / max(1, record["end_ns"] - record["begin_ns"])
+    if "interrupt_pressure" in intended_of(record["plan"]):  # they are the trial's own, and no group's
+        cpus_ns -= rate(samples, begin_ns, end_ns, lambda sample: sample["interrupts_ns"])
     cpus = record["cpus"]
     foreign = (cpus_ns - own_ns) / 1e9 / cpus
     stolen = rate(samples, begin_ns, end_ns, lambda sample: sample["stolen_ns"]) / 1e9 / cpus
@@ -105,6 +108,7 @@ def ms_of(cause, explained):
     late = max(0.0, explained["late_rank"])
     return {"block_io": explained["disk"], "io_throttling": explained["disk"], "memory_pressure": explained["disk"],
             "slow_data_loading": min(explained["data"], explained["cpu"]), "slow_cpu": explained["cpu"],
+            "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
             "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
             "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
             "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
@@ -129,7 +133,7 @@ def root_of(record, samples, first_ns, late_ms, ms_before, ms_during):
 
 
 def intended_of(plan):
-    return {plan["intended"], *([plan["also"][2]] if plan.get("also") else [])}
+    return {plan.get("intended"), *([plan["also"][2]] if plan.get("also") else [])}
 
 
 def late_rank_ms(folder, begin_ns, end_ns, first_ns):
@@ -160,7 +164,12 @@ def causes_of(record, samples, explained, excess_ms, void):
     own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
     others_cpus = max(grew(lambda sample: sample["busy_ns"] - sample["cpu_ns"]["victim"]),
                       grew(lambda sample: sample["cpu_ns"]["injector"])) / 1e9
-    if "run_delay" in enough:
+    # Softirqs land in the CPU time of whom they interrupt, or keep it waiting; who sends the packets has another CPU.
+    interrupted = ("interrupt_pressure" in faults and enough & {"cpu", "run_delay"}
+                   and grew(lambda sample: sample.get("net_rx", 0)) > RECEIVED)
+    if interrupted:
+        labels.add("interrupt_pressure")
+    elif "run_delay" in enough:
         # A throttled thread waits on the run queue too.
         if "cpu_quota" in faults:
             labels.add("cpu_quota")

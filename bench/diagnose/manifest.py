@@ -18,6 +18,8 @@ VICTIMS = {
               "{last_cpu}"],
     "ranks-net": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
                   "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}"],
+    "stencil-pinned": ["taskset", "-c", "0", "{build}/bin/hpc", "--halo-mb", "2", "--seconds", "{seconds}", "--step-log",
+                       "{log}"],
     "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
                   "--stream", "vit-classifier-h100", "--record-kb", "512"],
     # test alone
@@ -33,6 +35,8 @@ VICTIMS = {
                  "--stream", "alexnet-infer-a100", "--records", "8", "--read-mb", "24", "--cached", "--file", "{cached}"],
     "inference-large": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
                         "--record-kb", "1024", "--batches", "1", "3", "6", "--pause-ms", "30"],
+    "inference-pinned": ["taskset", "-c", "0", "{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds",
+                         "{seconds}", "--stream", "bert-small-h100", "--record-kb", "768", "--pause-ms", "10"],
     "ranks-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--cpus", "0",
                     "{last_cpu}", "--stream", "vit-classifier-h100", "--gradient-kb", "1024", "--work", "100"],
     "ranks-net-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
@@ -62,6 +66,7 @@ TRAIN = {
     "io-limit": (("streamer",), (20, 40, 80), "io_throttling"),
     "traffic": (("ranks-net",), (1, 2), "network_contention"),
     "short-queue": (("ranks-net",), (16, 24), "packet_loss"),
+    "flood": (("stencil-pinned",), (1,), "interrupt_pressure"),
     "late-rank": (("ranks", "ranks-net"), (1,), "straggler"),
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
     "stress-stream": (("stencil",), (1,), "slow_cpu"),
@@ -95,10 +100,12 @@ TEST = {
     "gpu-pcie-generation": (("stencil-large", "inference-large"), (1,), "pcie_pressure"),
     "transfers": (("ranks-net-large",), (2, 4), "network_contention"),
     "lossy-link": (("ranks-net-large",), (10, 25), "packet_loss"),
+    "fragments": (("inference-pinned",), (1,), "interrupt_pressure"),
     "held-rank": (("ranks-large",), (1, 2), "straggler"),
     "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
     "stopped-rank": (("ranks-large", "ranks-net-large"), (1,), "hang"),
     "one-cpu": (("hasher",), (1,), ""),
+    "held-lock": (("inference-large",), (1,), ""),
 }
 TEST_PAIRS = {
     "saver": (("compress", 2, "cpu_contention"), ("io-operations", 20, "io_throttling")),
@@ -114,7 +121,7 @@ TEST_NEGATIVES = {
 SHAPES = ("steady", "steady", "pulse", "ramp")
 # There is no less of these, or they take their time to start.
 STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu",
-          "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
+          "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0

@@ -29,12 +29,13 @@ class MadeUp(unittest.TestCase):
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
-              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0):
+              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
         time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
         and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
         step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
-        `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began."""
+        `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
+        handled in softirqs, which take a third of the machine."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, at = [], 5 * SECOND
@@ -54,12 +55,14 @@ class MadeUp(unittest.TestCase):
             time_ns = quarter * SECOND // 4
             faulty_ns = min(max(0, time_ns - BEGIN), END - BEGIN)
             busy_ns = time_ns // 2 + int(injector * faulty_ns) + int(2 * foreign * time_ns)
+            busy_ns += int(0.7 * faulty_ns) if packets else 0
             samples.append({
                 "time_ns": time_ns, "busy_ns": busy_ns, "stolen_ns": 0, "disk_bytes": faulty_ns // 10 if disk_ms else 0,
                 "disk_ns": time_ns // 2 + int(disk_busy * faulty_ns), "sent_bytes": int(sent * 1e6 * faulty_ns / SECOND),
                 "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
-                "switches": 0, "retransmits": int(again * faulty_ns / SECOND), "threads": {
+                "switches": 0, "net_rx": packets * faulty_ns // SECOND,
+                "interrupts_ns": int(0.7 * faulty_ns) if packets else 0, "retransmits": int(again * faulty_ns / SECOND), "threads": {
                     "7": {"7": [time_ns // 2, int(delay * faulty_ns)]},
                     "8": {"8": [time_ns // 16 + int(rank_cpu * faulty_ns), int(rank_delay * faulty_ns)]}}})
         (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)) + "\n")
@@ -110,6 +113,14 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(label.label(self.trial("train-1-002", intended="packet_loss", data_ms=90, again=9))["causes"],
                          ["packet_loss"])
         self.assertEqual(label.label(self.trial("train-1-003", intended="packet_loss", again=9))["causes"], [])
+
+    def test_softirqs_that_keep_a_step_from_running_are_interrupt_pressure_and_not_foreign(self):
+        made = label.label(self.trial("train-1-000", intended="interrupt_pressure", delay=0.5, injector=0.1, packets=20_000))
+        self.assertEqual((made["causes"], made["void"]), (["interrupt_pressure"], None))
+        few = label.label(self.trial("train-1-001", intended="interrupt_pressure", delay=0.5, injector=0.1, packets=200))
+        self.assertNotIn("interrupt_pressure", few["causes"])
+        other = label.label(self.trial("train-1-002", intended="block_io", delay=0.5, injector=0.1, packets=20_000))
+        self.assertIn("foreign CPU", other["void"])
 
     def test_a_straggler_is_one_by_its_own_log(self):
         late = label.label(self.trial("train-1-000", intended="straggler", data_ms=90, rank_ms=95))

@@ -8,7 +8,8 @@ KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest pr
 disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
 written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), memory-fill (that write so much),
 receive (as much as anybody sends to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of
-short transfers to it), wake (two threads that wake each other, AMOUNT times a second).
+short transfers to it), flood (AMOUNT streams of small datagrams to it), fragments (of datagrams that have to be cut up), wake
+(two threads that wake each other, AMOUNT times a second).
 """
 
 import ctypes
@@ -128,13 +129,24 @@ def send(address, size):
                 sent += MB
 
 
+def datagrams(address, size):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        data = bytes(size)
+        while True:
+            try:
+                sender.sendto(data, (address, PORT))
+            except OSError:  # nobody is there who wants them
+                pass
+
+
 def main():
     kind, amount, path = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or [""])[0]
     ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
     jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
             "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
             "memory-copy": copy, "memory-fill": fill, "receive": lambda: receive(path), "send": lambda: send(path, 0),
-            "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount)}
+            "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount), "flood": lambda: datagrams(path, 32),
+            "fragments": lambda: datagrams(path, 60_000)}
     children = []
     for _ in range(1 if kind in ("memory", "wake") else amount):
         child = os.fork()

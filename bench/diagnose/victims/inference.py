@@ -6,10 +6,11 @@ a log of its own of every request.
 A request is decompressed, copied to the GPU, given the work of a real network (data/kernel-streams; larger batches have
 larger grids and take longer), waited for, and its answer is hashed. Nothing marks where it begins: no NVTX, and after each
 answer comes a pause of random length. All batch sizes come equally often, in random order, so that what a request takes on
-average doesn't change by itself.
+average doesn't change by itself. SIGUSR1 lets another thread hold the lock of the records most of the time, and do nothing
+(and lets go of it again).
 
-A line of the log is a request: begin and end (CLOCK_MONOTONIC, ns), ns of it spent decompressing, 0, and ns waiting for
-the GPU.
+A line of the log is a request: begin and end (CLOCK_MONOTONIC, ns), ns of it until its records are decompressed, 0, and ns
+waiting for the GPU.
 """
 
 import argparse
@@ -17,11 +18,14 @@ import hashlib
 import os
 import pathlib
 import random
+import signal
 import sys
+import threading
 import time
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+HOLD_S = 0.03
 sys.path.insert(0, str(ROOT / "examples/train"))
 
 from device import Device  # noqa: E402
@@ -41,8 +45,27 @@ def upload_of(kilobytes, batch):
     return [("upload", [("c", 0, "htod", kilobytes * batch << 10)])]
 
 
+class Holder:
+    """Another thread that has a lock for long, while it is told to."""
+
+    def __init__(self):
+        self.lock, self.wanted = threading.Lock(), threading.Event()
+        signal.signal(signal.SIGUSR1, self.switch)
+        threading.Thread(target=self.hold, daemon=True).start()
+
+    def switch(self, _number, _frame):
+        (self.wanted.clear if self.wanted.is_set() else self.wanted.set)()
+
+    def hold(self):
+        while self.wanted.wait():
+            with self.lock:
+                time.sleep(HOLD_S)
+            time.sleep(HOLD_S / 20)
+
+
 class Server:
     def __init__(self, path, batches, record_kb):
+        self.holder = Holder()
         stream = Stream(path)
         (step, *_) = stream.steps
         stream.steps = [upload_of(record_kb, batch) + scaled(step, batch) for batch in batches]
@@ -51,8 +74,10 @@ class Server:
         self.record = zlib.compress(os.urandom(record_kb << 9) * 2, 6)
 
     def serve(self, index, batch):
-        """(ns decompressing, ns waiting for the GPU)"""
+        """(ns until the records are decompressed, ns waiting for the GPU)"""
         begin = time.monotonic_ns()
+        with self.holder.lock:
+            pass  # the records may be read
         for _ in range(batch):
             answer = zlib.decompress(self.record)
         loaded = time.monotonic_ns()
