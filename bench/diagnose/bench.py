@@ -65,7 +65,7 @@ def tell(result, text, path):
     print(text(result))
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak", "export", "kit"))
     parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
@@ -83,47 +83,58 @@ def main():
     parser.add_argument("--minutes", type=float, default=60, help="soak: how long to add")
     parser.add_argument("--quick", action="store_true", help="overhead: a few windows, in two minutes: smoke")
     arguments = parser.parse_args()
-    if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
-        sys.exit("bench-diagnose: control groups and the kernel's signals need root")
     if (arguments.folder is None) == (arguments.what in ("export", "kit")):
         parser.error("export and kit want a folder, and nothing else does")
-    out = arguments.out
-    if arguments.what == "export":
-        print(dataset.export(out, arguments.build, arguments.split, arguments.folder))
-        return
-    if arguments.what == "kit":
-        try:
-            result = kit.run(arguments.folder, arguments.build)
-        except (kit.KitError, score.NotFrozen, RuntimeError, OSError) as error:
-            sys.exit(f"kit: {error}")
-        if result is None:
-            frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
-            print(f"frozen: {frozen}; now put labels.json there, and ask again")
-        else:
-            tell(result, report.text, arguments.result)
-        return
-    if arguments.what == "overhead":
-        plan = overhead.QUICK if arguments.quick else overhead.WHOLE
-        tell(overhead.run(arguments.build, out / ("overhead-quick" if arguments.quick else "overhead"), plan, arguments.seed),
-             overhead.text, arguments.result)
-        return
-    if arguments.what == "soak":
-        tell(soak.run(arguments.build, out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
-        return
-    if arguments.what == "quick":
-        out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
-        arguments.only = QUICK
-        arguments.count = 12
-    if arguments.what in ("run", "quick"):
-        run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, arguments.count, arguments.only),
-                  arguments.shares)
-    if arguments.what in ("predict", "quick"):
-        predict.freeze(out, arguments.build, arguments.split)
-    if arguments.what in ("score", "quick"):
-        result = score.score(out, arguments.split, arguments.with_foreign_load)
-        if arguments.what == "quick":
-            result["claim"] = "none: smoke"
+    if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
+        sys.exit("bench-diagnose: control groups and the kernel's signals need root")
+    return arguments
+
+
+def ask_kit(arguments):
+    result = kit.run(arguments.folder, arguments.build)
+    if result is None:
+        frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
+        print(f"frozen: {frozen}; now put labels.json there, and ask again")
+    else:
         tell(result, report.text, arguments.result)
+
+
+def measure_overhead(arguments):
+    plan, name = (overhead.QUICK, "overhead-quick") if arguments.quick else (overhead.WHOLE, "overhead")
+    tell(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
+
+
+def soak_for(arguments):
+    tell(soak.run(arguments.build, arguments.out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
+
+
+def export(arguments):
+    print(dataset.export(arguments.out, arguments.build, arguments.split, arguments.folder))
+
+
+def run_trials(arguments):
+    """Runs, asks or scores; `quick` does all of it with a few of its own."""
+    out, quick = arguments.out, arguments.what == "quick"
+    only, count = arguments.only, arguments.count
+    if quick:
+        out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
+        only, count = QUICK, 12
+    if quick or arguments.what == "run":
+        run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, count, only), arguments.shares)
+    if quick or arguments.what == "predict":
+        predict.freeze(out, arguments.build, arguments.split)
+    if quick or arguments.what == "score":
+        result = score.score(out, arguments.split, arguments.with_foreign_load)
+        tell(result | ({"claim": "none: smoke"} if quick else {}), report.text, arguments.result)
+
+
+def main():
+    arguments = parse()
+    doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit}.get(arguments.what, run_trials)
+    try:
+        doer(arguments)
+    except (kit.KitError, score.NotFrozen, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"bench-diagnose: {error}")
 
 
 if __name__ == "__main__":

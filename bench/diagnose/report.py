@@ -20,7 +20,7 @@ def judged(who, one):
     if who != "gpusonde":
         return lines
     lines += [f"    {count}× {key}" for key, count in one["effective"]["confusion"].items()]
-    lines += [rightness(f"  {kind}", of_kind) for kind, of_kind in one["classes"].items()]
+    lines += [rightness(f"  {kind}", of_kind) for kind, of_kind in one["kinds"].items()]
     if one["faint"]["trials"]:
         lines.append(rightness("  faint (1.05 to 1.15×), told apart", one["faint"]))
     return lines

@@ -14,7 +14,6 @@ CONFIDENT = 0.5
 GRACE_NS = 3_000_000_000  # an incident that begins so shortly after the fault ended still counts as its
 ASKED = ("gpusonde", "rule", "zscore", "excess")
 SIMULATED = {"gpu_clocks", "gpu_fault", "gpu_neighbour", "pcie_pressure"}
-COLLECTIVE = {"hang", "straggler"}
 LARGER = 1.25       # of two mechanisms one is the larger only if it is so many times the other
 EASY = 0.05         # a simple rule that comes so near: the benchmark is too easy
 DELAYED_FROM = 1.5  # slow-downs whose delays are told
@@ -42,6 +41,17 @@ class Trial:
     record: dict
     truth: dict
     prediction: dict
+
+    def kind(self):
+        """By its labels; kinds are never pooled."""
+        causes = set(self.truth["causes"])
+        if not causes:
+            return "no model"
+        if causes == {"slow_cpu"}:
+            return "slow_cpu"  # without hardware counters it is told apart
+        collective = {"straggler"} | ({"hang"} if self.record.get("rank_pids") else set())
+        kinds = {"simulated" if cause in SIMULATED else "collective" if cause in collective else "host" for cause in causes}
+        return kinds.pop() if len(kinds) == 1 else "mixed"
 
     def expected(self):
         return self.truth["causes"] or ["abstain"]  # slow, and no mechanism was confirmed
@@ -128,16 +138,6 @@ def without(incident, left_out):
     return incident | {"cause": cause, "causes": causes}
 
 
-def class_of(causes):
-    """Which kind of trial it is, by its labels; never pooled."""
-    if not causes:
-        return "no model"
-    if set(causes) == {"slow_cpu"}:
-        return "slow_cpu"  # without hardware counters it is told apart
-    kinds = {"simulated" if cause in SIMULATED else "collective" if cause in COLLECTIVE else "host" for cause in causes}
-    return kinds.pop() if len(kinds) == 1 else "mixed"
-
-
 def score(out, split, with_foreign_load):
     predictions = open_predictions(out, split)
     trials = []
@@ -198,11 +198,11 @@ def judge(who, used):
     for trial in used:
         apart[trial.truth["state"]].append(trial)
         if trial.truth["state"] == "effective":
-            kinds[class_of(trial.truth["causes"])].append(trial)
+            kinds[trial.kind()].append(trial)
     alarms = sum(answer(who, trial).first != "none" for trial in apart["negative"])
     bound = measures.upper_bound(alarms, len(apart["negative"]))
     return {"effective": rightness(who, apart["effective"]), "faint": rightness(who, apart["faint"]),
-            "classes": {kind: rightness(who, kinds[kind]) for kind in sorted(kinds)},
+            "kinds": {kind: rightness(who, kinds[kind]) for kind in sorted(kinds)},
             "negatives": len(apart["negative"]), "false_alarms": alarms,
             "false_alarms_upper_bound": None if bound is None else round(bound, 4)}
 

@@ -62,7 +62,8 @@ class MadeUp(unittest.TestCase):
                 "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
                 "switches": 0, "net_rx": packets * faulty_ns // SECOND,
-                "interrupts_ns": int(0.7 * faulty_ns) if packets else 0, "retransmits": int(again * faulty_ns / SECOND), "threads": {
+                "interrupts_ns": int(0.7 * faulty_ns) if packets else 0,
+                "retransmits": int(again * faulty_ns / SECOND), "threads": {
                     "7": {"7": [time_ns // 2, int(delay * faulty_ns)]},
                     "8": {"8": [time_ns // 16 + int(rank_cpu * faulty_ns), int(rank_delay * faulty_ns)]}}})
         (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)) + "\n")
@@ -165,11 +166,12 @@ class MadeUp(unittest.TestCase):
         self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io")])
         self.trial("train-1-002", intended="straggler", data_ms=90, rank_ms=95, incidents=[self.incident("straggler")])
         self.trial("train-1-003", incidents=[self.incident("abstain")])
-        classes = self.scored()["asked"]["gpusonde"]["classes"]
-        self.assertEqual({kind: (one["right"], one["trials"]) for kind, one in classes.items()},
+        kinds = self.scored()["asked"]["gpusonde"]["kinds"]
+        self.assertEqual({kind: (one["right"], one["trials"]) for kind, one in kinds.items()},
                          {"host": (1, 2), "collective": (1, 1), "no model": (1, 1)})
-        self.assertEqual([score.class_of(causes) for causes in (["gpu_clocks"], ["gpu_clocks", "block_io"], ["slow_cpu"])],
-                         ["simulated", "mixed", "slow_cpu"])
+        for causes, ranks, kind in ((["gpu_clocks"], [], "simulated"), (["gpu_clocks", "block_io"], [], "mixed"),
+                                    (["slow_cpu"], [], "slow_cpu"), (["hang"], [], "host"), (["hang"], [7, 8], "collective")):
+            self.assertEqual(score.Trial("", {"rank_pids": ranks}, {"causes": causes}, {}).kind(), kind)
 
     def test_a_rule_that_is_as_good_makes_the_benchmark_too_easy(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
