@@ -156,9 +156,10 @@ def make(split, seed, count, only=()):
     while len(trials) < count:
         if not queue:  # each fault in turn, in an order of its own each time
             kinds = [(fault, positives[fault], ()) for fault in positives if not only or fault in only]
-            kinds += [(fault, negatives[fault], ()) for fault in negatives if not only or "negative" in only]
             kinds += [(first[0], ((victim,), (first[1],), first[2]), second)
                       for victim, (first, second) in pairs.items() if not only or "pair" in only]
+            none = [(fault, negatives[fault], ()) for fault in negatives if not only or "negative" in only]
+            kinds += none * max(1, -(-len(kinds) // (2 * len(negatives))))
             generator.shuffle(kinds)
             queue = kinds
         fault, (victims, amounts, intended), also = queue.pop()

@@ -294,6 +294,14 @@ class MadeUp(unittest.TestCase):
         self.assertNotEqual([one.seed for one in manifest.make("train", 3, 30)],
                             [one.seed for one in manifest.make("test", 3, 30)])
 
+    def test_a_third_of_the_trials_is_meant_to_be_negative_and_some_are_of_two_faults(self):
+        for split, tables in (("train", manifest.TRAIN), ("test", manifest.TEST)):
+            trials = manifest.make(split, 5, 720)
+            without_model = {fault for fault, (_, _, intended) in tables.items() if not intended}
+            negatives = sum(not one.intended and one.fault not in without_model for one in trials)
+            self.assertAlmostEqual(negatives / len(trials), 1 / 3, delta=0.05)
+            self.assertGreater(sum(bool(one.also) for one in trials), 720 * 76 / 1000)
+
     def test_the_splits_share_no_victim_and_no_injector_but_every_cause(self):
         train, test = self.entries("train"), self.entries("test")
         self.assertEqual({one[0] for one in train} & {one[0] for one in test}, set())
