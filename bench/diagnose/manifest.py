@@ -56,7 +56,7 @@ TRAIN = {
     "stress-cpu": (("stencil", *TRAINERS, "inference"), (2, 3), "cpu_contention"),
     "quota": (("stencil", *TRAINERS, "inference"), (0.4, 0.6, 0.75), "cpu_quota"),
     "disk-read": (("streamer",), (2, 4, 8), "block_io"),
-    "stress-disk": (("streamer",), (2, 4), "block_io"),
+    "stress-disk": (("streamer",), (6, 10), "block_io"),
     "memory-limit": (("reader",), (8, 16, 24), "memory_pressure"),
     "heavier-data": (TRAINERS, (1,), "slow_data_loading"),
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
@@ -69,7 +69,7 @@ TRAIN = {
     "flood": (("stencil-pinned",), (1,), "interrupt_pressure"),
     "late-rank": (("ranks", "ranks-net"), (1,), "straggler"),
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
-    "stress-stream": (("stencil",), (1,), "slow_cpu"),
+    "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
 # Two at once: [(fault, amount, what the label would be), …] by victim.
