@@ -24,7 +24,7 @@ import trial
 PIECE_S = 300.0
 SEGMENT_S = (15.0, 45.0)
 AFTER_S = 5.0  # of the victim, so that it doesn't end within a segment
-VICTIMS = ("stencil", "trainer", "streamer", "trainer-2", "reader", "ranks")
+VICTIMS = ("stencil", "trainer", "inference", "streamer", "trainer-2", "reader", "ranks")
 SLOWED = "slowed by its load"
 
 
