@@ -65,6 +65,8 @@ def text(result):
     for cause, one in result["causes"].items():
         lines.append(f"{cause}: {share(one['right'], one['trials'])} right in {one['victims']} workloads, at least "
                      f"{one['lower_bound']}")
+    if result["short_of"]:
+        lines.append("too few for a claim: " + "; ".join(result["short_of"]))
     lines += calibration(result["calibration"])
     for cause, one in result["left_out"].items():
         wrong = ", ".join(f"{count}× {name}" for name, count in one["wrong"].items())

@@ -17,6 +17,8 @@ SIMULATED = {"gpu_clocks", "gpu_fault", "gpu_neighbour", "pcie_pressure"}
 LARGER = 1.25       # of two mechanisms one is the larger only if it is so many times the other
 EASY = 0.05         # a simple rule that comes so near: the benchmark is too easy
 DELAYED_FROM = 1.5  # slow-downs whose delays are told
+# What a claim wants: effective trials and victims of each cause, negatives, trials of two causes.
+CAUSE_TRIALS, CAUSE_VICTIMS, NEGATIVES, TWOS = 40, 3, 236, 76
 SEEN_S, SEEN_STEPS, NAMED_S = 1.0, 3, 1.0  # goals: seen after the later of these, its cause named so long after
 
 
@@ -159,11 +161,13 @@ def compare(trials, with_foreign_load):
              if who == "gpusonde" or all(who in trial.prediction["baselines"] for trial in trials)}
     right = {who: one["effective"]["right"] for who, one in asked.items()}
     easy = [who for who in right if who != "gpusonde" and right[who] >= right["gpusonde"] - EASY * len(effective)]
+    causes, both = by_cause(effective), twos(effective)
     return {"foreign_load": bool(with_foreign_load and voids), "trials": len(trials), "void": len(voids),
+            "short_of": short_of(causes, asked["gpusonde"]["negatives"], both["of"]),
             "void_reasons": dict(sorted(collections.Counter(reason.rstrip(" %.0123456789") for reason in voids).items())),
-            "used": len(used), "asked": asked, "too_easy_for": easy if effective else [], "causes": by_cause(effective),
+            "used": len(used), "asked": asked, "too_easy_for": easy if effective else [], "causes": causes,
             "calibration": calibration(used), "left_out": left_out(effective), "roots": roots(effective),
-            "twos": twos(effective), "delays": delays(effective), "details": [detail(trial) for trial in used]}
+            "twos": both, "delays": delays(effective), "details": [detail(trial) for trial in used]}
 
 
 def detail(trial):
@@ -219,6 +223,15 @@ def by_cause(effective):
     return {cause: one | {"victims": len(one["victims"]),
                           "lower_bound": round(measures.lower_bound(one["right"], one["trials"]), 4)}
             for cause, one in sorted(made.items())}
+
+
+def short_of(causes, negatives, pairs):
+    """What is lacking before any of this is a claim, in words."""
+    lacks = [f"{cause}: {one['trials']} trials of {CAUSE_TRIALS}, {one['victims']} victims of {CAUSE_VICTIMS}"
+             for cause, one in causes.items() if one["trials"] < CAUSE_TRIALS or one["victims"] < CAUSE_VICTIMS]
+    lacks += [f"{have} {what} of {want}" for have, want, what in (
+        (negatives, NEGATIVES, "negatives"), (pairs, TWOS, "trials of two causes")) if have < want]
+    return lacks
 
 
 def calibration(used):

@@ -181,6 +181,14 @@ class MadeUp(unittest.TestCase):
             prediction["baselines"]["zscore"] = ["cpu_contention"]
         self.assertEqual(self.scored()["too_easy_for"], ["zscore"])
 
+    def test_what_is_lacking_for_a_claim_is_told(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        result = self.scored()
+        self.assertEqual(result["short_of"], ["cpu_contention: 1 trials of 40, 1 victims of 3", "0 negatives of 236",
+                                              "0 trials of two causes of 76"])
+        self.assertIn("too few for a claim: cpu_contention: 1 trials", report.text(result))
+        self.assertEqual(score.short_of({"hang": {"trials": 40, "victims": 3}}, 236, 76), [])
+
     def test_faint_slow_downs_are_told_apart(self):
         self.trial("train-1-000", slow_ms=110, delay=0.5, incidents=[self.incident("cpu_contention")])
         judged = self.scored()["asked"]["gpusonde"]
