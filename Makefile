@@ -51,7 +51,7 @@ bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LAR
 	@tools/performance_doc.py
 
 bench-diagnose: ## a slice of the diagnosis's benchmark (SEED=1 SPLIT=train COUNT=40; QUICK=1: smoke, no accuracy)
-	@tools/setup build
+	@tools/setup build bench
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=OFF"
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_inject simgpu simgpu_libraries hpc
 	@GPUSONDE_BUILD=$(CURDIR)/build/$(PRESET) bench/diagnose/bench.py $(if $(QUICK),quick,run --split $(or $(SPLIT),train) --seed $(or $(SEED),1) --count $(or $(COUNT),40))

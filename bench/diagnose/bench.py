@@ -6,6 +6,10 @@
     bench.py predict                                    what gpusonde says of every recording, frozen
     bench.py score                                      opens the labels, and tells how often it was right
     bench.py quick                                      a few trials of each kind, all of this: smoke
+    bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
+    bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too
+    bench.py export FOLDER                              the trials of a split as Parquet files with a data card
+    bench.py kit FOLDER                                 recordings and sealed labels from elsewhere, asked and scored
 """
 
 import argparse
@@ -17,9 +21,14 @@ import shutil
 import subprocess
 import sys
 
+import dataset
+import kit
 import manifest
+import overhead
 import predict
+import report
 import score
+import soak
 import trial
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -49,9 +58,17 @@ def run_slice(out, build, plans, shares):
             print(f"  failed: {error}", flush=True)
 
 
-def main():
+def tell(result, text, path):
+    """Prints a result, and writes it as JSON if there is a path."""
+    if path:
+        path.write_text(json.dumps(result, indent=1) + "\n")
+    print(text(result))
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "quick"))
+    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak", "export", "kit"))
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--split", choices=("train", "test"), default="train")
@@ -62,27 +79,62 @@ def main():
                         help="for development: void runs are scored too, and the result says so")
     parser.add_argument("--shares", type=int, default=1024,
                         help="for development beside others: CPU weight of a trial's groups")
-    parser.add_argument("--result", type=pathlib.Path, help="score: write the result here as JSON")
+    parser.add_argument("--result", type=pathlib.Path, help="write the result here as JSON")
+    parser.add_argument("--minutes", type=float, default=60, help="soak: how long to add")
+    parser.add_argument("--quick", action="store_true", help="overhead: a few windows, in two minutes: smoke")
     arguments = parser.parse_args()
-    if arguments.what in ("run", "quick") and os.geteuid() != 0:
+    if (arguments.folder is None) == (arguments.what in ("export", "kit")):
+        parser.error("export and kit want a folder, and nothing else does")
+    if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
         sys.exit("bench-diagnose: control groups and the kernel's signals need root")
-    out = arguments.out
-    if arguments.what == "quick":
+    return arguments
+
+
+def ask_kit(arguments):
+    result = kit.run(arguments.folder, arguments.build)
+    if result is None:
+        frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
+        print(f"frozen: {frozen}; now put labels.json there, and ask again")
+    else:
+        tell(result, report.text, arguments.result)
+
+
+def measure_overhead(arguments):
+    plan, name = (overhead.QUICK, "overhead-quick") if arguments.quick else (overhead.WHOLE, "overhead")
+    tell(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
+
+
+def soak_for(arguments):
+    tell(soak.run(arguments.build, arguments.out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
+
+
+def export(arguments):
+    print(dataset.export(arguments.out, arguments.build, arguments.split, arguments.folder))
+
+
+def run_trials(arguments):
+    """Runs, asks or scores; `quick` does all of it with a few of its own."""
+    out, quick = arguments.out, arguments.what == "quick"
+    only, count = arguments.only, arguments.count
+    if quick:
         out = out / f"quick-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}"
-        arguments.only = QUICK
-        arguments.count = 12
-    if arguments.what in ("run", "quick"):
-        run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, arguments.count, arguments.only),
-                  arguments.shares)
-    if arguments.what in ("predict", "quick"):
+        only, count = QUICK, 12
+    if quick or arguments.what == "run":
+        run_slice(out, arguments.build, manifest.make(arguments.split, arguments.seed, count, only), arguments.shares)
+    if quick or arguments.what == "predict":
         predict.freeze(out, arguments.build, arguments.split)
-    if arguments.what in ("score", "quick"):
+    if quick or arguments.what == "score":
         result = score.score(out, arguments.split, arguments.with_foreign_load)
-        if arguments.what == "quick":
-            result["claim"] = "none: smoke"
-        if arguments.result:
-            arguments.result.write_text(json.dumps(result, indent=1) + "\n")
-        print(score.text(result))
+        tell(result | ({"claim": "none: smoke"} if quick else {}), report.text, arguments.result)
+
+
+def main():
+    arguments = parse()
+    doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit}.get(arguments.what, run_trials)
+    try:
+        doer(arguments)
+    except (kit.KitError, score.NotFrozen, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"bench-diagnose: {error}")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,19 @@ nothing that gpusonde sees bears them."""
 import contextlib
 import os
 import pathlib
+import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
+import networks
+
 HERE = pathlib.Path(__file__).resolve().parent
+SLACK_MB = 16
+COMPILE = "echo '#include <regex>' | c++ -std=c++17 -O2 -x c++ -S -o /dev/null -"
 
 
 def end(process):
@@ -19,10 +26,10 @@ def end(process):
 
 
 @contextlib.contextmanager
-def work(trial, kind, amount, file="", start=lambda command: command):
-    """work.py in the injector's group; `start` says how, beside that."""
+def work(trial, kind, amount, file="", start=lambda command: command, group="injector"):
+    """work.py in the injector's group, or another; `start` says how, beside that."""
     command = start([sys.executable, HERE / "work.py", kind, int(amount), file])
-    process = subprocess.Popen(trial.groups["injector"].command(command),
+    process = subprocess.Popen(trial.groups[group].command(command),
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
@@ -50,14 +57,43 @@ def loop(trial, command, amount):
 
 
 @contextlib.contextmanager
-def quota(trial, share):
-    """The victim's group gets this share of the CPU time that it used until now."""
-    period_us = 100_000
-    trial.groups["victim"].write("cpu", "cpu.cfs_quota_us", max(2000, int(share * trial.victim_cpus() * period_us)))
+def stress(trial, *arguments):
+    """stress-ng, under a name that says nothing."""
+    program = shutil.which("stress-ng")
+    if program is None:
+        raise OSError("stress-ng isn't there: tools/setup bench")
+    with tempfile.TemporaryDirectory(dir=trial.folder) as folder:  # on the disk of the data files
+        name = pathlib.Path(folder) / f"job-{random.randrange(16 ** 4):04x}"
+        name.symlink_to(program)
+        process = subprocess.Popen(
+            trial.groups["injector"].command([name, "--keep-name", "--quiet", "--temp-path", folder, *arguments]),
+            stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            yield
+        finally:
+            process.terminate()  # it takes its files away
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+DEFAULT_PERIOD_US = 100_000
+
+
+@contextlib.contextmanager
+def quota(trial, share, period_us=DEFAULT_PERIOD_US):
+    """The victim's group gets this share of the CPU time that it used until now, in each such period."""
+    group = trial.groups["victim"]
+    quota_us = max(2000, int(share * trial.victim_cpus() * period_us))
+    group.write("cpu", "cpu.cfs_period_us", period_us)
+    group.write("cpu", "cpu.cfs_quota_us", quota_us)
     try:
         yield
     finally:
-        trial.groups["victim"].write("cpu", "cpu.cfs_quota_us", -1)
+        group.write("cpu", "cpu.cfs_quota_us", -1)
+        group.write("cpu", "cpu.cfs_period_us", DEFAULT_PERIOD_US)
 
 
 @contextlib.contextmanager
@@ -71,6 +107,65 @@ def memory_limit(trial, keep_mb):
         yield
     finally:
         group.write("memory", "memory.limit_in_bytes", -1)
+
+
+@contextlib.contextmanager
+def sidecar(trial, megabytes):
+    """The victim's group may keep little more than it has, and then somebody else within it takes so much."""
+    group = trial.groups["victim"]
+    group.write("memory", "memory.limit_in_bytes", int(group.read("memory", "memory.usage_in_bytes")) + (SLACK_MB << 20))
+    try:
+        with work(trial, "memory", megabytes, group="victim"):
+            yield
+    finally:
+        group.write("memory", "memory.limit_in_bytes", -1)
+
+
+@contextlib.contextmanager
+def one_cpu(trial):
+    """All of the victim's threads have to share a CPU: a cause without a model."""
+    every, one = os.sched_getaffinity(0), {trial.last_cpu()}
+
+    def allow(cpus):
+        for pid in trial.groups["victim"].pids():
+            for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(task.name), cpus)
+
+    allow(one)
+    try:
+        yield
+    finally:
+        allow(every)
+
+
+@contextlib.contextmanager
+def gpu_rival(trial, batch):
+    """Another program that uses the GPU, for long at a time, and little else."""
+    process = subprocess.Popen(
+        trial.groups["injector"].command([sys.executable, HERE / "victims/inference.py", "--step-log", "/dev/null", "--seconds",
+                                          trial.length_s, "--batches", int(batch), "--record-kb", 4, "--pause-ms", 1]),
+        env=trial.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        end(process)
+
+
+@contextlib.contextmanager
+def lossy_link(trial, one_in):
+    """One packet in so many is lost on its way between the ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "drop.o"
+        subprocess.run([shutil.which("clang-19") or "clang", "-O2", "-target", "bpf", f"-DONE_IN={int(one_in)}", "-c",
+                        HERE / "drop.bpf.c", "-o", program], check=True)
+        trial.link.tc(1, "qdisc", "add", "dev", "veth0", "clsact")
+        try:
+            trial.link.tc(1, "filter", "add", "dev", "veth0", "ingress", "bpf", "direct-action", "object-file", program,
+                          "section", "classifier")
+            yield
+        finally:
+            trial.link.tc(1, "qdisc", "delete", "dev", "veth0", "clsact")
 
 
 @contextlib.contextmanager
@@ -96,6 +191,19 @@ def traffic(trial, kind, streams):
     with work(trial, "receive", 1, address, lambda command: trial.link.command(1, command)), \
             work(trial, kind, streams, address, lambda command: trial.link.command(0, command)):
         yield
+
+
+@contextlib.contextmanager
+def interrupts(trial, kind, streams):
+    """Packets that the last CPU sends and the first one receives, in softirqs."""
+    link = networks.Link(f"{trial.plan.name}-i", rate_mbit=None)
+    try:
+        subprocess.run(link.command(1, ["sh", "-c", "echo 1 > /sys/class/net/veth0/queues/rx-0/rps_cpus"]), check=True)
+        with work(trial, kind, streams, link.addresses[1],
+                  lambda command: link.command(0, ["taskset", "-c", str(trial.last_cpu()), *command])):
+            yield
+    finally:
+        link.close()
 
 
 @contextlib.contextmanager
@@ -138,19 +246,18 @@ def gpu_neighbour(trial, share):
 
 
 @contextlib.contextmanager
-def stopped_loader(trial):
-    """A cause without a model: one of the victim's processes stands still, for a while, and again."""
-    loader = trial.loader_pid()
-    os.kill(loader, signal.SIGSTOP)
+def stopped(pid):
+    """One of the victim's processes stands still: a hang, or a cause without a model."""
+    os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(loader, signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
 
 
 @contextlib.contextmanager
-def nothing(_trial):
+def nothing(_trial, _amount):
     yield
 
 
@@ -162,6 +269,10 @@ FAULTS = {
     "disk-read": lambda trial, amount: work(trial, "disk-read", amount, trial.disk_file),
     "cached-read": lambda trial, amount: work(trial, "cached-read", amount, trial.cached_file),
     "quota": quota,
+    "stress-cpu": lambda trial, amount: stress(trial, "--cpu", int(amount), "--cpu-method", "matrixprod"),
+    "stress-disk": lambda trial, amount: stress(trial, "--hdd", int(amount), "--hdd-opts", "direct,wr-rnd",
+                                                "--hdd-bytes", "64m"),
+    "stress-stream": lambda trial, amount: stress(trial, "--stream", int(amount)),
     "memory-limit": memory_limit,
     "heavier-data": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
     "own-threads": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR2),
@@ -173,10 +284,30 @@ FAULTS = {
     "io-limit": lambda trial, mb_s: io_limit(trial, mb_s * 1e6, "bps"),
     "traffic": lambda trial, amount: traffic(trial, "send", amount),
     "short-queue": queue_limit,
+    "flood": lambda trial, amount: interrupts(trial, "flood", amount),
     "late-rank": lambda trial, _amount: signalled(trial.rank_pid(1), signal.SIGUSR1),
     "memory-copy": lambda trial, amount: work(trial, "memory-copy", amount),
-    "stopped-loader": lambda trial, _amount: stopped_loader(trial),
+    "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
     # test
+    "idle": nothing,
+    "compile": lambda trial, amount: loop(trial, COMPILE, amount),
+    "compress-little": lambda trial, amount: loop(
+        trial, f"sleep 0.2; head -c 64k {trial.cached_file} | nice -n 19 xz -1 -c", amount),
+    "short-quota": lambda trial, share: quota(trial, share, 20_000),
+    "sidecar": sidecar,
+    "checks": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
+    "own-compress": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR2),
+    "gpu-rival": gpu_rival,
+    "gpu-clock-limit": lambda trial, share: gpu(trial, "fault", "0", "clock-limit", min(1.0, share),
+                                                undo=("fault", "0", "clock-limit", "1")),
+    "gpu-pcie-generation": lambda trial, generation: gpu(trial, "fault", "0", "pcie-generation", generation,
+                                                         undo=("fault", "0", "pcie-generation", "0")),
+    "lossy-link": lossy_link,
+    "fragments": lambda trial, amount: interrupts(trial, "fragments", amount),
+    "memory-fill": lambda trial, amount: work(trial, "memory-fill", amount),
+    "stopped-rank": lambda trial, _amount: stopped(trial.rank_pid(1)),
+    "held-lock": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
+    "one-cpu": lambda trial, _amount: one_cpu(trial),
     "compress": lambda trial, amount: loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount),
     "disk-write": lambda trial, amount: work(trial, "disk-write", amount, trial.disk_file),
     "copy-file": lambda trial, amount: loop(
@@ -187,7 +318,8 @@ FAULTS = {
         trial, "cpu", amount, "", lambda command: ["taskset", "-c", str(trial.last_cpu()), *command]),
 }
 # Of these the smaller amount is the worse one.
-LIMITS = ("quota", "memory-limit", "gpu-power-cap", "gpu-pcie-width", "io-limit", "io-operations", "short-queue")
+LIMITS = ("quota", "short-quota", "memory-limit", "gpu-power-cap", "gpu-clock-limit", "gpu-pcie-width", "io-limit",
+          "io-operations", "short-queue", "lossy-link")
 RAMP = (1 / 3, 2 / 3, 1.0)  # of the amount, one after the other
 
 
@@ -202,7 +334,7 @@ def both(trial, faults):
     """All of [(fault, amount), …] at once."""
     with contextlib.ExitStack() as stack:
         for fault, amount in faults:
-            stack.enter_context(FAULTS[fault](trial, *([] if fault == "nothing" else [amount])))
+            stack.enter_context(FAULTS[fault](trial, amount))
         yield
 
 

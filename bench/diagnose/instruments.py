@@ -20,6 +20,12 @@ def machine_cpu_ns():
     return (user + nice + system + irq + softirq) * 10_000_000, steal * 10_000_000
 
 
+def interrupts_ns():
+    """CPU time of the whole machine in interrupts and softirqs."""
+    fields = (PROC / "stat").read_text().split("\n", 1)[0].split()
+    return (int(fields[6]) + int(fields[7])) * 10_000_000
+
+
 def schedstat(pid):
     """{tid: (running, run delay)} of a process's threads, ns."""
     times = {}
@@ -93,6 +99,14 @@ def networks(pids):
     return sum(one[0] for one in found.values()), sum(one[1] for one in found.values())
 
 
+def received():
+    """Softirqs of all CPUs that handled packets."""
+    for line in (PROC / "softirqs").read_text().splitlines():
+        if line.lstrip().startswith("NET_RX:"):
+            return sum(map(int, line.split()[1:]))
+    return 0
+
+
 class Sampler:
     """Writes a line of JSON four times a second until stop()."""
 
@@ -115,7 +129,7 @@ class Sampler:
             "disk_ns": disk_ns, "pressure_ns": {name: pressure_ns(name) for name in ("cpu", "io", "memory")},
             "cpu_ns": {name: group.cpu_ns() for name, group in self.groups.items()},
             "failcnt": int(victim.read("memory", "memory.failcnt")), "switches": switches(pids),
-            "retransmits": again, "sent_bytes": sent,
+            "retransmits": again, "sent_bytes": sent, "net_rx": received(), "interrupts_ns": interrupts_ns(),
             "threads": {str(pid): schedstat(pid) for pid in pids}}
 
     def run(self):

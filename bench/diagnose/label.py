@@ -10,8 +10,13 @@ FAINT = 1.05      # between the two it is reported apart; below, nothing has hap
 SHARE = 0.25      # of the excess that a mechanism must explain
 FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
 STOLEN = 0.01
+RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
+
+
+def state_of(slowdown):
+    return "effective" if slowdown >= EFFECTIVE else "faint" if slowdown >= FAINT else "negative"
 
 
 def read_steps(folder, name="steps.log"):
@@ -59,6 +64,8 @@ def void_reason(record, samples, begin_ns, end_ns):
     cpus_ns = rate(samples, begin_ns, end_ns, lambda sample: sample["busy_ns"])
     own_ns = rate(samples, begin_ns, end_ns, lambda sample: sum(sample["cpu_ns"].values()))
     own_ns += record["own_cpu_ns"] * 1e9 / max(1, record["end_ns"] - record["begin_ns"])
+    if "interrupt_pressure" in intended_of(record["plan"]):  # they are the trial's own, and no group's
+        cpus_ns -= rate(samples, begin_ns, end_ns, lambda sample: sample["interrupts_ns"])
     cpus = record["cpus"]
     foreign = (cpus_ns - own_ns) / 1e9 / cpus
     stolen = rate(samples, begin_ns, end_ns, lambda sample: sample["stolen_ns"]) / 1e9 / cpus
@@ -74,8 +81,11 @@ def mechanisms(record, steps, samples, before, during):
     begin_ns, end_ns = record["begin_ns"], record["end_ns"]
     clean_from_ns = before[0][0]
     ms_before, ms_during = mean_ms(before), mean_ms(during)
-    threads_before = thread_rates(samples, clean_from_ns, begin_ns)
-    threads_during = thread_rates(samples, begin_ns, end_ns)
+    # Of other ranks than the one whose steps these are: what delays one of those is the root behind a straggler.
+    others = {str(pid) for pid in record.get("rank_pids", [])[1:]}
+    threads_before, threads_during = ({key: both for key, both in rates.items() if key[0] not in others}
+                                      for rates in (thread_rates(samples, clean_from_ns, begin_ns),
+                                                    thread_rates(samples, begin_ns, end_ns)))
 
     def waited_ms(rates, ms):
         # The one that waits most: steps wait for the slowest of their threads. Own disturbers, which come with the
@@ -93,8 +103,37 @@ def mechanisms(record, steps, samples, before, during):
             "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
 
 
+def ms_of(cause, explained):
+    """ms of a step's excess that a cause which is a label explains: what several are confirmed by, the least of it."""
+    late = max(0.0, explained["late_rank"])
+    return {"block_io": explained["disk"], "io_throttling": explained["disk"], "memory_pressure": explained["disk"],
+            "slow_data_loading": min(explained["data"], explained["cpu"]), "slow_cpu": explained["cpu"],
+            "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
+            "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
+            "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
+            "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
+
+
+def root_of(record, samples, first_ns, late_ms, ms_before, ms_during):
+    """Why the rank that comes last is late, by its own threads: None where that isn't known."""
+    if not record.get("rank_pids"):
+        return None
+    pid = str(record["rank_pids"][1])
+    before = thread_rates(samples, first_ns, record["begin_ns"])
+    during = thread_rates(samples, record["begin_ns"], record["end_ns"])
+
+    def grew_ms(which):
+        keys = [key for key in during if key[0] == pid and key in before]
+        return max((during[key][which] * ms_during - before[key][which] * ms_before for key in keys), default=0.0)
+
+    cpu_ms, waited_ms = grew_ms(0), grew_ms(1)
+    if max(cpu_ms, waited_ms) < SHARE * late_ms:
+        return None
+    return "cpu_contention" if waited_ms > cpu_ms else "slow_cpu"
+
+
 def intended_of(plan):
-    return {plan["intended"], *([plan["also"][2]] if plan.get("also") else [])}
+    return {plan.get("intended"), *([plan["also"][2]] if plan.get("also") else [])}
 
 
 def late_rank_ms(folder, begin_ns, end_ns, first_ns):
@@ -125,7 +164,12 @@ def causes_of(record, samples, explained, excess_ms, void):
     own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
     others_cpus = max(grew(lambda sample: sample["busy_ns"] - sample["cpu_ns"]["victim"]),
                       grew(lambda sample: sample["cpu_ns"]["injector"])) / 1e9
-    if "run_delay" in enough:
+    # Softirqs land in the CPU time of whom they interrupt, or keep it waiting; who sends the packets has another CPU.
+    interrupted = ("interrupt_pressure" in faults and enough & {"cpu", "run_delay"}
+                   and grew(lambda sample: sample.get("net_rx", 0)) > RECEIVED)
+    if interrupted:
+        labels.add("interrupt_pressure")
+    elif "run_delay" in enough:
         # A throttled thread waits on the run queue too.
         if "cpu_quota" in faults:
             labels.add("cpu_quota")
@@ -174,9 +218,13 @@ def label(folder):
     made |= {"slowdown": round(slowdown, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
              "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},
              "first_slow_ns": slow[0][1] if slow else None}
-    if slowdown < FAINT:
-        return made | {"state": "negative"}
+    made["state"] = state_of(slowdown)
+    if made["state"] == "negative":
+        return made
     causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
-    return made | {"state": "effective" if slowdown >= EFFECTIVE else "faint", "causes": causes}
+    made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
+    if "straggler" in causes:
+        made["root"] = root_of(record, samples, first_ns, explained["late_rank"], ms_before, ms_during)
+    return made | {"causes": causes}

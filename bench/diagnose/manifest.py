@@ -18,31 +18,58 @@ VICTIMS = {
               "{last_cpu}"],
     "ranks-net": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
                   "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}"],
+    "stencil-pinned": ["taskset", "-c", "0", "{build}/bin/hpc", "--halo-mb", "2", "--seconds", "{seconds}", "--step-log",
+                       "{log}"],
+    "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                  "--stream", "vit-classifier-h100", "--record-kb", "512"],
     # test alone
+    "stencil-large": ["{build}/bin/hpc", "--halo-mb", "4", "--seconds", "{seconds}", "--step-log", "{log}"],
     "saver": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
-              "--stream", "cloverleaf-a100", "--records", "32", "--write-kb", "256"],
+              "--stream", "qwen-infer-h100", "--records", "32", "--write-kb", "256", "--extra", "hash", "--own", "compress"],
+    "hasher": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+               "--stream", "bert-small-h100", "--workers", "2", "--records", "64", "--extra", "hash", "--own", "compress"],
+    "scanner": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                "--stream", "vit-classifier-h100", "--records", "24", "--read-mb", "4", "--file", "{disk}", "--extra", "hash",
+                "--own", "compress"],
+    "rereader": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                 "--stream", "alexnet-infer-a100", "--records", "8", "--read-mb", "24", "--cached", "--file", "{cached}"],
+    "inference-large": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                        "--record-kb", "1024", "--batches", "1", "3", "6", "--pause-ms", "30"],
+    "inference-pinned": ["taskset", "-c", "0", "{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds",
+                         "{seconds}", "--stream", "bert-small-h100", "--record-kb", "768", "--pause-ms", "10"],
+    "ranks-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--cpus", "0",
+                    "{last_cpu}", "--stream", "vit-classifier-h100", "--gradient-kb", "1024", "--work", "100"],
+    "ranks-net-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
+                        "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--stream",
+                        "bert-small-h100", "--gradient-kb", "160", "--work", "40"],
 }
-NETWORKED = ("ranks-net",)  # they want two namespaces
-RANKS = ("ranks", "ranks-net")
+NETWORKED = ("ranks-net", "ranks-net-large")  # they want two namespaces
+RANKS = ("ranks", "ranks-large", *NETWORKED)
+CACHED = ("reader", "rereader")  # they want their file out of the page cache
 TRAINERS = ("trainer", "trainer-2", "streamer", "reader")
+TEST_TRAINERS = ("saver", "hasher", "scanner")
 
 # What each fault is tried with: victims, amounts, and what the label would be if the check agrees ("": none, a
-# negative or a cause without a model).
+# negative or a cause without a model). The splits share no victim, no fault and no injector (score_test.py).
 TRAIN = {
-    "compute": (("stencil", *TRAINERS), (2, 3, 4), "cpu_contention"),
-    "quota": (("stencil", *TRAINERS), (0.4, 0.6, 0.75), "cpu_quota"),
+    "compute": (("stencil", *TRAINERS, "inference"), (2, 3, 4), "cpu_contention"),
+    "stress-cpu": (("stencil", *TRAINERS, "inference"), (2, 3), "cpu_contention"),
+    "quota": (("stencil", *TRAINERS, "inference"), (0.4, 0.6, 0.75), "cpu_quota"),
     "disk-read": (("streamer",), (2, 4, 8), "block_io"),
+    "stress-disk": (("streamer",), (6, 10), "block_io"),
     "memory-limit": (("reader",), (8, 16, 24), "memory_pressure"),
     "heavier-data": (TRAINERS, (1,), "slow_data_loading"),
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-neighbour": (("stencil", "trainer"), (0.4, 0.6), "gpu_neighbour"),
-    "gpu-power-cap": (("stencil", "trainer"), (150, 250), "gpu_clocks"),
+    "gpu-neighbour": (("stencil", "trainer", "inference"), (0.4, 0.6), "gpu_neighbour"),
+    "gpu-power-cap": (("stencil", "trainer", "inference"), (150, 250), "gpu_clocks"),
     "gpu-pcie-width": (("stencil",), (1, 2), "pcie_pressure"),
     "io-limit": (("streamer",), (20, 40, 80), "io_throttling"),
     "traffic": (("ranks-net",), (1, 2), "network_contention"),
     "short-queue": (("ranks-net",), (16, 24), "packet_loss"),
-    "late-rank": (RANKS, (1,), "straggler"),
+    "flood": (("stencil-pinned",), (1,), "interrupt_pressure"),
+    "late-rank": (("ranks", "ranks-net"), (1,), "straggler"),
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
+    "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
 # Two at once: [(fault, amount, what the label would be), …] by victim.
@@ -53,30 +80,48 @@ TRAIN_PAIRS = {
     "ranks-net": (("traffic", 1, "network_contention"), ("late-rank", 1, "straggler")),
 }
 TRAIN_NEGATIVES = {
-    "nothing": (tuple(VICTIMS)[:5], (0,), ""),
-    "compute-little": (("stencil", *TRAINERS), (1, 2), ""),
+    "nothing": (("stencil", *TRAINERS, "inference"), (0,), ""),
+    "compute-little": (("stencil", *TRAINERS, "inference"), (1, 2), ""),
     "disk-read": (("stencil", "trainer"), (2, 4), ""),
     "cached-read": (("trainer", "streamer"), (1,), ""),
 }
 TEST = {
-    "compress": (("stencil", "trainer-2", "saver"), (2, 4), "cpu_contention"),
-    "quota": (("stencil", "saver"), (0.5, 0.7), "cpu_quota"),
-    "disk-write": (("saver", "streamer"), (2, 4), "block_io"),
-    "copy-file": (("streamer",), (2, 4), "block_io"),
-    "io-operations": (("saver",), (10, 20), "io_throttling"),
-    "transfers": (("ranks-net",), (2, 4), "network_contention"),
-    "held-rank": (("ranks",), (1, 2), "straggler"),
+    "compress": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 4), "cpu_contention"),
+    "compile": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 3), "cpu_contention"),
+    "short-quota": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0.35, 0.5, 0.7), "cpu_quota"),
+    "disk-write": (("saver", "scanner"), (2, 4), "block_io"),
+    "copy-file": (("scanner",), (2, 4), "block_io"),
+    "io-operations": (("saver", "scanner"), (10, 20), "io_throttling"),
+    "sidecar": (("rereader",), (64, 80), "memory_pressure"),
+    "checks": (TEST_TRAINERS, (1,), "slow_data_loading"),
+    "own-compress": (TEST_TRAINERS, (1,), "cpu_contention_own"),
+    "gpu-rival": (("stencil-large", "saver", "inference-large"), (24, 48), "gpu_neighbour"),
+    "gpu-clock-limit": (("stencil-large", "saver", "inference-large"), (0.3, 0.5), "gpu_clocks"),
+    "gpu-pcie-generation": (("stencil-large", "inference-large"), (1,), "pcie_pressure"),
+    "transfers": (("ranks-net-large",), (2, 4), "network_contention"),
+    "lossy-link": (("ranks-net-large",), (10, 25), "packet_loss"),
+    "fragments": (("inference-pinned",), (1,), "interrupt_pressure"),
+    "held-rank": (("ranks-large",), (1, 2), "straggler"),
+    "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
+    "stopped-rank": (("ranks-large", "ranks-net-large"), (1,), "hang"),
+    "one-cpu": (("hasher",), (1,), ""),
+    "held-lock": (("inference-large",), (1,), ""),
 }
 TEST_PAIRS = {
     "saver": (("compress", 2, "cpu_contention"), ("io-operations", 20, "io_throttling")),
-    "ranks-net": (("compress", 2, "cpu_contention"), ("transfers", 2, "network_contention")),
+    "stencil-large": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
+    "hasher": (("checks", 1, "slow_data_loading"), ("gpu-rival", 32, "gpu_neighbour")),
+    "ranks-net-large": (("compress", 2, "cpu_contention"), ("transfers", 2, "network_contention")),
 }
 TEST_NEGATIVES = {
-    "nothing": (("stencil", "saver"), (0,), ""),
-    "copy-file": (("stencil", "trainer-2"), (1,), ""),
+    "idle": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0,), ""),
+    "copy-file": (("stencil-large", "hasher"), (1,), ""),
+    "compress-little": (("stencil-large", "inference-large"), (1,), ""),
 }
 SHAPES = ("steady", "steady", "pulse", "ramp")
-STEADY = ("nothing", "stopped-loader", "own-threads", "late-rank", "gpu-pcie-width")  # there is no less of these
+# There is no less of these, or they take their time to start.
+STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu",
+          "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0
@@ -111,9 +156,10 @@ def make(split, seed, count, only=()):
     while len(trials) < count:
         if not queue:  # each fault in turn, in an order of its own each time
             kinds = [(fault, positives[fault], ()) for fault in positives if not only or fault in only]
-            kinds += [(fault, negatives[fault], ()) for fault in negatives if not only or "negative" in only]
             kinds += [(first[0], ((victim,), (first[1],), first[2]), second)
                       for victim, (first, second) in pairs.items() if not only or "pair" in only]
+            none = [(fault, negatives[fault], ()) for fault in negatives if not only or "negative" in only]
+            kinds += none * max(1, -(-len(kinds) // (2 * len(negatives))))
             generator.shuffle(kinds)
             queue = kinds
         fault, (victims, amounts, intended), also = queue.pop()

@@ -12,7 +12,8 @@ def ip(*arguments):
 
 
 class Link:
-    """A veth pair between two namespaces of its own, each end shaped to a rate; removed again by close(). Needs root."""
+    """A veth pair between two namespaces of its own, each end shaped to a rate (None: not at all); removed again by close().
+    Needs root."""
 
     def __init__(self, name, rate_mbit=RATE_MBIT):
         self.names = [f"bench-{os.getpid()}-{name}-{end}" for end in "ab"]
@@ -28,7 +29,7 @@ class Link:
                 ip("-n", namespace, "address", "add", f"{address}/24", "dev", "veth0")
                 ip("-n", namespace, "link", "set", "veth0", "up")
                 ip("-n", namespace, "link", "set", "lo", "up")
-            for end in (0, 1):
+            for end in (0, 1) if rate_mbit else ():
                 self.shape(end)
         except (OSError, subprocess.CalledProcessError):
             self.close()

@@ -22,9 +22,13 @@ def ask(build, *arguments):
     return json.loads(done.stdout)
 
 
+def of_recording(build, recording):
+    """Of nothing but a recording: the baselines need the instruments too."""
+    return {"replayed": ask(build, "diagnose", recording), "live": ask(build, "query", recording, LIVE), "baselines": {}}
+
+
 def one(build, folder):
-    return {"replayed": ask(build, "diagnose", folder / "run.sonde"), "live": ask(build, "query", folder / "run.sonde", LIVE),
-            "baselines": baselines.ask(folder)}
+    return of_recording(build, folder / "run.sonde") | {"baselines": baselines.ask(folder)}
 
 
 def write(out, split, predictions):

@@ -2,22 +2,67 @@
 """Opens the labels and compares frozen predictions with them. Knows nothing of gpusonde but its answers as JSON."""
 
 import collections
+import dataclasses
 import datetime
 import hashlib
 import json
-import random
-import statistics
 
 import label
+import measures
 
 CONFIDENT = 0.5
 GRACE_NS = 3_000_000_000  # an incident that begins so shortly after the fault ended still counts as its
-RESAMPLES = 2000
 ASKED = ("gpusonde", "rule", "zscore", "excess")
+SIMULATED = {"gpu_clocks", "gpu_fault", "gpu_neighbour", "pcie_pressure"}
+LARGER = 1.25       # of two mechanisms one is the larger only if it is so many times the other
+EASY = 0.05         # a simple rule that comes so near: the benchmark is too easy
+DELAYED_FROM = 1.5  # slow-downs whose delays are told
+# What a claim wants: effective trials and victims of each cause, negatives, trials of two causes.
+CAUSE_TRIALS, CAUSE_VICTIMS, NEGATIVES, TWOS = 40, 3, 236, 76
+SEEN_S, SEEN_STEPS, NAMED_S = 1.0, 3, 1.0  # goals: seen after the later of these, its cause named so long after
 
 
 class NotFrozen(RuntimeError):
     pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """To one trial."""
+    first: str  # a cause, "abstain" or "none"
+    named: tuple = ()  # causes, in the order told
+    confidence: float | None = None  # of the first, where that is a cause
+    root: str | None = None  # behind a straggler
+    incidents: tuple = ()  # as gpusonde told them
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One that was opened."""
+    name: str
+    record: dict
+    truth: dict
+    prediction: dict
+
+    def kind(self):
+        """By its labels; kinds are never pooled."""
+        causes = set(self.truth["causes"])
+        if not causes:
+            return "no model"
+        if causes == {"slow_cpu"}:
+            return "slow_cpu"  # without hardware counters it is told apart
+        collective = {"straggler"} | ({"hang"} if self.record.get("rank_pids") else set())
+        kinds = {"simulated" if cause in SIMULATED else "collective" if cause in collective else "host" for cause in causes}
+        return kinds.pop() if len(kinds) == 1 else "mixed"
+
+    def expected(self):
+        return self.truth["causes"] or ["abstain"]  # slow, and no mechanism was confirmed
+
+
+def log_opening(out, split, why):
+    """Labels are about to be looked at."""
+    with open(out / "openings.log", "a", encoding="utf-8") as log:
+        log.write(f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ} {split} {why}\n")
 
 
 def open_predictions(out, split):
@@ -25,8 +70,7 @@ def open_predictions(out, split):
     frozen = (out / f"predictions-{split}.sha256").read_text().strip()
     if hashlib.sha256(text.encode()).hexdigest() != frozen:
         raise NotFrozen(f"predictions-{split}.json is not what was frozen: predict again")
-    with open(out / "openings.log", "a", encoding="utf-8") as log:
-        log.write(f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ} {split} {frozen}\n")
+    log_opening(out, split, frozen)
     return json.loads(text)
 
 
@@ -46,43 +90,54 @@ def incidents_within(prediction, begin_ns, end_ns, offset_ns, pid=None):
     return [incident for _, incident in found]
 
 
-def answer(name, prediction, record):
-    """(first cause: a name, "abstain" or "none"; all that are named) of one who was asked."""
-    if name != "gpusonde":
-        causes = prediction["baselines"][name]
-        return (causes[0] if causes else "none"), set(causes)
-    incidents = incidents_within(prediction, record["begin_ns"] - GRACE_NS // 3, record["end_ns"] + GRACE_NS,
-                                 record["epoch_offset_ns"], record.get("logged_pid"))
+def confident(incident):
+    """{cause: confidence} of what an incident names, in the order told."""
+    if incident["cause"] == "abstain":
+        return {}
+    return {cause["cause"]: cause["confidence"] for cause in incident["causes"] if cause["confidence"] >= CONFIDENT}
+
+
+def root_told(incidents):
+    """The cause behind a straggler that was named; None where none was."""
+    for incident in incidents:
+        if "straggler" in confident(incident):
+            for evidence in incident.get("evidence", ()):
+                if evidence["signal"].startswith("root."):
+                    return evidence["signal"].removeprefix("root.")
+    return None
+
+
+def answer_of(incidents):
     if not incidents:
-        return "none", set()
-    named = {cause["cause"] for incident in incidents for cause in incident["causes"]
-             if cause["confidence"] >= CONFIDENT and incident["cause"] != "abstain"}
+        return Answer("none")
+    sure = {}
+    for incident in incidents:
+        for cause, confidence in confident(incident).items():
+            sure.setdefault(cause, confidence)
     first = incidents[0]["cause"]
-    if first == "abstain" and named:  # the same disturbance, found out about in one of its incidents
+    if first == "abstain" and sure:  # the same disturbance, found out about in one of its incidents
         first = next(incident["cause"] for incident in incidents if incident["cause"] != "abstain")
-    return first, named
+    return Answer(first, tuple(sure), sure.get(first), root_told(incidents), tuple(incidents))
 
 
-def interval(outcomes):
-    """(mean, lower, upper) of a list of 0 and 1: 95 %, by a bootstrap over runs."""
-    if not outcomes:
-        return None
-    generator = random.Random(1)
-    means = sorted(statistics.fmean(generator.choices(outcomes, k=len(outcomes))) for _ in range(RESAMPLES))
-    return [round(statistics.fmean(outcomes), 3), round(means[int(0.025 * RESAMPLES)], 3),
-            round(means[int(0.975 * RESAMPLES)], 3)]
+def answer(who, trial):
+    """The Answer of one who was asked."""
+    if who != "gpusonde":
+        causes = trial.prediction["baselines"][who]
+        return Answer(causes[0] if causes else "none", tuple(causes))
+    record = trial.record
+    return answer_of(incidents_within(trial.prediction, record["begin_ns"] - GRACE_NS // 3, record["end_ns"] + GRACE_NS,
+                                      record["epoch_offset_ns"], record.get("logged_pid")))
 
 
-def macro_f1(pairs):
-    """Of (labels, first cause); over the causes that are labels."""
-    causes = {cause for labels, _ in pairs for cause in labels}
-    scores = []
-    for cause in causes:
-        right = sum(cause in labels and first == cause for labels, first in pairs)
-        said = sum(first == cause for _, first in pairs)
-        was = sum(cause in labels and (first not in labels or first == cause) for labels, first in pairs)
-        scores.append(2 * right / (said + was) if said + was else 0.0)
-    return round(statistics.fmean(scores), 3) if scores else None
+def without(incident, left_out):
+    """What would have been told of an incident if a cause were not known: each is judged by itself, so the others stay
+    as they are."""
+    causes = [cause for cause in incident["causes"] if cause["cause"] != left_out]
+    cause = incident["cause"]
+    if cause == left_out:
+        cause = causes[0]["cause"] if causes and causes[0]["confidence"] >= CONFIDENT else "abstain"
+    return incident | {"cause": cause, "causes": causes}
 
 
 def score(out, split, with_foreign_load):
@@ -92,104 +147,194 @@ def score(out, split, with_foreign_load):
     for name, prediction in predictions.items():
         folder = out / "trials" / name
         record = json.loads((folder / "trial.json").read_text())
-        trials.append((name, record, label.label(folder), prediction))
-    void = [made["void"] for _, _, made, _ in trials if made["void"]]
-    used = [one for one in trials if one[2]["state"] != "unusable" and (with_foreign_load or not one[2]["void"])]
-    result = {"split": split, "foreign_load": bool(with_foreign_load and void), "trials": len(trials), "failed": failed,
-              "void": len(void), "used": len(used), "asked": {}, "details": []}
-    result["delays"] = delays(used)
-    result["twos"] = twos(used)
-    for who in ASKED:
-        result["asked"][who] = judge(who, used)
-    for name, record, made, prediction in used:
-        first, named = answer("gpusonde", prediction, record)
-        result["details"].append({
-            "trial": name, "victim": record["plan"]["victim"], "fault": record["plan"]["fault"],
-            "amount": record["plan"]["amount"], "shape": record["plan"]["shape"], "state": made["state"],
-            "slowdown": made["slowdown"], "labels": made["causes"], "said": first, "named": sorted(named),
-            "void": made["void"], "explained_ms": made["explained_ms"],
-            "excess_ms": round(made["ms_during"] - made["ms_before"], 2)})
-    return result
+        trials.append(Trial(name, record, label.label(folder), prediction))
+    return {"split": split, "failed": failed} | compare(trials, with_foreign_load)
 
 
-def delays(used):
+def compare(trials, with_foreign_load):
+    """The result of trials whose labels are open."""
+    voids = [trial.truth["void"] for trial in trials if trial.truth["void"]]
+    used = [trial for trial in trials
+            if trial.truth["state"] != "unusable" and (with_foreign_load or not trial.truth["void"])]
+    effective = [trial for trial in used if trial.truth["state"] == "effective"]
+    asked = {who: judge(who, used) for who in ASKED
+             if who == "gpusonde" or all(who in trial.prediction["baselines"] for trial in trials)}
+    right = {who: one["effective"]["right"] for who, one in asked.items()}
+    easy = [who for who in right if who != "gpusonde" and right[who] >= right["gpusonde"] - EASY * len(effective)]
+    causes, both = by_cause(effective), twos(effective)
+    return {"foreign_load": bool(with_foreign_load and voids), "trials": len(trials), "void": len(voids),
+            "short_of": short_of(causes, asked["gpusonde"]["negatives"], both["of"]),
+            "void_reasons": dict(sorted(collections.Counter(reason.rstrip(" %.0123456789") for reason in voids).items())),
+            "used": len(used), "asked": asked, "too_easy_for": easy if effective else [], "causes": causes,
+            "calibration": calibration(used), "left_out": left_out(effective), "roots": roots(effective),
+            "twos": both, "delays": delays(effective), "details": [detail(trial) for trial in used]}
+
+
+def detail(trial):
+    told, plan, truth = answer("gpusonde", trial), trial.record["plan"], trial.truth
+    return {"trial": trial.name, "victim": plan["victim"], "fault": plan["fault"], "amount": plan["amount"],
+            "shape": plan["shape"], "state": truth["state"], "slowdown": truth["slowdown"], "labels": truth["causes"],
+            "root": truth.get("root"), "said": told.first, "named": sorted(told.named), "root_said": told.root,
+            "confidence": told.confidence, "void": truth["void"], "explained_ms": truth["explained_ms"],
+            "excess_ms": round(truth["ms_during"] - truth["ms_before"], 2)}
+
+
+def rightness(who, trials):
+    """How often the first cause named is one of the labels, and how often anything was seen."""
+    right, pairs, seen, confusion = [], [], [], collections.Counter()
+    for trial in trials:
+        first = answer(who, trial).first
+        right.append(int(first in trial.expected()))
+        seen.append(int(first != "none"))
+        if trial.truth["causes"]:
+            pairs.append((set(trial.expected()), first))
+        confusion["+".join(trial.expected()) + " → " + first] += 1
+    bound = measures.lower_bound(sum(right), len(right))
+    return {"trials": len(right), "right": sum(right), "accuracy": measures.interval(right),
+            "lower_bound": None if bound is None else round(bound, 4), "macro_f1": measures.macro_f1(pairs),
+            "seen": measures.interval(seen), "confusion": dict(sorted(confusion.items()))}
+
+
+def judge(who, used):
+    """Effective and faint trials and negatives apart; effective ones also by the kind of their causes."""
+    kinds = collections.defaultdict(list)
+    apart = collections.defaultdict(list)
+    for trial in used:
+        apart[trial.truth["state"]].append(trial)
+        if trial.truth["state"] == "effective":
+            kinds[trial.kind()].append(trial)
+    alarms = sum(answer(who, trial).first != "none" for trial in apart["negative"])
+    bound = measures.upper_bound(alarms, len(apart["negative"]))
+    return {"effective": rightness(who, apart["effective"]), "faint": rightness(who, apart["faint"]),
+            "kinds": {kind: rightness(who, kinds[kind]) for kind in sorted(kinds)},
+            "negatives": len(apart["negative"]), "false_alarms": alarms,
+            "false_alarms_upper_bound": None if bound is None else round(bound, 4)}
+
+
+def by_cause(effective):
+    """{label: trials, in how many victims, and how often gpusonde was right}"""
+    made = {}
+    for trial in effective:
+        for cause in trial.truth["causes"]:
+            one = made.setdefault(cause, {"trials": 0, "right": 0, "victims": set()})
+            one["trials"] += 1
+            one["right"] += int(answer("gpusonde", trial).first in trial.truth["causes"])
+            one["victims"].add(trial.record["plan"]["victim"])
+    return {cause: one | {"victims": len(one["victims"]),
+                          "lower_bound": round(measures.lower_bound(one["right"], one["trials"]), 4)}
+            for cause, one in sorted(made.items())}
+
+
+def short_of(causes, negatives, pairs):
+    """What is lacking before any of this is a claim, in words."""
+    lacks = [f"{cause}: {one['trials']} trials of {CAUSE_TRIALS}, {one['victims']} victims of {CAUSE_VICTIMS}"
+             for cause, one in causes.items() if one["trials"] < CAUSE_TRIALS or one["victims"] < CAUSE_VICTIMS]
+    lacks += [f"{have} {what} of {want}" for have, want, what in (
+        (negatives, NEGATIVES, "negatives"), (pairs, TWOS, "trials of two causes")) if have < want]
+    return lacks
+
+
+def calibration(used):
+    """Of each first cause named, on whatever trial: a cause named on a negative is a wrong one. Risk and coverage are of
+    effective trials: how many of these are answered with at least some confidence, and how many of the answers are wrong."""
+    claims, answered, asked = [], [], 0
+    for trial in used:
+        told = answer("gpusonde", trial)
+        claim = None if told.confidence is None else (told.confidence, int(told.first in trial.truth["causes"]))
+        if claim:
+            claims.append(claim)
+        if trial.truth["state"] == "effective":
+            asked += 1
+            answered += [claim] if claim else []
+    return {"reliability": measures.calibration(claims), "risk_coverage": measures.risk_coverage(answered, asked)}
+
+
+def left_out(effective):
+    """{cause: what is said, without that cause's verdicts, of trials that it is the only label of}: *abstain* is right."""
+    made = {}
+    for trial in effective:
+        if len(trial.truth["causes"]) == 1:
+            (cause,) = trial.truth["causes"]
+            said = answer_of([without(incident, cause) for incident in answer("gpusonde", trial).incidents]).first
+            made.setdefault(cause, collections.Counter())[said] += 1
+    return {cause: {"trials": sum(said.values()), "abstains": said["abstain"], "unseen": said["none"],
+                    "wrong": {name: count for name, count in sorted(said.items()) if name not in ("abstain", "none")}}
+            for cause, said in sorted(made.items())}
+
+
+def roots(effective):
+    """Of trials in which a straggling rank is a label: was that (proximate) cause named, and was the cause behind it?
+    The root is scored where the label knows it, whether or not the straggler was named."""
+    made = {"of": 0, "proximate_named": 0, "roots_known": 0, "root_right": 0, "confusion": collections.Counter()}
+    for trial in effective:
+        if "straggler" not in trial.truth["causes"]:
+            continue
+        told = answer("gpusonde", trial)
+        made["of"] += 1
+        made["proximate_named"] += int("straggler" in told.named)
+        if trial.truth.get("root"):
+            made["roots_known"] += 1
+            made["root_right"] += int(told.root == trial.truth["root"])
+            made["confusion"][f"{trial.truth['root']} → {told.root or 'none'}"] += 1
+    return made | {"confusion": dict(sorted(made["confusion"].items()))}
+
+
+def in_order(told, cause_ms):
+    """Are two causes told in the order of their ms? Where neither is clearly larger, either order is right."""
+    large, small = sorted(cause_ms, key=cause_ms.get, reverse=True)[:2]
+    if cause_ms[large] < LARGER * cause_ms[small]:
+        return True
+    for incident in told.incidents:
+        names = list(confident(incident))
+        if large in names and small in names:
+            return names.index(large) < names.index(small)
+    return False  # in two incidents there is no order
+
+
+def twos(effective):
+    """Of trials in which two mechanisms are labels: how often both were named, in the order of their ms, and no third."""
+    made = {"of": 0, "both_named": 0, "in_order": 0, "no_third": 0, "all": 0}
+    for trial in effective:
+        truth = set(trial.truth["causes"])
+        if len(truth) < 2:
+            continue
+        told = answer("gpusonde", trial)
+        both = truth <= set(told.named)
+        ordered = both and in_order(told, trial.truth["cause_ms"])
+        alone = set(told.named) <= truth
+        for name, holds in (("of", True), ("both_named", both), ("in_order", ordered), ("no_third", alone),
+                            ("all", ordered and alone)):
+            made[name] += int(holds)
+    return made
+
+
+def delays(effective):
     """Seconds from the end of the first slow step, and from the fault's onset, until an incident was seen and until a
-    right cause was named, live, of effective trials with a slow-down of at least 1.5. Of those that were never seen or
-    named there is no delay: they count in `of`."""
-    made = {"of": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "first_three_steps_s": []}
-    for _, record, truth, prediction in used:
-        if truth["state"] != "effective" or truth["slowdown"] < 1.5 or not truth["first_slow_ns"]:
+    right cause was named, live, of slow-downs of at least 1.5. Of those that were never seen or named there is no delay:
+    they count in `of`, and are late. p95 is None where so many were never seen."""
+    made = {"of": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "seen_in_time": 0, "named_in_time": 0}
+    for trial in effective:
+        record, truth = trial.record, trial.truth
+        if truth["slowdown"] < DELAYED_FROM or not truth["first_slow_ns"]:
             continue
         made["of"] += 1
         offset_ns = record["epoch_offset_ns"]
-        during = [one for one in prediction["live"] if one["seen_ns"] is not None
+        during = [one for one in trial.prediction["live"] if one["seen_ns"] is not None
                   and record["begin_ns"] <= one["seen_ns"] - offset_ns <= record["end_ns"] + GRACE_NS]
         if not during:
             continue
-        first = min(during, key=lambda one: one["seen_ns"])
-        seen_ns = first["seen_ns"] - offset_ns
-        made["seen_s"].append(round((seen_ns - truth["first_slow_ns"]) / 1e9, 2))
+        seen_ns = min(one["seen_ns"] for one in during) - offset_ns
+        seen_s = (seen_ns - truth["first_slow_ns"]) / 1e9
+        made["seen_s"].append(round(seen_s, 2))
         made["seen_from_onset_s"].append(round((seen_ns - record["begin_ns"]) / 1e9, 2))
-        made["first_three_steps_s"].append(round(3 * truth["ms_during"] / 1e3, 2))
+        made["seen_in_time"] += int(seen_s <= max(SEEN_S, SEEN_STEPS * truth["ms_during"] / 1e3))
         named = [one["named_ns"] - offset_ns for one in during
                  if one["named_ns"] is not None and one["cause"] in truth["causes"]]
         if named:
             made["named_s"].append(round((min(named) - truth["first_slow_ns"]) / 1e9, 2))
+            made["named_in_time"] += int(min(named) - seen_ns <= NAMED_S * 1e9)
+    for name in ("seen", "named", "seen_from_onset"):
+        late = [float("inf")] * (made["of"] - len(made[f"{name}_s"]))
+        p95 = measures.quantile(made[f"{name}_s"] + late, 0.95) if made["of"] else None
+        made[f"{name}_p95_s"] = None if p95 == float("inf") else p95
     return made
-
-
-def twos(used):
-    """Of trials in which two mechanisms are labels: how often both were named, and how often without a third."""
-    made = {"of": 0, "both_named": 0, "no_third": 0}
-    for _, record, truth, prediction in used:
-        if truth["state"] != "effective" or len(truth["causes"]) < 2:
-            continue
-        _first, named = answer("gpusonde", prediction, record)
-        made["of"] += 1
-        made["both_named"] += int(set(truth["causes"]) <= named)
-        made["no_third"] += int(named <= set(truth["causes"]))
-    return made
-
-
-def judge(who, used):
-    right, confusion, pairs, alarms, faint = [], collections.Counter(), [], [], []
-    for _, record, made, prediction in used:
-        first, _named = answer(who, prediction, record)
-        if made["state"] == "negative":
-            alarms.append(int(first != "none"))
-            continue
-        expected = made["causes"] or ["abstain"]  # slow, and no mechanism was confirmed
-        hit = int(first in expected)
-        if made["state"] == "faint":
-            faint.append(hit)
-            continue
-        right.append(hit)
-        if made["causes"]:
-            pairs.append((set(expected), first))
-        confusion["+".join(expected) + " → " + first] += 1
-    return {"effective": len(right), "accuracy": interval(right), "macro_f1": macro_f1(pairs),
-            "seen": interval([int(not key.endswith("→ none")) for key, count in confusion.items() for _ in range(count)]),
-            "confusion": dict(sorted(confusion.items())), "negatives": len(alarms), "false_alarms": sum(alarms),
-            "faint": len(faint), "faint_right": sum(faint)}
-
-
-def text(result):
-    lines = [f"{result['split']}: {result['trials']} trials, {result['failed']} failed, {result['void']} void, "
-             f"{result['used']} used" + (" WITH FOREIGN LOAD: no accuracy" if result["foreign_load"] else "")]
-    for who, judged in result["asked"].items():
-        lines.append(f"{who}: {judged['effective']} effective, right {judged['accuracy']}, macro-F1 {judged['macro_f1']}, "
-                     f"seen {judged['seen']}, false alarms {judged['false_alarms']} of {judged['negatives']}")
-        if who == "gpusonde":
-            lines += [f"    {count}× {key}" for key, count in judged["confusion"].items()]
-    lines.append("two causes at once: {of}, both named {both_named}, no third {no_third}".format(**result["twos"]))
-    waited = result["delays"]
-    for name in ("seen_s", "seen_from_onset_s", "named_s"):
-        if waited[name]:
-            ordered = sorted(waited[name])
-            lines.append(f"{name}: median {statistics.median(ordered):.2f}, most {ordered[-1]:.2f}, {len(ordered)} of "
-                         f"{waited['of']} slow-downs of at least 1.5×")
-    for one in result["details"]:
-        lines.append(f"  {one['trial']} {one['victim']} {one['fault']} {one['amount']:g} {one['shape']}: {one['state']} "
-                     f"{one['slowdown']}× {'+'.join(one['labels']) or '-'} | said {one['said']} {one['named']}"
-                     + (f" | {one['void']}" if one["void"] else ""))
-    return "\n".join(lines)

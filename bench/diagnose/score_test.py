@@ -14,6 +14,7 @@ import faults  # noqa: E402
 import label  # noqa: E402
 import manifest  # noqa: E402
 import predict  # noqa: E402
+import report  # noqa: E402
 import score  # noqa: E402
 
 SECOND = 1_000_000_000
@@ -27,11 +28,14 @@ class MadeUp(unittest.TestCase):
         self.predictions = {}
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
-              injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=()):
+              injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
+              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
         time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
         and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
-        step takes 50 ms, and `rank_ms` during the fault."""
+        step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
+        `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
+        handled in softirqs, which take a third of the machine."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, at = [], 5 * SECOND
@@ -51,27 +55,36 @@ class MadeUp(unittest.TestCase):
             time_ns = quarter * SECOND // 4
             faulty_ns = min(max(0, time_ns - BEGIN), END - BEGIN)
             busy_ns = time_ns // 2 + int(injector * faulty_ns) + int(2 * foreign * time_ns)
+            busy_ns += int(0.7 * faulty_ns) if packets else 0
             samples.append({
                 "time_ns": time_ns, "busy_ns": busy_ns, "stolen_ns": 0, "disk_bytes": faulty_ns // 10 if disk_ms else 0,
                 "disk_ns": time_ns // 2 + int(disk_busy * faulty_ns), "sent_bytes": int(sent * 1e6 * faulty_ns / SECOND),
                 "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
-                "switches": 0, "retransmits": int(again * faulty_ns / SECOND), "threads": {"7": {"7": [time_ns // 2, int(delay * faulty_ns)]}}})
+                "switches": 0, "net_rx": packets * faulty_ns // SECOND,
+                "interrupts_ns": int(0.7 * faulty_ns) if packets else 0,
+                "retransmits": int(again * faulty_ns / SECOND), "threads": {
+                    "7": {"7": [time_ns // 2, int(delay * faulty_ns)]},
+                    "8": {"8": [time_ns // 16 + int(rank_cpu * faulty_ns), int(rank_delay * faulty_ns)]}}})
         (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)) + "\n")
         plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended,
                 "also": list(also)}
         (folder / "trial.json").write_text(json.dumps({
-            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2}))
-        live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + SECOND, "named_ns": one["start_ns"] + SECOND,
+            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2,
+            "rank_pids": [7, 8] if rank_ms is not None else []}))
+        seen_ns = int(seen_s * SECOND)
+        live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + seen_ns, "named_ns": one["start_ns"] + seen_ns,
                  "cause": one["cause"]} for one in incidents]
         self.predictions[name] = {"replayed": {"incidents": list(incidents)}, "live": live,
                                   "baselines": {"rule": [], "zscore": [], "excess": []}}
         return folder
 
     @staticmethod
-    def incident(cause, start_ns=BEGIN, confidence=0.9):
+    def incident(cause, start_ns=BEGIN, confidence=0.9, also=(), root=None):
+        """`also`: [(cause, confidence), …] that were looked at too."""
         return {"start_ns": start_ns + OFFSET, "end_ns": END + OFFSET, "cause": cause,
-                "causes": [{"cause": cause, "confidence": confidence}]}
+                "causes": [{"cause": name, "confidence": sure} for name, sure in ((cause, confidence), *also)],
+                "evidence": [{"signal": f"root.{root}"}] if root else []}
 
     def scored(self, with_foreign_load=False):
         predict.write(self.out, "train", self.predictions)
@@ -102,6 +115,14 @@ class MadeUp(unittest.TestCase):
                          ["packet_loss"])
         self.assertEqual(label.label(self.trial("train-1-003", intended="packet_loss", again=9))["causes"], [])
 
+    def test_softirqs_that_keep_a_step_from_running_are_interrupt_pressure_and_not_foreign(self):
+        made = label.label(self.trial("train-1-000", intended="interrupt_pressure", delay=0.5, injector=0.1, packets=20_000))
+        self.assertEqual((made["causes"], made["void"]), (["interrupt_pressure"], None))
+        few = label.label(self.trial("train-1-001", intended="interrupt_pressure", delay=0.5, injector=0.1, packets=200))
+        self.assertNotIn("interrupt_pressure", few["causes"])
+        other = label.label(self.trial("train-1-002", intended="block_io", delay=0.5, injector=0.1, packets=20_000))
+        self.assertIn("foreign CPU", other["void"])
+
     def test_a_straggler_is_one_by_its_own_log(self):
         late = label.label(self.trial("train-1-000", intended="straggler", data_ms=90, rank_ms=95))
         self.assertEqual(late["causes"], ["straggler"])
@@ -109,11 +130,104 @@ class MadeUp(unittest.TestCase):
 
     def test_two_causes_are_both_labels_and_both_have_to_be_named(self):
         plan_also = ("disk-read", 4, "block_io")
-        both = self.incident("cpu_contention")
-        both["causes"].append({"cause": "block_io", "confidence": 0.6})
+        both = self.incident("cpu_contention", also=[("block_io", 0.6)])
         self.trial("train-1-000", delay=0.5, disk_ms=60, also=plan_also, incidents=[both])
         self.trial("train-1-001", delay=0.5, disk_ms=60, also=plan_also, incidents=[self.incident("cpu_contention")])
-        self.assertEqual(self.scored()["twos"], {"of": 2, "both_named": 1, "no_third": 2})
+        third = self.incident("cpu_contention", also=[("block_io", 0.6), ("packet_loss", 0.5)])
+        self.trial("train-1-002", delay=0.5, disk_ms=60, also=plan_also, incidents=[third])
+        self.assertEqual(self.scored()["twos"], {"of": 3, "both_named": 2, "in_order": 2, "no_third": 2, "all": 1})
+
+    def test_of_two_causes_the_one_with_more_ms_has_to_come_first(self):
+        plan_also = ("disk-read", 4, "block_io")
+        cause_ms = label.label(self.trial("train-1-000", delay=0.5, disk_ms=60, also=plan_also, incidents=[
+            self.incident("block_io", also=[("cpu_contention", 0.8)])]))["cause_ms"]
+        self.assertEqual(cause_ms["block_io"], 60)
+        self.assertAlmostEqual(cause_ms["cpu_contention"], 100, delta=5)
+        # Neither is clearly larger: either order is right.
+        self.trial("train-1-001", delay=0.5, disk_ms=90, also=plan_also, incidents=[
+            self.incident("block_io", also=[("cpu_contention", 0.8)])])
+        twos = self.scored()["twos"]
+        self.assertEqual((twos["of"], twos["both_named"], twos["in_order"]), (2, 2, 1))
+
+    def test_behind_a_straggler_the_root_is_scored_by_itself(self):
+        told = self.incident("straggler", root="cpu_contention")
+        for number, (waits, runs, incident) in enumerate(((0.6, 0.0, told), (0.6, 0.0, self.incident("straggler")),
+                                                           (0.0, 0.6, told), (0.0, 0.0, told))):
+            self.trial(f"train-1-00{number}", intended="straggler", data_ms=90, rank_ms=95, rank_delay=waits, rank_cpu=runs,
+                       incidents=[incident])
+        result = self.scored()
+        self.assertEqual(result["roots"], {"of": 4, "proximate_named": 4, "roots_known": 3, "root_right": 1, "confusion": {
+            "cpu_contention → cpu_contention": 1, "cpu_contention → none": 1, "slow_cpu → cpu_contention": 1}})
+        self.assertEqual([one["labels"] for one in result["details"]], [["straggler"]] * 4,
+                         "what delays the other rank is no cause of this one's steps")
+
+    def test_host_collective_and_simulated_causes_are_scored_apart(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io")])
+        self.trial("train-1-002", intended="straggler", data_ms=90, rank_ms=95, incidents=[self.incident("straggler")])
+        self.trial("train-1-003", incidents=[self.incident("abstain")])
+        kinds = self.scored()["asked"]["gpusonde"]["kinds"]
+        self.assertEqual({kind: (one["right"], one["trials"]) for kind, one in kinds.items()},
+                         {"host": (1, 2), "collective": (1, 1), "no model": (1, 1)})
+        for causes, ranks, kind in ((["gpu_clocks"], [], "simulated"), (["gpu_clocks", "block_io"], [], "mixed"),
+                                    (["slow_cpu"], [], "slow_cpu"), (["hang"], [], "host"), (["hang"], [7, 8], "collective")):
+            self.assertEqual(score.Trial("", {"rank_pids": ranks}, {"causes": causes}, {}).kind(), kind)
+
+    def test_a_rule_that_is_as_good_makes_the_benchmark_too_easy(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-001", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.assertEqual(self.scored()["too_easy_for"], [])
+        for prediction in self.predictions.values():
+            prediction["baselines"]["zscore"] = ["cpu_contention"]
+        self.assertEqual(self.scored()["too_easy_for"], ["zscore"])
+
+    def test_what_is_lacking_for_a_claim_is_told(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        result = self.scored()
+        self.assertEqual(result["short_of"], ["cpu_contention: 1 trials of 40, 1 victims of 3", "0 negatives of 236",
+                                              "0 trials of two causes of 76"])
+        self.assertIn("too few for a claim: cpu_contention: 1 trials", report.text(result))
+        self.assertEqual(score.short_of({"hang": {"trials": 40, "victims": 3}}, 236, 76), [])
+
+    def test_faint_slow_downs_are_told_apart(self):
+        self.trial("train-1-000", slow_ms=110, delay=0.5, incidents=[self.incident("cpu_contention")])
+        judged = self.scored()["asked"]["gpusonde"]
+        self.assertEqual((judged["effective"]["trials"], judged["faint"]["trials"], judged["faint"]["right"]), (0, 1, 1))
+
+    def test_without_a_causes_verdict_abstain_is_right_and_the_next_cause_is_wrong(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention", also=[("block_io", 0.6)])])
+        self.trial("train-1-001", delay=0.5, incidents=[self.incident("cpu_contention", also=[("block_io", 0.4)])])
+        self.trial("train-1-002", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-003", delay=0.5)
+        self.assertEqual(self.scored()["left_out"], {
+            "cpu_contention": {"trials": 4, "abstains": 2, "unseen": 1, "wrong": {"block_io": 1}}})
+
+    def test_confidence_is_held_against_what_was_right_on_negatives_too(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention", confidence=0.9)])
+        self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io", confidence=0.6)])
+        self.trial("train-1-002", slow_ms=100, incidents=[self.incident("block_io", confidence=0.7)])
+        self.trial("train-1-003", delay=0.5, incidents=[self.incident("abstain")])
+        made = self.scored()["calibration"]
+        self.assertEqual(made["reliability"]["claims"], 3)
+        self.assertAlmostEqual(made["reliability"]["brier"], (0.1 ** 2 + 0.6 ** 2 + 0.7 ** 2) / 3, places=4)
+        self.assertEqual(made["risk_coverage"], [[0.333, 0.0], [0.667, 0.5]], "of three effective trials")
+
+    def test_seen_too_late_or_never_is_not_in_time(self):
+        for number, seen_s in enumerate((1.0, 2.0)):
+            self.trial(f"train-1-00{number}", delay=0.5, incidents=[self.incident("cpu_contention")], seen_s=seen_s)
+        self.trial("train-1-002", delay=0.5)
+        delays = self.scored()["delays"]
+        self.assertEqual((delays["of"], delays["seen_in_time"], delays["named_in_time"]), (3, 1, 2))
+        self.assertEqual(len(delays["seen_s"]), 2)
+        self.assertIsNone(delays["seen_p95_s"], "one of three was never seen")
+
+    def test_voids_are_counted_by_their_reasons(self):
+        self.trial("train-1-000", delay=0.5, foreign=0.2)
+        self.trial("train-1-001", delay=0.5, foreign=0.3)
+        self.trial("train-1-002", slow_ms=9500)
+        result = self.scored()
+        self.assertEqual((result["void"], result["void_reasons"]), (2, {"foreign CPU": 2}))
+        self.assertIn("2 void (2× foreign CPU)", report.text(result))
 
     def test_foreign_load_makes_a_run_void(self):
         self.trial(delay=0.5, foreign=0.2, incidents=[self.incident("cpu_contention")])
@@ -131,16 +245,21 @@ class MadeUp(unittest.TestCase):
         self.trial("train-1-003", delay=0.5)
         self.trial("train-1-004", slow_ms=100, incidents=[self.incident("cpu_contention")])
         self.trial("train-1-005", slow_ms=100)
-        judged = self.scored()["asked"]["gpusonde"]
-        self.assertEqual(judged["confusion"], {f"cpu_contention → {said}": 1 for said in
+        result = self.scored()
+        judged = result["asked"]["gpusonde"]
+        effective = judged["effective"]
+        self.assertEqual(effective["confusion"], {f"cpu_contention → {said}": 1 for said in
                                                ("cpu_contention", "block_io", "abstain", "none")})
-        self.assertEqual(judged["accuracy"][0], 0.25)
-        self.assertEqual(judged["seen"][0], 0.75)
+        self.assertEqual(effective["accuracy"][0], 0.25)
+        self.assertEqual(effective["seen"][0], 0.75)
         self.assertEqual((judged["false_alarms"], judged["negatives"]), (1, 2))
+        text = report.text(result)
+        self.assertIn("gpusonde, effective: 1 of 4 right [0.25, ", text)
+        self.assertIn("false alarms 1 of 2 negatives, at most 0.9747", text)
 
     def test_an_incident_elsewhere_is_no_answer(self):
         self.trial(delay=0.5, incidents=[dict(self.incident("cpu_contention", 6 * SECOND), end_ns=8 * SECOND + OFFSET)])
-        self.assertEqual(self.scored()["asked"]["gpusonde"]["confusion"], {"cpu_contention → none": 1})
+        self.assertEqual(self.scored()["asked"]["gpusonde"]["effective"]["confusion"], {"cpu_contention → none": 1})
 
     def test_delays_count_from_the_end_of_the_first_slow_step(self):
         self.trial(delay=0.5, incidents=[self.incident("cpu_contention")])
@@ -163,18 +282,42 @@ class MadeUp(unittest.TestCase):
         self.assertEqual([faults.scaled("gpu-power-cap", 150, share) for share in faults.RAMP], [450, 225, 150])
         self.assertEqual([round(faults.scaled("quota", 0.4, share), 2) for share in faults.RAMP], [1.2, 0.6, 0.4])
 
-    def test_every_fault_of_the_manifest_has_an_injector(self):
-        tables = (manifest.TRAIN, manifest.TRAIN_NEGATIVES, manifest.TEST, manifest.TEST_NEGATIVES)
-        named = {fault for table in tables for fault in table}
-        pairs = (*manifest.TRAIN_PAIRS.values(), *manifest.TEST_PAIRS.values())
-        named |= {fault for pair in pairs for fault, _, _ in pair}
-        self.assertEqual(named - faults.FAULTS.keys(), set())
+    @staticmethod
+    def entries(split):
+        """[(fault, victims, amounts, intended), …] of a split, pairs included."""
+        tables, pairs = {"train": ((manifest.TRAIN, manifest.TRAIN_NEGATIVES), manifest.TRAIN_PAIRS),
+                         "test": ((manifest.TEST, manifest.TEST_NEGATIVES), manifest.TEST_PAIRS)}[split]
+        return [(fault, *rest) for table in tables for fault, rest in table.items()] + [
+            (fault, (victim,), (amount,), intended) for victim, pair in pairs.items() for fault, amount, intended in pair]
 
-    def test_a_manifest_is_its_seeds_and_the_splits_share_no_injector(self):
+    def test_every_fault_of_the_manifest_has_an_injector_and_every_victim_a_program(self):
+        for split in ("train", "test"):
+            for fault, victims, _, _ in self.entries(split):
+                self.assertIn(fault, faults.FAULTS)
+                self.assertLessEqual(set(victims), manifest.VICTIMS.keys())
+
+    def test_a_manifest_is_its_seeds(self):
         self.assertEqual(manifest.make("train", 3, 30), manifest.make("train", 3, 30))
         self.assertNotEqual(manifest.make("train", 3, 30), manifest.make("train", 4, 30))
-        shared = set(manifest.TRAIN) & set(manifest.TEST)
-        self.assertEqual(shared, {"quota"}, "a kernel has one quota; everything else differs")
+        self.assertNotEqual([one.seed for one in manifest.make("train", 3, 30)],
+                            [one.seed for one in manifest.make("test", 3, 30)])
+
+    def test_a_third_of_the_trials_is_meant_to_be_negative_and_some_are_of_two_faults(self):
+        for split, tables in (("train", manifest.TRAIN), ("test", manifest.TEST)):
+            trials = manifest.make(split, 5, 720)
+            without_model = {fault for fault, (_, _, intended) in tables.items() if not intended}
+            negatives = sum(not one.intended and one.fault not in without_model for one in trials)
+            self.assertAlmostEqual(negatives / len(trials), 1 / 3, delta=0.05)
+            self.assertGreater(sum(bool(one.also) for one in trials), 720 * 76 / 1000)
+
+    def test_the_splits_share_no_victim_and_no_injector_but_every_cause(self):
+        train, test = self.entries("train"), self.entries("test")
+        self.assertEqual({one[0] for one in train} & {one[0] for one in test}, set())
+        victims = [{victim for one in split for victim in one[1]} for split in (train, test)]
+        self.assertEqual(victims[0] & victims[1], set())
+        commands = [{tuple(manifest.VICTIMS[victim]) for victim in names} for names in victims]
+        self.assertEqual(commands[0] & commands[1], set(), "another name is not another workload")
+        self.assertLessEqual({one[3] for one in train}, {one[3] for one in test})
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Trial:
         self.groups = {}
         self.recorder = None
         self.link = None  # of a victim whose ranks live in namespaces
+        self.logged, self.ranks = 0, []  # pids: of whose steps the log tells, of the ranks
 
     def simgpu(self, *arguments):
         subprocess.run([self.build / "bin/simgpu", *map(str, arguments)], env=self.environment, capture_output=True,
@@ -104,7 +105,7 @@ class Trial:
         if self.link:
             fill |= {"ends": self.link.names, "addresses": self.link.addresses}
         victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
-        if self.plan.victim == "reader":
+        if self.plan.victim in manifest.CACHED:
             # Out of the page cache: its pages belong to the group of whoever reads them first.
             with open(self.cached_file, "rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -120,8 +121,10 @@ class Trial:
                 raise TrialFailed("the victim made no step")
             time.sleep(0.02)
 
-    def run(self):
-        """The trial's record, also written to trial.json. Raises TrialFailed."""
+    @contextlib.contextmanager
+    def running(self):
+        """The victim under its recorder, watched by the instruments; waits in the end until its time is up. Raises
+        TrialFailed."""
         with contextlib.ExitStack() as stack:
             for name in ("victim", "agent", "injector"):
                 self.groups[name] = groups.Group(f"{self.plan.name}-{name}")
@@ -134,10 +137,17 @@ class Trial:
                 stack.callback(self.link.close)
             stack.callback(self.end)
             self.start()
-            logged_pid = self.logged_pid()
-            ranks = [self.rank_pid(rank) for rank in (0, 1)] if self.plan.victim in manifest.RANKS else []
-            sampler = instruments.Sampler(self.folder / "samples.jsonl", self.groups, ranks)
+            self.logged = self.logged_pid()
+            self.ranks = [self.rank_pid(rank) for rank in (0, 1)] if self.plan.victim in manifest.RANKS else []
+            sampler = instruments.Sampler(self.folder / "samples.jsonl", self.groups, self.ranks)
             stack.callback(sampler.stop)
+            yield
+            if self.recorder.wait(timeout=START_S) != 0:
+                raise TrialFailed(f"gpusonde record ended with {self.recorder.returncode}")
+
+    def run(self):
+        """The trial's record, also written to trial.json. Raises TrialFailed."""
+        with self.running():
             own_cpu_ns = time.process_time_ns()
             self.sleep(self.plan.clean_s)
             begin_ns = time.monotonic_ns()
@@ -145,12 +155,9 @@ class Trial:
             end_ns = time.monotonic_ns()
             with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
                 self.sleep(self.plan.after_s)
-            record = {"plan": dataclasses.asdict(self.plan), "logged_pid": logged_pid, "begin_ns": begin_ns, "end_ns": end_ns,
-                      "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
-                      "own_cpu_ns": time.process_time_ns() - own_cpu_ns,
-                      "cpus": os.cpu_count()}
-            if self.recorder.wait(timeout=START_S) != 0:
-                raise TrialFailed(f"gpusonde record ended with {self.recorder.returncode}")
+            record = {"plan": dataclasses.asdict(self.plan), "logged_pid": self.logged, "rank_pids": self.ranks,
+                      "begin_ns": begin_ns, "end_ns": end_ns, "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
+                      "own_cpu_ns": time.process_time_ns() - own_cpu_ns, "cpus": os.cpu_count()}
         (self.folder / "trial.json").write_text(json.dumps(record, indent=1))
         return record
 

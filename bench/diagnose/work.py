@@ -6,8 +6,10 @@
 
 KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
 disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
-written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), receive (as much as anybody sends
-to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it).
+written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), memory-fill (that write so much),
+receive (as much as anybody sends to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of
+short transfers to it), flood (AMOUNT streams of small datagrams to it), fragments (of datagrams that have to be cut up), wake
+(two threads that wake each other, AMOUNT times a second).
 """
 
 import ctypes
@@ -17,6 +19,7 @@ import random
 import select
 import socket
 import sys
+import threading
 import time
 
 MB = 1 << 20
@@ -69,6 +72,13 @@ def copy():
         ctypes.memmove(*addresses, 64 * MB)
 
 
+def fill():
+    target = mmap.mmap(-1, 192 * MB)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(target))
+    while True:
+        ctypes.memset(address, 1, 192 * MB)
+
+
 def receive(address):
     with socket.create_server((address, PORT), backlog=64) as server:
         while True:
@@ -79,6 +89,25 @@ def receive(address):
                     pass
                 os._exit(0)
             connection.close()
+
+
+def answer(requests, answers):
+    while os.read(requests, 1):
+        os.write(answers, b"a")
+
+
+def wake(times_a_second):
+    """Whatever the scheduler is late by is made up for, so that the rate is the same on a busy machine."""
+    requests, ask = os.pipe()
+    answers, reply = os.pipe()
+    threading.Thread(target=answer, args=(requests, reply), daemon=True).start()
+    next_s = time.monotonic()
+    while True:
+        next_s += 1 / times_a_second
+        if (left := next_s - time.monotonic()) > 0:
+            time.sleep(left)
+        os.write(ask, b"q")
+        os.read(answers, 1)
 
 
 def connect(address):
@@ -100,15 +129,26 @@ def send(address, size):
                 sent += MB
 
 
+def datagrams(address, size):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        data = bytes(size)
+        while True:
+            try:
+                sender.sendto(data, (address, PORT))
+            except OSError:  # nobody is there who wants them
+                pass
+
+
 def main():
     kind, amount, path = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or [""])[0]
     ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
     jobs = {"cpu": compute, "idle-cpu": compute_little, "disk-read": lambda: read(path, os.O_DIRECT),
             "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
-            "memory-copy": copy, "receive": lambda: receive(path), "send": lambda: send(path, 0),
-            "fetch": lambda: send(path, 4 * MB)}
+            "memory-copy": copy, "memory-fill": fill, "receive": lambda: receive(path), "send": lambda: send(path, 0),
+            "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount), "flood": lambda: datagrams(path, 32),
+            "fragments": lambda: datagrams(path, 60_000)}
     children = []
-    for _ in range(1 if kind == "memory" else amount):
+    for _ in range(1 if kind in ("memory", "wake") else amount):
         child = os.fork()
         if child == 0:
             ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # ends with its parent

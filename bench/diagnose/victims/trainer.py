@@ -5,13 +5,15 @@
 The GPU does the work of one step of a real training (data/kernel-streams) in each step. Loaders decompress records, or
 read them from a disk (--read-mb: past the page cache, --cached: through it), and its main thread may write to it
 (--write-kb). What changes within the program itself changes at signals: SIGUSR1 makes loading --heavier times the work
-(and back again), SIGUSR2 starts or stops --own-threads processes of its own that keep CPUs busy.
+(and back again) or, with --extra hash, lets it derive keys beside; SIGUSR2 starts or stops --own-threads processes of its own
+that keep CPUs busy, by adding up or (--own compress) by compressing.
 
 A line of the log is a step: begin and end (CLOCK_MONOTONIC, ns), ns of it spent waiting for data, for the disk
 (within loading) and for the GPU.
 """
 
 import argparse
+import hashlib
 import mmap
 import multiprocessing
 import os
@@ -20,6 +22,7 @@ import random
 import signal
 import sys
 import time
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "examples/train"))
@@ -31,6 +34,7 @@ from nvtx import annotate  # noqa: E402
 from replay import Stream  # noqa: E402
 
 MB = 1 << 20
+KEY_ROUNDS = 40_000  # of 64 records: some 20 ms
 
 
 class Disk:
@@ -50,31 +54,40 @@ class Disk:
         return time.monotonic_ns() - begin
 
 
-def load_forever(dataset, heavier, disk_path, read_mb, cached, pipe):
+def load(dataset, index, times, extra):
+    """A batch, and more work than that where `times` isn't 1."""
+    if extra == "hash" and times > 1:
+        hashlib.pbkdf2_hmac("sha256", b"batch", b"key", KEY_ROUNDS * (times - 1))
+        times = 1
+    for _ in range(times):
+        batch = data.load_batch(dataset[index % len(dataset)])
+    return batch
+
+
+def load_forever(dataset, heavier, extra, disk_path, read_mb, cached, pipe):
     disk = Disk(disk_path, cached) if read_mb else None
     index = 0
     try:
         while True:
             disk_ns = disk.read(read_mb) if disk else 0
-            for _ in range(heavier.value):
-                batch = data.load_batch(dataset[index % len(dataset)])
-            pipe.send((batch, disk_ns))
+            pipe.send((load(dataset, index, heavier.value, extra), disk_ns))
             index += 1
     except (BrokenPipeError, KeyboardInterrupt):
         pass
 
 
-def busy(parent):
+def busy(parent, own):
+    block = os.urandom(256 << 10)
     while os.getppid() == parent:
-        sum(range(10_000))
+        zlib.compress(block) if own == "compress" else sum(range(10_000))
 
 
 class Switches:
     """What signals change."""
 
-    def __init__(self, heavier, own_threads):
+    def __init__(self, heavier, own_threads, own):
         self.loads = multiprocessing.get_context("spawn").Value("i", 1)
-        self.heavier, self.own_threads = heavier, own_threads
+        self.heavier, self.own_threads, self.own = heavier, own_threads, own
         self.children = []
         signal.signal(signal.SIGUSR1, self.on_heavier)
         signal.signal(signal.SIGUSR2, self.on_own)
@@ -88,7 +101,7 @@ class Switches:
                 child.terminate()
             self.children = []
             return
-        self.children = [multiprocessing.get_context("spawn").Process(target=busy, args=(os.getpid(),), daemon=True)
+        self.children = [multiprocessing.get_context("spawn").Process(target=busy, args=(os.getpid(), self.own), daemon=True)
                          for _ in range(self.own_threads)]
         for child in self.children:
             child.start()
@@ -107,18 +120,21 @@ def main():
     parser.add_argument("--cached", action="store_true")
     parser.add_argument("--write-kb", type=int, default=0)
     parser.add_argument("--heavier", type=int, default=3)
+    parser.add_argument("--extra", choices=("load", "hash"), default="load")
     parser.add_argument("--own-threads", type=int, default=3)
+    parser.add_argument("--own", choices=("add", "compress"), default="add")
     arguments = parser.parse_args()
 
     data.RECORDS = arguments.records
     dataset = data.make_dataset(4)
     context = multiprocessing.get_context("spawn")
-    switches = Switches(arguments.heavier, arguments.own_threads)
+    switches = Switches(arguments.heavier, arguments.own_threads, arguments.own)
     pipes = []
     for _ in range(arguments.workers):
         ours, theirs = context.Pipe(duplex=False)
         context.Process(target=load_forever, daemon=True,
-                        args=(dataset, switches.loads, arguments.file, arguments.read_mb, arguments.cached, theirs)).start()
+                        args=(dataset, switches.loads, arguments.extra, arguments.file, arguments.read_mb, arguments.cached,
+                              theirs)).start()
         theirs.close()
         pipes.append(ours)
     device = Device(Stream(ROOT / f"data/kernel-streams/{arguments.stream}.stream"))
