@@ -90,10 +90,12 @@ std::string FormatText(const Diagnosis& diagnosis) {
     if (!found.signals_known)
       text += "  the host's signals of it were not seen: causes on the host stay unknown\n";
   }
-  if (text.empty()) return "no program with GPU work\n";
   const std::vector<Report> reports = diagnosis.Reports();
+  if (text.empty())
+    text = "no program with GPU work\n";
+  else if (reports.empty())
+    text += "no incident: no steps were slow\n";
   for (const Report& report : reports) text += TextOf(report);
-  if (reports.empty()) text += "no incident: no steps were slow\n";
   for (const model::Warning& warning : diagnosis.Warnings()) text += TextOf(warning);
   return text;
 }
