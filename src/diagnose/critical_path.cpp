@@ -199,10 +199,6 @@ class Accountant {
       states[State::kWaiting] += ns;
       return;
     }
-    if (who == program_.process) {  // another thread of its own, of which nobody knows which
-      states[State::kLoader] += ns;
-      return;
-    }
     const std::optional<int32_t> thread = BusiestOf(who);
     const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, begin_ns, end_ns) : ThreadTime{};
     const double known = time.total();
@@ -284,9 +280,12 @@ class Accountant {
     RunQueue(time, factor, rank.states, rank.behind);
   }
 
+  // Of the program's own process another one than the feeder: which of them ended a wait isn't told.
   std::optional<int32_t> BusiestOf(const Id128& process) {
     const auto [found, is_new] = busiest_.try_emplace(process);
-    if (is_new) found->second = host_.BusiestThread(process, from_ns_, to_ns_);
+    if (is_new)
+      found->second = host_.BusiestThread(process, from_ns_, to_ns_,
+                                          process == program_.process ? std::optional(program_.feeder) : std::nullopt);
     return found->second;
   }
 

@@ -63,6 +63,29 @@ TEST_F(CriticalPathTest, TheLastOfAChainOfRanksHasTheTime) {
   EXPECT_NEAR(last.behind.at(stranger), 6 * kMs, 1);
 }
 
+TEST_F(CriticalPathTest, AWaitForAnotherThreadOfItsOwnIsWhatThatOneDid) {
+  for (const bool runs : {true, false}) {
+    host = {};
+    AddRanks(1);
+    Tell(0, "thread.waiting", 10 * kMs, Rank(0));
+    host.Take(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = runs ? "thread.running" : "thread.sleeping",
+                            .process = Rank(0),
+                            .tid = 555,
+                            .values = {static_cast<int64_t>(9 * kMs)}});
+    host.Take(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = "thread.running",
+                            .process = Rank(0),
+                            .tid = 555,
+                            .values = {static_cast<int64_t>(1 * kMs)}});
+    const PathAccount account = Account();
+    EXPECT_NEAR(account.states[State::kLoader], (runs ? 10 : 1) * kMs, 1);
+    EXPECT_NEAR(account.states[State::kSleeping], (runs ? 0 : 9) * kMs, 1);
+  }
+}
+
 TEST_F(CriticalPathTest, WhatARankWaitedForThisProgramIsNotWhatThisProgramWaitedFor) {
   AddRanks(2);
   Tell(0, "thread.running", 5 * kMs);

@@ -110,13 +110,14 @@ ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, 
   return sum;
 }
 
-std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns,
-                                                   int64_t to_ns) const {
+std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                                   std::optional<int32_t> except) const {
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return std::nullopt;
   std::optional<int32_t> busiest;
   double most = 0;
   for (const auto& [tid, buckets] : threads->second) {
+    if (tid == except) continue;
     const ThreadTime time = Of(process, tid, from_ns, to_ns);
     const double active = time.running + time.run_queue + time.blocked_io + time.blocked;
     if (active <= most) continue;

@@ -49,8 +49,9 @@ class HostTimeline {
   template <class Visit>
   void ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
 
-  // The thread of a process that was running or wanted to for longest in [from, to).
-  std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns) const;
+  // The thread of a process that was running or wanted to for longest in [from, to), of all but one.
+  std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                       std::optional<int32_t> except = std::nullopt) const;
 
   // The sum of a metric without threads over [from, to); of a process, or of the machine. Nothing where
   // nobody measured then.
