@@ -38,7 +38,7 @@ GOAL_POINTS = 2
 JUDGE_PERCENT = 90  # of perf's stacks must be whole for it to judge ours
 HOTTEST = 10
 NOISE_POINTS = 0.5
-MOST_RUNS = 6
+MOST_RUNS = 4
 PERF_STACK_BYTES = 32768
 
 # Where threads begin: programs, the C library's threads, the dynamic loader, Go's two kinds of thread.
@@ -293,7 +293,7 @@ def report(name, ours, perfs):
               dict(profile.reasons), file=sys.stderr)
         for root, samples in roots.most_common(12):
             print(f"  {samples:6} {root}", file=sys.stderr)
-    for difference in compare(ours, perfs) if perfs else []:
+    for difference in compare(ours, perfs) if perfs and perfs.whole_percent >= JUDGE_PERCENT else []:
         print(f"  ours {difference.ours:.2f}, perf's {difference.perfs:.2f} ± {difference.standard_error:.2f}: "
               f"{' > '.join(difference.path)}", file=sys.stderr)
 
@@ -319,6 +319,8 @@ def main():
             except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
                 sys.exit(f"stacks_bench: {error}")
             rows += rows_of(name, ours, perfs, arguments.details)
+            # What there is so far is kept when the rest fails or is stopped.
+            arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
     arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
 
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // fake_cpython SECONDS: claims to be CPython 3.12, by the names of its symbols, and keeps what profilers read
-// there: a thread's state, frames, code objects and strings. Every other turn its one frame is of the function
-// `honest`; in the others its frames are lies that another thread tells anew all the time: pointers to
-// anywhere, frames that call themselves, lengths beyond all memory, pages that come and go. Says how many turns
-// there were.
+// there: a thread's state, frames, code objects and strings. Every other turn its one frame is of the
+// function `honest`; in the others its frames are lies that another thread tells anew all the time: pointers
+// to anywhere, frames that call themselves, lengths beyond all memory, pages that come and go. Says how many
+// turns there were.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -26,10 +26,10 @@
 
 // What an interpreter is known by; the names are CPython's.
 extern "C" {
-[[gnu::used]] alignas(8) std::array<uint8_t, 4096> _PyRuntime{};     // NOLINT
-[[gnu::used]] extern const uint32_t Py_Version = 0x030c01f0;        // NOLINT
-[[gnu::used]] alignas(8) std::array<uint8_t, 64> PyCode_Type{};     // NOLINT
-[[gnu::noinline, gnu::used]] void _PyEval_EvalFrameDefault(long);   // NOLINT
+[[gnu::used]] alignas(8) std::array<uint8_t, 4096> _PyRuntime{};   // NOLINT
+[[gnu::used]] extern const uint32_t Py_Version = 0x030c01f0;       // NOLINT
+[[gnu::used]] alignas(8) std::array<uint8_t, 64> PyCode_Type{};    // NOLINT
+[[gnu::noinline, gnu::used]] void _PyEval_EvalFrameDefault(long);  // NOLINT
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// unmapper SECONDS LIBRARY: takes away what a profiler is about to look at. Three threads, named for what they
-// do, work in code or on stacks that are unmapped a moment later, and the next mapping often gets their place:
+// unmapper SECONDS LIBRARY: takes away what a profiler is about to look at. Three threads, named for what
+// they do, work in code or on stacks that are unmapped a moment later, and the next mapping often gets their
+// place:
 //   library  loads libfive_fifth.so, calls it, closes it
 //   jit      makes code, tells of it in /tmp/perf-PID.map, written anew each time, calls it, unmaps it
 //   stack    starts threads on stacks that it unmaps
@@ -114,8 +115,8 @@ long Stacks() {
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
-  end_of_work =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(std::lround(1000 * std::atof(arguments[1])));
+  end_of_work = std::chrono::steady_clock::now() +
+                std::chrono::milliseconds(std::lround(1000 * std::atof(arguments[1])));
   long libraries = 0, code = 0, stacks = 0;
   std::thread of_libraries([&] { libraries = Libraries(arguments[2]); });
   std::thread of_code([&] { code = Code(); });

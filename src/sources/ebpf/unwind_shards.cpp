@@ -18,9 +18,9 @@ namespace {
 // libraries of an everyday size are a single piece.
 constexpr uint32_t kMaxPieceWords = GPUSONDE_UNWIND_SHARD_WORDS / 4;
 constexpr uint32_t kShardBytes = GPUSONDE_UNWIND_SHARD_WORDS * sizeof(uint32_t);
-// Made before anything runs, so that the first program doesn't wait for them: CPython with all its libraries
-// takes two, node four.
-constexpr uint64_t kFirstShards = 4;
+// Made before anything runs, so that the first program doesn't wait for them: node with its libraries takes
+// six.
+constexpr uint64_t kFirstShards = 8;
 // More than a file needs, for the small ones to come.
 constexpr uint64_t kSpareShards = 2;
 
@@ -111,8 +111,8 @@ Status UnwindShards::GrowFor(const std::vector<Piece>& pieces) {
   return Grow(std::min(wanted + kSpareShards, room));
 }
 
-// The kernel waits for its programs after each change of the table of shards, some 15 to 40 ms, so that all are
-// added in one.
+// The kernel waits for its programs after each change of the table of shards, some 15 to 40 ms, so that all
+// are added in one.
 Status UnwindShards::Grow(uint64_t wanted) {
   std::vector<uint32_t> keys;
   std::vector<int> fds;
