@@ -134,7 +134,7 @@ class Interpreters(cpython.TestCase):
                       SELECT coalesce(list(location), []) FROM locations WHERE kind = 'python'))""")
                 self.assertGreater(counted, 0)
                 self.assertLessEqual(without, counted, "none lacks its Python frames and isn't counted")
-                self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), 2 * counted)
+                self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), without, "later ones have them")
 
 
 if __name__ == "__main__":
