@@ -129,7 +129,7 @@ TEST_P(PythonLayoutTest, IsWhatTheHeadersSay) {
                                                 {"code_first_line", walk.code_first_line},
                                                 {"code_name", walk.code_name},
                                                 {"code_bytecode", walk.code_bytecode},
-                                                {"code_file", layout->code_file},
+                                                {"code_file", walk.code_file},
                                                 {"code_qualified_name", layout->code_qualified_name},
                                                 {"code_lines", layout->code_lines},
                                                 {"ascii_text", layout->ascii_text},

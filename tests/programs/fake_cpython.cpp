@@ -72,7 +72,7 @@ void TellTheTruth(const gpusonde::symbols::PythonLayout& layout) {
   Put(kCode, layout.walk.code_first_line, 41);
   Put(kCode, layout.walk.code_name, AddressOf(kName));
   Put(kCode, layout.code_qualified_name, AddressOf(kName));
-  Put(kCode, layout.code_file, AddressOf(kFile));
+  Put(kCode, layout.walk.code_file, AddressOf(kFile));
   Put(kCode, layout.code_lines, AddressOf(kLines));
   Put(kState, layout.walk.thread_frame, AddressOf(kCurrent));
   Put(kFrame, layout.walk.frame_code, AddressOf(kCode));
