@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what `gpusonde record` costs, beside `perf record -g`, as a result for bench/run.py.
+"""Measures what `gpusonde record` costs, beside `perf record` by frame pointers and by DWARF, as a result for
+bench/run.py.
 
     bench/record_bench.py [--gpusonde PROGRAM] [--hotpaths PROGRAM] [--seconds S] [--repetitions N] FILE
 
-The hotpaths example keeps every core busy and counts its work, alone and under both samplers at 19 and 99 Hz, in
+The hotpaths example keeps every core busy and counts its work, alone and under each sampler at 19 and 99 Hz, in
 turns, so that whatever else the machine does meets all of them. The sampler's own CPU time and the run time of its
 kernel programs (which Linux counts while kernel.bpf_stats_enabled is set: needs root) are read twice: when hotpaths
 has run for a second, and when it has printed its result. Before lies the start, between the sampling, and after it the
-writing of the file. perf's kernel side can't be read anywhere; only the work that is lost shows it.
+writing of the file. perf's kernel side can't be read anywhere; only the work that is lost shows it. The kernel's maps
+are those that came with the sampler, by the size that the kernel says they have.
 """
 
 import argparse
@@ -31,9 +33,11 @@ BPF_STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 FREQUENCIES_HZ = (19, 99)
 CPU_GOAL_PERCENT = 0.5
 MEMORY_GOAL_MIB = 256
+MAPS_GOAL_MIB = 64
 POLL_S = 0.02
 WARM_UP_S = 1.0
 CORES = os.cpu_count()
+PEERS = ("fp", "dwarf")  # of perf record --call-graph
 
 
 @dataclasses.dataclass
@@ -45,6 +49,7 @@ class Run:
     end_cpu_s: float = 0.0
     sampling_mib: float = 0.0
     peak_mib: float = 0.0
+    map_mib: float = 0.0  # in the kernel
 
 
 @contextlib.contextmanager
@@ -66,6 +71,12 @@ def bpf_run_ns():
     """{program id: its run time so far}"""
     shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True, stdout=subprocess.PIPE).stdout
     return {program["id"]: program.get("run_time_ns", 0) for program in json.loads(shown)}
+
+
+def bpf_map_bytes():
+    """{map id: bytes of the kernel's memory}"""
+    shown = subprocess.run(["bpftool", "--json", "map", "show"], check=True, stdout=subprocess.PIPE).stdout
+    return {made["id"]: int(made.get("bytes_memlock", 0)) for made in json.loads(shown)}
 
 
 def cpu_s(pid):
@@ -100,13 +111,13 @@ def wait_for_program(sampler, name):
         time.sleep(POLL_S)
 
 
-def watch(sampler, programs_before, workload, run):
-    """Fills in what can be seen of a sampler while it lives; returns what its workload printed."""
+def watch(sampler, before, workload, run):
+    """Fills in what can be seen of a sampler while it lives; `before` are the kernel's programs and maps that aren't its
+    own, or None: not counted."""
     def kernel_s():
-        # Its programs are those that weren't there before.
-        if programs_before is None:
+        if before is None:
             return 0.0
-        return sum(ns for program, ns in bpf_run_ns().items() if program not in programs_before) / 1e9
+        return sum(ns for program, ns in bpf_run_ns().items() if program not in before[0]) / 1e9
 
     wait_for_program(sampler, pathlib.Path(workload[0]).name)
     time.sleep(WARM_UP_S)
@@ -116,6 +127,8 @@ def watch(sampler, programs_before, workload, run):
     used_s = cpu_after_s - run.start_cpu_s + kernel_after_s - kernel_before_s
     run.sampling_percent = 100 * used_s / (sampling_s * CORES)
     run.sampling_mib = run.peak_mib = peak_mib(sampler.pid)
+    if before is not None:
+        run.map_mib = sum(size for made, size in bpf_map_bytes().items() if made not in before[1]) / 2**20
     while (mib := peak_mib(sampler.pid)) is not None:
         run.peak_mib = mib
         time.sleep(POLL_S)
@@ -128,12 +141,12 @@ def watch(sampler, programs_before, workload, run):
 
 def run_sampled(command, workload, count_bpf):
     run = Run(units_per_s=0.0)
-    programs_before = bpf_run_ns() if count_bpf else None
+    before = (bpf_run_ns(), bpf_map_bytes()) if count_bpf else None
     with tempfile.TemporaryFile() as messages:
         sampler = subprocess.Popen([*command, "--", *workload], stdout=subprocess.PIPE, stderr=messages)
         failure = None
         try:
-            watch(sampler, programs_before, workload, run)
+            watch(sampler, before, workload, run)
         except (OSError, ValueError, TypeError) as error:  # it ended too early for its /proc files or its result
             failure = error
         sampler.stdout.close()
@@ -151,7 +164,9 @@ def samplers(gpusonde, folder):
         if gpusonde.exists():
             commands["gpusonde", hz] = (str(gpusonde), "record", "--hz", str(hz), "-o", f"{folder}/run.sonde")
         if shutil.which("perf"):
-            commands["perf", hz] = ("perf", "record", "-q", "-g", "-F", str(hz), "-o", f"{folder}/perf.data")
+            for graph in PEERS:
+                commands[graph, hz] = ("perf", "record", "-q", "--call-graph", graph, "-F", str(hz), "-o",
+                                       f"{folder}/perf.data")
     return commands
 
 
@@ -172,8 +187,9 @@ def spread(values):
     return f"{min(values):.3g}-{max(values):.3g}"
 
 
-def row(name, unit, ours, peers, peer_name, goal=None):
-    """A row of medians; `ours` and `peers` are one value per turn, empty where the program is missing."""
+def row(name, unit, ours, peers, peer_name, goal=None, more_peers=None):
+    """A row of medians; `ours` and `peers` are one value per turn, empty where the program is missing. The ratio is to
+    `peers`; `more_peers` are others by name."""
     if not ours:
         return {"name": name, "value": None, "unit": unit, "note": f"{name}: no gpusonde to run"}
     made = {"name": name, "value": statistics.median(ours), "unit": unit, "spread": spread(ours)}
@@ -182,6 +198,8 @@ def row(name, unit, ours, peers, peer_name, goal=None):
         made["peer"] = f"{peer_name}: {peer:.3g} ({spread(peers)})"
         if made["value"] > 0 and peer > 0:
             made["ratio"] = round(made["value"] / peer, 3)
+        for other_name, values in (more_peers or {}).items():
+            made["peer"] += f"; {other_name}: {statistics.median(values):.3g} ({spread(values)})"
     if goal is not None:
         made["goal"] = f"≤ {goal:g} {unit}"
         made["met"] = made["value"] <= goal
@@ -189,29 +207,30 @@ def row(name, unit, ours, peers, peer_name, goal=None):
 
 
 def rows_of(runs, bpf_counted):
-    perf = "perf record -g"
     alone = [run.units_per_s for run in runs["alone", 0]]
+
+    def made(name, unit, hz, value, goal=None, note=""):
+        """Of one number of each run, beside every peer's."""
+        peers = {f"perf record --call-graph {graph}{note}": [value(run, turn) for turn, run in enumerate(runs[graph, hz])]
+                 for graph in PEERS if (graph, hz) in runs}
+        first = next(iter(peers), "")
+        return row(name, unit, [value(run, turn) for turn, run in enumerate(runs.get(("gpusonde", hz), []))],
+                   peers.pop(first, []), first, goal, peers)
+
     for hz in FREQUENCIES_HZ:
-        ours, peers = runs.get(("gpusonde", hz), []), runs.get(("perf", hz), [])
-
-        def both(value, ours=ours, peers=peers):
-            return [value(run) for run in ours], [value(run) for run in peers]
-
-        def lost(sampled):
-            return [100 * (1 - run.units_per_s / without) for run, without in zip(sampled, alone)]
-
-        cpu = row(f"CPU while sampling at {hz} Hz, kernel programs included", "% of the machine",
-                  *both(lambda run: run.sampling_percent), f"{perf}, its kernel side unknown", CPU_GOAL_PERCENT)
-        if ours and not bpf_counted:
+        cpu = made(f"CPU while sampling at {hz} Hz, kernel programs included", "% of the machine", hz,
+                   lambda run, _: run.sampling_percent, CPU_GOAL_PERCENT, ", its kernel side unknown")
+        if cpu["value"] is not None and not bpf_counted:
             cpu |= {"met": None, "note": f"at {hz} Hz without the kernel programs: counting needs root and bpftool"}
         yield cpu
-        yield row(f"work lost at {hz} Hz", "%", lost(ours), lost(peers), perf)
-        yield row(f"CPU to start at {hz} Hz, with the first second of sampling", "s",
-                  *both(lambda run: run.start_cpu_s), perf)
-        yield row(f"CPU to write the file at {hz} Hz", "s", *both(lambda run: run.end_cpu_s), perf)
-        yield row(f"memory while sampling at {hz} Hz", "MiB", *both(lambda run: run.sampling_mib), perf,
-                  MEMORY_GOAL_MIB)
-        yield row(f"memory at its peak at {hz} Hz", "MiB", *both(lambda run: run.peak_mib), perf, MEMORY_GOAL_MIB)
+        yield made(f"work lost at {hz} Hz", "%", hz, lambda run, turn: 100 * (1 - run.units_per_s / alone[turn]))
+        yield made(f"CPU to start at {hz} Hz, with the first second of sampling", "s", hz, lambda run, _: run.start_cpu_s)
+        yield made(f"CPU to write the file at {hz} Hz", "s", hz, lambda run, _: run.end_cpu_s)
+        yield made(f"memory while sampling at {hz} Hz", "MiB", hz, lambda run, _: run.sampling_mib, MEMORY_GOAL_MIB)
+        yield made(f"memory at its peak at {hz} Hz", "MiB", hz, lambda run, _: run.peak_mib, MEMORY_GOAL_MIB)
+        if bpf_counted:
+            maps = [run.map_mib for run in runs.get(("gpusonde", hz), [])]
+            yield row(f"maps of kernel programs at {hz} Hz", "MiB", maps, [], "", MAPS_GOAL_MIB)
 
 
 def main():

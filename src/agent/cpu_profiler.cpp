@@ -442,7 +442,8 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
   const auto replaced = replaced_ns.find(sample.pid);
   if (replaced == replaced_ns.end() || replaced->second <= sample.time_ns) Describe(process);
   sampled.insert(&process);
-  CountEnds(sample.counts, drops);
+  if (sample.counts.python_end == GPUSONDE_PYTHON_UNTOLD) processes.RefreshPython(process);
+  CountEnds(process, sample.counts, drops);
   gpusonde_stack_counts counts = sample.counts;
   std::span<uint64_t> frames = std::span(words).subspan(sample.first_word, sample.words);
   if (sample.call.has_value()) HideObservers(process, counts, frames);

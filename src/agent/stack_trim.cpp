@@ -8,12 +8,13 @@
 
 namespace gpusonde::agent {
 
-void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops) {
+void CountEnds(const Process& process, const gpusonde_stack_counts& counts, model::DropCounts& drops) {
   using enum model::DropReason;
   if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
   if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
   if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
   if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
+  if (counts.python_end == GPUSONDE_PYTHON_UNTOLD && process.python != nullptr) drops.Add(kPythonNotReady);
   if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
 }
 

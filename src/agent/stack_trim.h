@@ -10,9 +10,9 @@
 
 namespace gpusonde::agent {
 
-// Counts a stack that doesn't reach the thread's start, by reason. Those cut at their limit the kernel's
-// program counts, and an address outside all code the interner.
-void CountEnds(const gpusonde_stack_counts& counts, model::DropCounts& drops);
+// Counts a stack of this process that doesn't reach the thread's start, or lacks its Python frames, by
+// reason. Those cut at their limit the kernel's program counts, and an address outside all code the interner.
+void CountEnds(const Process& process, const gpusonde_stack_counts& counts, model::DropCounts& drops);
 
 // Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
 // somebody looks.

@@ -30,6 +30,7 @@ enum class DropReason : uint8_t {
   kNoDebugInfo,        // binaries whose functions have no lines
   kDebugInfoFailed,    // binaries whose debug information could not be read
   kLinesLate,          // frames whose lines were not found in time
+  kPythonNotReady,     // stacks of Python programs taken before their interpreter was known
   kPythonStackLost,    // Python stacks that could not be read to their end
   kPythonUnnamed,      // Python frames whose code object could not be read any more
   kSpoolFailed,        // rows that could not be written to the spool
@@ -88,6 +89,8 @@ inline constexpr std::array kDropReasons = {
              "Program files whose debug information could not be read."},
     DropInfo{DropReason::kLinesLate, false, "lines_late",
              "Places in programs whose lines were still being looked for at the end."},
+    DropInfo{DropReason::kPythonNotReady, false, "python_not_ready",
+             "Stacks without Python frames because the program's interpreter was not found yet."},
     DropInfo{DropReason::kPythonStackLost, true, "python_stack_lost",
              "Python stacks that could not be read to the thread's first frame."},
     DropInfo{DropReason::kPythonUnnamed, false, "python_unnamed",

@@ -181,14 +181,14 @@ Result<PythonCode> ReadPythonCode(const Memory& memory, const PythonLayout& layo
                                   uint64_t address, uint32_t check) {
   const auto name = memory.ReadAs<uint64_t>(address + layout.walk.code_name);
   const auto first_line = memory.ReadAs<int32_t>(address + layout.walk.code_first_line);
-  const auto file = memory.ReadAs<uint64_t>(address + layout.code_file);
+  const auto file = memory.ReadAs<uint64_t>(address + layout.walk.code_file);
   const auto lines = memory.ReadAs<uint64_t>(address + layout.code_lines);
   const auto qualified_name =
       layout.code_qualified_name == 0 ? name : memory.ReadAs<uint64_t>(address + layout.code_qualified_name);
   if (!first_line.has_value() || !name.has_value() || !file.has_value() || !lines.has_value() ||
       !qualified_name.has_value())
     return Gone(address);
-  if (gpusonde_python_check(*name, static_cast<uint32_t>(*first_line)) != check) return Gone(address);
+  if (gpusonde_python_check(*name, *file, static_cast<uint32_t>(*first_line)) != check) return Gone(address);
 
   PythonCode code{.first_line = *first_line, .line_format = layout.lines};
   ASSIGN_OR_RETURN(code.name, ReadString(memory, layout, *qualified_name));

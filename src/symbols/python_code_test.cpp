@@ -126,7 +126,7 @@ class ReadPythonCodeTest : public testing::Test {
     memory_.Put(kCode + layout_.walk.code_first_line, 41);
     memory_.Put(kCode + layout_.walk.code_name, kName);
     memory_.Put(kCode + layout_.code_qualified_name, kQualifiedName);
-    memory_.Put(kCode + layout_.code_file, kFile);
+    memory_.Put(kCode + layout_.walk.code_file, kFile);
     memory_.Put(kCode + layout_.code_lines, kLines);
     memory_.Put(kQualifiedName + 16, uint64_t{10});
     memory_.Put(kQualifiedName + 32, kAscii);
@@ -140,7 +140,7 @@ class ReadPythonCodeTest : public testing::Test {
   Result<PythonCode> Read() const { return ReadPythonCode(memory_, layout_, kType, kCode, check_); }
 
   const PythonLayout& layout_ = *FindPythonLayout(0x030c);
-  uint32_t check_ = gpusonde_python_check(kName, 41);
+  uint32_t check_ = gpusonde_python_check(kName, kFile, 41);
   FakeMemory memory_;
 };
 
@@ -156,10 +156,15 @@ TEST_F(ReadPythonCodeTest, NamesFileAndLinesAreRead) {
 TEST_F(ReadPythonCodeTest, MemoryUsedAgainForSomethingElseHasNoName) {
   memory_.Put(kCode + layout_.walk.code_first_line, 42);
   EXPECT_EQ(Read().error().code, ErrorCode::kNotFound) << "another function's code";
-  check_ = gpusonde_python_check(kName, 42);
+  check_ = gpusonde_python_check(kName, kFile, 42);
   EXPECT_TRUE(Read().has_value());
   memory_.Put(kCode + 8, kType + 8);
   EXPECT_EQ(Read().error().code, ErrorCode::kNotFound) << "an object of another type";
+}
+
+TEST_F(ReadPythonCodeTest, AModulesCodeIsNotTakenForAnotherModules) {
+  memory_.Put(kCode + layout_.walk.code_file, kFile + 64);
+  EXPECT_EQ(Read().error().code, ErrorCode::kNotFound) << "of the same name and line, in another file";
 }
 
 TEST_F(ReadPythonCodeTest, AFreedObjectHasNoName) {

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "base/fd.h"
 
@@ -33,6 +35,28 @@ TEST(PythonInterpreter, OtherProgramsHaveNone) {
   const auto found = Find("/proc/self/exe");
   ASSERT_TRUE(found.has_value());
   EXPECT_FALSE(found->has_value());
+}
+
+// A library whose full table alone names an interpreter, behind a name of this length.
+std::string Library(const std::string& folder, size_t name_before) {
+  std::string source = ".data\n" + std::string(name_before, 'x') + ": .long 1\n";
+  source += "_PyRuntime: .long 1\n.text\n_PyEval_EvalFrameDefault: ret\n";
+  source += ".size _PyEval_EvalFrameDefault, 1\n";
+  EXPECT_TRUE(WriteFileAtomically(folder + "/python.s", source).has_value());
+  const std::string command =
+      "cd " + folder + " && as python.s -o python.o && ld -shared python.o -o python.so";
+  EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+  return folder + "/python.so";
+}
+
+TEST(PythonInterpreter, ItsNameIsFoundWhereverItLiesAmongTheOthers) {
+  std::string folder = testing::TempDir() + "python-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  // Names are read in pieces of 128 KiB: it lies before, across and behind the end of one.
+  for (size_t name_before = (128 << 10) - 32; name_before < (128 << 10) + 8; ++name_before)
+    EXPECT_EQ(Find(Library(folder, name_before)).error().code, ErrorCode::kUnsupported)
+        << "found, and of no known version: " << name_before;
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PythonInterpreter, WhatIsNoElfFileIsAnError) {

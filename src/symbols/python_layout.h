@@ -18,7 +18,6 @@ enum class PythonLineTable : uint8_t {
 struct PythonLayout {
   uint32_t version = 0;              // 0x030b for 3.11
   gpusonde_python_layout walk{};     // what kernel programs read
-  uint16_t code_file = 0;            // PyCodeObject: co_filename
   uint16_t code_qualified_name = 0;  // PyCodeObject: co_qualname; 0 where there is none (before 3.11)
   uint16_t code_lines = 0;           // PyCodeObject: co_linetable (3.9: co_lnotab), of the form `lines`
   PythonLineTable lines{};

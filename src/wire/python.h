@@ -25,6 +25,7 @@ struct gpusonde_python_layout {
 
   __u16 code_first_line; /* PyCodeObject: co_firstlineno */
   __u16 code_name;       /* PyCodeObject: co_name */
+  __u16 code_file;       /* PyCodeObject: co_filename */
   __u16 code_bytecode;   /* PyCodeObject: co_code_adaptive; 0 where frames hold an index */
 
   __u8 frame_bytes;       /* of a frame, up to the last byte used here; at most GPUSONDE_PYTHON_FRAME_BYTES */
@@ -60,8 +61,10 @@ struct gpusonde_python_frame {
   __u32 check;       /* gpusonde_python_check */
 };
 
-/* Of a code object's co_name (the pointer) and co_firstlineno. */
-static inline __u32 gpusonde_python_check(__u64 name, __u32 first_line) {
+/* Of a code object's co_name and co_filename (the pointers) and co_firstlineno. The file is in it because the
+ * code of every module is named `<module>`, begins in one line, and is freed when the module has run. */
+static inline __u32 gpusonde_python_check(__u64 name, __u64 file, __u32 first_line) {
   const __u32 low = (name >> 3) & 0xffffffffu;
-  return low * 2654435761u ^ first_line;
+  const __u32 other = (file >> 3) & 0xffffffffu;
+  return (low * 2654435761u ^ other) * 2654435761u ^ first_line;
 }

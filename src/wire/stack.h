@@ -21,6 +21,7 @@ enum gpusonde_python_end {
   GPUSONDE_PYTHON_COMPLETE,   /* at the thread's first one; also when it has none */
   GPUSONDE_PYTHON_TRUNCATED,  /* deeper than GPUSONDE_MAX_FRAMES */
   GPUSONDE_PYTHON_UNREADABLE, /* at memory that could not be read */
+  GPUSONDE_PYTHON_UNTOLD,     /* before they began: no interpreter is known of in the process */
 };
 
 struct gpusonde_stack_counts {

@@ -5,9 +5,11 @@ several in one process, started by another as multiprocessing does."""
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 import cpython
+import program
 
 # Burns CPU in a function of its own name for a second.
 SPIN = """
@@ -111,6 +113,28 @@ class Interpreters(cpython.TestCase):
                 script = pathlib.Path(folder, "spawns.py")
                 script.write_text(SPAWN)
                 self.check("spin_spawned", [path, script])
+
+    def test_what_is_sampled_before_the_interpreter_is_known_is_counted(self):
+        """The first sample of a process that runs already is how one hears of it."""
+        for version, path in self.interpreters:
+            with self.subTest(version=version):
+                self.recording.unlink(missing_ok=True)
+                victim = subprocess.Popen([path, "-c", SPIN.format(name="spin_attached").replace("+ 1", "+ 60")])
+                try:
+                    time.sleep(0.5)
+                    done = program.run("record", "--hz", "499", "-o", self.recording, "-p", victim.pid, "--duration", "1")
+                finally:
+                    victim.kill()
+                    victim.wait()
+                self.assertEqual(done.returncode, 0, done.stderr)
+                counted = self.value("SELECT coalesce(sum(count), 0)::BIGINT FROM drops WHERE reason = 'python_not_ready'")
+                without = self.value("""
+                    SELECT count(*) FROM samples JOIN stacks USING (stack)
+                    WHERE state = 'on_cpu' AND NOT list_has_any(locations, (
+                      SELECT coalesce(list(location), []) FROM locations WHERE kind = 'python'))""")
+                self.assertGreater(counted, 0)
+                self.assertLessEqual(without, counted, "none lacks its Python frames and isn't counted")
+                self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), without, "later ones have them")
 
 
 if __name__ == "__main__":

@@ -35,8 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Image memory(std::span(data, size).subspan(2));
   // As the kernel's program would have seen it, so that the check isn't in the way.
   const auto name = memory.ReadAs<uint64_t>(address + layout.walk.code_name);
+  const auto file = memory.ReadAs<uint64_t>(address + layout.walk.code_file);
   const auto line = memory.ReadAs<uint32_t>(address + layout.walk.code_first_line);
-  const uint32_t check = gpusonde_python_check(name.value_or(0), line.value_or(0));
+  const uint32_t check = gpusonde_python_check(name.value_or(0), file.value_or(0), line.value_or(0));
   const auto code = symbols::ReadPythonCode(memory, layout, 0, address, check);
   if (!code.has_value()) return 0;
   if (code->name.size() > 4 * size || code->line_table.size() > size) std::abort();  // more than was there

@@ -47,6 +47,14 @@ TEST_F(StackTablesTest, FilesInUseStayAndOthersMakeRoom) {
   EXPECT_LE(tables_->table_bytes(), size_t{48} << 20);
 }
 
+TEST_F(StackTablesTest, RoomForTheFirstFilesIsThereBeforeThem) {
+  const size_t before = tables_->table_bytes();
+  for (uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(tables_->AddFile(File(i), Large(60'000)).has_value());
+  EXPECT_EQ(tables_->table_bytes(), before) << "nothing that the kernel would wait for";
+  ASSERT_TRUE(tables_->AddFile(File(5), Large(1'000'000)).has_value());
+  EXPECT_GT(tables_->table_bytes(), before);
+}
+
 TEST_F(StackTablesTest, WhenAllIsInUseThereIsNoRoom) {
   Status added;
   uint64_t count = 0;

@@ -18,6 +18,11 @@ namespace {
 // libraries of an everyday size are a single piece.
 constexpr uint32_t kMaxPieceWords = GPUSONDE_UNWIND_SHARD_WORDS / 4;
 constexpr uint32_t kShardBytes = GPUSONDE_UNWIND_SHARD_WORDS * sizeof(uint32_t);
+// Made before anything runs, so that the first program doesn't wait for them: node with its libraries takes
+// six.
+constexpr uint64_t kFirstShards = 8;
+// More than a file needs, for the small ones to come.
+constexpr uint64_t kSpareShards = 2;
 
 Result<Fd> MakeShard() {
   const bpf_map_create_opts options{.sz = sizeof options, .map_flags = BPF_F_MMAPABLE};
@@ -36,7 +41,9 @@ Result<UnwindShards> UnwindShards::Create() {
   Fd outer(::bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "unwind_shards", sizeof(uint32_t), sizeof(uint32_t),
                             GPUSONDE_UNWIND_SHARDS, &options));
   if (!outer.valid()) return Fail(Explain(errno, "make the kernel's table of unwind tables"));
-  return UnwindShards(std::move(outer));
+  UnwindShards shards(std::move(outer));
+  TRY(shards.Grow(kFirstShards));
+  return shards;
 }
 
 // The table as pieces that each lie in one shard: rows of neighbouring pages together, and last the
@@ -60,7 +67,7 @@ Result<UnwindShards::Placed> UnwindShards::Place(const unwind::Table& table) {
   Placed placed{.directory = 0, .pages = static_cast<uint32_t>(table.pages.size())};
   if (pieces.empty()) return placed;
   if (!Allocate(pieces, placed)) {
-    TRY(Grow(pieces));
+    TRY(GrowFor(pieces));
     if (!Allocate(pieces, placed))
       return Fail(ErrorCode::kOutOfSpace, "all room for unwind tables is in use");
   }
@@ -94,15 +101,19 @@ bool UnwindShards::Allocate(const std::vector<Piece>& pieces, Placed& placed) {
   return true;
 }
 
-// The kernel waits for its programs after each change of the table of shards, some 40 ms, so that all that a
-// file needs is added in one.
-Status UnwindShards::Grow(const std::vector<Piece>& pieces) {
+Status UnwindShards::GrowFor(const std::vector<Piece>& pieces) {
   uint64_t words = 0;
   for (const Piece& piece : pieces) words += piece.words;
   // Less than a piece is left over in each.
   const uint64_t wanted = words / (GPUSONDE_UNWIND_SHARD_WORDS - kMaxPieceWords) + 1;
   const uint64_t room = GPUSONDE_UNWIND_SHARDS - shards_.size();
   if (wanted > room) return Fail(ErrorCode::kOutOfSpace, "all room for unwind tables is in use");
+  return Grow(std::min(wanted + kSpareShards, room));
+}
+
+// The kernel waits for its programs after each change of the table of shards, some 15 to 40 ms, so that all
+// are added in one.
+Status UnwindShards::Grow(uint64_t wanted) {
   std::vector<uint32_t> keys;
   std::vector<int> fds;
   std::vector<Shard> made;

@@ -13,8 +13,8 @@
 
 namespace gpusonde::ebpf {
 
-// The kernel's memory for unwind tables (wire/unwind.h): shards, made when the first table needs them and
-// given back when the last one leaves. Not thread-safe.
+// The kernel's memory for unwind tables (wire/unwind.h): shards, a few to begin with, more when a table
+// needs them. Not thread-safe.
 class UnwindShards {
  public:
   // Where a table is.
@@ -53,7 +53,8 @@ class UnwindShards {
   static Result<std::vector<Piece>> Cut(const unwind::Table& table);
   // False, with nothing allocated, when there is no room for all.
   bool Allocate(const std::vector<Piece>& pieces, Placed& placed);
-  Status Grow(const std::vector<Piece>& pieces);
+  Status GrowFor(const std::vector<Piece>& pieces);
+  Status Grow(uint64_t wanted);  // shards more
   Status Write(uint32_t first_word, std::span<const uint32_t> words);
 
   Fd outer_;

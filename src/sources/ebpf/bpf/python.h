@@ -73,12 +73,13 @@ static __always_inline bool read_python_code(const struct gpusonde_python_layout
                                              const struct python_walk *walk,
                                              struct gpusonde_python_frame *frame) {
   __u32 first_line = 0;
-  __u64 name = 0;
+  __u64 name = 0, file = 0;
   frame->code = FRAME_WORD(walk, layout->frame_code);
   if (bpf_probe_read_user(&first_line, sizeof first_line, (void *)(frame->code + layout->code_first_line)) ||
-      bpf_probe_read_user(&name, sizeof name, (void *)(frame->code + layout->code_name)))
+      bpf_probe_read_user(&name, sizeof name, (void *)(frame->code + layout->code_name)) ||
+      bpf_probe_read_user(&file, sizeof file, (void *)(frame->code + layout->code_file)))
     return false;
-  frame->check = gpusonde_python_check(name, first_line);
+  frame->check = gpusonde_python_check(name, file, first_line);
 
   const __u64 at = FRAME_WORD(walk, layout->frame_instruction);
   const __s64 offset = layout->code_bytecode ? (__s64)(at - frame->code - layout->code_bytecode)

@@ -165,8 +165,11 @@ static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kern
       take_native_frames(process, &walk->native, stack, wake);
     else
       take_frames_by_pointer(context, stack);
-    if (process->python.runtime) take_python_frames(process, pid, &walk->python, stack, wake);
   }
+  if (process && process->python.runtime)
+    take_python_frames(process, pid, &walk->python, stack, wake);
+  else
+    stack->counts.python_end = GPUSONDE_PYTHON_UNTOLD;
   if (stack->counts.native_end == GPUSONDE_NATIVE_TRUNCATED ||
       stack->counts.python_end == GPUSONDE_PYTHON_TRUNCATED)
     count_stack(GPUSONDE_STACK_TRUNCATED);
