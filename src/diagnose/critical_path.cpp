@@ -284,8 +284,9 @@ class Accountant {
   std::optional<int32_t> BusiestOf(const Id128& process) {
     const auto [found, is_new] = busiest_.try_emplace(process);
     if (is_new)
-      found->second = host_.BusiestThread(process, from_ns_, to_ns_,
-                                          process == program_.process ? std::optional(program_.feeder) : std::nullopt);
+      found->second =
+          host_.BusiestThread(process, from_ns_, to_ns_,
+                              process == program_.process ? std::optional(program_.feeder) : std::nullopt);
     return found->second;
   }
 

@@ -116,8 +116,7 @@ std::optional<Sign> Growing(const HostTimeline& host, Metric counter, const Id12
   constexpr double kLeast = 10, kTimes = 3;
   const Readings readings = host.ReadingsOf(counter, device, now_ns - kLatelyNs - kBeforeNs, now_ns);
   if (readings.size() < 3) return std::nullopt;
-  auto since =
-      std::ranges::lower_bound(readings, now_ns - kLatelyNs, {}, &std::pair<int64_t, double>::first);
+  auto since = std::ranges::lower_bound(readings, now_ns - kLatelyNs, {}, &std::pair<int64_t, double>::first);
   if (since != readings.begin()) --since;  // the last one before still stood then
   const auto& [since_ns, at_since] = *since;
   const double lately = readings.back().second - at_since;
