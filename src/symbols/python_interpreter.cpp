@@ -35,7 +35,7 @@ struct Symbols {
 };
 
 // Whether a symbol table may name the runtime, by a look at its names alone: node's 80,000 take 60 ms one by
-// one, and 3 ms like this. The names are read piece by piece, each with the end of the one before.
+// one. The names are read piece by piece, each with the end of the one before.
 bool MayNameRuntime(int fd, Elf* elf, const GElf_Shdr& table) {
   GElf_Shdr names;
   Elf_Scn* section = elf_getscn(elf, table.sh_link);
