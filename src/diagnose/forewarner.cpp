@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/time.h"
-#include "diagnose/indicator.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -20,45 +19,48 @@ std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const 
   std::vector<model::Warning> changed;
   if (now_ns - looked_ns_ < kNanosPerSecond) return changed;
   looked_ns_ = now_ns;
-  const auto look = [&](const Indicator& indicator, const Id128& device) {
-    const std::optional<Sign> sign = indicator.look(host, device, now_ns);
-    const std::pair key(indicator.name, device);
-    const auto known = open_.find(key);
-    if (known != open_.end()) {
-      if (sign.has_value()) known->second.last_ns = now_ns;
-      if (now_ns - known->second.last_ns < kCalmNs) return;
-      model::Warning& warning = *known->second.warning;
-      warning.end_ns = known->second.last_ns;
-      changed.push_back(warning);
-      open_.erase(known);
-      return;
-    }
-    if (!sign.has_value() || std::ranges::any_of(indicator.foretells, [&](std::string_view cause) {
-          return open.contains(std::string(cause));
-        }))
-      return;
-    model::Warning warning{
-        .warning =
-            IdHasher("warning").Add(indicator.name).Add(device).Add(static_cast<uint64_t>(now_ns)).Finish(),
-        .indicator = std::string(indicator.name),
-        .start_ns = now_ns,
-        .value = sign->value,
-        .most = sign->most,
-        .expected_ns = sign->expected_ns,
-        .sentence = sign->sentence};
-    if (indicator.of_device) warning.device = device;
-    open_[key] = {.warning = warnings_.insert(warnings_.end(), warning), .last_ns = now_ns};
-    if (warnings_.size() > kMostKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
-    changed.push_back(warning);
-    warn(warning);
-  };
   const std::set<Id128> devices = host.Devices();
+  const std::set<Id128> node = {Id128{}};
   for (const Indicator& indicator : AllIndicators()) {
-    if (!indicator.of_device) look(indicator, Id128{});
-    for (const Id128& device : devices)
-      if (indicator.of_device) look(indicator, device);
+    const bool is_told = std::ranges::any_of(indicator.foretells,
+                                             [&](auto cause) { return open.contains(std::string(cause)); });
+    for (const Id128& device : indicator.of_device ? devices : node) {
+      const std::optional<Sign> sign = indicator.look(host, device, now_ns);
+      if (const auto known = open_.find({indicator.name, device}); known != open_.end()) {
+        if (sign.has_value()) known->second.last_ns = now_ns;
+        if (now_ns - known->second.last_ns >= kCalmNs) changed.push_back(Close(known));
+      } else if (sign.has_value() && !is_told) {
+        changed.push_back(Open(indicator, device, *sign, now_ns));
+        warn(changed.back());
+      }
+    }
   }
   return changed;
+}
+
+model::Warning Forewarner::Open(const Indicator& indicator, const Id128& device, const Sign& sign,
+                                int64_t now_ns) {
+  model::Warning warning{
+      .warning =
+          IdHasher("warning").Add(indicator.name).Add(device).Add(static_cast<uint64_t>(now_ns)).Finish(),
+      .indicator = std::string(indicator.name),
+      .start_ns = now_ns,
+      .value = sign.value,
+      .most = sign.most,
+      .expected_ns = sign.expected_ns,
+      .sentence = sign.sentence};
+  if (indicator.of_device) warning.device = device;
+  open_[{indicator.name, device}] = {.warning = warnings_.insert(warnings_.end(), warning),
+                                     .last_ns = now_ns};
+  if (warnings_.size() > kMostKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
+  return warning;
+}
+
+model::Warning Forewarner::Close(OpenWarnings::iterator known) {
+  model::Warning& warning = *known->second.warning;
+  warning.end_ns = known->second.last_ns;
+  open_.erase(known);
+  return warning;
 }
 
 std::vector<model::Warning> Forewarner::Take(const model::Incident& incident,

@@ -7,12 +7,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/id128.h"
 #include "diagnose/host_timeline.h"
+#include "diagnose/indicator.h"
 #include "model/tables/incidents.h"
 #include "model/tables/warnings.h"
 
@@ -38,12 +39,16 @@ class Forewarner {
   const std::list<model::Warning>& warnings() const { return warnings_; }
 
  private:
-  struct Open {
+  struct Known {
     std::list<model::Warning>::iterator warning;
     int64_t last_ns = 0;
   };
+  using OpenWarnings = std::map<std::pair<std::string_view, Id128>, Known>;
 
-  std::map<std::pair<std::string_view, Id128>, Open> open_;
+  model::Warning Open(const Indicator& indicator, const Id128& device, const Sign& sign, int64_t now_ns);
+  model::Warning Close(OpenWarnings::iterator known);
+
+  OpenWarnings open_;
   std::list<model::Warning> warnings_;
   int64_t looked_ns_ = 0;
 };

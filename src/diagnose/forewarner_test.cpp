@@ -22,27 +22,27 @@ constexpr int64_t kLimit = 87;
 class ForewarnerTest : public testing::Test {
  protected:
   void Read(std::string_view metric, double value) {
-    host.Take(model::MetricValue{
-        .time_ns = now_ns, .device = device, .metric = std::string(metric), .value = value});
+    host_.Take(model::MetricValue{
+        .time_ns = now_ns_, .device = device_, .metric = std::string(metric), .value = value});
   }
   void Press(std::string_view metric, double share) {
-    host.Take(model::Signal{.start_ns = now_ns - kNanosPerSecond,
-                            .bucket_ns = kNanosPerSecond,
-                            .metric = std::string(metric),
-                            .values = {static_cast<int64_t>(share * 1e9)}});
+    host_.Take(model::Signal{.start_ns = now_ns_ - kNanosPerSecond,
+                             .bucket_ns = kNanosPerSecond,
+                             .metric = std::string(metric),
+                             .values = {static_cast<int64_t>(share * 1e9)}});
   }
   // A second later.
   void Tick() {
-    now_ns += kNanosPerSecond;
-    for (const model::Warning& warning :
-         forewarner.Advance(host, open, now_ns, [&](const model::Warning& told) { warned.push_back(told); }))
-      rows.push_back(warning);
+    now_ns_ += kNanosPerSecond;
+    for (const model::Warning& warning : forewarner_.Advance(
+             host_, open_, now_ns_, [&](const model::Warning& told) { warned_.push_back(told); }))
+      rows_.push_back(warning);
   }
   // A device that goes from 50 °C towards an equilibrium, which whole degrees tell of; until it warns, or for
   // ten minutes. Returns the temperature that it has then.
   double Warm(double equilibrium, double tau_s) {
     double temperature = 50;
-    for (int second = 0; second < 600 && warned.empty(); ++second) {
+    for (int second = 0; second < 600 && warned_.empty(); ++second) {
       temperature = equilibrium - (equilibrium - 50) * std::exp(-second / tau_s);
       Read("gpu.temperature.slowdown", kLimit);
       Read("gpu.throttle.reasons", 0);
@@ -52,30 +52,30 @@ class ForewarnerTest : public testing::Test {
     return temperature;
   }
 
-  HostTimeline host;
-  Forewarner forewarner;
-  std::set<std::string> open;
-  std::vector<model::Warning> warned, rows;
-  Id128 device{2, 1};
-  int64_t now_ns = kBegin;
+  HostTimeline host_;
+  Forewarner forewarner_;
+  std::set<std::string> open_;
+  std::vector<model::Warning> warned_, rows_;
+  Id128 device_{2, 1};
+  int64_t now_ns_ = kBegin;
 };
 
 TEST_F(ForewarnerTest, ADeviceThatWillBeTooWarmIsToldOfBeforeItIs) {
   const double temperature = Warm(100, 60);
-  ASSERT_EQ(warned.size(), 1u);
-  EXPECT_EQ(warned[0].indicator, "temperature");
-  EXPECT_EQ(warned[0].device, device);
-  EXPECT_EQ(warned[0].most, kLimit);
+  ASSERT_EQ(warned_.size(), 1u);
+  EXPECT_EQ(warned_[0].indicator, "temperature");
+  EXPECT_EQ(warned_[0].device, device_);
+  EXPECT_EQ(warned_[0].most, kLimit);
   EXPECT_LT(temperature, kLimit - 5);
   // It gets there when 100 − 50·e^(−t/60) is 87.
   const double when_s = -60 * std::log((100.0 - kLimit) / 50);
-  EXPECT_NEAR(static_cast<double>(*warned[0].expected_ns - kBegin) / 1e9, when_s, 25);
-  EXPECT_THAT(warned[0].sentence, HasSubstr("87 °C"));
+  EXPECT_NEAR(static_cast<double>(*warned_[0].expected_ns - kBegin) / 1e9, when_s, 25);
+  EXPECT_THAT(warned_[0].sentence, HasSubstr("87 °C"));
 }
 
 TEST_F(ForewarnerTest, ADeviceThatWillStayCoolEnoughIsNotToldOf) {
   Warm(80, 60);
-  EXPECT_THAT(warned, IsEmpty());
+  EXPECT_THAT(warned_, IsEmpty());
 }
 
 TEST_F(ForewarnerTest, WithoutALimitNothingIsForetold) {
@@ -83,7 +83,7 @@ TEST_F(ForewarnerTest, WithoutALimitNothingIsForetold) {
     Read("gpu.temperature", 50 + second);
     Tick();
   }
-  EXPECT_THAT(warned, IsEmpty());
+  EXPECT_THAT(warned_, IsEmpty());
 }
 
 TEST_F(ForewarnerTest, PowerThatComesNearItsLimitIsToldOf) {
@@ -95,10 +95,10 @@ TEST_F(ForewarnerTest, PowerThatComesNearItsLimitIsToldOf) {
     }
   };
   run(500, 60);
-  EXPECT_THAT(warned, IsEmpty());
+  EXPECT_THAT(warned_, IsEmpty());
   run(690, 6);
-  ASSERT_EQ(warned.size(), 1u);
-  EXPECT_EQ(warned[0].indicator, "power");
+  ASSERT_EQ(warned_.size(), 1u);
+  EXPECT_EQ(warned_[0].indicator, "power");
 }
 
 TEST_F(ForewarnerTest, PowerThatIsAlwaysNearItsLimitIsNothingNew) {
@@ -107,7 +107,7 @@ TEST_F(ForewarnerTest, PowerThatIsAlwaysNearItsLimitIsNothingNew) {
     Read("gpu.power", 690);
     Tick();
   }
-  EXPECT_THAT(warned, IsEmpty());
+  EXPECT_THAT(warned_, IsEmpty());
 }
 
 TEST_F(ForewarnerTest, ErrorsThatGrowAreToldOfOnceUntilTheyCalm) {
@@ -119,16 +119,16 @@ TEST_F(ForewarnerTest, ErrorsThatGrowAreToldOfOnceUntilTheyCalm) {
     }
   };
   run(0.1, 200);
-  EXPECT_THAT(warned, IsEmpty());
+  EXPECT_THAT(warned_, IsEmpty());
   run(5, 40);
-  ASSERT_EQ(warned.size(), 1u);
-  EXPECT_EQ(warned[0].indicator, "pcie_replays");
-  EXPECT_EQ(rows.size(), 1u);
+  ASSERT_EQ(warned_.size(), 1u);
+  EXPECT_EQ(warned_[0].indicator, "pcie_replays");
+  EXPECT_EQ(rows_.size(), 1u);
   run(0, 100);
-  EXPECT_EQ(warned.size(), 1u);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[1].warning, warned[0].warning);
-  EXPECT_GT(*rows[1].end_ns, warned[0].start_ns);
+  EXPECT_EQ(warned_.size(), 1u);
+  ASSERT_EQ(rows_.size(), 2u);
+  EXPECT_EQ(rows_[1].warning, warned_[0].warning);
+  EXPECT_GT(*rows_[1].end_ns, warned_[0].start_ns);
 }
 
 TEST_F(ForewarnerTest, PressureThatRisesIsToldOfUnlessAnIncidentSaysSoAlready) {
@@ -139,40 +139,40 @@ TEST_F(ForewarnerTest, PressureThatRisesIsToldOfUnlessAnIncidentSaysSoAlready) {
     }
   };
   run(0.02, 60);
-  EXPECT_THAT(warned, IsEmpty());
-  open = {"memory_pressure"};
+  EXPECT_THAT(warned_, IsEmpty());
+  open_ = {"memory_pressure"};
   run(0.5, 8);
-  EXPECT_THAT(warned, IsEmpty());
-  open.clear();
+  EXPECT_THAT(warned_, IsEmpty());
+  open_.clear();
   run(0.6, 1);
-  ASSERT_EQ(warned.size(), 1u);
-  EXPECT_EQ(warned[0].indicator, "memory_pressure");
-  EXPECT_FALSE(warned[0].device.has_value());
+  ASSERT_EQ(warned_.size(), 1u);
+  EXPECT_EQ(warned_[0].indicator, "memory_pressure");
+  EXPECT_FALSE(warned_[0].device.has_value());
 }
 
 TEST_F(ForewarnerTest, WhatCameOfAWarningIsMeasured) {
   Warm(100, 60);
-  ASSERT_EQ(warned.size(), 1u);
+  ASSERT_EQ(warned_.size(), 1u);
   model::Incident incident{
-      .incident = {9, 9}, .start_ns = warned[0].start_ns + 20 * kNanosPerSecond, .cause = "gpu_clocks"};
-  EXPECT_THAT(forewarner.Take(incident, {Id128{2, 2}}), IsEmpty()) << "of another device";
+      .incident = {9, 9}, .start_ns = warned_[0].start_ns + 20 * kNanosPerSecond, .cause = "gpu_clocks"};
+  EXPECT_THAT(forewarner_.Take(incident, {Id128{2, 2}}), IsEmpty()) << "of another device";
   incident.cause = "cpu_contention";
-  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty()) << "of another cause";
+  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty()) << "of another cause";
   incident.cause = "gpu_clocks";
-  const auto changed = forewarner.Take(incident, {device});
+  const auto changed = forewarner_.Take(incident, {device_});
   ASSERT_EQ(changed.size(), 1u);
   EXPECT_EQ(changed[0].incident, incident.incident);
   EXPECT_EQ(changed[0].lead_ns, 20 * kNanosPerSecond);
   incident.incident = {9, 10};
-  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty()) << "the first one counts";
+  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty()) << "the first one counts";
 }
 
 TEST_F(ForewarnerTest, AnIncidentLongAfterAWarningWasNotForetold) {
   Warm(100, 60);
-  ASSERT_EQ(warned.size(), 1u);
+  ASSERT_EQ(warned_.size(), 1u);
   const model::Incident incident{
-      .incident = {9, 9}, .start_ns = warned[0].start_ns + 301 * kNanosPerSecond, .cause = "gpu_clocks"};
-  EXPECT_THAT(forewarner.Take(incident, {device}), IsEmpty());
+      .incident = {9, 9}, .start_ns = warned_[0].start_ns + 301 * kNanosPerSecond, .cause = "gpu_clocks"};
+  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty());
 }
 
 }  // namespace

@@ -59,13 +59,14 @@ std::optional<Sign> Temperature(const HostTimeline& host, const Id128& device, i
   constexpr ptrdiff_t kLeastOfHalf = 15;
   constexpr double kLeastRise = 3;  // °C within both: readings are whole degrees
   constexpr double kMostSeconds = 180;
+  if (IsThrottled(host, device, now_ns)) return std::nullopt;
   const std::optional<double> limit =
       host.MeanReading(Metric::kGpuTemperatureSlowdown, device, now_ns - 2 * kHalfNs, now_ns);
   const Readings readings = host.ReadingsOf(Metric::kGpuTemperature, device, now_ns - 2 * kHalfNs, now_ns);
   const auto middle =
       std::ranges::lower_bound(readings, now_ns - kHalfNs, {}, &std::pair<int64_t, double>::first);
   if (!limit.has_value() || middle - readings.begin() < kLeastOfHalf ||
-      readings.end() - middle < kLeastOfHalf || IsThrottled(host, device, now_ns))
+      readings.end() - middle < kLeastOfHalf)
     return std::nullopt;
   const auto earlier = SlopeOf({readings.begin(), middle});
   const auto later = SlopeOf({middle, readings.end()});
