@@ -94,9 +94,9 @@ class Gpu(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions"), 0)
 
     def device_account(self, log):
-        """{pid: [kernels, ns]} as the simulated device tells it itself (SIMGPU_LOG)."""
+        """{pid: [kernels, ns]} as the simulated device tells it itself (SIMGPU_LOG) in whole lines: it may be writing."""
         account = {}
-        for line in log.read_text().splitlines():
+        for line in log.read_text().split("\n")[:-1]:
             kind, pid, _, _, _, _, start_ns, end_ns, *_ = line.split("\t")
             if kind == "kernel":
                 sums = account.setdefault(int(pid), [0, 0])
