@@ -5,6 +5,8 @@
     bench.py run --split train --seed 1 --count 20      a slice of trials; what is there already is kept
     bench.py predict                                    what gpusonde says of every recording, frozen
     bench.py score                                      opens the labels, and tells how often it was right
+    bench.py keep                                       opens them, and adds the trials to those that the repository keeps
+    bench.py total                                      the result of all that it keeps
     bench.py quick                                      a few trials of each kind, all of this: smoke
     bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
     bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too
@@ -22,6 +24,7 @@ import subprocess
 import sys
 
 import dataset
+import kept
 import kit
 import manifest
 import overhead
@@ -67,7 +70,7 @@ def tell(result, text, path):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "quick", "overhead", "soak", "export", "kit"))
+    parser.add_argument("what", choices=("run", "predict", "score", "keep", "total", "quick", "overhead", "soak", "export", "kit"))
     parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
@@ -108,6 +111,14 @@ def soak_for(arguments):
     tell(soak.run(arguments.build, arguments.out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
 
 
+def keep(arguments):
+    print(f"kept {kept.keep(arguments.out, arguments.split)} more trials in {kept.KEPT.relative_to(ROOT)}")
+
+
+def tell_total(arguments):
+    tell(kept.total(arguments.split), report.text, arguments.result)
+
+
 def export(arguments):
     print(dataset.export(arguments.out, arguments.build, arguments.split, arguments.folder))
 
@@ -130,7 +141,8 @@ def run_trials(arguments):
 
 def main():
     arguments = parse()
-    doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit}.get(arguments.what, run_trials)
+    doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit, "keep": keep,
+            "total": tell_total}.get(arguments.what, run_trials)
     try:
         doer(arguments)
     except (kit.KitError, score.NotFrozen, RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -17,6 +17,7 @@ import networks
 
 HERE = pathlib.Path(__file__).resolve().parent
 SLACK_MB = 16
+HEAVY = 4
 COMPILE = "echo '#include <regex>' | c++ -std=c++17 -O2 -x c++ -S -o /dev/null -"
 
 
@@ -77,6 +78,18 @@ def stress(trial, *arguments):
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+@contextlib.contextmanager
+def heavy(trial, disturber):
+    """The injector's group weighs so much more than the victim's, as one that has asked for more CPUs does: the scheduler
+    shields a group that wants one CPU from another of its weight that wants both."""
+    trial.groups["injector"].write("cpu", "cpu.shares", HEAVY * trial.shares)
+    try:
+        with disturber:
+            yield
+    finally:
+        trial.groups["injector"].write("cpu", "cpu.shares", trial.shares)
 
 
 DEFAULT_PERIOD_US = 100_000
@@ -264,12 +277,12 @@ def nothing(_trial, _amount):
 FAULTS = {
     "nothing": nothing,
     # train
-    "compute": lambda trial, amount: work(trial, "cpu", amount),
+    "compute": lambda trial, amount: heavy(trial, work(trial, "cpu", amount)),
     "compute-little": lambda trial, amount: work(trial, "idle-cpu", amount),
     "disk-read": lambda trial, amount: work(trial, "disk-read", amount, trial.disk_file),
     "cached-read": lambda trial, amount: work(trial, "cached-read", amount, trial.cached_file),
     "quota": quota,
-    "stress-cpu": lambda trial, amount: stress(trial, "--cpu", int(amount), "--cpu-method", "matrixprod"),
+    "stress-cpu": lambda trial, amount: heavy(trial, stress(trial, "--cpu", int(amount), "--cpu-method", "matrixprod")),
     "stress-disk": lambda trial, amount: stress(trial, "--hdd", int(amount), "--hdd-opts", "direct,wr-rnd",
                                                 "--hdd-bytes", "64m"),
     "stress-stream": lambda trial, amount: stress(trial, "--stream", int(amount)),
@@ -290,7 +303,7 @@ FAULTS = {
     "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
     # test
     "idle": nothing,
-    "compile": lambda trial, amount: loop(trial, COMPILE, amount),
+    "compile": lambda trial, amount: heavy(trial, loop(trial, COMPILE, amount)),
     "compress-little": lambda trial, amount: loop(
         trial, f"sleep 0.2; head -c 64k {trial.cached_file} | nice -n 19 xz -1 -c", amount),
     "short-quota": lambda trial, share: quota(trial, share, 20_000),
@@ -308,7 +321,7 @@ FAULTS = {
     "stopped-rank": lambda trial, _amount: stopped(trial.rank_pid(1)),
     "held-lock": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
     "one-cpu": lambda trial, _amount: one_cpu(trial),
-    "compress": lambda trial, amount: loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount),
+    "compress": lambda trial, amount: heavy(trial, loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount)),
     "disk-write": lambda trial, amount: work(trial, "disk-write", amount, trial.disk_file),
     "copy-file": lambda trial, amount: loop(
         trial, f"dd if={trial.disk_file} of=/dev/null bs=1M iflag=direct", amount),
@@ -320,7 +333,8 @@ FAULTS = {
 # Of these the smaller amount is the worse one.
 LIMITS = ("quota", "short-quota", "memory-limit", "gpu-power-cap", "gpu-clock-limit", "gpu-pcie-width", "io-limit",
           "io-operations", "short-queue", "lossy-link")
-RAMP = (1 / 3, 2 / 3, 1.0)  # of the amount, one after the other
+RAMP = (1 / 3, 2 / 3, 1)  # of the amount, one after the other
+PULSE_S = (1.0, 2.0)      # with it, without
 
 
 def scaled(fault, amount, share):
@@ -339,19 +353,28 @@ def both(trial, faults):
 
 
 def apply(trial, faults, shape, length_s):
-    """Runs the faults for so long: all the time, one second on and two off, or more and more of them."""
+    """Runs the faults for so long: all the time, one second on and two off, or more and more of them. Returns when all of
+    them were there: [(begin, end), …], CLOCK_MONOTONIC in ns."""
     until = time.monotonic() + length_s
+    active = []
 
     def left_s():
         return max(0.0, until - time.monotonic())
 
+    def keep(share, seconds):
+        with both(trial, [(fault, scaled(fault, amount, share)) for fault, amount in faults]):
+            begin_ns = time.monotonic_ns()
+            trial.sleep(min(left_s(), seconds))
+            if share == 1:
+                active.append((begin_ns, time.monotonic_ns()))
+
     if shape == "ramp":
         for share in RAMP:
-            with both(trial, [(fault, scaled(fault, amount, share)) for fault, amount in faults]):
-                trial.sleep(min(left_s(), length_s / len(RAMP)))
-        return
-    while left_s() > 0:
-        with both(trial, faults):
-            trial.sleep(min(1.0, left_s()) if shape == "pulse" else left_s())
-        if shape == "pulse":
-            trial.sleep(min(2.0, left_s()))
+            keep(share, length_s / len(RAMP))
+    elif shape == "pulse":
+        while left_s() > 0:
+            keep(1, PULSE_S[0])
+            trial.sleep(min(left_s(), PULSE_S[1]))
+    else:
+        keep(1, length_s)
+    return active

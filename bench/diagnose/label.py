@@ -37,38 +37,64 @@ def mean_ms(steps, value=lambda step: step[1] - step[0]):
     return statistics.fmean(map(value, steps)) / 1e6 if steps else 0.0
 
 
-def rate(samples, begin_ns, end_ns, value):
-    """Growth of a counter per second within the window; 0 where it was sampled less than twice."""
-    inside = [sample for sample in samples if begin_ns <= sample["time_ns"] < end_ns]
-    if len(inside) < 2:
+def within(samples, windows):
+    """[the samples of each window that has at least two]"""
+    found = ([sample for sample in samples if begin_ns <= sample["time_ns"] < end_ns] for begin_ns, end_ns in windows)
+    return [inside for inside in found if len(inside) >= 2]
+
+
+def sampled_s(inside):
+    return (inside[-1]["time_ns"] - inside[0]["time_ns"]) / 1e9
+
+
+def rate(samples, windows, value):
+    """Growth of a counter per second within these windows [(begin, end), …]; 0 where it was sampled less than twice."""
+    found = within(samples, windows)
+    if not found:
         return 0.0
-    return (value(inside[-1]) - value(inside[0])) * 1e9 / (inside[-1]["time_ns"] - inside[0]["time_ns"])
+    return sum(value(inside[-1]) - value(inside[0]) for inside in found) / sum(map(sampled_s, found))
 
 
-def thread_rates(samples, begin_ns, end_ns):
-    """{(pid, tid): (CPU seconds, seconds of waiting for a CPU) per second} of threads alive throughout the window, and
-    those of threads that began or ended within it."""
-    inside = [sample["threads"] for sample in samples if begin_ns <= sample["time_ns"] < end_ns]
-    length_s = (end_ns - begin_ns) / 1e9
-    first, last = {}, {}
-    for threads in inside:
-        for pid, times in threads.items():
-            for tid, both in times.items():
-                first.setdefault((pid, tid), both)
-                last[pid, tid] = both
-    return {key: tuple((last[key][i] - first[key][i]) / 1e9 / length_s for i in (0, 1)) for key in first}
+def thread_rates(samples, windows):
+    """{(pid, tid): (CPU seconds, seconds of waiting for a CPU) per second of the windows}; a thread that began or ended
+    within them has what it used meanwhile."""
+    found = within(samples, windows)
+    length_s = sum(map(sampled_s, found))
+    used = {}
+    for inside in found:
+        first, last = {}, {}
+        for sample in inside:
+            for pid, times in sample["threads"].items():
+                for tid, both in times.items():
+                    first.setdefault((pid, tid), both)
+                    last[pid, tid] = both
+        for key, both in last.items():
+            so_far = used.get(key, (0.0, 0.0))
+            used[key] = tuple(so_far[i] + (both[i] - first[key][i]) / 1e9 / length_s for i in (0, 1))
+    return used
 
 
-def void_reason(record, samples, begin_ns, end_ns):
+def windows_of(record, first_ns):
+    """(before the fault, while all of it is there, from its begin to its end), each [(begin, end), …]. A fault that comes
+    and goes, or grows, slows steps by what it does while it is there: the calm between would hide it."""
+    whole = [(record["begin_ns"], record["end_ns"])]
+    return [(first_ns, record["begin_ns"])], [tuple(one) for one in record.get("active_ns", whole)], whole
+
+
+def touching(steps, windows):
+    return [step for step in steps if any(step[1] > begin_ns and step[0] < end_ns for begin_ns, end_ns in windows)]
+
+
+def void_reason(record, samples, windows):
     """Why the machine was not the trial's own; None where it was."""
-    cpus_ns = rate(samples, begin_ns, end_ns, lambda sample: sample["busy_ns"])
-    own_ns = rate(samples, begin_ns, end_ns, lambda sample: sum(sample["cpu_ns"].values()))
+    cpus_ns = rate(samples, windows, lambda sample: sample["busy_ns"])
+    own_ns = rate(samples, windows, lambda sample: sum(sample["cpu_ns"].values()))
     own_ns += record["own_cpu_ns"] * 1e9 / max(1, record["end_ns"] - record["begin_ns"])
     if "interrupt_pressure" in intended_of(record["plan"]):  # they are the trial's own, and no group's
-        cpus_ns -= rate(samples, begin_ns, end_ns, lambda sample: sample["interrupts_ns"])
+        cpus_ns -= rate(samples, windows, lambda sample: sample["interrupts_ns"])
     cpus = record["cpus"]
     foreign = (cpus_ns - own_ns) / 1e9 / cpus
-    stolen = rate(samples, begin_ns, end_ns, lambda sample: sample["stolen_ns"]) / 1e9 / cpus
+    stolen = rate(samples, windows, lambda sample: sample["stolen_ns"]) / 1e9 / cpus
     if foreign > FOREIGN:
         return f"foreign CPU {100 * foreign:.0f} %"
     if stolen > STOLEN:
@@ -76,16 +102,13 @@ def void_reason(record, samples, begin_ns, end_ns):
     return None
 
 
-def mechanisms(record, steps, samples, before, during):
-    """{mechanism: ms of a step's excess that it explains, at most}"""
-    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
-    clean_from_ns = before[0][0]
+def mechanisms(record, samples, clean, active, before, during):
+    """{mechanism: ms of a step's excess that it explains, at most}; `before` and `during` are steps of these windows."""
     ms_before, ms_during = mean_ms(before), mean_ms(during)
     # Of other ranks than the one whose steps these are: what delays one of those is the root behind a straggler.
     others = {str(pid) for pid in record.get("rank_pids", [])[1:]}
     threads_before, threads_during = ({key: both for key, both in rates.items() if key[0] not in others}
-                                      for rates in (thread_rates(samples, clean_from_ns, begin_ns),
-                                                    thread_rates(samples, begin_ns, end_ns)))
+                                      for rates in (thread_rates(samples, clean), thread_rates(samples, active)))
 
     def waited_ms(rates, ms):
         # The one that waits most: steps wait for the slowest of their threads. Own disturbers, which come with the
@@ -114,13 +137,12 @@ def ms_of(cause, explained):
             "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
 
 
-def root_of(record, samples, first_ns, late_ms, ms_before, ms_during):
+def root_of(record, samples, clean, active, late_ms, ms_before, ms_during):
     """Why the rank that comes last is late, by its own threads: None where that isn't known."""
     if not record.get("rank_pids"):
         return None
     pid = str(record["rank_pids"][1])
-    before = thread_rates(samples, first_ns, record["begin_ns"])
-    during = thread_rates(samples, record["begin_ns"], record["end_ns"])
+    before, during = thread_rates(samples, clean), thread_rates(samples, active)
 
     def grew_ms(which):
         keys = [key for key in during if key[0] == pid and key in before]
@@ -136,7 +158,7 @@ def intended_of(plan):
     return {plan.get("intended"), *([plan["also"][2]] if plan.get("also") else [])}
 
 
-def late_rank_ms(folder, begin_ns, end_ns, first_ns):
+def late_rank_ms(folder, clean, active):
     """How much longer the other rank's own part of a step takes: what is left of it without the sum over all."""
     if not (folder / "steps.log.1").exists():
         return 0.0
@@ -145,18 +167,15 @@ def late_rank_ms(folder, begin_ns, end_ns, first_ns):
     def own(step):
         return step[1] - step[0] - step[2]
 
+    ((first_ns, begin_ns),) = clean
     before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
-    during = [step for step in steps if step[1] > begin_ns and step[0] < end_ns]
-    return mean_ms(during, own) - mean_ms(before, own)
+    return mean_ms(touching(steps, active), own) - mean_ms(before, own)
 
 
-def causes_of(record, samples, explained, excess_ms, void):
+def causes_of(record, samples, clean, active, explained, excess_ms, void):
     """The labels: mechanisms that explain enough, told apart by who was there."""
-    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
-    clean_ns = begin_ns - int(record["plan"]["clean_s"] * 1e9) + SETTLE_NS
-
     def grew(value):
-        return rate(samples, begin_ns, end_ns, value) - rate(samples, clean_ns, begin_ns, value)
+        return rate(samples, active, value) - rate(samples, clean, value)
 
     faults = intended_of(record["plan"])
     enough = {name for name, ms in explained.items() if ms >= SHARE * excess_ms}
@@ -203,28 +222,27 @@ def label(folder):
     """The trial's label as a dict."""
     record = json.loads((folder / "trial.json").read_text())
     steps, samples = read_steps(folder), read_samples(folder)
-    begin_ns, end_ns = record["begin_ns"], record["end_ns"]
-    first_ns = steps[0][0] + SETTLE_NS
+    first_ns, begin_ns, end_ns = steps[0][0] + SETTLE_NS, record["begin_ns"], record["end_ns"]
+    clean, active, whole = windows_of(record, first_ns)
     before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
-    during = [step for step in steps if step[1] > begin_ns and step[0] < end_ns]
-    made = {"void": void_reason(record, samples, first_ns, end_ns), "causes": [], "slowdown": None}
+    during = touching(steps, active)
+    made = {"void": void_reason(record, samples, [(first_ns, end_ns)]), "causes": [], "slowdown": None}
     if len(before) < 10 or not during:
         return made | {"state": "unusable", "void": made["void"] or "too few steps"}
     ms_before, ms_during = mean_ms(before), mean_ms(during)
-    slowdown = ms_during / ms_before
-    explained = mechanisms(record, steps, samples, before, during)
-    explained["late_rank"] = late_rank_ms(folder, begin_ns, end_ns, first_ns)
-    slow = [step for step in during if step[1] - step[0] > 1.15 * 1e6 * ms_before]
-    made |= {"slowdown": round(slowdown, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
+    explained = mechanisms(record, samples, clean, active, before, during)
+    explained["late_rank"] = late_rank_ms(folder, clean, active)
+    slow = [step for step in touching(steps, whole) if step[1] - step[0] > 1.15 * 1e6 * ms_before]
+    made |= {"slowdown": round(ms_during / ms_before, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
              "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},
              "first_slow_ns": slow[0][1] if slow else None}
-    made["state"] = state_of(slowdown)
+    made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
         return made
-    causes = causes_of(record, samples, explained, ms_during - ms_before, made["void"] is not None)
+    causes = causes_of(record, samples, clean, active, explained, ms_during - ms_before, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
     made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
     if "straggler" in causes:
-        made["root"] = root_of(record, samples, first_ns, explained["late_rank"], ms_before, ms_during)
+        made["root"] = root_of(record, samples, clean, active, explained["late_rank"], ms_before, ms_during)
     return made | {"causes": causes}

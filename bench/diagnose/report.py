@@ -58,6 +58,8 @@ def text(result):
     lines = [f"{result['split']}: {result['trials']} trials, {result['failed']} failed, {result['void']} void"
              + (f" ({voids})" if voids else "") + f", {result['used']} used"
              + (" WITH FOREIGN LOAD: no accuracy" if result["foreign_load"] else "")]
+    if "programs" in result:
+        lines.append(f"asked: gpusonde of commits {', '.join(result['programs'])}")
     for who, one in result["asked"].items():
         lines += judged(who, one)
     if result["too_easy_for"]:

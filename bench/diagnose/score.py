@@ -140,15 +140,23 @@ def without(incident, left_out):
     return incident | {"cause": cause, "causes": causes}
 
 
-def score(out, split, with_foreign_load):
-    predictions = open_predictions(out, split)
+def opened(out, split):
+    """[Trial, …] of all that was frozen, with their labels."""
     trials = []
-    failed = len(list((out / "trials").glob(f"{split}-*/failed.txt")))
-    for name, prediction in predictions.items():
+    for name, prediction in open_predictions(out, split).items():
         folder = out / "trials" / name
         record = json.loads((folder / "trial.json").read_text())
         trials.append(Trial(name, record, label.label(folder), prediction))
-    return {"split": split, "failed": failed} | compare(trials, with_foreign_load)
+    return trials
+
+
+def failures(out, split):
+    """[what tells why, of each trial that could not be made]"""
+    return sorted((out / "trials").glob(f"{split}-*/failed.txt"))
+
+
+def score(out, split, with_foreign_load):
+    return {"split": split, "failed": len(failures(out, split))} | compare(opened(out, split), with_foreign_load)
 
 
 def compare(trials, with_foreign_load):

@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import faults  # noqa: E402
+import kept  # noqa: E402
 import label  # noqa: E402
 import manifest  # noqa: E402
 import predict  # noqa: E402
@@ -29,18 +30,18 @@ class MadeUp(unittest.TestCase):
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
-              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0):
+              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),)):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
         time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
         and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
         step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
         `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
-        handled in softirqs, which take a third of the machine."""
+        handled in softirqs, which take a third of the machine. The fault is there in the windows `active`."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, at = [], 5 * SECOND
         while at < 34 * SECOND:
-            during = BEGIN <= at < END
+            during = any(begin <= at < end for begin, end in active)
             length = (slow_ms if during else 100) * 1_000_000
             lines.append(f"{at} {at + length} {data_ms * 1_000_000 if during else 0} "
                          f"{disk_ms * 1_000_000 if during else 0} 0")
@@ -53,7 +54,7 @@ class MadeUp(unittest.TestCase):
         samples = []
         for quarter in range(5 * 4, 34 * 4):
             time_ns = quarter * SECOND // 4
-            faulty_ns = min(max(0, time_ns - BEGIN), END - BEGIN)
+            faulty_ns = sum(min(max(0, time_ns - begin), end - begin) for begin, end in active)
             busy_ns = time_ns // 2 + int(injector * faulty_ns) + int(2 * foreign * time_ns)
             busy_ns += int(0.7 * faulty_ns) if packets else 0
             samples.append({
@@ -70,7 +71,7 @@ class MadeUp(unittest.TestCase):
         plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended,
                 "also": list(also)}
         (folder / "trial.json").write_text(json.dumps({
-            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2,
+            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "active_ns": active, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2,
             "rank_pids": [7, 8] if rank_ms is not None else []}))
         seen_ns = int(seen_s * SECOND)
         live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + seen_ns, "named_ns": one["start_ns"] + seen_ns,
@@ -94,8 +95,32 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(label.label(self.trial("train-1-000", delay=0.5))["causes"], ["cpu_contention"])
         self.assertEqual(label.label(self.trial("train-1-001", delay=0.0))["causes"], [])
 
+    def test_what_is_kept_adds_up_and_what_was_said_first_stays(self):
+        folder = self.out / "kept"
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        failed = self.out / "trials/train-1-001"
+        failed.mkdir()
+        (failed / "failed.txt").write_text("the victim made no step\n")
+        predict.write(self.out, "train", self.predictions)
+        self.assertEqual(kept.keep(self.out, "train", folder), 2)
+        self.trial("train-2-000", delay=0.5)
+        self.predictions["train-1-000"]["replayed"]["incidents"] = []
+        predict.write(self.out, "train", self.predictions)
+        self.assertEqual(kept.keep(self.out, "train", folder), 1)
+        result = kept.total("train", folder)
+        self.assertEqual((result["trials"], result["failed"], len(result["programs"])), (2, 1, 1))
+        self.assertEqual(result["asked"]["gpusonde"]["effective"]["confusion"],
+                         {"cpu_contention → cpu_contention": 1, "cpu_contention → none": 1})
+        self.assertIn(result["programs"][0], report.text(result))
+
     def test_an_injection_that_slows_nothing_is_a_negative(self):
         self.assertEqual(label.label(self.trial(slow_ms=100, delay=0.5))["state"], "negative")
+
+    def test_the_calm_between_pulses_hides_no_slow_steps(self):
+        pulses = [(BEGIN + second * SECOND, BEGIN + (second + 1) * SECOND) for second in (0, 3, 6)]
+        made = label.label(self.trial(delay=0.5, active=pulses))
+        self.assertEqual((made["state"], made["slowdown"], made["causes"]), ("effective", 2.0, ["cpu_contention"]))
+        self.assertAlmostEqual(made["explained_ms"]["run_delay"], 100, delta=1)
 
     def test_the_victims_stopwatch_and_the_disks_make_block_io(self):
         made = label.label(self.trial(intended="block_io", disk_ms=90))

@@ -79,7 +79,7 @@ def judge(folder):
     quiet_ms = ms_of([one for one in segments if one["fault"] == "nothing"])
     judged = []
     for one in segments:
-        void = label.void_reason(record, samples, one["begin_ns"], one["end_ns"])
+        void = label.void_reason(record, samples, [(one["begin_ns"], one["end_ns"])])
         reason = void.rstrip(" %.0123456789") if void else None
         if reason is None and one["fault"] != "nothing" and ms_of([one]) >= label.FAINT * quiet_ms:
             reason = SLOWED

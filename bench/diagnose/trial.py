@@ -151,12 +151,13 @@ class Trial:
             own_cpu_ns = time.process_time_ns()
             self.sleep(self.plan.clean_s)
             begin_ns = time.monotonic_ns()
-            faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
+            active_ns = faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
             end_ns = time.monotonic_ns()
             with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
                 self.sleep(self.plan.after_s)
             record = {"plan": dataclasses.asdict(self.plan), "logged_pid": self.logged, "rank_pids": self.ranks,
-                      "begin_ns": begin_ns, "end_ns": end_ns, "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
+                      "begin_ns": begin_ns, "end_ns": end_ns, "active_ns": active_ns,
+                      "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
                       "own_cpu_ns": time.process_time_ns() - own_cpu_ns, "cpus": os.cpu_count()}
         (self.folder / "trial.json").write_text(json.dumps(record, indent=1))
         return record

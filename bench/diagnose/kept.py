@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials whose labels were opened, kept in the repository: recordings are too large for it, and machines come and go, but
+hours of trials have to add up. A line of KEPT/SPLIT.jsonl is a trial: its record, its label, and what was said of it while
+that was sealed."""
+
+import dataclasses
+import datetime
+import json
+import pathlib
+import platform
+import subprocess
+
+import score
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KEPT = ROOT / "bench/results/diagnosis"
+
+
+def program():
+    """What answers: the commit, and whether anything in src/ differs from it."""
+    def git(*arguments):
+        return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", "src") else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """All that is kept of a split."""
+    trials: list
+    failed: set  # trials that could not be made
+    programs: list  # which answered
+
+    @staticmethod
+    def read(split, folder=KEPT):
+        path = folder / f"{split}.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        made = [one for one in lines if "failed" not in one]
+        return Kept([score.Trial(one["name"], one["record"], one["truth"], one["prediction"]) for one in made],
+                    {one["name"] for one in lines if "failed" in one}, sorted({one["program"] for one in made}))
+
+
+def keep(out, split, folder=KEPT):
+    """Opens the labels of what is frozen in `out` and adds those trials that aren't kept yet: what was said first counts,
+    however often somebody asks again. Returns how many."""
+    kept = Kept.read(split, folder)
+    known = {trial.name for trial in kept.trials} | kept.failed
+    about = {"program": program(), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+             "kernel": platform.release(), "frozen": (out / f"predictions-{split}.sha256").read_text().strip()}
+    lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth, "prediction": trial.prediction}
+             for trial in score.opened(out, split)]
+    lines += [{"name": path.parent.name, "failed": path.read_text().strip()} for path in score.failures(out, split)]
+    new = [line for line in lines if line["name"] not in known]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{split}.jsonl", "a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in new)
+    return len(new)
+
+
+def total(split, folder=KEPT):
+    """The result of all that is kept of a split."""
+    kept = Kept.read(split, folder)
+    return {"split": split, "failed": len(kept.failed), "programs": kept.programs} | score.compare(kept.trials,
+                                                                                                   with_foreign_load=False)
