@@ -17,7 +17,7 @@ import networks
 
 HERE = pathlib.Path(__file__).resolve().parent
 SLACK_MB = 16
-HEAVY = 4
+HEAVY = 2
 COMPILE = "echo '#include <regex>' | c++ -std=c++17 -O2 -x c++ -S -o /dev/null -"
 
 

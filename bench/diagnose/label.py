@@ -10,6 +10,7 @@ FAINT = 1.05      # between the two it is reported apart; below, nothing has hap
 SHARE = 0.25      # of the excess that a mechanism must explain
 FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
 STOLEN = 0.01
+AGAIN = 0.3       # more segments sent again a second: where everything is lost, pauses double and there are few
 RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
@@ -209,7 +210,7 @@ def causes_of(record, samples, clean, active, explained, excess_ms, void):
         labels.add("slow_cpu")
     if "network_contention" in faults and "data" in enough and grew(lambda sample: sample["sent_bytes"]) > 1e6:
         labels.add("network_contention")
-    if "packet_loss" in faults and "data" in enough and grew(lambda sample: sample["retransmits"]) > 1:
+    if "packet_loss" in faults and "data" in enough and grew(lambda sample: sample["retransmits"]) > AGAIN:
         labels.add("packet_loss")
     if "straggler" in faults and {"data", "late_rank"} <= enough:
         labels.add("straggler")

@@ -72,6 +72,24 @@ TEST_F(CausesTest, SegmentsSentAgainArePacketLossAndNoContention) {
   EXPECT_LT(Confidence(report, "network_contention"), 0.5);
 }
 
+// Where all is lost the pauses double, and less is sent again than while something got through.
+TEST_F(CausesTest, AnIncidentThatFollowsAnotherIsComparedWithTheCalmBeforeBoth) {
+  world.Run({.network_ns = 2 * kMs}, 150);
+  const auto lose = [&](int64_t network_ns, int64_t segments, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const int64_t from_ns = world.now_ns();
+      world.Run({.network_ns = network_ns});
+      world.Sum("network.retransmits", from_ns, segments, world.victim);
+    }
+  };
+  lose(40 * kMs, 40, 60);
+  lose(400 * kMs, 1, 10);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 2u) << FormatText(diagnosis);
+  for (const Report& report : reports)
+    EXPECT_EQ(report.incident.cause, "packet_loss") << FormatText(diagnosis);
+}
+
 TEST_F(CausesTest, AStrangersLostPacketsAreNotTheVictims) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
     world.Sum("network.retransmits", from_ns, 50, world.stranger);

@@ -14,18 +14,18 @@ namespace {
 
 using model::Metric;
 
-double Seconds(int64_t from_ns, int64_t to_ns) {
-  return static_cast<double>(std::max<int64_t>(to_ns - from_ns, 1)) / kNanosPerSecond;
+double Seconds(const Interval& when) {
+  return static_cast<double>(std::max<int64_t>(when.end_ns - when.start_ns, 1)) / kNanosPerSecond;
 }
 
 // A sum as an amount a second, before and during.
 Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> process) {
-  const auto rate = [&](int64_t from_ns, int64_t to_ns) {
-    return scope.host.SumOf(metric, process, from_ns, to_ns).transform([&](double sum) {
-      return sum / Seconds(from_ns, to_ns);
+  const auto rate = [&](const Interval& when) {
+    return scope.host.SumOf(metric, process, when.start_ns, when.end_ns).transform([&](double sum) {
+      return sum / Seconds(when);
     });
   };
-  return {rate(scope.before_ns, scope.from_ns), rate(scope.from_ns, scope.to_ns)};
+  return {rate(scope.calm), rate(scope.incident)};
 }
 
 // The same of time: as a share.
@@ -37,12 +37,12 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
 }
 
 // Bytes a second by who.
-std::map<Party, double> UseOf(const SignalScope& scope, Metric metric, int64_t from_ns, int64_t to_ns) {
+std::map<Party, double> UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
   std::map<Party, double> use;
-  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, from_ns, to_ns)) {
+  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.start_ns, when.end_ns)) {
     Party party = scope.parties.PartyOf(process, scope.program.family);
     party.own |= scope.program.ranks.contains(process);
-    use[party] += bytes / Seconds(from_ns, to_ns);
+    use[party] += bytes / Seconds(when);
   }
   return use;
 }
@@ -61,24 +61,26 @@ void DescribeRetransmits(const SignalScope& scope, Situation& situation) {
 }
 
 void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation& situation) {
-  const auto add = [&](int64_t begin_ns, int64_t end_ns, std::optional<double> Change::* when) {
+  const auto add = [&](const Interval& when, std::optional<double> Change::* which) {
     for (const auto& [process, share] :
-         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, begin_ns, end_ns)) {
+         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.start_ns, when.end_ns)) {
       if (scope.program.family.contains(process)) continue;
       const Party party = scope.parties.PartyOf(process, scope.program.family);
       Change& change = situation.neighbours[NameParty(party)];
       if (!change.before.has_value()) change = {0, 0};
-      *(change.*when) += share;
+      *(change.*which) += share;
     }
   };
-  add(scope.before_ns, scope.from_ns, &Change::before);
-  add(scope.from_ns, scope.to_ns, &Change::during);
+  add(scope.calm, &Change::before);
+  add(scope.incident, &Change::during);
 }
 
 void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& situation) {
   const auto mean = [&](Metric metric, uint64_t bits) {
-    return Change{scope.host.MeanReading(metric, device, scope.before_ns, scope.from_ns, bits),
-                  scope.host.MeanReading(metric, device, scope.from_ns, scope.to_ns, bits)};
+    const auto of = [&](const Interval& when) {
+      return scope.host.MeanReading(metric, device, when.start_ns, when.end_ns, bits);
+    };
+    return Change{of(scope.calm), of(scope.incident)};
   };
   for (const Metric metric :
        {Metric::kGpuClockSm, Metric::kGpuPcieGeneration, Metric::kGpuPcieRx, Metric::kGpuPcieTx,
@@ -86,7 +88,8 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
     if (const Change change = mean(metric, 0); change.known()) situation.signals[metric] = change;
   if (const Change reasons = mean(Metric::kGpuThrottleReasons, model::kSlowingThrottleBits); reasons.known())
     situation.signals[Metric::kGpuThrottleReasons] = reasons;
-  for (const double code : scope.host.EventsOf(Metric::kGpuXid, device, scope.from_ns, scope.to_ns))
+  for (const double code :
+       scope.host.EventsOf(Metric::kGpuXid, device, scope.incident.start_ns, scope.incident.end_ns))
     situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
   DescribeNeighbours(scope, device, situation);
 }
@@ -99,10 +102,10 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
     AddShare(scope, metric, std::nullopt, situation);
   AddShare(scope, Metric::kCgroupThrottled, scope.process, situation);
   AddShare(scope, Metric::kCgroupIoThrottled, scope.process, situation);
-  situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.before_ns, scope.from_ns);
-  situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.from_ns, scope.to_ns);
-  situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.before_ns, scope.from_ns);
-  situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.from_ns, scope.to_ns);
+  situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.calm);
+  situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.incident);
+  situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);
+  situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.incident);
   DescribeRetransmits(scope, situation);
   for (const Id128& device : scope.devices) DescribeDevice(scope, device, situation);
 }

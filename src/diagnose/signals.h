@@ -12,16 +12,14 @@
 
 namespace gpusonde::diagnose {
 
-// Where signals are looked up, and between when: [before, from) is calm, [from, to) the incident.
+// Where signals are looked up, and between when.
 struct SignalScope {
   const Id128& process;
   const Program& program;
   const std::set<Id128>& devices;
   const HostTimeline& host;
   const Parties& parties;
-  int64_t before_ns = 0;
-  int64_t from_ns = 0;
-  int64_t to_ns = 0;
+  Interval calm, incident;
 };
 
 // Fills in all of a situation that isn't accounts: the host's signals, who used disks and networks, and what

@@ -23,8 +23,9 @@ constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
 constexpr int64_t kMostAgeNs = 30 * kNanosPerSecond;
 // An open incident is explained anew so often.
 constexpr int64_t kUpdateNs = kNanosPerSecond / 2;
-// What is compared with: so much time before the onset.
+// What is compared with: so much time before the onset, or before incidents that it follows sooner than that.
 constexpr int64_t kBeforeNs = 60 * kNanosPerSecond;
+constexpr int64_t kLeastCalmNs = 5 * kNanosPerSecond;
 
 double IdleOf(const PathAccount& path) {
   return path.states[State::kWaiting] + path.states[State::kUnexplained];
@@ -212,7 +213,7 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
       Close();
       break;
     case Detector::Verdict::kWorse:  // what was said of the first one stands
-      reports_.back().incident.end_ns = detector_.recovered_ns();
+      reports_.back().incident.end_ns = over_ns_ = detector_.recovered_ns();
       shared_.incidents.Append(reports_.back().incident);
       tell_(reports_.back());
       Begin();
@@ -286,6 +287,9 @@ void Diagnosis::Victim::Begin() {
     if (accounted.step.start_ns >= detector_.onset_ns()) AddSlow(accounted);
   }
   if (clean_.empty()) Settle(detector_.onset_ns());  // a short baseline, or there were none to compare with
+  const int64_t calm_since_ns = std::max(clean_since_ns_, over_ns_);
+  if (calm_.end_ns == 0 || detector_.onset_ns() - calm_since_ns >= kLeastCalmNs)
+    calm_ = {calm_since_ns, detector_.onset_ns()};
   Report report;
   report.incident.process = process_;
   report.incident.start_ns = detector_.onset_ns();
@@ -303,7 +307,7 @@ void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
 
 void Diagnosis::Victim::Close() {
   Settle(INT64_MAX);
-  reports_.back().incident.end_ns = detector_.recovered_ns();
+  reports_.back().incident.end_ns = over_ns_ = detector_.recovered_ns();
   WriteReport(Describe(detector_.recovered_ns(), false));
   recent_.clear();
 }
@@ -362,9 +366,8 @@ Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
                    .devices = devices_,
                    .host = shared_.host,
                    .parties = shared_.parties,
-                   .before_ns = std::max(clean_since_ns_, onset_ns - kBeforeNs),
-                   .from_ns = onset_ns,
-                   .to_ns = std::max(until_ns, onset_ns + 1)},
+                   .calm = {std::max(calm_.start_ns, calm_.end_ns - kBeforeNs), calm_.end_ns},
+                   .incident = {onset_ns, std::max(until_ns, onset_ns + 1)}},
                   situation);
   return situation;
 }
