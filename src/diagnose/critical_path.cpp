@@ -143,6 +143,7 @@ class Accountant {
     const double blocked = take(std::max(0.0, time.blocked - reclaim_off_cpu));
     const double blocked_io = take(time.blocked_io);
     states[State::kSleeping] += sleeping;
+    account_.idle[State::kSleeping] += sleeping;
     states[State::kCpu] += running;
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
@@ -197,6 +198,7 @@ class Accountant {
     }
     if (!program_.family.contains(who)) {
       states[State::kWaiting] += ns;
+      account_.idle[State::kWaiting] += ns;
       return;
     }
     const std::optional<int32_t> thread = BusiestOf(who);
@@ -232,6 +234,7 @@ class Accountant {
     for (const Id128& rank : program_.ranks) queued = std::max(queued, queued_of(rank));
     account_.states[State::kNetworkQueue] += std::min(queued, ns);
     account_.states[State::kNetwork] += ns - std::min(queued, ns);
+    account_.idle[State::kNetwork] += ns - std::min(queued, ns);
   }
 
   // `ns` of waiting for another rank: what that one did at the time, and where it waited for a third, that
@@ -338,6 +341,7 @@ PathAccount AccountFor(const Program& program, const HostTimeline& host, const G
 void PathAccount::Add(const PathAccount& other, double factor) {
   for (size_t i = 0; i < kStates; ++i) {
     states.ns[i] += factor * other.states.ns[i];
+    idle.ns[i] += factor * other.idle.ns[i];
     loaders.ns[i] += factor * other.loaders.ns[i];
   }
   for (const auto& [who, rank] : other.ranks) {
@@ -346,6 +350,13 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
+}
+
+double PathAccount::TakeIdle() {
+  const double taken = idle.total();
+  for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
+  idle = {};
+  return taken;
 }
 
 double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {

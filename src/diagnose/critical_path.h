@@ -50,6 +50,9 @@ struct RankAccount {
 // A step's time by state, and who had the CPUs that its path waited for (ns; the zero id: nobody known).
 struct PathAccount {
   Account states;
+  // Of these, waits for the world outside: sleep that the feeder asked for, and waits that nobody known
+  // ended.
+  Account idle;
   std::map<Id128, double> behind;
   std::map<Id128, RankAccount> ranks;  // of State::kPeer, by who came last
   // What the loaders did in the whole step, whoever waited; the sum of them, without their own waits.
@@ -57,6 +60,8 @@ struct PathAccount {
   std::map<Id128, double> loaders_behind;
 
   void Add(const PathAccount& other, double factor);
+  // Takes the idle time out of the states. Returns how long it was, ns.
+  double TakeIdle();
 };
 
 // Splits [from, to) into exclusive states. Within a wait for the GPU it is the GPU that counts; where the

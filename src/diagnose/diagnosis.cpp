@@ -156,7 +156,8 @@ std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
                       .process_name = row == nullptr ? "" : row->name,
                       .pid = row == nullptr ? 0 : row->pid,
                       .late = victim->late(),
-                      .signals_known = victim->signals_known()};
+                      .signals_known = victim->signals_known(),
+                      .waits_by_habit = victim->waits_by_habit()};
   }
   return found;
 }

@@ -90,8 +90,9 @@ class Diagnosis {
     std::string anchor;  // empty where none was found
     std::string process_name;
     int32_t pid = 0;
-    int64_t late = 0;            // rows of its GPU work that came after their time had been looked at
-    bool signals_known = false;  // whether the host's signals of it were seen
+    int64_t late = 0;             // rows of its GPU work that came after their time had been looked at
+    bool signals_known = false;   // whether the host's signals of it were seen
+    bool waits_by_habit = false;  // for requests: these waits are no part of its steps
   };
   std::map<Id128, Found> FoundSteps() const;
 

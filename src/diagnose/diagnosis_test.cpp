@@ -302,6 +302,42 @@ TEST_F(DiagnosisTest, AStepThatNeverEndsIsAHangBeforeItEnds) {
   EXPECT_EQ(reports[0].incident.end_ns, std::nullopt);
 }
 
+// Requests come when they like: 0 to 60 ms after the last answer.
+TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNoPartOfItsSteps) {
+  const auto serve = [&](World::Step step, int requests) {
+    for (int i = 0; i < requests; ++i) {
+      step.pause_ns = i * i * 7919 % 61 * kMs;
+      world.Run(step, 1);
+    }
+  };
+  serve({}, 300);
+  onset_ns = world.now_ns();
+  serve({.behind_stranger_ns = 20 * kMs}, 60);
+  over_ns = world.now_ns();
+  serve({}, 200);
+  world.Wait(30 * kNanosPerSecond);  // nobody asks: no hang
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  const model::Incident& incident = reports[0].incident;
+  EXPECT_EQ(incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_NEAR(incident.slowdown, 50.0 / 30, 0.1);
+  EXPECT_LT(During(reports[0], "step.sleeping"), 1);
+  EXPECT_NEAR(static_cast<double>(incident.start_ns - onset_ns) / kMs, 0, 200);
+  EXPECT_NEAR(static_cast<double>(*incident.end_ns - over_ns) / kMs, 0, 500);
+  EXPECT_THAT(FormatText(diagnosis), HasSubstr("waits for requests"));
+}
+
+// A training program that sleeps a little in each step doesn't wait by habit.
+TEST_F(DiagnosisTest, ALittleSleepInEachStepIsAPartOfIt) {
+  world.Run({.pause_ns = 5 * kMs}, 150);
+  world.Run({.pause_ns = 45 * kMs}, 60);
+  world.Run({.pause_ns = 5 * kMs}, 200);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("\"Sleeping\""));
+}
+
 TEST_F(DiagnosisTest, ANewShapeIsANewTypeOfStepAndNoIncident) {
   world.Run({}, 150);
   for (int i = 0; i < 150; ++i) {

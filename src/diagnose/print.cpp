@@ -87,6 +87,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
     else
       text += fmt::format("{} (process {}): {} steps, each begins with {}\n", found.process_name, found.pid,
                           found.steps, found.anchor);
+    if (found.waits_by_habit) text += "  its waits for requests between them are no part of them\n";
     if (!found.signals_known)
       text += "  the host's signals of it were not seen: causes on the host stay unknown\n";
   }
@@ -111,6 +112,7 @@ std::string FormatJson(const Diagnosis& diagnosis) {
         .Field("steps", found.steps)
         .Field("anchor", found.anchor)
         .Field("signals", found.signals_known)
+        .Field("waits_by_habit", found.waits_by_habit)
         .EndObject();
   json.EndArray().Key("incidents").BeginArray();
   for (const Report& report : diagnosis.Reports()) WriteIncident(json, report);

@@ -144,7 +144,7 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
   for (const StepSpan& step : finder_.Advance(time_ns)) TakeStep(step);
   if (heard_) LookAtUnfinished(time_ns);
   int64_t needed_ns = finder_.unfinished_since_ns().value_or(time_ns);
-  if (unsettled_ > 0) needed_ns = std::min(needed_ns, recent_[recent_.size() - unsettled_].step.start_ns);
+  if (unsettled_ > 0) needed_ns = std::min(needed_ns, recent_[recent_.size() - unsettled_].from_ns);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= needed_ns; });
 }
@@ -183,13 +183,24 @@ void Diagnosis::Victim::FindOthers(int64_t from_ns, int64_t to_ns) {
     }
 }
 
-void Diagnosis::Victim::TakeStep(const StepSpan& step) {
+// A wait for a request comes before what is done for it.
+Diagnosis::Victim::Accounted Diagnosis::Victim::Account(const StepSpan& span) {
+  Accounted accounted{.step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
+  if (habit_.waits()) {
+    const auto idle_ns = static_cast<int64_t>(accounted.path.TakeIdle());
+    accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);
+  }
+  return accounted;
+}
+
+void Diagnosis::Victim::TakeStep(const StepSpan& span) {
+  recent_.push_back(Account(span));
+  const StepSpan step = recent_.back().step;
   shared_.steps.Append({.process = process_,
                         .type = step.type,
                         .ordinal = ordinal_++,
                         .start_ns = step.start_ns,
                         .end_ns = step.end_ns});
-  recent_.push_back({.step = step, .path = AccountOf(step.start_ns, step.end_ns)});
   ++unsettled_;
   if (recent_.size() > kRecent) {
     if (!recent_.front().settled) Settle(recent_.front());
@@ -202,6 +213,7 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
     case Detector::Verdict::kLearning:
     case Detector::Verdict::kClean:
       recent_.back().clean = true;
+      if (habit_.Take(recent_.back().path)) StartAnew();
       break;
     case Detector::Verdict::kSuspect:
       break;
@@ -220,6 +232,15 @@ void Diagnosis::Victim::TakeStep(const StepSpan& step) {
       Update(step.end_ns, false);
       break;
   }
+}
+
+// What was learnt so far was of other steps than those to come.
+void Diagnosis::Victim::StartAnew() {
+  detector_ = {};
+  recent_.clear();
+  unsettled_ = 0;
+  clean_.clear();
+  clean_since_ns_ = 0;
 }
 
 void Diagnosis::Victim::Remember(const Accounted& accounted) {
@@ -254,7 +275,8 @@ void Diagnosis::Victim::Settle(int64_t until_ns) {
 void Diagnosis::Victim::Settle(Accounted& accounted) {
   const bool was_slow = accounted.slow;
   if (was_slow) RemoveSlow(accounted);
-  accounted.path = AccountOf(accounted.step.start_ns, accounted.step.end_ns);
+  accounted.path = AccountOf(accounted.from_ns, accounted.step.end_ns);
+  if (habit_.waits()) accounted.path.TakeIdle();
   accounted.settled = true;
   --unsettled_;
   if (was_slow) AddSlow(accounted);
@@ -262,6 +284,7 @@ void Diagnosis::Victim::Settle(Accounted& accounted) {
 }
 
 void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
+  if (habit_.waits()) return;  // nobody may have asked for anything
   const std::optional<int64_t> since_ns = finder_.unfinished_since_ns();
   if (!since_ns.has_value()) return;
   const bool was_open = detector_.open();

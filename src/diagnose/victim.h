@@ -13,6 +13,7 @@
 #include "diagnose/detector.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/forewarner.h"
+#include "diagnose/habit.h"
 #include "diagnose/parties.h"
 #include "diagnose/step_finder.h"
 #include "model/tables/evidence.h"
@@ -61,6 +62,7 @@ class Diagnosis::Victim {
   // Whether an incident is open, of a program that still runs.
   bool is_slow() const;
   bool signals_known() const { return signals_known_; }
+  bool waits_by_habit() const { return habit_.waits(); }
   int64_t late() const { return finder_.late(); }
 
  private:
@@ -68,6 +70,7 @@ class Diagnosis::Victim {
   // told of when it ends, and a loader may run for long.
   struct Accounted {
     StepSpan step;
+    int64_t from_ns = 0;  // before the idle time that is no part of it
     PathAccount path;
     bool settled = false;
     bool clean = false;
@@ -80,8 +83,10 @@ class Diagnosis::Victim {
   int64_t SettledBefore(int64_t now_ns, int64_t lateness_ns);
   void LookUntil(int64_t time_ns);
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  Accounted Account(const StepSpan& span);
   void FindOthers(int64_t from_ns, int64_t to_ns);
-  void TakeStep(const StepSpan& step);
+  void TakeStep(const StepSpan& span);
+  void StartAnew();
   void Settle(int64_t until_ns);
   void Settle(Accounted& accounted);
   void Remember(const Accounted& accounted);
@@ -101,6 +106,7 @@ class Diagnosis::Victim {
   std::function<void(const Report&)> tell_;
   StepFinder finder_;
   Detector detector_;
+  Habit habit_;
   GpuWork gpu_;
   std::set<Id128> devices_;
   std::map<int32_t, int64_t> threads_;            // calls and ranges by thread

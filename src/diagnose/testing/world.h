@@ -32,6 +32,7 @@ class World {
 
   // What the feeding thread does one after the other; a step ends with a wait for the GPU's kernels.
   struct Step {
+    int64_t pause_ns = 0;  // it sleeps, as it has asked for
     int64_t cpu_ns = 10 * kMs;
     int64_t behind_stranger_ns = 0;
     int64_t behind_loader_ns = 0;
@@ -52,6 +53,7 @@ class World {
   };
 
   void Run(const Step& step) {
+    Spend("thread.sleeping", step.pause_ns, std::nullopt);
     const int64_t start_ns = now_ns_;
     Spend("thread.running", step.cpu_ns, std::nullopt);
     if (step.interrupted_ns > 0)
