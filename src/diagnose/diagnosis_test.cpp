@@ -184,7 +184,8 @@ TEST_F(DiagnosisTest, AGpuThatGetsWarmIsWarnedOfAndTheLeadIsMeasured) {
   world.Gauge("gpu.clock.sm", 1980);
   for (int second = 0; second < 60; ++second) {
     world.Gauge("gpu.temperature.slowdown", 87);
-    world.Gauge("gpu.temperature", 57 + second / 2);
+    const int risen = second / 2;  // whole degrees
+    world.Gauge("gpu.temperature", 57 + risen);
     world.Run({}, 33);
   }
   ASSERT_EQ(diagnosis.Warnings().size(), 1u);
