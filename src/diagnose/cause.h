@@ -66,7 +66,8 @@ std::vector<Candidate> Rank(const Situation& situation);
 // Sums the excess of the cause's states that is above nought.
 double ExcessOf(const Situation& situation, std::span<const State> states);
 
-// Whether all that runs for a step runs longer: the feeding thread, and its loaders where it has any.
+// Whether all that runs for a step runs longer, and about as much: the feeding thread, and its loaders where
+// it has any.
 bool SlowerAllOver(const Situation& situation);
 
 // For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".

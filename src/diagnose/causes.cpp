@@ -102,11 +102,13 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
 }
 
 bool SlowerAllOver(const Situation& situation) {
-  constexpr double kSlower = 1.1;
-  const auto slower = [](double before, double during) { return before > 0 && during > kSlower * before; };
-  return slower(situation.before[State::kCpu], situation.during[State::kCpu]) &&
-         (situation.loader_cpu_before <= 0 ||
-          slower(situation.loader_cpu_before, situation.loader_cpu_during));
+  constexpr double kSlower = 0.1;
+  constexpr double kAlike = 3;  // times: memory slows some code more than other
+  const auto slower = [](double before, double during) { return before > 0 ? during / before - 1 : 0; };
+  const double feeder = slower(situation.before[State::kCpu], situation.during[State::kCpu]);
+  if (situation.loader_cpu_before <= 0) return feeder > kSlower;
+  const double loader = slower(situation.loader_cpu_before, situation.loader_cpu_during);
+  return std::min(feeder, loader) > kSlower && std::max(feeder, loader) < kAlike * std::min(feeder, loader);
 }
 
 std::string NameParty(const Party& party) {

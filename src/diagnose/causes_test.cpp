@@ -140,6 +140,7 @@ TEST_F(CausesTest, RunningLongerAtTheSameWorkIsASlowerCpuButNeverSure) {
 TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNoSlowerCpu) {
   const Report report = Slow({.loader_runs_ns = 5 * kMs}, {.cpu_ns = 12 * kMs, .loader_runs_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "slow_cpu"), 0.5) << FormatText(diagnosis);
 }
 
 }  // namespace

@@ -166,6 +166,12 @@ TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
   EXPECT_EQ(second.Finish()[0].incident.cause, "memory_pressure");
 }
 
+TEST_F(DiagnosisTest, InterruptsMakeTheTimeBetweenThemLongerToo) {
+  const auto reports = Disturb({.cpu_ns = 46 * kMs, .interrupted_ns = 18 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "interrupt_pressure") << FormatText(diagnosis);
+}
+
 TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
   for (const bool fell : {true, false}) {
     Diagnosis other{{}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "diagnose/cause.h"
@@ -14,6 +15,9 @@ constexpr std::array kStatesOf = {State::kInterrupted};
 
 std::optional<Finding> Look(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  // To get into a handler and out again, through a hypervisor often, and to find the caches filled with what
+  // it read, costs a thread about as much again, which looks like its own time.
+  finding.explained_ns += std::clamp(situation.excess(State::kCpu), 0.0, finding.explained_ns);
   for (const auto& [party, ns] : WhoRose(situation.cpu_before, situation.cpu_during, false))
     if (party.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
   finding.sentence =
