@@ -71,6 +71,8 @@ def stress(trial, *arguments):
             stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             yield
+            if process.poll() is not None:
+                raise OSError(f"stress-ng ended by itself with {process.returncode}")
         finally:
             process.terminate()  # it takes its files away
             try:
@@ -97,9 +99,9 @@ DEFAULT_PERIOD_US = 100_000
 
 @contextlib.contextmanager
 def quota(trial, share, period_us=DEFAULT_PERIOD_US):
-    """The victim's group gets this share of the CPU time that it used until now, in each such period."""
+    """The victim's group gets this share of the CPU time that it usually uses, in each such period."""
     group = trial.groups["victim"]
-    quota_us = max(2000, int(share * trial.victim_cpus() * period_us))
+    quota_us = max(2000, int(share * trial.usual_cpus * period_us))
     group.write("cpu", "cpu.cfs_period_us", period_us)
     group.write("cpu", "cpu.cfs_quota_us", quota_us)
     try:
@@ -284,7 +286,7 @@ FAULTS = {
     "quota": quota,
     "stress-cpu": lambda trial, amount: heavy(trial, stress(trial, "--cpu", int(amount), "--cpu-method", "matrixprod")),
     "stress-disk": lambda trial, amount: stress(trial, "--hdd", int(amount), "--hdd-opts", "direct,wr-rnd",
-                                                "--hdd-bytes", "64m"),
+                                                "--hdd-bytes", f"{64 * int(amount)}m"),  # divided among them
     "stress-stream": lambda trial, amount: stress(trial, "--stream", int(amount)),
     "memory-limit": memory_limit,
     "heavier-data": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
@@ -334,7 +336,7 @@ FAULTS = {
 LIMITS = ("quota", "short-quota", "memory-limit", "gpu-power-cap", "gpu-clock-limit", "gpu-pcie-width", "io-limit",
           "io-operations", "short-queue", "lossy-link")
 RAMP = (1 / 3, 2 / 3, 1)  # of the amount, one after the other
-PULSE_S = (1.0, 2.0)      # with it, without
+PULSE_S, PULSE_PERIOD_S = 1, 3
 
 
 def scaled(fault, amount, share):
@@ -355,26 +357,26 @@ def both(trial, faults):
 def apply(trial, faults, shape, length_s):
     """Runs the faults for so long: all the time, one second on and two off, or more and more of them. Returns when all of
     them were there: [(begin, end), …], CLOCK_MONOTONIC in ns."""
-    until = time.monotonic() + length_s
+    begin = time.monotonic()
     active = []
 
-    def left_s():
-        return max(0.0, until - time.monotonic())
+    def sleep_until(second):
+        trial.sleep(max(0.0, begin + min(second, length_s) - time.monotonic()))
 
-    def keep(share, seconds):
+    def keep(share, until):
         with both(trial, [(fault, scaled(fault, amount, share)) for fault, amount in faults]):
             begin_ns = time.monotonic_ns()
-            trial.sleep(min(left_s(), seconds))
+            sleep_until(until)
             if share == 1:
                 active.append((begin_ns, time.monotonic_ns()))
 
     if shape == "ramp":
-        for share in RAMP:
-            keep(share, length_s / len(RAMP))
+        for part, share in enumerate(RAMP, 1):
+            keep(share, part * length_s / len(RAMP))
     elif shape == "pulse":
-        while left_s() > 0:
-            keep(1, PULSE_S[0])
-            trial.sleep(min(left_s(), PULSE_S[1]))
+        for second in range(0, int(length_s), PULSE_PERIOD_S):
+            keep(1, second + PULSE_S)
+            sleep_until(second + PULSE_PERIOD_S)
     else:
         keep(1, length_s)
     return active

@@ -12,13 +12,13 @@ VICTIMS = {
     "trainer-2": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
                   "--workers", "2", "--records", "160"],
     "streamer": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
-                 "--records", "72", "--read-mb", "8", "--file", "{disk}"],
+                 "--records", "56", "--read-mb", "16", "--file", "{disk}"],
     "reader": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
                "--records", "48", "--read-mb", "64", "--cached", "--file", "{cached}"],
     "ranks": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--cpus", "0",
-              "{last_cpu}"],
+              "{last_cpu}", "--work", "120"],
     "ranks-net": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
-                  "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}"],
+                  "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--work", "120"],
     "stencil-pinned": ["taskset", "-c", "0", "{build}/bin/hpc", "--halo-mb", "16", "--seconds", "{seconds}", "--step-log",
                        "{log}"],
     "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
@@ -61,8 +61,8 @@ TRAIN = {
     "memory-limit": (("reader",), (8, 16, 24), "memory_pressure"),
     "heavier-data": (TRAINERS, (1,), "slow_data_loading"),
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-neighbour": (("stencil", "trainer", "inference"), (0.4, 0.6), "gpu_neighbour"),
-    "gpu-power-cap": (("stencil", "trainer", "inference"), (150, 250), "gpu_clocks"),
+    "gpu-neighbour": (("streamer", "trainer", "inference"), (0.4, 0.6), "gpu_neighbour"),
+    "gpu-power-cap": (("streamer", "trainer", "inference"), (150, 250), "gpu_clocks"),
     "gpu-pcie-width": (("stencil",), (1, 2), "pcie_pressure"),
     "io-limit": (("streamer",), (20, 40, 80), "io_throttling"),
     "traffic": (("ranks-net",), (1, 2), "network_contention"),
@@ -76,7 +76,7 @@ TRAIN = {
 # Two at once: [(fault, amount, what the label would be), …] by victim.
 TRAIN_PAIRS = {
     "streamer": (("compute", 3, "cpu_contention"), ("disk-read", 4, "block_io")),
-    "stencil": (("compute", 3, "cpu_contention"), ("gpu-neighbour", 0.6, "gpu_neighbour")),
+    "inference": (("compute", 3, "cpu_contention"), ("gpu-neighbour", 0.6, "gpu_neighbour")),
     "trainer": (("heavier-data", 1, "slow_data_loading"), ("gpu-power-cap", 150, "gpu_clocks")),
     "ranks-net": (("traffic", 1, "network_contention"), ("late-rank", 1, "straggler")),
 }
@@ -96,8 +96,8 @@ TEST = {
     "sidecar": (("rereader",), (64, 80), "memory_pressure"),
     "checks": (TEST_TRAINERS, (1,), "slow_data_loading"),
     "own-compress": (TEST_TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-rival": (("stencil-large", "saver", "inference-large"), (24, 48), "gpu_neighbour"),
-    "gpu-clock-limit": (("stencil-large", "saver", "inference-large"), (0.3, 0.5), "gpu_clocks"),
+    "gpu-rival": (("saver", "inference-large", "inference-pinned"), (24, 48), "gpu_neighbour"),
+    "gpu-clock-limit": (("saver", "inference-large", "inference-pinned"), (0.3, 0.5), "gpu_clocks"),
     "gpu-pcie-generation": (("stencil-large", "inference-large"), (1,), "pcie_pressure"),
     "transfers": (("ranks-net-large",), (2, 4), "network_contention"),
     "lossy-link": (("ranks-net-large",), (10, 25), "packet_loss"),
@@ -110,8 +110,8 @@ TEST = {
 }
 TEST_PAIRS = {
     "saver": (("compress", 2, "cpu_contention"), ("io-operations", 20, "io_throttling")),
-    "stencil-large": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
-    "hasher": (("checks", 1, "slow_data_loading"), ("gpu-rival", 32, "gpu_neighbour")),
+    "inference-large": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
+    "hasher": (("checks", 1, "slow_data_loading"), ("compress", 2, "cpu_contention")),
     "ranks-net-large": (("compress", 2, "cpu_contention"), ("transfers", 2, "network_contention")),
 }
 TEST_NEGATIVES = {

@@ -19,6 +19,7 @@ import networks
 HERE = pathlib.Path(__file__).resolve().parent
 FILE_MB = {"disk": 1024, "cached": 96}
 START_S = 60.0
+USUAL_S = 5.0  # before the fault: what is usual
 
 
 class TrialFailed(RuntimeError):
@@ -51,6 +52,7 @@ class Trial:
         self.groups = {}
         self.recorder = None
         self.link = None  # of a victim whose ranks live in namespaces
+        self.usual_cpus = 0.0
         self.logged, self.ranks = 0, []  # pids: of whose steps the log tells, of the ranks
 
     def simgpu(self, *arguments):
@@ -93,11 +95,11 @@ class Trial:
     def last_cpu():
         return max(os.sched_getaffinity(0))
 
-    def victim_cpus(self):
-        """CPUs that the victim has used lately."""
+    def look_for(self, seconds):
+        """Sleeps, and sees how many CPUs the victim uses meanwhile."""
         before, begin = self.groups["victim"].cpu_ns(), time.monotonic_ns()
-        time.sleep(1)
-        return (self.groups["victim"].cpu_ns() - before) / (time.monotonic_ns() - begin)
+        self.sleep(seconds)
+        self.usual_cpus = (self.groups["victim"].cpu_ns() - before) / (time.monotonic_ns() - begin)
 
     def start(self):
         fill = {"build": self.build, "here": HERE, "python": sys.executable, "log": self.folder / "steps.log",
@@ -149,7 +151,8 @@ class Trial:
         """The trial's record, also written to trial.json. Raises TrialFailed."""
         with self.running():
             own_cpu_ns = time.process_time_ns()
-            self.sleep(self.plan.clean_s)
+            self.sleep(self.plan.clean_s - USUAL_S)
+            self.look_for(USUAL_S)
             begin_ns = time.monotonic_ns()
             active_ns = faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
             end_ns = time.monotonic_ns()

@@ -70,6 +70,9 @@ double ExcessOf(const Situation& situation, std::span<const State> states);
 // it has any.
 bool SlowerAllOver(const Situation& situation);
 
+// Whether it has to give back memory, and so reads again what it had in there.
+bool ReadsAgain(const Situation& situation);
+
 // For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
 std::string NameParty(const Party& party);
 // Whose time or bytes rose, by how much, most first. Of others, or of the program's own.

@@ -111,6 +111,10 @@ bool SlowerAllOver(const Situation& situation) {
   return std::min(feeder, loader) > kSlower && std::max(feeder, loader) < kAlike * std::min(feeder, loader);
 }
 
+bool ReadsAgain(const Situation& situation) {
+  return situation.excess(State::kReclaim) > situation.excess_ns() / 20;
+}
+
 std::string NameParty(const Party& party) {
   const std::string name = party.name.empty() ? "somebody unknown" : party.name;
   return party.cgroup.empty() ? name : fmt::format("{} in {}", name, party.cgroup);

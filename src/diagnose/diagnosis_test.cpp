@@ -166,6 +166,18 @@ TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
   EXPECT_EQ(second.Finish()[0].incident.cause, "memory_pressure");
 }
 
+TEST_F(DiagnosisTest, WhatIsReadAgainForLackOfMemoryIsNobodysContention) {
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.cpu_ns = 30 * kMs, .blocked_io_ns = 15 * kMs, .reclaim_ns = 12 * kMs}, 60);
+  world.Sum("disk.bytes", from_ns, 500'000'000, world.victim);
+  world.Sum("host.pressure.memory", from_ns, (world.now_ns() - from_ns) / 4, std::nullopt);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "memory_pressure") << FormatText(diagnosis);
+  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("Also"))) << FormatText(diagnosis);
+}
+
 TEST_F(DiagnosisTest, InterruptsMakeTheTimeBetweenThemLongerToo) {
   const auto reports = Disturb({.cpu_ns = 46 * kMs, .interrupted_ns = 18 * kMs});
   ASSERT_EQ(reports.size(), 1u);

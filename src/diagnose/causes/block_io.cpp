@@ -36,6 +36,7 @@ std::optional<Finding> Look(const Situation& situation) {
     finding.sentence += fmt::format("; {} used them with {:.0f} MB/s more than before",
                                     NameParty(who.front().first), who.front().second / 1e6);
   } else if (!own.empty() && own.front().second > kNoticeable) {
+    if (ReadsAgain(situation)) finding.nats -= 1.5;
     finding.sentence += fmt::format("; the program's own {} used them with {:.0f} MB/s more than before",
                                     own.front().first.name, own.front().second / 1e6);
   } else {

@@ -20,6 +20,8 @@ std::optional<Finding> Look(const Situation& situation) {
                   ShareOf(situation, State::kLoader));
   // A CPU that has become slower slows loaders too.
   if (SlowerAllOver(situation)) finding.nats -= 1.5;
+  // By the kernel, in the loaders' time.
+  if (ReadsAgain(situation)) finding.nats -= 1.5;
   const double waited_ns = situation.excess(State::kRunQueue);
   if (waited_ns < situation.excess_ns() / 20)
     finding.sentence += "; not CPU contention: run-queue delay unchanged";
