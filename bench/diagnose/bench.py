@@ -70,7 +70,8 @@ def tell(result, text, path):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "predict", "score", "keep", "total", "quick", "overhead", "soak", "export", "kit"))
+    parser.add_argument("what", choices=("run", "predict", "score", "keep", "total", "quick", "overhead", "soak", "export",
+                                         "kit"))
     parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)

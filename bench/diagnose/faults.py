@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import networks
@@ -252,6 +253,27 @@ def gpu(trial, *arguments, undo=()):
 
 
 @contextlib.contextmanager
+def gpu_error(trial, code, stall_s, period_s):
+    """The driver reports an error over and over, and each time the GPU does nothing for so long."""
+    done = threading.Event()
+
+    def fail():
+        while True:
+            trial.simgpu("fault", "0", "xid", code)
+            trial.simgpu("fault", "0", "stall", stall_s)
+            if done.wait(period_s):
+                return
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextlib.contextmanager
 def gpu_neighbour(trial, share):
     process = trial.start_simgpu("neighbour", trial.length_s, share)
     try:
@@ -294,6 +316,7 @@ FAULTS = {
     "gpu-neighbour": gpu_neighbour,
     "gpu-power-cap": lambda trial, watts: gpu(trial, "fault", "0", "power-cap", watts,
                                               undo=("fault", "0", "power-cap", "700")),
+    "gpu-firmware": lambda trial, stall_s: gpu_error(trial, 119, stall_s, 1.5),
     "gpu-pcie-width": lambda trial, lanes: gpu(trial, "fault", "0", "pcie-width", lanes,
                                                undo=("fault", "0", "pcie-width", "0")),
     "io-limit": lambda trial, mb_s: io_limit(trial, mb_s * 1e6, "bps"),
@@ -315,6 +338,7 @@ FAULTS = {
     "gpu-rival": gpu_rival,
     "gpu-clock-limit": lambda trial, share: gpu(trial, "fault", "0", "clock-limit", min(1.0, share),
                                                 undo=("fault", "0", "clock-limit", "1")),
+    "gpu-memory-rows": lambda trial, stall_s: gpu_error(trial, 63, stall_s, 0.8),
     "gpu-pcie-generation": lambda trial, generation: gpu(trial, "fault", "0", "pcie-generation", generation,
                                                          undo=("fault", "0", "pcie-generation", "0")),
     "lossy-link": lossy_link,

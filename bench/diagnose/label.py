@@ -13,6 +13,7 @@ STOLEN = 0.01
 AGAIN = 0.3       # more segments sent again a second: where everything is lost, pauses double and there are few
 RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
+RECOVERY_NS = 1_500_000_000  # after the fault: queues run empty
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
@@ -135,7 +136,7 @@ def ms_of(cause, explained):
             "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
             "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
             "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
-            "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
+            "gpu_fault": explained["gpu"], "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
 
 
 def root_of(record, samples, clean, active, late_ms, ms_before, ms_during):
@@ -215,8 +216,14 @@ def causes_of(record, samples, clean, active, explained, excess_ms, void):
     if "straggler" in faults and {"data", "late_rank"} <= enough:
         labels.add("straggler")
     if "gpu" in enough:
-        labels |= faults & {"gpu_neighbour", "gpu_clocks", "pcie_pressure"}
+        labels |= faults & {"gpu_neighbour", "gpu_clocks", "gpu_fault", "pcie_pressure"}
     return sorted(labels)
+
+
+def has_recovered(steps, end_ns, ms_before, ms_during):
+    """Whether steps became quicker again when the fault was taken away; unknown is yes."""
+    after = [step for step in steps if step[0] >= end_ns + RECOVERY_NS]
+    return not after or mean_ms(after) - ms_before < (ms_during - ms_before) / 2
 
 
 def label(folder):
@@ -240,6 +247,8 @@ def label(folder):
     made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
         return made
+    if made["void"] is None and not has_recovered(steps, end_ns, ms_before, ms_during):
+        made["void"] = "no recovery"
     causes = causes_of(record, samples, clean, active, explained, ms_during - ms_before, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]

@@ -30,19 +30,20 @@ class MadeUp(unittest.TestCase):
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
-              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),)):
+              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),), after_ms=100):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
         time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
         and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
         step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
         `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
-        handled in softirqs, which take a third of the machine. The fault is there in the windows `active`."""
+        handled in softirqs, which take a third of the machine. The fault is there in the windows `active`; steps after it
+        take `after_ms`."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, at = [], 5 * SECOND
         while at < 34 * SECOND:
             during = any(begin <= at < end for begin, end in active)
-            length = (slow_ms if during else 100) * 1_000_000
+            length = (slow_ms if during else after_ms if at >= END else 100) * 1_000_000
             lines.append(f"{at} {at + length} {data_ms * 1_000_000 if during else 0} "
                          f"{disk_ms * 1_000_000 if during else 0} 0")
             at += length
@@ -71,7 +72,8 @@ class MadeUp(unittest.TestCase):
         plan = {"victim": "trainer", "fault": "compute", "amount": 2, "shape": "steady", "clean_s": 14, "intended": intended,
                 "also": list(also)}
         (folder / "trial.json").write_text(json.dumps({
-            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "active_ns": active, "epoch_offset_ns": OFFSET, "own_cpu_ns": 0, "cpus": 2,
+            "plan": plan, "begin_ns": BEGIN, "end_ns": END, "active_ns": active, "epoch_offset_ns": OFFSET,
+            "own_cpu_ns": 0, "cpus": 2,
             "rank_pids": [7, 8] if rank_ms is not None else []}))
         seen_ns = int(seen_s * SECOND)
         live = [{"start_ns": one["start_ns"], "seen_ns": one["start_ns"] + seen_ns, "named_ns": one["start_ns"] + seen_ns,
@@ -121,6 +123,10 @@ class MadeUp(unittest.TestCase):
         made = label.label(self.trial(delay=0.5, active=pulses))
         self.assertEqual((made["state"], made["slowdown"], made["causes"]), ("effective", 2.0, ["cpu_contention"]))
         self.assertAlmostEqual(made["explained_ms"]["run_delay"], 100, delta=1)
+
+    def test_a_slow_down_that_outlives_its_fault_is_not_the_faults(self):
+        self.assertEqual(label.label(self.trial("train-1-000", delay=0.5, after_ms=190))["void"], "no recovery")
+        self.assertIsNone(label.label(self.trial("train-1-001", delay=0.5, after_ms=110))["void"])
 
     def test_the_victims_stopwatch_and_the_disks_make_block_io(self):
         made = label.label(self.trial(intended="block_io", disk_ms=90))

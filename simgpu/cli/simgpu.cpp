@@ -28,7 +28,8 @@ constexpr const char* kUsage =
     "       simgpu status                     devices and processes, as JSON\n"
     "       simgpu fault DEVICE NAME VALUE    xid CODE | ambient +°C | power-cap W | clock-limit SHARE |\n"
     "                                         pcie-width LANES | pcie-generation N | pcie-replays N |\n"
-    "                                         ecc-corrected N | ecc-uncorrected N; 0 mends (clock-limit 1)\n"
+    "                                         ecc-corrected N | ecc-uncorrected N | stall SECONDS;\n"
+    "                                         0 mends (clock-limit 1)\n"
     "       simgpu neighbour SECONDS SHARE    another process that keeps device 0 busy for that share of "
     "time\n"
     "       simgpu reset                      a new machine for whoever comes next\n";
@@ -120,6 +121,10 @@ constexpr std::array kFaults = {
     FaultName{"pcie-width",
               [](Faults& faults, double value) { faults.pcie_width = static_cast<int32_t>(value); }},
     FaultName{"power-cap", [](Faults& faults, double value) { faults.power_cap_w = value; }},
+    FaultName{"stall",
+              [](Faults& faults, double value) {
+                faults.stalled_until_ns = NowNs() + static_cast<int64_t>(1e9 * value);
+              }},
 };
 
 int Break(Machine& machine, std::span<char*> arguments) {

@@ -127,14 +127,18 @@ std::optional<Device::Span> Device::SubmitKernel(uint32_t slot, int64_t now_ns, 
   const double clock = ThrottlingAt(power_model(), temperature_c_, share, faults_.clock_limit).clock;
   const int64_t stretched_ns =
       std::max<int64_t>(kShortestKernelNs, std::llround(static_cast<double>(duration_ns) / clock));
-  const std::optional<int64_t> start_ns = schedule_.Place(
-      std::max(ready_ns, now_ns + model_.launch_latency_ns), stretched_ns, sms, model_.sms, slot + 1);
+  const std::optional<int64_t> start_ns =
+      schedule_.Place(EarliestNs(now_ns, ready_ns), stretched_ns, sms, model_.sms, slot + 1);
   if (!start_ns.has_value()) return std::nullopt;
   for (Account* account : {&processes_[slot].account, &total_}) {
     ++account->kernels;
     account->kernel_ns += stretched_ns;
   }
   return Span{*start_ns, *start_ns + stretched_ns};
+}
+
+int64_t Device::EarliestNs(int64_t now_ns, int64_t ready_ns) const {
+  return std::max({ready_ns, now_ns + model_.launch_latency_ns, faults_.stalled_until_ns});
 }
 
 double Device::LinkBytesPerNs() const {
@@ -155,8 +159,8 @@ Device::Span Device::SubmitCopy(uint32_t slot, int64_t now_ns, int64_t ready_ns,
   const double bytes_per_ns = direction == CopyDirection::kInside
                                   ? model_.memory_bytes_per_ns / 2
                                   : LinkBytesPerNs() * (pageable ? kPageableShare : 1);
-  const CopyEngine::Span span = engine.Place(std::max(ready_ns, now_ns + model_.launch_latency_ns), bytes,
-                                             bytes_per_ns, kCopyOverheadNs);
+  const CopyEngine::Span span =
+      engine.Place(EarliestNs(now_ns, ready_ns), bytes, bytes_per_ns, kCopyOverheadNs);
   for (Account* account : {&processes_[slot].account, &total_}) {
     ++account->copies;
     account->copy_bytes += bytes;
@@ -167,8 +171,8 @@ Device::Span Device::SubmitCopy(uint32_t slot, int64_t now_ns, int64_t ready_ns,
 
 Device::Span Device::SubmitMemset(uint32_t slot, int64_t now_ns, int64_t ready_ns, int64_t bytes) {
   Advance(now_ns);
-  const CopyEngine::Span span = inside_.Place(std::max(ready_ns, now_ns + model_.launch_latency_ns), bytes,
-                                              model_.memory_bytes_per_ns, kCopyOverheadNs);
+  const CopyEngine::Span span =
+      inside_.Place(EarliestNs(now_ns, ready_ns), bytes, model_.memory_bytes_per_ns, kCopyOverheadNs);
   for (Account* account : {&processes_[slot].account, &total_}) {
     ++account->memsets;
     account->memset_ns += span.end_ns - span.start_ns;

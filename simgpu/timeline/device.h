@@ -65,6 +65,7 @@ struct Faults {
   int64_t ecc_corrected;
   int64_t ecc_uncorrected;
   int64_t pcie_replays;
+  int64_t stalled_until_ns;  // nothing begins before, as while the device's firmware doesn't answer
 };
 
 struct XidEvent {
@@ -154,6 +155,7 @@ class Device {
   Sample& SampleAt(int64_t time_ns);
   PowerModel power_model() const;
   double LinkBytesPerNs() const;
+  int64_t EarliestNs(int64_t now_ns, int64_t ready_ns) const;
 
   DeviceModel model_;
   Faults faults_;

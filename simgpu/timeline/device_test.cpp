@@ -87,6 +87,17 @@ TEST(Device, ANarrowLinkMakesCopiesLong) {
               4.0 * static_cast<double>(wide.end_ns - wide.start_ns), 10'000);
 }
 
+TEST(Device, WhileItIsStalledNothingBegins) {
+  Fixture f;
+  const auto before = f.device->SubmitKernel(f.slot, 0, 0, 10 * kMs, 1, 256);
+  f.device->faults().stalled_until_ns = kSecond;
+  EXPECT_LT(before->start_ns, kMs);
+  EXPECT_EQ(f.device->SubmitKernel(f.slot, kMs, 0, kMs, 1, 256)->start_ns, kSecond);
+  EXPECT_EQ(f.device->SubmitCopy(f.slot, kMs, 0, 1 << 20, CopyDirection::kHostToDevice, false).start_ns,
+            kSecond);
+  EXPECT_LT(f.device->SubmitKernel(f.slot, 2 * kSecond, 0, kMs, 1, 256)->start_ns, 2 * kSecond + kMs);
+}
+
 TEST(Device, AHotRoomThrottlesTheClocksAndSoTheKernels) {
   Fixture f;
   f.device->faults().ambient_c = 50;
