@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -84,11 +85,18 @@ struct Diagnostician::State {
   std::unordered_map<int32_t, Known> known;                      // by pid
   std::unordered_map<int32_t, std::optional<Id128>> identified;  // in this round
   std::map<Id128, std::string> written;                          // names of processes that have a row
+  struct Ended {
+    int64_t told_ns;
+    int32_t pid;
+    Id128 id;
+  };
+  std::deque<Ended> ended;  // in order; signals may still tell of them
   model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
   void Learn(std::span<const model::Batch> gathered);
+  void ForgetEnded();
   void Follow(int32_t pid);
   void FollowGpuProcesses();
   std::vector<model::Batch> TakeSignals();
@@ -107,6 +115,7 @@ Diagnostician::~Diagnostician() = default;
 std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gathered) {
   State& state = *state_;
   state.Learn(gathered);
+  state.ForgetEnded();
   state.FollowGpuProcesses();
   std::vector<model::Batch> batches = state.TakeSignals();
   for (const model::Batch& batch : batches) state.diagnosis.Take(batch);
@@ -137,8 +146,21 @@ void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
   for (const model::Batch& batch : gathered) {
     diagnosis.Take(batch);
     if (batch.table != model::kProcesses.name()) continue;
-    for (const model::Process& process : model::RowsOf(model::kProcesses, batch))
+    for (const model::Process& process : model::RowsOf(model::kProcesses, batch)) {
       written[process.process] = process.name;
+      if (process.exited_ns.has_value()) ended.push_back({MonotonicNow(), process.pid, process.process});
+    }
+  }
+}
+
+void Diagnostician::State::ForgetEnded() {
+  constexpr int64_t kLateNs = 60 * kNanosPerSecond;
+  for (const int64_t now_ns = MonotonicNow(); !ended.empty() && now_ns - ended.front().told_ns > kLateNs;
+       ended.pop_front()) {
+    const Ended& process = ended.front();
+    written.erase(process.id);
+    if (const auto at = known.find(process.pid); at != known.end() && at->second.id == process.id)
+      known.erase(at);
   }
 }
 

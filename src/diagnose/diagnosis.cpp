@@ -138,7 +138,7 @@ void Diagnosis::Advance(int64_t now_ns) {
   for (const model::Warning& warning :
        shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))
     shared_->warnings.Append(warning);
-  shared_->host.ForgetBefore(now_ns - kMemoryNs);
+  Forget(now_ns - kMemoryNs);
 }
 
 void Diagnosis::Finish(int64_t now_ns) {
@@ -147,29 +147,52 @@ void Diagnosis::Finish(int64_t now_ns) {
 
 std::vector<model::Batch> Diagnosis::TakeRows() { return shared_->TakeRows(); }
 
+Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Victim& victim) const {
+  const model::Process* row = shared_->parties.Find(process);
+  return {.steps = victim.steps(),
+          .anchor = victim.anchor(),
+          .process_name = row == nullptr ? "" : row->name,
+          .pid = row == nullptr ? 0 : row->pid,
+          .late = victim.late(),
+          .signals_known = victim.signals_known(),
+          .waits_by_habit = victim.waits_by_habit()};
+}
+
 std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
-  std::map<Id128, Found> found;
-  for (const auto& [process, victim] : victims_) {
-    const model::Process* row = shared_->parties.Find(process);
-    found[process] = {.steps = victim->steps(),
-                      .anchor = victim->anchor(),
-                      .process_name = row == nullptr ? "" : row->name,
-                      .pid = row == nullptr ? 0 : row->pid,
-                      .late = victim->late(),
-                      .signals_known = victim->signals_known(),
-                      .waits_by_habit = victim->waits_by_habit()};
-  }
+  std::map<Id128, Found> found(old_found_.begin(), old_found_.end());
+  for (const auto& [process, victim] : victims_) found.insert_or_assign(process, FoundOf(process, *victim));
   return found;
 }
 
 std::vector<Report> Diagnosis::Reports() const {
-  std::vector<Report> reports;
+  std::vector<Report> reports(old_reports_.begin(), old_reports_.end());
   for (const auto& [process, victim] : victims_) {
     const std::vector<Report>& own = victim->reports();
     reports.insert(reports.end(), own.begin(), own.end());
   }
   std::ranges::stable_sort(reports, {}, [](const Report& report) { return report.incident.start_ns; });
   return reports;
+}
+
+// Programs come and go for as long as the machine runs.
+void Diagnosis::Forget(int64_t before_ns) {
+  constexpr size_t kMostKept = 4096;
+  std::erase_if(victims_, [&](const auto& entry) {
+    const auto& [process, victim] = entry;
+    if (victim->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
+    if (victim->steps() > 0 || !victim->reports().empty())
+      old_found_.emplace_back(process, FoundOf(process, *victim));
+    old_reports_.insert(old_reports_.end(), victim->reports().begin(), victim->reports().end());
+    shared_->feeders.erase(process);
+    shared_->told.erase(process);
+    return true;
+  });
+  if (old_found_.size() > kMostKept)
+    old_found_.erase(old_found_.begin(), old_found_.end() - static_cast<ptrdiff_t>(kMostKept));
+  if (old_reports_.size() > kMostKept)
+    old_reports_.erase(old_reports_.begin(), old_reports_.end() - static_cast<ptrdiff_t>(kMostKept));
+  shared_->parties.ForgetEndedBefore(before_ns);
+  shared_->host.ForgetBefore(before_ns);
 }
 
 std::vector<model::Warning> Diagnosis::Warnings() const {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/id128.h"
@@ -84,7 +87,7 @@ class Diagnosis {
   // Rows of steps, incidents, evidence and warnings since the last call.
   std::vector<model::Batch> TakeRows();
 
-  // Steps found so far, and what marks them ("range step"), by process.
+  // Steps found so far, and what marks them ("range step"), by process; of very many processes likewise.
   struct Found {
     int64_t steps = 0;
     std::string anchor;  // empty where none was found
@@ -96,7 +99,11 @@ class Diagnosis {
   };
   std::map<Id128, Found> FoundSteps() const;
 
-  // All incidents so far, the last state of each, in the order of their beginning.
+  // Programs whose steps are looked at now.
+  size_t programs() const { return victims_.size(); }
+
+  // All incidents so far, the last state of each, in the order of their beginning; of very many those of
+  // programs that live, and the newest of others.
   std::vector<Report> Reports() const;
 
   // The last state of each, in the order of their beginning; of very many the newest.
@@ -109,10 +116,15 @@ class Diagnosis {
   class Victim;
   struct Shared;
   Victim& VictimOf(const Id128& process);
+  Found FoundOf(const Id128& process, const Victim& victim) const;
+  void Forget(int64_t before_ns);
 
   Options options_;
   std::unique_ptr<Shared> shared_;
   std::map<Id128, std::unique_ptr<Victim>> victims_;
+  // Of programs that ended long ago.
+  std::deque<std::pair<Id128, Found>> old_found_;
+  std::deque<Report> old_reports_;
 };
 
 }  // namespace gpusonde::diagnose

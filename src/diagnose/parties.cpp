@@ -1,13 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/parties.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
+
+#include "base/time.h"
 
 namespace gpusonde::diagnose {
 
+namespace {
+
+// A pid is used again: a child began while its parent lived.
+bool IsWithin(const model::Process& child, const model::Process& parent) {
+  return child.started_ns >= parent.started_ns && child.started_ns <= parent.exited_ns.value_or(INT64_MAX);
+}
+
+}  // namespace
+
 void Parties::Take(const model::Process& process) {
-  const auto [known, is_new] = processes_.insert_or_assign(process.process, process);
-  if (is_new) children_.emplace(process.parent_pid, process.process);
+  const auto [known, is_new] = processes_.try_emplace(process.process, process);
+  if (is_new) {
+    children_.emplace(process.parent_pid, process.process);
+  } else {
+    const int32_t parent_pid = known->second.parent_pid;  // who made it, whoever adopted it since
+    known->second = process;
+    known->second.parent_pid = parent_pid;
+  }
+  if (process.exited_ns.has_value()) ended_.emplace(*process.exited_ns, process.process);
+}
+
+bool Parties::HasChildren(const model::Process& parent) const {
+  if (parent.pid == 0) return false;
+  const auto [first, last] = children_.equal_range(parent.pid);
+  return std::any_of(first, last, [&](const auto& child) {
+    const model::Process* row = Find(child.second);
+    return row != nullptr && IsWithin(*row, parent);
+  });
+}
+
+void Parties::Forget(const Id128& process) {
+  const auto row = processes_.find(process);
+  const auto [first, last] = children_.equal_range(row->second.parent_pid);
+  const auto child = std::find_if(first, last, [&](const auto& each) { return each.second == process; });
+  if (child != last) children_.erase(child);
+  processes_.erase(row);
+}
+
+void Parties::ForgetEndedBefore(int64_t time_ns) {
+  constexpr int64_t kAgainNs = 60 * kNanosPerSecond;
+  while (!ended_.empty() && ended_.begin()->first < time_ns) {
+    const Id128 process = ended_.begin()->second;
+    ended_.erase(ended_.begin());
+    const model::Process* row = Find(process);
+    if (row == nullptr) continue;
+    if (HasChildren(*row))
+      ended_.emplace(time_ns + kAgainNs, process);
+    else
+      Forget(process);
+  }
 }
 
 const model::Process* Parties::Find(const Id128& process) const {
@@ -25,10 +76,7 @@ std::set<Id128> Parties::FamilyOf(const Id128& process) const {
     const auto [first, last] = children_.equal_range(parent->pid);
     for (auto child = first; child != last; ++child) {
       const model::Process* row = Find(child->second);
-      // A pid is used again: a child began while its parent lived.
-      if (row == nullptr || row->started_ns < parent->started_ns ||
-          (parent->exited_ns.has_value() && row->started_ns > *parent->exited_ns))
-        continue;
+      if (row == nullptr || !IsWithin(*row, *parent)) continue;
       if (family.insert(child->second).second) todo.push_back(child->second);
     }
   }

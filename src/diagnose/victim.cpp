@@ -74,11 +74,11 @@ Diagnosis::Victim::Victim(const Id128& process, Shared& shared, std::function<vo
 }
 
 bool Diagnosis::Victim::is_slow() const {
-  const model::Process* row = shared_.parties.Find(process_);
-  return detector_.open() && !reports_.empty() && (row == nullptr || !row->exited_ns.has_value());
+  return detector_.open() && !reports_.empty() && ExitedNs() == INT64_MAX;
 }
 
 void Diagnosis::Victim::Take(const Work& work, std::optional<Id128> device) {
+  if (ended_ns_.has_value()) return;  // and its time has been looked at
   if (device.has_value() && !device->IsZero()) devices_.insert(*device);
   const Interval interval{work.time_ns - work.length_ns, work.time_ns};
   taken_ = {std::min(taken_.start_ns, work.time_ns), std::max(taken_.end_ns, work.time_ns)};
@@ -119,8 +119,26 @@ int64_t Diagnosis::Victim::SettledBefore(int64_t now_ns, int64_t lateness_ns) {
 
 void Diagnosis::Victim::Advance(int64_t now_ns, int64_t lateness_ns) {
   now_ns_ = now_ns;
+  if (ended_ns_.has_value()) return;
   LookUntil(SettledBefore(now_ns, lateness_ns));
   Settle(now_ns - lateness_ns);
+  if (const int64_t exited_ns = ExitedNs(); exited_ns < now_ns - lateness_ns) EndAt(exited_ns);
+}
+
+int64_t Diagnosis::Victim::ExitedNs() const {
+  const model::Process* row = shared_.parties.Find(process_);
+  return row == nullptr ? INT64_MAX : row->exited_ns.value_or(INT64_MAX);
+}
+
+// An incident of a program that has ended is over with it.
+void Diagnosis::Victim::EndAt(int64_t time_ns) {
+  ended_ns_ = time_ns;
+  Hear(time_ns, false);
+  LookUntil(now_ns_);
+  Settle(INT64_MAX);
+  if (!detector_.open()) return;
+  reports_.back().incident.end_ns = time_ns;
+  WriteReport(Describe(time_ns, unfinished_ns_.has_value()));
 }
 
 void Diagnosis::Victim::LookUntil(int64_t time_ns) {
@@ -150,7 +168,12 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
 }
 
 void Diagnosis::Victim::Finish(int64_t time_ns) {
+  if (ended_ns_.has_value()) return;
   now_ns_ = time_ns;
+  if (const int64_t exited_ns = ExitedNs(); exited_ns <= time_ns) {
+    EndAt(exited_ns);
+    return;
+  }
   Hear(time_ns - 1, false);  // an unfinished step ends with its program
   LookUntil(time_ns);
   Settle(time_ns);

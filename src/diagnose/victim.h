@@ -55,6 +55,8 @@ class Diagnosis::Victim {
   // It is `now_ns`, and what is told of `lateness_ns` ago has been told.
   void Advance(int64_t now_ns, int64_t lateness_ns);
   void Finish(int64_t time_ns);
+  // Since when its process has ended, and it has been told; nothing while it lives.
+  std::optional<int64_t> ended_ns() const { return ended_ns_; }
 
   const std::vector<Report>& reports() const { return reports_; }
   int64_t steps() const { return ordinal_; }
@@ -87,6 +89,8 @@ class Diagnosis::Victim {
   void FindOthers(int64_t from_ns, int64_t to_ns);
   void TakeStep(const StepSpan& span);
   void StartAnew();
+  int64_t ExitedNs() const;  // INT64_MAX while it lives, or isn't known to have ended
+  void EndAt(int64_t time_ns);
   void Settle(int64_t until_ns);
   void Settle(Accounted& accounted);
   void Remember(const Accounted& accounted);
@@ -130,6 +134,7 @@ class Diagnosis::Victim {
   std::deque<int64_t> age_ns_;  // of the oldest work of a round
   int64_t settled_ns_ = 0;
   int64_t now_ns_ = 0;
+  std::optional<int64_t> ended_ns_;
   // Of the steps since the onset: their accounts, and how many there were of each type.
   PathAccount slow_;
   double idle_ns_ = 0;

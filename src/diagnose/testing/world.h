@@ -147,13 +147,14 @@ class World {
   }
 
   void TellProcess(const Id128& id, int32_t pid, int32_t parent, const std::string& name,
-                   const std::string& cgroup) {
+                   const std::string& cgroup, std::optional<int64_t> exited_ns = std::nullopt) {
     diagnosis_.Take(model::Process{.process = id,
                                    .pid = pid,
                                    .parent_pid = parent,
                                    .name = name,
                                    .cgroup = cgroup,
-                                   .started_ns = kBegin - kNanosPerSecond + pid});
+                                   .started_ns = kBegin - kNanosPerSecond + pid,
+                                   .exited_ns = exited_ns});
   }
 
  private:
