@@ -58,7 +58,7 @@ TRAIN = {
     "quota": (("stencil", *TRAINERS, "inference"), (0.4, 0.6, 0.75), "cpu_quota"),
     "disk-read": (("streamer",), (2, 4, 8), "block_io"),
     "stress-disk": (("streamer",), (6, 10), "block_io"),
-    "memory-limit": (("reader",), (8, 16, 24), "memory_pressure"),
+    "memory-limit": (("reader",), (16, 24, 32), "memory_pressure"),
     "heavier-data": (TRAINERS, (1,), "slow_data_loading"),
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
     "gpu-neighbour": (("streamer", "trainer", "inference"), (0.4, 0.6), "gpu_neighbour"),

@@ -46,7 +46,8 @@ constexpr double kWorseRatio = 1.4;
 // Pulses of the same disturbance are one incident.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 constexpr size_t kCalmSteps = 5;
-constexpr double kCalmShare = 0.1;    // of the steps of that time may be slow
+// Of the steps of that time may be slow: so many, or so many times what is clean.
+constexpr double kCalmShare = 0.1, kCalmTimes = 1.5;
 constexpr double kCalmExcess = 0.25;  // of the incident's may be left
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
@@ -87,6 +88,11 @@ double Detector::Excess() const { return std::max(slowdown() - 1, kLeastSlowdown
 
 // Of a step within an incident: nearer to the incident's mean than to the usual.
 bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
+
+double Detector::CleanShareAbove(double ratio) const {
+  const auto above = clean_ratios_.end() - std::ranges::upper_bound(clean_ratios_, ratio);
+  return static_cast<double>(above) / static_cast<double>(std::max<size_t>(clean_ratios_.size(), 1));
+}
 
 int64_t Detector::slow_until_ns() const {
   for (const Recent& step : recent_ | std::views::reverse) {
@@ -186,6 +192,11 @@ void Detector::SetLimits() {
   const double caution = 1 + 20.0 / static_cast<double>(clean.size());
   small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
   large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
+  clean_ratios_.clear();
+  double ratios = 0;
+  for (const double residual : clean) ratios += clean_ratios_.emplace_back(std::exp(residual));
+  for (double& ratio : clean_ratios_) ratio *= static_cast<double>(clean.size()) / ratios;
+  std::ranges::sort(clean_ratios_);
   double sum = 0, squares = 0;
   for (const double mean : block_means) {
     sum += mean;
@@ -275,8 +286,10 @@ bool Detector::Recovered() {
     since_ns = step->start_ns;
   }
   if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
-  recovered_ns_ = slow > 0 ? calm_since_ns : since_ns;
-  return static_cast<double>(slow) <= kCalmShare * static_cast<double>(count) &&
+  const double clean = kCalmTimes * CleanShareAbove(1 + Excess() / 2);
+  const double share = static_cast<double>(slow) / static_cast<double>(count);
+  recovered_ns_ = share > clean ? calm_since_ns : since_ns;
+  return share <= std::max(kCalmShare, clean) &&
          ns / usual_ns - 1 < std::max(kCalmExcess * Excess(), (kLeastSlowdown - 1) / 2);
 }
 

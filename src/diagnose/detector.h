@@ -87,12 +87,14 @@ class Detector {
   bool IsWorse();
   double Excess() const;
   bool IsSlow(const Recent& step) const;
+  double CleanShareAbove(double ratio) const;
 
   std::map<Id128, Type> types_;
   std::deque<double> residuals_;  // of clean steps, log ratios
   std::deque<Step> held_;         // clean ones that are not learnt from yet
   size_t learnt_since_limits_ = 0;
   int64_t seen_ = 0;
+  std::vector<double> clean_ratios_;  // of clean steps to the mean of their type, sorted
   double scale_ = 0;
   double small_limit_ = 0, large_limit_ = 0, outlier_limit_ = 0, longest_ratio_ = 1;
   double mean_spread_ = 0;  // standard deviation of ratios, with their clustering

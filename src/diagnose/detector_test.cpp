@@ -87,6 +87,16 @@ TEST_F(DetectorTest, ItEndsWhenStepsAreWhatTheyWereAndBeginsAnew) {
   EXPECT_GT(Slow(100, 40), 90);
 }
 
+TEST_F(DetectorTest, ItEndsForStepsTooThatVaryMuchByThemselves) {
+  Slow(300, 20, 0.2);
+  EXPECT_GT(Slow(200, 26, 0.2), 150);
+  const int64_t over_ns = now_ns_;
+  bool closed = false;
+  for (int i = 0; i < 400 && !closed; ++i) closed = Step(20, 0.2) == Detector::Verdict::kClosed;
+  EXPECT_TRUE(closed);
+  EXPECT_NEAR(static_cast<double>(detector_.recovered_ns() - over_ns) / kMs, 0, 2000);
+}
+
 TEST_F(DetectorTest, NothingIsLearntFromSlowSteps) {
   Slow(200, 20);
   Slow(2000, 40);
