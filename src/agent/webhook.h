@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
-#include "base/result.h"
+#include "agent/http_post.h"
 #include "diagnose/diagnosis.h"
 
 namespace gpusonde::agent {
@@ -16,15 +15,6 @@ namespace gpusonde::agent {
 // is slow or gone. Not thread-safe.
 class Webhook {
  public:
-  // http://HOST[:PORT][/PATH]; what user names and fragments it has is refused.
-  struct Url {
-    std::string host;  // without the brackets of an IPv6 address
-    std::string port = "80";
-    std::string target = "/";  // path and query
-  };
-  // Errors: kInvalidArgument; kUnsupported for https.
-  static Result<Url> ParseUrl(std::string_view url);
-
   struct Counts {
     int64_t delivered = 0;  // answered with 2xx
     int64_t retried = 0;    // attempts beyond the first
@@ -32,7 +22,7 @@ class Webhook {
   };
 
   struct Options {
-    Url url;
+    HttpUrl url;
     std::string machine;  // its name, as the body says it
     // Before the second attempt; each later one waits four times as long.
     int64_t pause_ns = 1'000'000'000;

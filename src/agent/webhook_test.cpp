@@ -143,23 +143,5 @@ TEST(Webhook, NobodyWaitsForAServerThatIsSilentAndWhatDoesntFitIsCounted) {
   EXPECT_GE(webhook.counts().given_up, static_cast<int64_t>(posts - Webhook::kMostWaiting - 1));
 }
 
-TEST(Webhook, UrlsAreTakenApartAndNothingElseIsTaken) {
-  const Result<Webhook::Url> plain = Webhook::ParseUrl("http://alerts:9093/api?x=1");
-  ASSERT_TRUE(plain.has_value());
-  EXPECT_EQ(plain->host, "alerts");
-  EXPECT_EQ(plain->port, "9093");
-  EXPECT_EQ(plain->target, "/api?x=1");
-  const Result<Webhook::Url> v6 = Webhook::ParseUrl("http://[::1]:80");
-  ASSERT_TRUE(v6.has_value());
-  EXPECT_EQ(v6->host, "::1");
-  EXPECT_EQ(v6->target, "/");
-  EXPECT_EQ(Webhook::ParseUrl("http://host")->port, "80");
-  EXPECT_EQ(Webhook::ParseUrl("https://host/").error().code, ErrorCode::kUnsupported);
-  for (const char* text :
-       {"", "host", "ftp://host", "http://", "http://:80", "http://host:", "http://host:x", "http://[::1",
-        "http://a b/", "http://host/\r\nX: y", "http://user@host/", "http://host:123456"})
-    EXPECT_FALSE(Webhook::ParseUrl(text).has_value()) << text;
-}
-
 }  // namespace
 }  // namespace gpusonde::agent

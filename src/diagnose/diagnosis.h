@@ -102,8 +102,8 @@ class Diagnosis {
   // Programs whose steps are looked at now.
   size_t programs() const { return victims_.size(); }
 
-  // All incidents so far, the last state of each, in the order of their beginning; of very many those of
-  // programs that live, and the newest of others.
+  // All incidents so far, the last state of each, in the order of their beginning; of very many the newest of
+  // each program that lives, and the newest of the others.
   std::vector<Report> Reports() const;
 
   // The last state of each, in the order of their beginning; of very many the newest.

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kCleanOfType = 32;
 constexpr size_t kRecent = 400;
+constexpr size_t kMostReports = 1000;  // of a program that runs for months
 // From the disorder of so many rounds with work the next one's is foreseen, with a margin.
 constexpr size_t kRounds = 40, kLeastRounds = 8;
 constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
@@ -344,6 +345,7 @@ void Diagnosis::Victim::Begin() {
       IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(detector_.onset_ns())).Finish();
   report.anchor = finder_.anchor().value_or("");
   reports_.push_back(std::move(report));
+  if (reports_.size() > kMostReports) reports_.erase(reports_.begin());
 }
 
 void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {

@@ -42,7 +42,7 @@ struct UpOptions {
   bool no_diagnose = false;
   bool no_open = false;
   std::string webhook;  // empty: none
-  std::optional<agent::Webhook::Url> webhook_url;
+  std::optional<agent::HttpUrl> webhook_url;
 };
 
 // The agent's data goes straight into the embedded store.
@@ -173,8 +173,9 @@ void AddUp(CLI::App& app, int& exit_status) {
                    "Folders whose source files the UI may show, but for what is hidden in them [none]")
       ->allow_extra_args(false);
   command->add_flag("--no-diagnose", options->no_diagnose, "Don't look for slow steps and why they are slow");
-  command->add_option("--webhook", options->webhook,
-                      "http://HOST[:PORT][/PATH] that is told of incidents, as docs/diagnose.md says [none]");
+  command->add_option(
+      "--webhook", options->webhook,
+      "http[s]://HOST[:PORT][/PATH] that is told of incidents, as docs/diagnose.md says [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
@@ -184,7 +185,7 @@ void AddUp(CLI::App& app, int& exit_status) {
       listen = *address;
     }
     if (!options->webhook.empty()) {
-      const auto url = agent::Webhook::ParseUrl(options->webhook);
+      const auto url = agent::HttpUrl::Parse(options->webhook);
       if (!url.has_value()) throw CLI::ValidationError("up: --webhook", url.error().message);
       options->webhook_url = *url;
     }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/http_post.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/system/system_error.hpp>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+
+#include "base/version.h"
+
+namespace gpusonde::agent {
+namespace {
+
+namespace asio = boost::asio;
+namespace ssl = boost::asio::ssl;
+namespace http = boost::beast::http;
+using boost::system::system_error;
+
+constexpr uint32_t kMostHead = 16 << 10;
+
+bool IsPlain(std::string_view text) {
+  return std::ranges::all_of(text,
+                             [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '#' && c != '@'; });
+}
+
+bool IsAddress(const std::string& host) {
+  boost::system::error_code error;
+  asio::ip::make_address(host, error);
+  return !error;
+}
+
+// Where distributions keep them, beside the folder that OpenSSL was built for.
+void TrustAuthorities(ssl::context& context) {
+  context.set_default_verify_paths();
+  for (const char* file :
+       {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    boost::system::error_code error;
+    if (std::filesystem::exists(file, error) && !context.load_verify_file(file, error)) return;
+  }
+}
+
+// Returns the status of the answer. Throws system_error, as all below.
+template <class Stream>
+asio::awaitable<unsigned> Talk(Stream& stream, const HttpUrl& url, std::string_view body) {
+  http::request<http::string_body> request(http::verb::post, url.target, 11, std::string(body));
+  const bool is_v6 = url.host.find(':') != std::string::npos;
+  request.set(http::field::host,
+              fmt::format("{}{}{}:{}", is_v6 ? "[" : "", url.host, is_v6 ? "]" : "", url.port));
+  request.set(http::field::user_agent, fmt::format("gpusonde/{}", kVersion));
+  request.set(http::field::content_type, "application/json");
+  request.keep_alive(false);
+  request.prepare_payload();
+  co_await http::async_write(stream, request, asio::use_awaitable);
+  boost::beast::flat_buffer buffer(kMostHead);
+  http::response_parser<http::empty_body> parser;
+  parser.header_limit(kMostHead);
+  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  co_return parser.get().result_int();
+}
+
+asio::awaitable<unsigned> Exchange(const HttpUrl& url, std::string_view body) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::ip::tcp::resolver resolver(executor);
+  const auto addresses = co_await resolver.async_resolve(url.host, url.port, asio::use_awaitable);
+  asio::ip::tcp::socket socket(executor);
+  co_await asio::async_connect(socket, addresses, asio::use_awaitable);
+  if (!url.tls) co_return co_await Talk(socket, url, body);
+
+  ssl::context context(ssl::context::tls_client);
+  context.set_options(ssl::context::default_workarounds | ssl::context::no_sslv2 | ssl::context::no_sslv3 |
+                      ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
+  TrustAuthorities(context);
+  ssl::stream<asio::ip::tcp::socket> stream(std::move(socket), context);
+  stream.set_verify_mode(ssl::verify_peer);
+  stream.set_verify_callback(ssl::host_name_verification(url.host));
+  if (std::string name = url.host; !IsAddress(name))  // SSL_set_tlsext_host_name without its C cast
+    SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
+  co_await stream.async_handshake(ssl::stream_base::client, asio::use_awaitable);
+  co_return co_await Talk(stream, url, body);
+}
+
+Status StatusOf(const std::exception_ptr& thrown, unsigned answer) {
+  if (!thrown) {
+    if (answer / 100 == 2) return {};
+    return Fail(ErrorCode::kUnavailable, fmt::format("it answered {}", answer));
+  }
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const system_error& error) {
+    return Fail(ErrorCode::kUnavailable, error.code().message());
+  }
+}
+
+}  // namespace
+
+Status HttpPost(const HttpUrl& url, std::string_view body, int64_t patience_ns) {
+  Status done = Fail(ErrorCode::kUnavailable, "no answer in time");
+  asio::io_context loop(1);
+  asio::co_spawn(loop, Exchange(url, body),
+                 [&](const std::exception_ptr& thrown, unsigned answer) { done = StatusOf(thrown, answer); });
+  loop.run_for(std::chrono::nanoseconds(patience_ns));
+  return done;
+}
+
+Result<HttpUrl> HttpUrl::Parse(std::string_view text) {
+  const auto refuse = [&] {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not http[s]://HOST[:PORT][/PATH]", text));
+  };
+  HttpUrl url;
+  url.tls = text.starts_with("https://");
+  if ((!url.tls && !text.starts_with("http://")) || !IsPlain(text)) return refuse();
+  if (url.tls) url.port = "443";
+  std::string_view rest = text.substr(text.find("//") + 2);
+  const size_t slash = std::min(rest.find_first_of("/?"), rest.size());
+  std::string_view authority = rest.substr(0, slash);
+  if (slash < rest.size())
+    url.target = rest[slash] == '/' ? std::string(rest.substr(slash)) : "/" + std::string(rest.substr(slash));
+  if (authority.starts_with('[')) {
+    const size_t end = authority.find(']');
+    if (end == std::string_view::npos) return refuse();
+    url.host = authority.substr(1, end - 1);
+    authority.remove_prefix(end + 1);
+  } else {
+    const size_t end = std::min(authority.find(':'), authority.size());
+    url.host = authority.substr(0, end);
+    authority.remove_prefix(end);
+  }
+  if (!authority.empty()) {
+    url.port = authority.substr(1);
+    if (authority.front() != ':' || url.port.empty() || url.port.size() > 5 ||
+        url.port.find_first_not_of("0123456789") != std::string::npos)
+      return refuse();
+  }
+  if (url.host.empty()) return refuse();
+  return url;
+}
+
+}  // namespace gpusonde::agent

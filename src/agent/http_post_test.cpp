@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/http_post.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/time.h"
+
+namespace gpusonde::agent {
+namespace {
+
+namespace asio = boost::asio;
+namespace ssl = boost::asio::ssl;
+namespace http = boost::beast::http;
+using testing::HasSubstr;
+
+constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
+
+template <auto Free>
+struct FreeBy {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, FreeBy<BIO_free>>;
+
+std::string TextOf(const Bio& bio) {
+  char* text = nullptr;
+  const auto size = static_cast<size_t>(BIO_get_mem_data(bio.get(), &text));
+  return {text, size};
+}
+
+// A key, and a certificate for localhost that nobody but itself vouches for.
+struct Identity {
+  std::string key, certificate;
+
+  Identity() {
+    const std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>> pair(EVP_EC_gen("P-256"));
+    const std::unique_ptr<X509, FreeBy<X509_free>> x509(X509_new());
+    X509_set_version(x509.get(), 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x509.get()), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x509.get()), 86'400);
+    X509_set_pubkey(x509.get(), pair.get());
+    X509_NAME* name = X509_get_subject_name(x509.get());
+    const auto* localhost = reinterpret_cast<const unsigned char*>("localhost");
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, localhost, -1, -1, 0);
+    X509_set_issuer_name(x509.get(), name);
+    const std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>> names(
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost"));
+    X509_add_ext(x509.get(), names.get(), -1);
+    X509_sign(x509.get(), pair.get(), EVP_sha256());
+    const Bio key_bio(BIO_new(BIO_s_mem())), certificate_bio(BIO_new(BIO_s_mem()));
+    PEM_write_bio_PrivateKey(key_bio.get(), pair.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    PEM_write_bio_X509(certificate_bio.get(), x509.get());
+    key = TextOf(key_bio);
+    certificate = TextOf(certificate_bio);
+  }
+};
+
+// Serves one connection over TLS on loopback, answers with this status, and keeps the request.
+class TlsServer {
+ public:
+  TlsServer(const Identity& identity, unsigned status) : status_(status) {
+    context_.use_certificate(asio::buffer(identity.certificate), ssl::context::pem);
+    context_.use_private_key(asio::buffer(identity.key), ssl::context::pem);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~TlsServer() { thread_.join(); }
+
+  HttpUrl url(std::string host) const {
+    return {.tls = true,
+            .host = std::move(host),
+            .port = std::to_string(acceptor_.local_endpoint().port()),
+            .target = "/hook"};
+  }
+  // After the exchange.
+  const http::request<http::string_body>& request() const { return request_; }
+
+ private:
+  void Serve() {
+    boost::system::error_code error;
+    ssl::stream<asio::ip::tcp::socket> stream(acceptor_.accept(), context_);
+    stream.handshake(ssl::stream_base::server, error);
+    if (error) return;
+    boost::beast::flat_buffer buffer;
+    http::read(stream, buffer, request_, error);
+    if (error) return;
+    http::response<http::empty_body> response(static_cast<http::status>(status_), 11);
+    http::write(stream, response, error);
+    stream.shutdown(error);
+  }
+
+  unsigned status_;
+  asio::io_context loop_;
+  asio::ip::tcp::acceptor acceptor_{loop_, {asio::ip::address_v4::loopback(), 0}};
+  ssl::context context_{ssl::context::tls_server};
+  http::request<http::string_body> request_;
+  std::thread thread_;
+};
+
+class HttpPostTls : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(file_) << identity_.certificate;
+    ::unsetenv("SSL_CERT_FILE");
+  }
+  void TearDown() override {
+    ::unsetenv("SSL_CERT_FILE");
+    std::filesystem::remove(file_);
+  }
+  void Trust() { ::setenv("SSL_CERT_FILE", file_.c_str(), 1); }
+
+  Identity identity_;
+  std::string file_ = testing::TempDir() + "gpusonde-http-post-test.pem";
+};
+
+TEST_F(HttpPostTls, AServerThatIsVouchedForGetsTheBody) {
+  Trust();
+  Status done;
+  std::string body, host;
+  {
+    TlsServer server(identity_, 204);
+    done = HttpPost(server.url("localhost"), "{\"a\":1}", kPatienceNs);
+    body = server.request().body();
+    host = server.request()[http::field::host];
+  }
+  EXPECT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_EQ(body, "{\"a\":1}");
+  EXPECT_THAT(host, HasSubstr("localhost:"));
+}
+
+TEST_F(HttpPostTls, AServerThatNobodyVouchesForGetsNothing) {
+  TlsServer server(identity_, 204);
+  const Status done = HttpPost(server.url("localhost"), "{}", kPatienceNs);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_THAT(done.error().message, HasSubstr("certificate"));
+}
+
+TEST_F(HttpPostTls, ACertificateIsForItsOwnNames) {
+  Trust();
+  TlsServer server(identity_, 204);
+  EXPECT_FALSE(HttpPost(server.url("127.0.0.1"), "{}", kPatienceNs).has_value());
+}
+
+TEST_F(HttpPostTls, AnAnswerThatIsNoSuccessIsTold) {
+  Trust();
+  TlsServer server(identity_, 500);
+  const Status done = HttpPost(server.url("localhost"), "{}", kPatienceNs);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_THAT(done.error().message, HasSubstr("500"));
+}
+
+TEST(HttpPost, AServerThatIsSilentIsLeft) {
+  asio::io_context loop;
+  const asio::ip::tcp::acceptor silent(loop, {asio::ip::address_v4::loopback(), 0});
+  const HttpUrl url{.host = "127.0.0.1", .port = std::to_string(silent.local_endpoint().port())};
+  const Status done = HttpPost(url, "{}", kNanosPerSecond / 5);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().message, "no answer in time");
+}
+
+TEST(HttpUrl, IsTakenApartAndNothingElseIsTaken) {
+  const Result<HttpUrl> plain = HttpUrl::Parse("http://alerts:9093/api?x=1");
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_FALSE(plain->tls);
+  EXPECT_EQ(plain->host, "alerts");
+  EXPECT_EQ(plain->port, "9093");
+  EXPECT_EQ(plain->target, "/api?x=1");
+  const Result<HttpUrl> v6 = HttpUrl::Parse("http://[::1]:80");
+  ASSERT_TRUE(v6.has_value());
+  EXPECT_EQ(v6->host, "::1");
+  EXPECT_EQ(v6->target, "/");
+  EXPECT_EQ(HttpUrl::Parse("http://host")->port, "80");
+  const Result<HttpUrl> tls = HttpUrl::Parse("https://hooks.example/T0?k=v");
+  ASSERT_TRUE(tls.has_value());
+  EXPECT_TRUE(tls->tls);
+  EXPECT_EQ(tls->port, "443");
+  EXPECT_EQ(tls->target, "/T0?k=v");
+  for (const char* text :
+       {"", "host", "ftp://host", "http://", "https://", "http://:80", "http://host:", "http://host:x",
+        "http://[::1", "http://a b/", "http://host/\r\nX: y", "http://user@host/", "http://host:123456"})
+    EXPECT_FALSE(HttpUrl::Parse(text).has_value()) << text;
+}
+
+}  // namespace
+}  // namespace gpusonde::agent
