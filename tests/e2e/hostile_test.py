@@ -41,7 +41,7 @@ class Hostile(program.TestCase):
             invented = [row for row in own if any(name.startswith(foreign) for name in row["frames"])]
             self.assertEqual(invented, [], thread)
         named = sum(row["n"] for row in rows if "jit::spin" in row["frames"])
-        self.assertGreater(named, 50, "what is still there is named")
+        self.assertGreater(named, 10, "what is still there when it is looked for is named")
 
     def test_an_interpreter_that_lies(self):
         done = self.record_program(PROGRAMS / "fake_cpython", SECONDS)
