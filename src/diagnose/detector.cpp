@@ -23,7 +23,8 @@ constexpr size_t kRefresh = 32;
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
 constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
-constexpr double kLeastLostNs = 50e6;  // of quick steps: a hypervisor or an interrupt takes less at any time
+// Of quick steps: a hypervisor or an interrupt takes less at any time; also without the longest step.
+constexpr double kLeastLostNs = 50e6, kLeastLostBesideNs = 30e6;
 constexpr double kLeastScale = 0.01;
 constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 
@@ -255,14 +256,18 @@ void Detector::Open() {
   }
   if (first == recent_.end()) return;
   slow_ns_ = usual_ns_ = 0;
+  double longest_ns = 0;  // what the longest of them lost
   for (auto step = first; step != recent_.end(); ++step) {
     slow_ns_ += step->ratio * step->usual_ns;
     usual_ns_ += step->usual_ns;
+    longest_ns = std::max(longest_ns, (step->ratio - 1) * step->usual_ns);
   }
   const auto steps = static_cast<size_t>(recent_.end() - first);
   if (steps < 2 || !IsLarge(slowdown(), steps)) return;
-  // Lost time that somebody would notice: two steps that are a little long are nothing.
-  if (slow_ns_ - usual_ns_ < std::max(kLeastLostNs, kLeastLostSteps * usual_ns_ / static_cast<double>(steps)))
+  // Lost time that somebody would notice: two steps that are a little long are nothing, nor is one that is.
+  const double lost_ns = slow_ns_ - usual_ns_;
+  if (lost_ns < std::max(kLeastLostNs, kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) ||
+      lost_ns - longest_ns < kLeastLostBesideNs)
     return;
   open_ = true;
   onset_ns_ = first->start_ns;
