@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -129,7 +130,8 @@ class HttpPostTls : public testing::Test {
   void Trust() { ::setenv("SSL_CERT_FILE", file_.c_str(), 1); }
 
   Identity identity_;
-  std::string file_ = testing::TempDir() + "gpusonde-http-post-test.pem";
+  // Tests run side by side, each in a process of its own.
+  std::string file_ = testing::TempDir() + "gpusonde-http-post-" + std::to_string(::getpid()) + ".pem";
 };
 
 TEST_F(HttpPostTls, AServerThatIsVouchedForGetsTheBody) {

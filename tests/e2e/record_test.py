@@ -63,7 +63,7 @@ class ProgramsOfEveryKind(program.TestCase):
             done = self.record("true")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
-            samples = self.value("SELECT count(*) FROM samples")
+            samples = self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'")
             self.assertIn(f"({samples} samples)" if samples else "no samples", done.stderr)
             if samples == 0:
                 return
