@@ -134,20 +134,21 @@ INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000,
 
 // The coin goes by the time that kernels take, which their records tell.
 TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
-  RunClient({"mix=20000,8", "sync", "wait=100"});
+  RunClient({"mix=20000,10", "sync", "wait=100"});
   int64_t first_ns = INT64_MAX;
   for (const Heard::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
   std::map<uint32_t, double> chosen;  // correlation id: probability
   for (const Heard::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
   int long_ones = 0;
   for (const Heard::KernelOf& kernel : heard_.kernels) {
-    // The first is launched by chance, its time is known a second later and used in the second after that.
-    if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 4'000'000'000) continue;
+    // The first is launched by chance, its time is known a second later and used in the second after that; a
+    // busy machine gives the library's thread its time later still.
+    if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 7'000'000'000) continue;
     ++long_ones;
     EXPECT_EQ(chosen[kernel.correlation], 1) << kernel.start_ns - first_ns;
   }
   EXPECT_GT(long_ones, 20);
-  EXPECT_LT(heard_.calls.size(), 6000U);
+  EXPECT_LT(heard_.calls.size(), 7500U);
 }
 
 TEST_F(SimGpu, AwkwardDeliveryChangesNothing) {
