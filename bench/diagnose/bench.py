@@ -113,7 +113,8 @@ def soak_for(arguments):
 
 
 def keep(arguments):
-    print(f"kept {kept.keep(arguments.out, arguments.split)} more trials in {kept.KEPT.relative_to(ROOT)}")
+    count = kept.keep(arguments.out, arguments.split, overhead.program_id(arguments.build))
+    print(f"kept {count} more trials in {kept.KEPT.relative_to(ROOT)}")
 
 
 def tell_total(arguments):

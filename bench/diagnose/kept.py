@@ -8,20 +8,11 @@ import datetime
 import json
 import pathlib
 import platform
-import subprocess
 
 import score
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT = ROOT / "bench/results/diagnosis"
-
-
-def program():
-    """What answers: the commit, and whether anything in src/ differs from it."""
-    def git(*arguments):
-        return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
-
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", "src") else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +31,12 @@ class Kept:
                     {one["name"] for one in lines if "failed" in one}, sorted({one["program"] for one in made}))
 
 
-def keep(out, split, folder=KEPT):
-    """Opens the labels of what is frozen in `out` and adds those trials that aren't kept yet: what was said first counts,
-    however often somebody asks again. Returns how many."""
+def keep(out, split, program, folder=KEPT):
+    """Opens the labels of what is frozen in `out` and adds those trials that aren't kept yet, as what this program
+    (overhead.program_id) said: what was said first counts, however often somebody asks again. Returns how many."""
     kept = Kept.read(split, folder)
     known = {trial.name for trial in kept.trials} | kept.failed
-    about = {"program": program(), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+    about = {"program": program, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
              "kernel": platform.release(), "frozen": (out / f"predictions-{split}.sha256").read_text().strip()}
     lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth, "prediction": trial.prediction}
              for trial in score.opened(out, split)]

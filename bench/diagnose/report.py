@@ -59,7 +59,7 @@ def text(result):
              + (f" ({voids})" if voids else "") + f", {result['used']} used"
              + (" WITH FOREIGN LOAD: no accuracy" if result["foreign_load"] else "")]
     if "programs" in result:
-        lines.append(f"asked: gpusonde of commits {', '.join(result['programs'])}")
+        lines.append(f"asked: programs (by their hashes) {', '.join(result['programs'])}")
     for who, one in result["asked"].items():
         lines += judged(who, one)
     if result["too_easy_for"]:

@@ -104,11 +104,11 @@ class MadeUp(unittest.TestCase):
         failed.mkdir()
         (failed / "failed.txt").write_text("the victim made no step\n")
         predict.write(self.out, "train", self.predictions)
-        self.assertEqual(kept.keep(self.out, "train", folder), 2)
+        self.assertEqual(kept.keep(self.out, "train", "5a1f", folder), 2)
         self.trial("train-2-000", delay=0.5)
         self.predictions["train-1-000"]["replayed"]["incidents"] = []
         predict.write(self.out, "train", self.predictions)
-        self.assertEqual(kept.keep(self.out, "train", folder), 1)
+        self.assertEqual(kept.keep(self.out, "train", "5a1f", folder), 1)
         result = kept.total("train", folder)
         self.assertEqual((result["trials"], result["failed"], len(result["programs"])), (2, 1, 1))
         self.assertEqual(result["asked"]["gpusonde"]["effective"]["confusion"],

@@ -249,7 +249,7 @@ void Diagnosis::Victim::TakeStep(const StepSpan& span) {
       Close();
       break;
     case Detector::Verdict::kWorse:  // what was said of the first one stands
-      reports_.back().incident.end_ns = over_ns_ = detector_.recovered_ns();
+      reports_.back().incident.end_ns = detector_.recovered_ns();
       shared_.incidents.Append(reports_.back().incident);
       tell_(reports_.back());
       Begin();
@@ -334,7 +334,8 @@ void Diagnosis::Victim::Begin() {
     if (accounted.step.start_ns >= detector_.onset_ns()) AddSlow(accounted);
   }
   if (clean_.empty()) Settle(detector_.onset_ns());  // a short baseline, or there were none to compare with
-  const int64_t calm_since_ns = std::max(clean_since_ns_, over_ns_);
+  const int64_t over_ns = reports_.empty() ? 0 : reports_.back().incident.end_ns.value_or(0);
+  const int64_t calm_since_ns = std::max(clean_since_ns_, over_ns);
   if (calm_.end_ns == 0 || detector_.onset_ns() - calm_since_ns >= kLeastCalmNs)
     calm_ = {calm_since_ns, detector_.onset_ns()};
   Report report;
@@ -355,7 +356,7 @@ void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
 
 void Diagnosis::Victim::Close() {
   Settle(INT64_MAX);
-  reports_.back().incident.end_ns = over_ns_ = detector_.recovered_ns();
+  reports_.back().incident.end_ns = detector_.recovered_ns();
   WriteReport(Describe(detector_.recovered_ns(), false));
   recent_.clear();
 }

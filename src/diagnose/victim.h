@@ -123,7 +123,6 @@ class Diagnosis::Victim {
 
   std::map<Id128, std::deque<Accounted>> clean_;  // by type
   int64_t clean_since_ns_ = 0;
-  int64_t over_ns_ = 0;           // when the last incident was
   Interval calm_;                 // before the incident
   std::deque<Accounted> recent_;  // newest steps
   size_t unsettled_ = 0;          // of them, the last ones
