@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two network namespaces with a link of limited rate between them: what a trial's ranks and its disturbers share."""
 
+import itertools
 import os
 import subprocess
 
@@ -20,6 +21,7 @@ class Link:
         self.addresses = ["10.77.0.1", "10.77.0.2"]
         self.rate_mbit = rate_mbit
         self.pids = []
+        self.handles = itertools.count(1)
         try:
             for namespace in self.names:
                 ip("netns", "add", namespace)
@@ -39,10 +41,14 @@ class Link:
         subprocess.run(["tc", "-n", self.names[end], *map(str, arguments)], check=True, capture_output=True)
 
     def shape(self, end, limit_kb=2048):
-        """The rate of one end, and how much may wait for it: what is more is lost."""
+        """The rate of one end, and how much may wait for it: what is more is lost.
+
+        A new handle makes a new queue. A changed one would keep what waits in it, and a packet larger than its new burst
+        would hold up all others for good.
+        """
         burst_kb = 128 if limit_kb >= 128 else 16  # a burst that the queue can't hold stops everything
-        self.tc(end, "qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", f"{self.rate_mbit}mbit", "burst",
-                f"{burst_kb}kb", "limit", f"{limit_kb}kb")
+        self.tc(end, "qdisc", "replace", "dev", "veth0", "root", "handle", f"{next(self.handles)}:", "tbf", "rate",
+                f"{self.rate_mbit}mbit", "burst", f"{burst_kb}kb", "limit", f"{limit_kb}kb")
 
     def command(self, end, command):
         """`command`, started in the namespace of that end."""
