@@ -67,11 +67,12 @@ struct Diagnostician::State {
   explicit State(Options options_in)
       : options(std::move(options_in)),
         signals(OpenSignals(options.with_kernel)),
-        diagnosis({.tell = options.tell, .warn = options.warn}) {}
+        diagnosis(NewDiagnosis()) {}
 
   Options options;
   std::optional<ebpf::HostSignals> signals;
   diagnose::Diagnosis diagnosis;
+  bool recalling = false;  // nobody is told
   std::string boot_id = proc::ReadHost().boot_id;
   bool told_absent = false;
   bool told_network = false;
@@ -95,6 +96,7 @@ struct Diagnostician::State {
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
+  diagnose::Diagnosis NewDiagnosis();
   void Learn(std::span<const model::Batch> gathered);
   void ForgetEnded();
   void Follow(int32_t pid);
@@ -132,15 +134,38 @@ std::vector<model::Batch> Diagnostician::Finish(std::span<const model::Batch> ga
   return batches;
 }
 
-void Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+void Diagnostician::Recall(const std::function<Status(diagnose::Diagnosis&)>& earlier) {
+  state_->recalling = true;
+  if (const Status told = earlier(state_->diagnosis); !told.has_value()) {
+    LogWarn("what was seen before is not known to the diagnosis: {}", told.error().message);
+    state_->diagnosis = state_->NewDiagnosis();
+  }
+  (void)state_->diagnosis.TakeRows();
+  state_->recalling = false;
+}
+
+std::vector<model::Batch> Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+  state_->diagnosis.Abandon(MonotonicNow() + state_->options.epoch_offset_ns);
+  std::vector<model::Batch> last = state_->diagnosis.TakeRows();
   state_->options.source = source;
   state_->options.epoch_offset_ns = epoch_offset_ns;
-  // Times jump, and what was learnt of steps lies on the other side.
-  state_->diagnosis = diagnose::Diagnosis({.tell = state_->options.tell, .warn = state_->options.warn});
+  state_->diagnosis = state_->NewDiagnosis();
   Rewrite();
+  return last;
 }
 
 void Diagnostician::Rewrite() { state_->written.clear(); }
+
+diagnose::Diagnosis Diagnostician::State::NewDiagnosis() {
+  return diagnose::Diagnosis({.tell =
+                                  [this](const diagnose::Report& report) {
+                                    if (!recalling) options.tell(report);
+                                  },
+                              .warn =
+                                  [this](const model::Warning& warning) {
+                                    if (!recalling) options.warn(warning);
+                                  }});
+}
 
 void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
   for (const model::Batch& batch : gathered) {

@@ -35,14 +35,19 @@ class Diagnostician {
   // A kernel that refuses costs the signals, not the steps; that is logged.
   explicit Diagnostician(Options options);
 
+  // Before the first round: `earlier` tells a diagnosis what a run before this one saw. Nobody is told of
+  // incidents on the way, and no rows come of it: that run wrote them. What can't be recalled is logged.
+  void Recall(const std::function<Status(diagnose::Diagnosis&)>& earlier);
+
   // A round: what the others gathered in it. Returns the rows to be written after those.
   std::vector<model::Batch> Round(std::span<const model::Batch> gathered);
 
   // The last round.
   std::vector<model::Batch> Finish(std::span<const model::Batch> gathered);
 
-  // Rows from now on are this source's.
-  void BelongTo(const Id128& source, int64_t epoch_offset_ns);
+  // Rows from now on are this source's. What was learnt lies on the other side of a step of the clock: open
+  // incidents end here, in the rows returned, and steps are learnt anew.
+  std::vector<model::Batch> BelongTo(const Id128& source, int64_t epoch_offset_ns);
 
   // The next batches repeat every process that they refer to, as a new store needs them.
   void Rewrite();

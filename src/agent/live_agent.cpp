@@ -103,6 +103,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
   state->taken = state->committed;
   TRY(state->HandOver());
+  if (state->diagnostician.has_value()) state->diagnostician->Recall(options.recall);
   return LiveAgent(std::move(state));
 }
 
@@ -153,7 +154,7 @@ Status LiveAgent::State::FollowClock() {
     Spool(std::move(last));
     ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
     if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
-    if (diagnostician.has_value()) diagnostician->BelongTo(profiler.source(), offset);
+    if (diagnostician.has_value()) Spool(diagnostician->BelongTo(profiler.source(), offset));
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;

@@ -53,6 +53,8 @@ class LiveAgent {
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
     // The same of a signal that begins to move as it does before steps slow.
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
+    // Tells the diagnosis what the run before this one saw, once the sink has all of it. By default nothing.
+    std::function<Status(diagnose::Diagnosis&)> recall = [](diagnose::Diagnosis&) { return Status(); };
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "agent/rows_testing.h"
 #include "base/time.h"
+#include "diagnose/testing/world.h"
+#include "model/batch_rows.h"
 #include "spool/spool.h"
 
 namespace gpusonde::agent {
@@ -32,6 +35,10 @@ class TestSink : public Sink {
       source_offsets.insert(offset_ns);
     for (const int64_t time_ns : FixedColumn<int64_t>(frames, "samples", "time_ns"))
       newest_sample_ns = time_ns;
+    for (const model::Batch& batch : frames)
+      if (batch.table == model::kIncidents.name())
+        for (const model::Incident& incident : model::RowsOf(model::kIncidents, batch))
+          incidents.push_back(incident);
     return hold ? Status() : Flush();
   }
 
@@ -42,6 +49,7 @@ class TestSink : public Sink {
   std::map<std::string, size_t> rows;
   std::set<int64_t> source_offsets;
   int64_t newest_sample_ns = 0;  // of the latest commit
+  std::vector<model::Incident> incidents;
 };
 
 class LiveAgentTest : public testing::Test {
@@ -140,6 +148,48 @@ TEST_F(LiveAgentTest, AClockThatStepsBeginsANewSourceAndLosesNothing) {
   EXPECT_EQ(sink_.source_offsets, (std::set<int64_t>{offset_ns, offset_ns + step_ns}));
   EXPECT_GT(sink_.rows["samples"], samples_before);
   EXPECT_LT(sink_.newest_sample_ns, before_ns + step_ns / 2) << "times follow the clock";
+}
+
+// What the run before saw is an open incident; nothing on both sides of a step of the clock can be compared.
+TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
+  using diagnose::World;
+  LiveAgent::Options options = Options();
+  const int64_t offset_ns = World::kBegin + 9 * kNanosPerSecond - MonotonicNow();
+  int64_t step_ns = 0;
+  options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
+  int told = 0;
+  options.on_incident = [&](const diagnose::Report&) { ++told; };
+  options.recall = [](diagnose::Diagnosis& diagnosis) -> Status {
+    World world(diagnosis);
+    world.Run({}, 150);
+    world.Run({.behind_stranger_ns = 40 * diagnose::kMs}, 60);
+    diagnosis.Take(model::GpuSession{
+        .process = world.victim, .session = 1, .start_ns = World::kBegin, .end_ns = world.now_ns()});
+    EXPECT_EQ(diagnosis.Reports().size(), 1u);
+    return {};
+  };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  EXPECT_EQ(told, 0) << "the run before told of it";
+  EXPECT_TRUE(sink_.incidents.empty()) << "and wrote it";
+  step_ns = 3'600 * kNanosPerSecond;
+  ASSERT_TRUE(agent.Round().has_value());
+  ASSERT_FALSE(sink_.incidents.empty());
+  const model::Incident& incident = sink_.incidents.back();
+  EXPECT_EQ(incident.cause, "cpu_contention");
+  EXPECT_GT(incident.end_ns, incident.start_ns);
+  EXPECT_LT(incident.end_ns, World::kBegin + 600 * kNanosPerSecond) << "in its own time";
+  EXPECT_EQ(told, 1) << "that it is over";
+  ASSERT_TRUE(agent.Finish().has_value());
+}
+
+TEST_F(LiveAgentTest, WhatCannotBeRecalledKeepsNobodyFromLooking) {
+  LiveAgent::Options options = Options();
+  options.recall = [](diagnose::Diagnosis&) -> Status { return Fail(ErrorCode::kIo, "the disk is gone"); };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.rows["samples"], 0u);
+  ASSERT_TRUE(agent.Finish().has_value());
 }
 
 TEST_F(LiveAgentTest, ASecondAgentOnTheSameSpoolIsRefused) {

@@ -50,6 +50,9 @@ constexpr size_t kCalmSteps = 5;
 // Of the steps of that time may be slow: so many, or so many times what is clean.
 constexpr double kCalmShare = 0.1, kCalmTimes = 1.5;
 constexpr double kCalmExcess = 0.25;  // of the incident's may be left
+// The program does something else by now: of steps like those that were slow there are no more.
+constexpr int64_t kOtherNs = 10 * kNanosPerSecond;
+constexpr int kOtherSteps = 10;
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
 constexpr size_t kBlock = 8;
@@ -106,10 +109,8 @@ int64_t Detector::slow_until_ns() const {
 Detector::Verdict Detector::Take(const Step& step) {
   ++seen_;
   if (seen_ <= kWarmUp || step.end_ns <= step.start_ns) return Verdict::kLearning;
-  if (!Knows(step.type) || residuals_.size() < kLearnSteps) {
-    if (!open_) Learn(step);
-    return open_ ? Verdict::kSlow : Verdict::kLearning;
-  }
+  if (!Knows(step.type) || residuals_.size() < kLearnSteps) return TakeOther(step);
+  others_ = 0;
   const Type& type = types_[step.type];
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double z = (std::log(length_ns) - type.median_log) / scale_;
@@ -125,10 +126,7 @@ Detector::Verdict Detector::Take(const Step& step) {
     usual_ns_ += type.mean_ns;
     if (IsWorse()) return Verdict::kWorse;
     if (!Recovered()) return Verdict::kSlow;
-    open_ = false;
-    small_ = large_ = 0;
-    recent_.clear();
-    held_.clear();
+    Close();
     return Verdict::kClosed;
   }
   if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || MeanIsHigh()) {
@@ -142,6 +140,27 @@ Detector::Verdict Detector::Take(const Step& step) {
     held_.pop_front();
   }
   return Verdict::kClean;
+}
+
+// Of a type that nothing is known of, so nobody can say whether it is slow.
+Detector::Verdict Detector::TakeOther(const Step& step) {
+  if (!open_) {
+    Learn(step);
+    return Verdict::kLearning;
+  }
+  if (others_++ == 0) others_since_ns_ = step.start_ns;
+  if (others_ < kOtherSteps || step.end_ns - others_since_ns_ < kOtherNs) return Verdict::kSlow;
+  recovered_ns_ = std::max(onset_ns_, others_since_ns_);
+  Close();
+  return Verdict::kClosed;
+}
+
+void Detector::Close() {
+  open_ = false;
+  small_ = large_ = 0;
+  others_ = 0;
+  recent_.clear();
+  held_.clear();
 }
 
 void Detector::Learn(const Step& step) {

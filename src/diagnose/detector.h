@@ -37,7 +37,7 @@ class Detector {
     kClean,
     kSuspect,  // slower than usual, not yet called slow
     kSlow,     // within an incident
-    kClosed,   // the incident is over with this step
+    kClosed,   // the incident is over with this step, or so are steps of the kind that were slow
     kWorse,    // another one begins within it: the incident is over, and the next one open
   };
 
@@ -76,6 +76,8 @@ class Detector {
     double z;
   };
 
+  Verdict TakeOther(const Step& step);
+  void Close();
   void Learn(const Step& step);
   void SetLimits();
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
@@ -105,6 +107,8 @@ class Detector {
   bool open_ = false;
   int64_t onset_ns_ = 0, recovered_ns_ = 0;
   double slow_ns_ = 0, usual_ns_ = 0;  // of steps since the onset
+  int others_ = 0;                     // since then, without one of a known type between them
+  int64_t others_since_ns_ = 0;
 };
 
 }  // namespace gpusonde::diagnose

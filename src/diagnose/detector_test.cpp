@@ -17,11 +17,11 @@ const Id128 kType{1, 1};
 // Steps of log-normal length, one after the other.
 class DetectorTest : public testing::Test {
  protected:
-  Detector::Verdict Step(double mean_ms, double spread) {
+  Detector::Verdict Step(double mean_ms, double spread, const Id128& type = kType) {
     const double length_ns = mean_ms * 1e6 * std::exp(spread * normal_(random_));
     const int64_t start_ns = now_ns_;
     now_ns_ += std::llround(length_ns);
-    return detector_.Take({kType, start_ns, now_ns_});
+    return detector_.Take({type, start_ns, now_ns_});
   }
   // How many of the steps were within an incident.
   int Slow(int steps, double mean_ms, double spread = 0.05) {
@@ -133,6 +133,28 @@ TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
   for (int i = 0; i < 60 && !worse; ++i) worse = Step(60, 0.05) == Detector::Verdict::kWorse;
   EXPECT_TRUE(worse);
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
+}
+
+// Training turns into validation while it is slow.
+TEST_F(DetectorTest, AnIncidentEndsWhenTheProgramDoesSomethingElse) {
+  const Id128 other{1, 2};
+  Slow(200, 50);
+  Slow(20, 150);
+  ASSERT_TRUE(detector_.open());
+  const int64_t changed_ns = now_ns_;
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(Step(80, 0.05, other), Detector::Verdict::kSlow) << "not at once";
+  Step(150, 0.05);
+  EXPECT_TRUE(detector_.open()) << "it was an interlude";
+  const int64_t over_ns = now_ns_;
+  while (detector_.open() && now_ns_ < changed_ns + 60 * kNanosPerSecond) Step(80, 0.05, other);
+  EXPECT_FALSE(detector_.open());
+  EXPECT_EQ(detector_.recovered_ns(), over_ns);
+  for (int i = 0; i < 100; ++i) Step(80, 0.05, other);
+  EXPECT_TRUE(detector_.Knows(other)) << "it is learnt";
+  EXPECT_FALSE(detector_.open());
+  int slow = 0;
+  for (int i = 0; i < 20; ++i) slow += Step(240, 0.05, other) == Detector::Verdict::kSlow ? 1 : 0;
+  EXPECT_GT(slow, 10);
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ void Diagnosis::Take(const model::ApiCall& call) { VictimOf(call.process).SawThr
 
 void Diagnosis::Take(const model::GpuSession& session) { VictimOf(session.process).Take(session); }
 
+void Diagnosis::Take(const model::Incident& incident) { VictimOf(incident.process).Take(incident); }
+
 void Diagnosis::Take(const model::Kernel& kernel) {
   if (!IsTime(kernel.start_ns, kernel.end_ns)) return;
   VictimOf(kernel.process)
@@ -143,6 +145,10 @@ void Diagnosis::Advance(int64_t now_ns) {
 
 void Diagnosis::Finish(int64_t now_ns) {
   for (auto& [process, victim] : victims_) victim->Finish(now_ns);
+}
+
+void Diagnosis::Abandon(int64_t now_ns) {
+  for (auto& [process, victim] : victims_) victim->Abandon(now_ns);
 }
 
 std::vector<model::Batch> Diagnosis::TakeRows() { return shared_->TakeRows(); }

@@ -66,6 +66,9 @@ class Diagnosis {
 
   void Take(const model::ApiCall& call);
   void Take(const model::GpuSession& session);
+  // What a diagnosis before this one said of a time that is told again: it is the same incident if one is
+  // found that begins at about that time.
+  void Take(const model::Incident& incident);
   void Take(const model::Kernel& kernel);
   void Take(const model::KernelPack& pack);
   void Take(const model::Memcpy& copy);
@@ -81,8 +84,11 @@ class Diagnosis {
   // It is `now_ns` (epoch): draws the conclusions from what has settled.
   void Advance(int64_t now_ns);
 
-  // No more rows will come.
+  // No more rows will come. An incident that is open stays so: it lasted until the end.
   void Finish(int64_t now_ns);
+
+  // No more rows will come, though the programs go on: what is open ends here.
+  void Abandon(int64_t now_ns);
 
   // Rows of steps, incidents, evidence and warnings since the last call.
   std::vector<model::Batch> TakeRows();

@@ -373,37 +373,6 @@ TEST_F(DiagnosisTest, StepsOfHalfAMinuteAreStepsLikeOthers) {
   EXPECT_NEAR(static_cast<double>(reports[0].incident.start_ns - onset_ns) / 1e9, 0, 31);
 }
 
-TEST_F(DiagnosisTest, AnIncidentEndsWithItsProgram) {
-  world.Run({}, 150);
-  world.Run({.behind_stranger_ns = 40 * kMs}, 60);
-  const int64_t exited_ns = world.now_ns();
-  world.TellProcess(world.victim, 11, 1, "train", "/train.slice", exited_ns);
-  world.Wait(3 * kNanosPerSecond);
-  auto reports = diagnosis.Reports();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.end_ns, exited_ns);
-  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
-  EXPECT_EQ(diagnosis.programs(), 1u);
-  world.Wait(200 * kNanosPerSecond);
-  EXPECT_EQ(diagnosis.programs(), 0u) << "nothing more will be said of it";
-  reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].process_name, "train");
-  ASSERT_EQ(diagnosis.FoundSteps().size(), 1u);
-  EXPECT_EQ(diagnosis.FoundSteps().begin()->second.process_name, "train");
-}
-
-TEST_F(DiagnosisTest, ProgramsThatComeAndGoAreForgotten) {
-  for (int32_t i = 0; i < 1000; ++i) {
-    const Id128 id{7, static_cast<uint64_t>(i) + 1};
-    world.TellProcess(id, 1000 + i, 1, "short", "/", world.now_ns() + kMs);
-    diagnosis.Take(model::Kernel{
-        .process = id, .start_ns = world.now_ns(), .end_ns = world.now_ns() + kMs, .name = "k"});
-    world.Wait(kNanosPerSecond);
-  }
-  EXPECT_LT(diagnosis.programs(), 200u);
-}
-
 TEST_F(DiagnosisTest, ANewShapeIsANewTypeOfStepAndNoIncident) {
   world.Run({}, 150);
   for (int i = 0; i < 150; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <ranges>
 #include <utility>
 
@@ -90,8 +91,12 @@ void Diagnosis::Victim::Take(const Work& work, std::optional<Id128> device) {
 }
 
 // A session's row comes when it begins, and again when it ends; in a recording only the last one lies.
+// Another agent may hand over the rows of another session.
 void Diagnosis::Victim::Take(const model::GpuSession& session) {
-  if (session.session > session_ && session.start_ns > 0) Hear(session.start_ns, true);
+  if (session.session > session_ && session.start_ns > 0) {
+    Hear(session.start_ns, true);
+    disorder_ns_.clear();
+  }
   session_ = std::max(session_, session.session);
   if (session.end_ns.has_value()) Hear(*session.end_ns, false);
 }
@@ -179,6 +184,12 @@ void Diagnosis::Victim::Finish(int64_t time_ns) {
   LookUntil(time_ns);
   Settle(time_ns);
   if (detector_.open()) Update(time_ns, unfinished_ns_.has_value());
+}
+
+void Diagnosis::Victim::Abandon(int64_t time_ns) {
+  if (ended_ns_.has_value()) return;
+  now_ns_ = time_ns;
+  EndAt(std::min(time_ns, ExitedNs()));
 }
 
 // The thread that was seen most to put work on the GPU, or to say what it does; else the first one.
@@ -321,6 +332,21 @@ void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
   if (!was_open || now_ns - updated_ns_ >= kUpdateNs) Update(now_ns, true);
 }
 
+model::Incident Diagnosis::Victim::NewIncident() const {
+  // Rows that came in another order may have been another step's.
+  constexpr int64_t kAboutNs = 2 * kNanosPerSecond;
+  const int64_t onset_ns = detector_.onset_ns();
+  for (const model::Incident& said : said_before_) {
+    if (std::abs(said.start_ns - onset_ns) > kAboutNs) continue;
+    model::Incident again = said;
+    again.end_ns.reset();
+    return again;
+  }
+  model::Incident incident{.process = process_, .start_ns = onset_ns, .seen_ns = now_ns_};
+  incident.incident = IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(onset_ns)).Finish();
+  return incident;
+}
+
 void Diagnosis::Victim::Begin() {
   // What was taken for clean since the onset wasn't.
   for (auto& [type, accounts] : clean_)
@@ -338,14 +364,7 @@ void Diagnosis::Victim::Begin() {
   const int64_t calm_since_ns = std::max(clean_since_ns_, over_ns);
   if (calm_.end_ns == 0 || detector_.onset_ns() - calm_since_ns >= kLeastCalmNs)
     calm_ = {calm_since_ns, detector_.onset_ns()};
-  Report report;
-  report.incident.process = process_;
-  report.incident.start_ns = detector_.onset_ns();
-  report.incident.seen_ns = now_ns_;
-  report.incident.incident =
-      IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(detector_.onset_ns())).Finish();
-  report.anchor = finder_.anchor().value_or("");
-  reports_.push_back(std::move(report));
+  reports_.push_back({.incident = NewIncident(), .anchor = finder_.anchor().value_or("")});
   if (reports_.size() > kMostReports) reports_.erase(reports_.begin());
 }
 

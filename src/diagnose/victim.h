@@ -52,9 +52,11 @@ class Diagnosis::Victim {
   void Take(const Work& work, std::optional<Id128> device);
   void SawThread(int32_t tid) { ++threads_[tid]; }
   void Take(const model::GpuSession& session);
+  void Take(const model::Incident& incident) { said_before_.push_back(incident); }
   // It is `now_ns`, and what is told of `lateness_ns` ago has been told.
   void Advance(int64_t now_ns, int64_t lateness_ns);
   void Finish(int64_t time_ns);
+  void Abandon(int64_t time_ns);
   // Since when its process has ended, and it has been told; nothing while it lives.
   std::optional<int64_t> ended_ns() const { return ended_ns_; }
 
@@ -97,6 +99,7 @@ class Diagnosis::Victim {
   void AddSlow(Accounted& accounted);
   void RemoveSlow(Accounted& accounted);
   void LookAtUnfinished(int64_t now_ns);
+  model::Incident NewIncident() const;
   void Begin();
   void Update(int64_t now_ns, bool unfinished);
   void Close();
@@ -142,6 +145,7 @@ class Diagnosis::Victim {
   PathAccount unfinished_;
   int64_t updated_ns_ = 0;
   std::vector<Report> reports_;
+  std::vector<model::Incident> said_before_;
 };
 
 }  // namespace gpusonde::diagnose

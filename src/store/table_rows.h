@@ -48,16 +48,19 @@ void ReadValue(const Rows& rows, size_t column, T& value) {
 }  // namespace internal
 
 // The rows of a declared table as the structs that they were written from; `rest` is SQL that follows FROM
-// TABLE ("WHERE start_ns >= ? ORDER BY start_ns"), with its parameters. Errors: those of Store::Query.
+// TABLE ("WHERE start_ns >= ? ORDER BY start_ns"), with its parameters; `schema` comes before the table's
+// name: "raw." of kernels leaves out those in packs. Errors: those of Store::Query.
 template <class Table>
 Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& table,
                                                    std::string_view rest = "",
-                                                   std::span<const Parameter> parameters = {}) {
+                                                   std::span<const Parameter> parameters = {},
+                                                   std::string_view schema = "") {
   std::string columns;
   for (const model::ColumnInfo& column : table.info().columns)
     columns += fmt::format("{}\"{}\"", columns.empty() ? "" : ", ", column.name);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format("SELECT {} FROM {} {}", columns, table.name(), rest), parameters));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(fmt::format("SELECT {} FROM {}{} {}", columns, schema, table.name(), rest), parameters));
   std::vector<typename Table::Row> read;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());

@@ -87,6 +87,44 @@ class Diagnose(program.TestCase):
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
 
+    def start_up(self, *arguments):
+        """(an always-on agent, the address of its incidents)"""
+        up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
+                               "--no-open", *arguments],
+                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(up.kill)
+        for line in up.stdout:
+            if found := re.search(r"http://\S+/", line):
+                return up, found.group() + "api/v1/incidents"
+        self.fail(up.stderr.read())
+
+    def start_watched_victim(self):
+        environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
+        victim = subprocess.Popen(["chrt", "-f", "20", "taskset", "-c", str(CPU), HPC, *QUICK_HOST, "--seconds", "150"],
+                                  env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        return victim
+
+    @staticmethod
+    def told(url):
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.load(answer)
+
+    def await_found_steps(self, url, steps, deadline):
+        while (found := self.told(url)["steps"]) < steps:
+            self.assertLess(time.monotonic(), deadline, f"{found} steps were found")
+            time.sleep(0.5)
+
+    def await_incident(self, url, deadline, fits):
+        """The first one that fits."""
+        while True:
+            answer = self.told(url)
+            if found := [one for one in answer["incidents"] if fits(one)]:
+                return found[0]
+            self.assertLess(time.monotonic(), deadline, answer["incidents"])
+            time.sleep(0.5)
+
     def diagnose(self):
         done = program.run("diagnose", self.recording, "--format", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -143,25 +181,10 @@ class Diagnose(program.TestCase):
     @program.measures
     def test_the_whole_machine_is_watched_and_tells_while_it_happens(self):
         hook, posted = self.webhook()
-        up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
-                               "--no-open", "--webhook", hook], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(up.kill)
-        for line in up.stdout:
-            if found := re.search(r"http://\S+/", line):
-                url = found.group() + "api/v1/incidents"
-                break
-        environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
-        victim = subprocess.Popen(["chrt", "-f", "20", "taskset", "-c", str(CPU), HPC, *QUICK_HOST, "--seconds", "150"],
-                                  env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.addCleanup(victim.wait)
-        self.addCleanup(victim.kill)
+        up, url = self.start_up("--webhook", hook)
+        victim = self.start_watched_victim()
         deadline = time.monotonic() + 120
-        steps = 0
-        while steps < 300:
-            self.assertLess(time.monotonic(), deadline, f"{steps} steps were found")
-            time.sleep(0.5)
-            with urllib.request.urlopen(url, timeout=30) as answer:
-                steps = json.load(answer)["steps"]
+        self.await_found_steps(url, 300, deadline)
         self.greedy()
         os.set_blocking(up.stderr.fileno(), False)
         told = b""
@@ -185,6 +208,32 @@ class Diagnose(program.TestCase):
         answer = json.loads(done.stdout)
         self.assertGreater(answer["programs"][0]["steps"], 300)
         self.assertIn("cpu_contention", [one["cause"] for one in answer["incidents"] if "taken by greedy" in one["sentence"]])
+
+    @program.measures
+    def test_an_incident_outlives_the_agent_that_saw_it(self):
+        up, url = self.start_up()
+        self.start_watched_victim()
+        deadline = time.monotonic() + 120
+        self.await_found_steps(url, 300, deadline)
+        greedy = self.greedy()
+        before = self.await_incident(url, deadline, lambda one: "taken by greedy" in one["sentence"])
+        self.assertIsNone(before["to_us"])
+        up.kill()
+        up.wait()
+        up.stderr.close()
+        up.stdout.close()
+        time.sleep(3)
+
+        _, url = self.start_up()
+        begun_us = time.time_ns() // 1000
+        time.sleep(5)
+        greedy.stdin.close()
+        after = self.await_incident(url, deadline, lambda one: one["id"] == before["id"] and one["to_us"] is not None)
+        self.assertGreater(after["to_us"], begun_us, "it went on while the second agent looked")
+        self.assertEqual(after["cause"], "cpu_contention", after["sentence"])
+        others = [one for one in self.told(url)["incidents"] if one["process"] == before["process"]
+                  and one["id"] != before["id"] and before["from_us"] <= one["from_us"] <= after["to_us"]]
+        self.assertEqual(others, [], "there is one only")
 
     def test_up_leaves_the_diagnosis_out_when_told_to(self):
         state = self.folder / "state"

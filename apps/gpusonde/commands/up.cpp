@@ -20,6 +20,7 @@
 #include "base/time.h"
 #include "browser.h"
 #include "command.h"
+#include "replay.h"
 #include "server/ui_server.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
@@ -91,13 +92,17 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   const auto warn = [webhook](const model::Warning& warning) {
     if (webhook != nullptr) webhook->Post(warning);
   };
+  const auto recall = [&store](diagnose::Diagnosis& diagnosis) {
+    return Recall(*store, MonotonicNow() + MeasureEpochOffset(), diagnosis);
+  };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
                                                                      .frequency_hz = options.frequency_hz,
                                                                      .nvml_hz = options.nvml_hz,
                                                                      .diagnose = !options.no_diagnose,
                                                                      .lines = OwnLines(),
                                                                      .on_incident = tell,
-                                                                     .on_warning = warn},
+                                                                     .on_warning = warn,
+                                                                     .recall = recall},
                                                                     sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "sources/proc/process.h"
+#include "store/table_rows.h"
+
+namespace gpusonde::app {
+namespace {
+
+// Read at once; memory grows with it.
+constexpr int64_t kSliceNs = 10 * kNanosPerSecond;
+// As the agent would look at it.
+constexpr int64_t kRoundNs = kNanosPerSecond / 4;
+// What a new run wants to know of the one before: so much, and whole incidents with what was before them as
+// long as they are not too old.
+constexpr int64_t kRecallNs = 180 * kNanosPerSecond;
+constexpr int64_t kBeforeIncidentNs = 60 * kNanosPerSecond;
+constexpr int64_t kMostRecallNs = 900 * kNanosPerSecond;
+// A run that ended longer ago has nothing to say of what happens now.
+constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
+
+// One table's rows of a slice, handed over in the order of their times.
+template <class Table>
+class Column {
+ public:
+  using Row = typename Table::Row;
+  Column(const Table& table, std::string_view time_column, int64_t Row::* time, std::string_view schema = "")
+      : table_(table), time_column_(time_column), time_(time), schema_(schema) {}
+
+  Status Read(store::Store& store, int64_t from_ns, int64_t to_ns) {
+    const std::string where = fmt::format("WHERE {0} >= ? AND {0} < ? ORDER BY {0}", time_column_);
+    const std::vector<store::Parameter> range = {from_ns, to_ns};
+    ASSIGN_OR_RETURN(rows_, store::ReadTable(store, table_, where, range, schema_));
+    next_ = 0;
+    return {};
+  }
+  void TellBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
+    for (; next_ < rows_.size() && rows_[next_].*time_ < time_ns; ++next_) diagnosis.Take(rows_[next_]);
+  }
+
+ private:
+  const Table& table_;
+  std::string_view time_column_;
+  int64_t Row::* time_;
+  std::string_view schema_;
+  std::vector<Row> rows_;
+  size_t next_ = 0;
+};
+
+Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+  Column calls(model::kApiCalls, "start_ns", &model::ApiCall::start_ns);
+  Column kernels(model::kKernels, "start_ns", &model::Kernel::start_ns, "raw.");
+  Column packs(model::kKernelPacks, "start_ns", &model::KernelPack::start_ns);
+  Column copies(model::kMemcpys, "start_ns", &model::Memcpy::start_ns);
+  Column syncs(model::kSyncs, "start_ns", &model::Sync::start_ns);
+  Column ranges(model::kRanges, "start_ns", &model::Range::start_ns);
+  Column metrics(model::kMetrics, "time_ns", &model::MetricValue::time_ns);
+  Column signals(model::kSignals, "start_ns", &model::Signal::start_ns);
+  const auto for_all = [&](auto&& visit) {
+    visit(calls), visit(kernels), visit(packs), visit(copies), visit(syncs), visit(ranges), visit(metrics),
+        visit(signals);
+  };
+  for (int64_t slice_ns = range.from_ns; slice_ns <= range.to_ns; slice_ns += kSliceNs) {
+    Status read;
+    for_all([&](auto& column) {
+      if (read.has_value()) read = column.Read(store, slice_ns, slice_ns + kSliceNs);
+    });
+    TRY(std::move(read));
+    for (int64_t now_ns = slice_ns + kRoundNs; now_ns <= slice_ns + kSliceNs; now_ns += kRoundNs) {
+      for_all([&](auto& column) { column.TellBefore(now_ns, diagnosis); });
+      diagnosis.Advance(std::min(now_ns, range.to_ns));
+    }
+  }
+  return {};
+}
+
+// Whether it still runs, told of by a run of the same boot.
+bool Lives(const model::Process& process, std::string_view boot_id) {
+  const Result<proc::ProcessInfo> now = proc::ReadProcess(process.pid);
+  return now.has_value() && proc::MakeProcessId(boot_id, process.pid, now->start_ticks) == process.process;
+}
+
+// All programs that may have done something from then on. Those that nobody saw end, and that are gone,
+// ended with the run before.
+Status RecallPrograms(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+  const std::vector<store::Parameter> since = {range.from_ns};
+  const std::string boot_id = proc::ReadHost().boot_id;
+  ASSIGN_OR_RETURN(auto processes, store::ReadTable(store, model::kProcesses,
+                                                    "WHERE exited_ns IS NULL OR exited_ns >= ?", since));
+  for (model::Process& process : processes) {
+    if (!process.exited_ns.has_value() && !Lives(process, boot_id)) process.exited_ns = range.to_ns;
+    diagnosis.Take(process);
+  }
+  ASSIGN_OR_RETURN(auto sessions,
+                   store::ReadTable(store, model::kGpuSessions,
+                                    "WHERE end_ns IS NULL OR end_ns >= ? ORDER BY session", since));
+  for (model::GpuSession& session : sessions) {
+    if (!session.end_ns.has_value()) session.end_ns = range.to_ns;
+    diagnosis.Take(session);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
+  const std::array<store::Parameter, 1> since = {since_ns};
+  ASSIGN_OR_RETURN(const auto rows,
+                   store.Query("SELECT min(t), max(t) FROM ("
+                               "SELECT start_ns AS t FROM kernels WHERE start_ns > 0 UNION ALL "
+                               "SELECT end_ns FROM kernels UNION ALL "
+                               "SELECT time_ns FROM metrics UNION ALL "
+                               "SELECT start_ns FROM signals UNION ALL "
+                               "SELECT coalesce(ended_ns, started_ns) FROM sources) WHERE t >= ?",
+                               since));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  if (!any || rows->IsNull(0)) return store::TimeRange{};
+  return store::TimeRange{rows->Int64(0), rows->Int64(1)};
+}
+
+Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+  ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
+  for (const auto& process : processes) diagnosis.Take(process);
+  ASSIGN_OR_RETURN(const auto sessions, store::ReadTable(store, model::kGpuSessions));
+  for (const auto& session : sessions) diagnosis.Take(session);
+  return ReplayRows(store, range, diagnosis);
+}
+
+Status Recall(store::Store& store, int64_t now_ns, diagnose::Diagnosis& diagnosis) {
+  ASSIGN_OR_RETURN(std::vector<model::Incident> open,
+                   store::ReadTable(store, model::kIncidents, "WHERE end_ns IS NULL ORDER BY start_ns"));
+  ASSIGN_OR_RETURN(store::TimeRange range, ReadSpan(store, now_ns - kForgottenNs));
+  if (range.to_ns > 0) {
+    range.to_ns = std::min(range.to_ns, now_ns);
+    int64_t from_ns = range.to_ns - kRecallNs;
+    for (const model::Incident& incident : open)
+      if (incident.start_ns - kBeforeIncidentNs >= range.to_ns - kMostRecallNs)
+        from_ns = std::min(from_ns, incident.start_ns - kBeforeIncidentNs);
+    range.from_ns = std::max(range.from_ns, from_ns);
+    TRY(RecallPrograms(store, range, diagnosis));
+    const std::vector<store::Parameter> since = {range.from_ns};
+    ASSIGN_OR_RETURN(const auto said,
+                     store::ReadTable(store, model::kIncidents, "WHERE start_ns >= ?", since));
+    for (const model::Incident& incident : said) diagnosis.Take(incident);
+    TRY(ReplayRows(store, range, diagnosis));
+  }
+  std::map<Id128, model::Incident> recalled;
+  for (const diagnose::Report& report : diagnosis.Reports())
+    recalled.emplace(report.incident.incident, report.incident);
+  model::BatchBuilder<decltype(model::kIncidents)> closed{model::kIncidents};
+  for (model::Incident& incident : open) {
+    const auto found = recalled.find(incident.incident);
+    if (found != recalled.end()) {
+      if (found->second.end_ns.has_value()) closed.Append(found->second);
+      continue;
+    }
+    incident.end_ns = std::max({range.to_ns, incident.start_ns, incident.seen_ns.value_or(0)});
+    closed.Append(incident);
+  }
+  if (closed.rows() == 0) return {};
+  const std::array<model::Batch, 1> batches = {closed.Take()};
+  return store.Append(batches);
+}
+
+}  // namespace gpusonde::app
