@@ -24,7 +24,7 @@ constexpr size_t kRefresh = 32;
 constexpr double kLeastSlowdown = 1.1;
 constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
 // Of quick steps: a hypervisor or an interrupt takes less at any time; also without the longest step.
-constexpr double kLeastLostNs = 50e6, kLeastLostBesideNs = 30e6;
+constexpr double kLeastLostNs = 70e6, kLeastLostBesideNs = 40e6;
 constexpr double kLeastScale = 0.01;
 constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 
@@ -34,6 +34,9 @@ constexpr double kLargeReference = 3, kLargeMost = 8;  // one step alone reaches
 constexpr int kOutliers = 3;
 constexpr size_t kOutliersOf = 5;
 constexpr int64_t kMeanWindowNs = kNanosPerSecond;
+// Likewise of far longer steps that come seldom: a GPU that stops twice for a moment.
+constexpr int64_t kSeldomWindowNs = 5 * kNanosPerSecond;
+constexpr double kSeldomRatio = 3;
 
 // An unfinished step is called slow when it has taken so many times its usual time, and as many times the
 // longest clean one's.
@@ -129,10 +132,10 @@ Detector::Verdict Detector::Take(const Step& step) {
     Close();
     return Verdict::kClosed;
   }
-  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || MeanIsHigh()) {
-    Open();
-    if (open_) return Verdict::kSlow;
-  }
+  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || MeanIsHigh(kMeanWindowNs))
+    Open(LikeliestOnset());
+  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(FirstSeldom());
+  if (open_) return Verdict::kSlow;
   if (Suspicious()) return Verdict::kSuspect;
   held_.push_back(step);
   if (held_.size() > kHold) {
@@ -236,12 +239,12 @@ bool Detector::IsLarge(double slowdown, size_t steps) const {
 }
 
 // Without the longest step: one alone is an outlier, not a rate.
-bool Detector::MeanIsHigh() const {
+bool Detector::MeanIsHigh(int64_t window_ns) const {
   double sum = 0, usual = 0;
   const Recent* longest = nullptr;
   size_t count = 0;
   for (const Recent& step : recent_) {
-    if (step.end_ns <= recent_.back().end_ns - kMeanWindowNs) continue;
+    if (step.end_ns <= recent_.back().end_ns - window_ns) continue;
     sum += step.ratio * step.usual_ns;
     usual += step.usual_ns;
     ++count;
@@ -261,27 +264,37 @@ bool Detector::Outliers() const {
   return outliers >= kOutliers;
 }
 
-// The onset is the most likely one: from there on, and from nowhere else more so, steps are longer by more
-// than a little.
-void Detector::Open() {
-  auto first = recent_.end();
+// From there on, and from nowhere else more so, steps are longer by more than a little.
+size_t Detector::LikeliestOnset() const {
+  size_t first = recent_.size();
   double sum = 0, most = 0;
-  for (auto step = recent_.end(); step != recent_.begin();) {
-    --step;
-    sum += std::log(std::min(step->ratio, kMostRatio)) - std::log((1 + kLeastSlowdown) / 2);
+  for (size_t i = recent_.size(); i-- > 0;) {
+    sum += std::log(std::min(recent_[i].ratio, kMostRatio)) - std::log((1 + kLeastSlowdown) / 2);
     if (sum <= most) continue;
     most = sum;
-    first = step;
+    first = i;
   }
-  if (first == recent_.end()) return;
+  return first;
+}
+
+size_t Detector::FirstSeldom() const {
+  const int64_t since_ns = recent_.back().end_ns - kSeldomWindowNs;
+  const auto first = std::ranges::find_if(recent_, [since_ns](const Recent& step) {
+    return step.end_ns > since_ns && step.ratio > kSeldomRatio;
+  });
+  return static_cast<size_t>(first - recent_.begin());
+}
+
+void Detector::Open(size_t onset) {
+  if (onset == recent_.size()) return;
   slow_ns_ = usual_ns_ = 0;
   double longest_ns = 0;  // what the longest of them lost
-  for (auto step = first; step != recent_.end(); ++step) {
-    slow_ns_ += step->ratio * step->usual_ns;
-    usual_ns_ += step->usual_ns;
-    longest_ns = std::max(longest_ns, (step->ratio - 1) * step->usual_ns);
+  for (const Recent& step : recent_ | std::views::drop(onset)) {
+    slow_ns_ += step.ratio * step.usual_ns;
+    usual_ns_ += step.usual_ns;
+    longest_ns = std::max(longest_ns, (step.ratio - 1) * step.usual_ns);
   }
-  const auto steps = static_cast<size_t>(recent_.end() - first);
+  const size_t steps = recent_.size() - onset;
   if (steps < 2 || !IsLarge(slowdown(), steps)) return;
   // Lost time that somebody would notice: two steps that are a little long are nothing, nor is one that is.
   const double lost_ns = slow_ns_ - usual_ns_;
@@ -289,7 +302,7 @@ void Detector::Open() {
       lost_ns - longest_ns < kLeastLostBesideNs)
     return;
   open_ = true;
-  onset_ns_ = first->start_ns;
+  onset_ns_ = recent_[onset].start_ns;
   held_.clear();
 }
 

@@ -18,7 +18,8 @@ namespace gpusonde::diagnose {
 // - two one-sided CUSUMs of winsorised deviations (Page 1954), for small shifts and for large ones;
 // - m of n outliers, for pulses;
 // - the mean time over a second against what the baseline says: a median doesn't move when one step in five
-//   is throttled (+2 % in the median, +85 % in the mean, notes/host-signals.md);
+//   is throttled (+2 % in the median, +85 % in the mean, notes/host-signals.md); over five seconds likewise,
+//   for steps that are far longer, and seldom;
 // - the overrun of the unfinished step.
 //
 // Their limits come from a circular block bootstrap of the process's own clean steps (Politis and Romano
@@ -82,9 +83,11 @@ class Detector {
   void SetLimits();
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
   bool IsLarge(double slowdown, size_t steps) const;
-  bool MeanIsHigh() const;
+  bool MeanIsHigh(int64_t window_ns) const;
   bool Outliers() const;
-  void Open();
+  size_t LikeliestOnset() const;
+  size_t FirstSeldom() const;
+  void Open(size_t onset);
   bool Recovered();
   bool IsWorse();
   double Excess() const;

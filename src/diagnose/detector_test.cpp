@@ -135,6 +135,18 @@ TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
 }
 
+// A GPU that stops for a moment: once is nobody's trouble, again and again is.
+TEST_F(DetectorTest, FarLongerStepsThatComeSeldomAreSlowButOneIsNot) {
+  Slow(500, 6);
+  EXPECT_NE(Step(800, 0.05), Detector::Verdict::kSlow);
+  EXPECT_EQ(Slow(1500, 6), 0);
+  const int64_t onset_ns = now_ns_;
+  EXPECT_NE(Step(800, 0.05), Detector::Verdict::kSlow);
+  EXPECT_EQ(Slow(80, 6), 0);
+  EXPECT_EQ(Step(800, 0.05), Detector::Verdict::kSlow);
+  EXPECT_EQ(detector_.onset_ns(), onset_ns);
+}
+
 // Training turns into validation while it is slow.
 TEST_F(DetectorTest, AnIncidentEndsWhenTheProgramDoesSomethingElse) {
   const Id128 other{1, 2};

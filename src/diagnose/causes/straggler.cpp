@@ -15,25 +15,34 @@ namespace {
 // why all are.
 constexpr std::array kStatesOf = {State::kPeer};
 
-// What it did with most of the time that was lost, where nothing is said of its own steps.
-std::string Doing(const RankPart& rank) {
-  struct Word {
-    State state;
-    std::string_view text;
-  };
-  constexpr std::array kWords = {Word{State::kCpu, "it ran longer"},
-                                 Word{State::kRunQueue, "it waited for a CPU that others had"},
-                                 Word{State::kBlockedIo, "it waited for a disk"},
-                                 Word{State::kBlocked, "it was blocked within the kernel"},
-                                 Word{State::kReclaim, "it looked for memory to free"},
-                                 Word{State::kInterrupted, "interrupts took its CPU"},
-                                 Word{State::kSleeping, "it slept"}};
-  const auto rise = [&](const Word& word) { return rank.during[word.state] - rank.before[word.state]; };
-  const auto* most = std::ranges::max_element(kWords, {}, rise);
-  if (rise(*most) < rank.rise() / 2) return "what it waited for itself is not known";
+// What it did with most of the time that was lost.
+struct Deed {
+  State state;
+  std::string_view cause;  // that it speaks for, of those that a single thread tells of
+  std::string_view text;
+};
+constexpr std::array kDeeds = {Deed{State::kCpu, "slow_cpu", "it ran longer"},
+                               Deed{State::kRunQueue, "cpu_contention", "it waited for a CPU that others had"},
+                               Deed{State::kBlockedIo, "block_io", "it waited for a disk"},
+                               Deed{State::kBlocked, "", "it was blocked within the kernel"},
+                               Deed{State::kReclaim, "memory_pressure", "it looked for memory to free"},
+                               Deed{State::kInterrupted, "interrupt_pressure", "interrupts took its CPU"},
+                               Deed{State::kSleeping, "", "it slept"}};
+
+double RiseOf(const RankPart& rank, State state) { return rank.during[state] - rank.before[state]; }
+
+// Nothing where none of these is half of it.
+const Deed* DeedOf(const RankPart& rank) {
+  const auto* most =
+      std::ranges::max_element(kDeeds, {}, [&](const Deed& deed) { return RiseOf(rank, deed.state); });
+  return RiseOf(rank, most->state) < rank.rise() / 2 ? nullptr : most;
+}
+
+std::string TextOf(const RankPart& rank, const Deed* deed) {
+  if (deed == nullptr) return "what it waited for itself is not known";
   const auto who = WhoRose(rank.cpu_before, rank.cpu_during, false);
-  if (most->state == State::kRunQueue && !who.empty()) return fmt::format("{}: {}", most->text, TakenBy(who));
-  return std::string(most->text);
+  if (deed->state == State::kRunQueue && !who.empty()) return fmt::format("{}: {}", deed->text, TakenBy(who));
+  return std::string(deed->text);
 }
 
 std::optional<Finding> Look(const Situation& situation) {
@@ -42,14 +51,18 @@ std::optional<Finding> Look(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   // One that is always last, against turns that all of them take.
   if (last->rise() > 0.7 * finding.explained_ns) finding.nats += 0.5;
+  // What its own steps say is about all of them, those that nobody waited for too.
+  const Deed* deed = DeedOf(*last);
+  const bool told =
+      deed == nullptr && !last->cause.empty() && last->cause != kAbstain && last->cause != "straggler";
   // The network between them is not that one's alone.
-  if (last->cause == "network_contention" || last->cause == "packet_loss") finding.nats -= 2;
-  const bool told = !last->cause.empty() && last->cause != kAbstain && last->cause != "straggler";
+  if (last->cause == "network_contention" || last->cause == "packet_loss")
+    finding.nats -= deed == nullptr ? 2 : 1;
+  finding.root = told ? last->cause : deed != nullptr ? deed->cause : "";
   finding.sentence =
       fmt::format("it waited for other ranks {}; {} came last, {} a step later than before: {}",
                   ShareOf(situation, State::kPeer), last->name, Millis(last->rise()),
-                  told ? last->because : Doing(*last));
-  if (told) finding.root = last->cause;
+                  told ? last->because : TextOf(*last, deed));
   return finding;
 }
 
