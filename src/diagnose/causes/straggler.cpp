@@ -21,13 +21,14 @@ struct Deed {
   std::string_view cause;  // that it speaks for, of those that a single thread tells of
   std::string_view text;
 };
-constexpr std::array kDeeds = {Deed{State::kCpu, "slow_cpu", "it ran longer"},
-                               Deed{State::kRunQueue, "cpu_contention", "it waited for a CPU that others had"},
-                               Deed{State::kBlockedIo, "block_io", "it waited for a disk"},
-                               Deed{State::kBlocked, "", "it was blocked within the kernel"},
-                               Deed{State::kReclaim, "memory_pressure", "it looked for memory to free"},
-                               Deed{State::kInterrupted, "interrupt_pressure", "interrupts took its CPU"},
-                               Deed{State::kSleeping, "", "it slept"}};
+constexpr std::array kDeeds = {
+    Deed{State::kCpu, "slow_cpu", "it ran longer"},
+    Deed{State::kRunQueue, "cpu_contention", "it waited for a CPU that others had"},
+    Deed{State::kBlockedIo, "block_io", "it waited for a disk"},
+    Deed{State::kBlocked, "", "it was blocked within the kernel"},
+    Deed{State::kReclaim, "memory_pressure", "it looked for memory to free"},
+    Deed{State::kInterrupted, "interrupt_pressure", "interrupts took its CPU"},
+    Deed{State::kSleeping, "", "it slept"}};
 
 double RiseOf(const RankPart& rank, State state) { return rank.during[state] - rank.before[state]; }
 
