@@ -174,13 +174,18 @@ def late_rank_ms(folder, clean, active):
     return mean_ms(touching(steps, active), own) - mean_ms(before, own)
 
 
-def causes_of(record, samples, clean, active, explained, excess_ms, void):
+def sent_bytes(sample):
+    return sample["sent_bytes"]
+
+
+def causes_of(record, samples, clean, active, explained, ms_before, ms_during, void):
     """The labels: mechanisms that explain enough, told apart by who was there."""
     def grew(value):
         return rate(samples, active, value) - rate(samples, clean, value)
 
     faults = intended_of(record["plan"])
-    enough = {name for name, ms in explained.items() if ms >= SHARE * excess_ms}
+    slowdown = ms_during / ms_before
+    enough = {name for name, ms in explained.items() if ms >= SHARE * (ms_during - ms_before)}
     labels = set()
     own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
     others_cpus = max(grew(lambda sample: sample["busy_ns"] - sample["cpu_ns"]["victim"]),
@@ -194,7 +199,8 @@ def causes_of(record, samples, clean, active, explained, excess_ms, void):
         # A throttled thread waits on the run queue too.
         if "cpu_quota" in faults:
             labels.add("cpu_quota")
-        elif "cpu_contention_own" in faults and own_cpus > 0.2:
+        # Own disturbers take more CPUs, or, of a victim that has all of them, those of its other threads.
+        elif "cpu_contention_own" in faults and (own_cpus > 0.2 or others_cpus < 0.1):
             labels.add("cpu_contention_own")
         # A machine that others keep full already shows no growth: such runs are void.
         elif others_cpus > 0.2 or void:
@@ -209,7 +215,9 @@ def causes_of(record, samples, clean, active, explained, excess_ms, void):
         labels.add("slow_data_loading")
     if "slow_cpu" in faults and "cpu" in enough:
         labels.add("slow_cpu")
-    if "network_contention" in faults and "data" in enough and grew(lambda sample: sample["sent_bytes"]) > 1e6:
+    # What the ranks send in a step stays as it was; they make fewer steps.
+    if "network_contention" in faults and "data" in enough and (
+            rate(samples, active, sent_bytes) - rate(samples, clean, sent_bytes) / slowdown > 1e6):
         labels.add("network_contention")
     if "packet_loss" in faults and "data" in enough and grew(lambda sample: sample["retransmits"]) > AGAIN:
         labels.add("packet_loss")
@@ -246,10 +254,14 @@ def label(folder):
              "first_slow_ns": slow[0][1] if slow else None}
     made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
+        # Slow when it is over: the fault came late.
+        after = [step for step in steps if end_ns <= step[0] < end_ns + RECOVERY_NS]
+        if made["void"] is None and len(after) >= 3 and state_of(mean_ms(after) / ms_before) == "effective":
+            made["void"] = "slow afterwards"
         return made
     if made["void"] is None and not has_recovered(steps, end_ns, ms_before, ms_during):
         made["void"] = "no recovery"
-    causes = causes_of(record, samples, clean, active, explained, ms_during - ms_before, made["void"] is not None)
+    causes = causes_of(record, samples, clean, active, explained, ms_before, ms_during, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
     made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labels and scores, of trials made up to the last number."""
 
+import bisect
 import json
 import pathlib
 import shutil
@@ -30,23 +31,24 @@ class MadeUp(unittest.TestCase):
 
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
-              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),), after_ms=100):
+              rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),), after_ms=100, step_mb=0):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
         time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
-        and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks. Another rank's own part of a
+        and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks, which send `step_mb` themselves in each step. Another rank's own part of a
         step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
         `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
         handled in softirqs, which take a third of the machine. The fault is there in the windows `active`; steps after it
         take `after_ms`."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
-        lines, at = [], 5 * SECOND
+        lines, ends, at = [], [], 5 * SECOND
         while at < 34 * SECOND:
             during = any(begin <= at < end for begin, end in active)
             length = (slow_ms if during else after_ms if at >= END else 100) * 1_000_000
             lines.append(f"{at} {at + length} {data_ms * 1_000_000 if during else 0} "
                          f"{disk_ms * 1_000_000 if during else 0} 0")
             at += length
+            ends.append(at)
         if rank_ms is not None:
             log = [f"{at} {at + 100_000_000} {(50 if at < BEGIN or at >= END else 100 - rank_ms) * 1_000_000} 0 0"
                    for at in range(5 * SECOND, 34 * SECOND, 100_000_000)]
@@ -60,7 +62,7 @@ class MadeUp(unittest.TestCase):
             busy_ns += int(0.7 * faulty_ns) if packets else 0
             samples.append({
                 "time_ns": time_ns, "busy_ns": busy_ns, "stolen_ns": 0, "disk_bytes": faulty_ns // 10 if disk_ms else 0,
-                "disk_ns": time_ns // 2 + int(disk_busy * faulty_ns), "sent_bytes": int(sent * 1e6 * faulty_ns / SECOND),
+                "disk_ns": time_ns // 2 + int(disk_busy * faulty_ns), "sent_bytes": int(sent * 1e6 * faulty_ns / SECOND) + step_mb * 10**6 * bisect.bisect(ends, time_ns),
                 "pressure_ns": {"cpu": 0, "io": 0, "memory": 0},
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
                 "switches": 0, "net_rx": packets * faulty_ns // SECOND,
@@ -96,6 +98,21 @@ class MadeUp(unittest.TestCase):
     def test_a_label_needs_the_mechanism_and_not_just_the_injector(self):
         self.assertEqual(label.label(self.trial("train-1-000", delay=0.5))["causes"], ["cpu_contention"])
         self.assertEqual(label.label(self.trial("train-1-001", delay=0.0))["causes"], [])
+
+    def test_own_threads_that_take_cpus_of_a_full_machine_are_own_contention(self):
+        labelled = label.label(self.trial(intended="cpu_contention_own", delay=0.5, injector=0.0))
+        self.assertEqual(labelled["causes"], ["cpu_contention_own"])
+
+    def test_others_that_send_are_seen_though_the_ranks_send_less(self):
+        busy = self.trial("train-1-000", intended="network_contention", data_ms=90, step_mb=4, sent=15)
+        alone = self.trial("train-1-001", intended="network_contention", data_ms=90, step_mb=4)
+        self.assertEqual([label.label(folder)["causes"] for folder in (busy, alone)], [["network_contention"], []])
+
+    def test_a_fault_that_comes_when_its_time_is_over_makes_no_negative(self):
+        late = label.label(self.trial("train-1-000", slow_ms=100, after_ms=200))
+        never = label.label(self.trial("train-1-001", slow_ms=100))
+        self.assertEqual([(one["state"], one["void"]) for one in (late, never)],
+                         [("negative", "slow afterwards"), ("negative", None)])
 
     def test_what_is_kept_adds_up_and_what_was_said_first_stays(self):
         folder = self.out / "kept"

@@ -14,8 +14,12 @@ namespace {
 
 // The first steps of a program compile, allocate and warm caches.
 constexpr int64_t kWarmUp = 3;
-constexpr size_t kBaseline = 256;  // clean steps that are remembered
-constexpr size_t kTypeBaseline = 64;
+// Clean steps that are remembered: quick ones are many, and wander over seconds.
+constexpr size_t kBaseline = 1024;
+constexpr size_t kTypeBaseline = 64, kMostOfType = 1024;
+constexpr int64_t kTypeBaselineNs = 10 * kNanosPerSecond;
+constexpr int64_t kLearnNs = 3 * kNanosPerSecond;
+constexpr size_t kSumUpShare = 16;  // a type is summed up when it has grown by a sixteenth
 constexpr size_t kLeastOfType = 4;
 constexpr size_t kHold = 12;  // steps until a clean one is learnt from: what precedes an onset isn't clean
 constexpr size_t kRefresh = 32;
@@ -81,7 +85,7 @@ double Grow(double cusum, double z, double reference, double most) {
 
 bool Detector::Knows(const Id128& type) const {
   const auto found = types_.find(type);
-  return found != types_.end() && found->second.log_ns.size() >= kLeastOfType;
+  return found != types_.end() && found->second.clean.size() >= kLeastOfType;
 }
 
 double Detector::UsualNs(const Id128& type) const {
@@ -112,7 +116,7 @@ int64_t Detector::slow_until_ns() const {
 Detector::Verdict Detector::Take(const Step& step) {
   ++seen_;
   if (seen_ <= kWarmUp || step.end_ns <= step.start_ns) return Verdict::kLearning;
-  if (!Knows(step.type) || residuals_.size() < kLearnSteps) return TakeOther(step);
+  if (!Knows(step.type) || !HasBaseline()) return TakeOther(step);
   others_ = 0;
   const Type& type = types_[step.type];
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
@@ -167,19 +171,29 @@ void Detector::Close() {
 }
 
 void Detector::Learn(const Step& step) {
+  const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
+  learnt_ns_ += step.end_ns - step.start_ns;
   Type& type = types_[step.type];
-  const double log_ns = std::log(static_cast<double>(step.end_ns - step.start_ns));
-  type.log_ns.push_back(log_ns);
-  if (type.log_ns.size() > kTypeBaseline) type.log_ns.pop_front();
-  type.median_log = MedianOf({type.log_ns.begin(), type.log_ns.end()});
-  double sum_ns = 0;
-  for (const double each : type.log_ns) sum_ns += std::exp(each);
-  type.mean_ns = sum_ns / static_cast<double>(type.log_ns.size());
-  if (type.log_ns.size() < kLeastOfType) return;
-  residuals_.push_back(log_ns - type.median_log);
+  type.Add(step.end_ns, std::log(length_ns));
+  if (type.clean.size() < kLeastOfType) return;
+  residuals_.push_back(std::log(length_ns) - type.median_log);
   if (residuals_.size() > kBaseline) residuals_.pop_front();
-  if (residuals_.size() < kLearnSteps) return;
+  if (residuals_.size() < kLearnSteps || learnt_ns_ < kLearnNs) return;
   if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
+}
+
+void Detector::Type::Add(int64_t end_ns, double log_ns) {
+  clean.push_back({end_ns, log_ns});
+  while (clean.size() > kMostOfType ||
+         (clean.size() > kTypeBaseline && clean.front().end_ns < end_ns - kTypeBaselineNs))
+    clean.pop_front();
+  if (++since_summed_up < clean.size() / kSumUpShare) return;
+  since_summed_up = 0;
+  std::vector<double> logs;
+  double sum_ns = 0;
+  for (const auto& each : clean) sum_ns += std::exp(logs.emplace_back(each.log_ns));
+  mean_ns = sum_ns / static_cast<double>(clean.size());
+  median_log = MedianOf(std::move(logs));
 }
 
 void Detector::SetLimits() {
@@ -359,10 +373,10 @@ bool Detector::IsWorse() {
 
 Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (open_) return Verdict::kSlow;
-  if (residuals_.size() < kLearnSteps) return Verdict::kLearning;
+  if (!HasBaseline()) return Verdict::kLearning;
   double usual_ns = 0;
   for (const auto& [id, type] : types_)
-    if (type.log_ns.size() >= kLeastOfType) usual_ns = std::max(usual_ns, type.mean_ns);
+    if (type.clean.size() >= kLeastOfType) usual_ns = std::max(usual_ns, type.mean_ns);
   const auto age_ns = static_cast<double>(now_ns - start_ns);
   if (usual_ns == 0 || age_ns < static_cast<double>(kLeastOverrunNs) ||
       age_ns < kOverrun * std::max(1.0, longest_ratio_) * usual_ns)

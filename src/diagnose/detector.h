@@ -66,9 +66,16 @@ class Detector {
 
  private:
   struct Type {
-    std::deque<double> log_ns;  // of clean steps
+    struct Clean {
+      int64_t end_ns;
+      double log_ns;
+    };
+    std::deque<Clean> clean;  // the newest steps
     double median_log = 0;
     double mean_ns = 0;
+    size_t since_summed_up = 0;
+
+    void Add(int64_t end_ns, double log_ns);
   };
   struct Recent {
     int64_t start_ns, end_ns;
@@ -81,6 +88,7 @@ class Detector {
   void Close();
   void Learn(const Step& step);
   void SetLimits();
+  bool HasBaseline() const { return learnt_since_limits_ > 0; }
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
   bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh(int64_t window_ns) const;
@@ -97,6 +105,7 @@ class Detector {
   std::map<Id128, Type> types_;
   std::deque<double> residuals_;  // of clean steps, log ratios
   std::deque<Step> held_;         // clean ones that are not learnt from yet
+  int64_t learnt_ns_ = 0;         // in clean steps
   size_t learnt_since_limits_ = 0;
   int64_t seen_ = 0;
   std::vector<double> clean_ratios_;  // of clean steps to the mean of their type, sorted

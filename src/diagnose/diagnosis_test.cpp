@@ -104,6 +104,15 @@ TEST_F(DiagnosisTest, TimeBehindItsOwnProcessesIsSelfInflicted) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own loader"));
 }
 
+// All its threads are put on one CPU: each waits for the others, but nobody does more than before.
+TEST_F(DiagnosisTest, AProgramThatHasFewerCpusDoesNotSlowItself) {
+  world.Run({.loader_hidden_ns = 20 * kMs}, 150);
+  world.Run({.behind_loader_ns = 20 * kMs, .one_cpu = true, .loader_hidden_ns = 20 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain) << FormatText(diagnosis);
+}
+
 TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowLoadingAndNotContention) {
   const auto reports = Disturb({.loader_runs_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);

@@ -127,6 +127,14 @@ std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t
   return busiest;
 }
 
+double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {
+  double ns = 0;
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return ns;
+  for (const auto& [tid, buckets] : threads->second) ns += Of(process, tid, from_ns, to_ns).running;
+  return ns;
+}
+
 std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> process, int64_t from_ns,
                                           int64_t to_ns) const {
   const auto series = sums_.find({metric, process});

@@ -53,6 +53,9 @@ class HostTimeline {
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                        std::optional<int32_t> except = std::nullopt) const;
 
+  // How long all threads of a process ran in [from, to), ns.
+  double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
+
   // The sum of a metric without threads over [from, to); of a process, or of the machine. Nothing where
   // nobody measured then.
   std::optional<double> SumOf(model::Metric metric, std::optional<Id128> process, int64_t from_ns,

@@ -36,6 +36,14 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
   if (change.before.has_value() || change.during.has_value()) situation.signals[metric] = change;
 }
 
+// Nothing where nothing was seen of the program.
+std::optional<double> OwnCpu(const SignalScope& scope, const Interval& when) {
+  double ns = 0;
+  for (const Id128& process : scope.program.family)
+    ns += scope.host.RunningOf(process, when.start_ns, when.end_ns);
+  return ns > 0 ? std::optional(ns / Seconds(when)) : std::nullopt;
+}
+
 // Bytes a second by who.
 std::map<Party, double> UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
   std::map<Party, double> use;
@@ -107,6 +115,7 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);
   situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.incident);
   DescribeRetransmits(scope, situation);
+  situation.own_cpu = {OwnCpu(scope, scope.calm), OwnCpu(scope, scope.incident)};
   for (const Id128& device : scope.devices) DescribeDevice(scope, device, situation);
 }
 

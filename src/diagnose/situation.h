@@ -65,6 +65,8 @@ struct Situation {
   std::vector<RankPart> ranks;
   // How long the loaders ran, whoever waited; ns of a step.
   double loader_cpu_before = 0, loader_cpu_during = 0;
+  // How long all of the program's threads ran, ns of a second.
+  Change own_cpu;
   // Values by metric of the catalogue: sums as shares or amounts a second, gauges as means.
   std::map<model::Metric, Change> signals;
   // Share of a GPU's time (%) that other processes took, by who.

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/time.h"
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
 
@@ -22,6 +23,16 @@ std::optional<Finding> Look(const Situation& situation) {
       fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueueOwn));
   const auto who = WhoRose(situation.cpu_before, situation.cpu_during, true);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who, "the program's own ");
+  // Where the same work is done in each step, it isn't the program that changed: it has fewer CPUs.
+  if (situation.own_cpu.known()) {
+    const double more_ns = (*situation.own_cpu.during * situation.during.total() -
+                            *situation.own_cpu.before * situation.before.total()) /
+                           kNanosPerSecond;
+    if (more_ns < finding.explained_ns / 5) {
+      finding.nats -= 5;
+      finding.sentence += ", which run no more in each step than before";
+    }
+  }
   return finding;
 }
 

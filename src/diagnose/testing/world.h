@@ -36,6 +36,7 @@ class World {
     int64_t cpu_ns = 10 * kMs;
     int64_t behind_stranger_ns = 0;
     int64_t behind_loader_ns = 0;
+    bool one_cpu = false;  // the loader does there what it did elsewhere before
     int64_t behind_nobody_ns = 0;
     int64_t loader_runs_ns = 0;             // while the feeder waits for it
     int64_t loader_behind_stranger_ns = 0;  // before it runs, likewise
@@ -61,6 +62,8 @@ class World {
     if (step.reclaim_ns > 0)
       Tell("thread.reclaim", start_ns + step.interrupted_ns, step.reclaim_ns, victim, kFeeder, {});
     Spend("thread.run_queue", step.behind_stranger_ns, stranger);
+    if (step.behind_loader_ns > 0 && !step.one_cpu)
+      Tell("thread.running", now_ns_, step.behind_loader_ns, loader, 12, std::nullopt);
     Spend("thread.run_queue", step.behind_loader_ns, loader);
     Spend("thread.run_queue", step.behind_nobody_ns, std::nullopt);
     if (step.loader_hidden_ns > 0)
