@@ -25,7 +25,7 @@ constexpr int64_t kRoundNs = kNanosPerSecond / 4;
 // long as they are not too old.
 constexpr int64_t kRecallNs = 180 * kNanosPerSecond;
 constexpr int64_t kBeforeIncidentNs = 60 * kNanosPerSecond;
-constexpr int64_t kMostRecallNs = 900 * kNanosPerSecond;
+constexpr int64_t kMostRecallNs = 300 * kNanosPerSecond;
 // A run that ended longer ago has nothing to say of what happens now.
 constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
 
