@@ -18,7 +18,6 @@ constexpr int64_t kWarmUp = 3;
 constexpr size_t kBaseline = 1024;
 constexpr size_t kTypeBaseline = 64, kMostOfType = 1024;
 constexpr int64_t kTypeBaselineNs = 10 * kNanosPerSecond;
-constexpr int64_t kLearnNs = 3 * kNanosPerSecond;
 constexpr size_t kSumUpShare = 16;  // a type is summed up when it has grown by a sixteenth
 constexpr size_t kLeastOfType = 4;
 constexpr size_t kHold = 12;  // steps until a clean one is learnt from: what precedes an onset isn't clean
@@ -26,6 +25,9 @@ constexpr size_t kRefresh = 32;
 
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
+// Of a program of whose clean steps less is known: it may be finding its pace.
+constexpr double kEarlySlowdown = 1.3;
+constexpr int64_t kEarlyNs = 3 * kNanosPerSecond;
 constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
 // Of quick steps: a hypervisor or an interrupt takes less at any time; also without the longest step.
 constexpr double kLeastLostNs = 70e6, kLeastLostBesideNs = 40e6;
@@ -140,7 +142,7 @@ Detector::Verdict Detector::Take(const Step& step) {
     Open(LikeliestOnset());
   if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(FirstSeldom());
   if (open_) return Verdict::kSlow;
-  if (Suspicious()) return Verdict::kSuspect;
+  if (Suspicious() && learnt_ns_ >= kEarlyNs) return Verdict::kSuspect;
   held_.push_back(step);
   if (held_.size() > kHold) {
     Learn(held_.front());
@@ -178,7 +180,7 @@ void Detector::Learn(const Step& step) {
   if (type.clean.size() < kLeastOfType) return;
   residuals_.push_back(std::log(length_ns) - type.median_log);
   if (residuals_.size() > kBaseline) residuals_.pop_front();
-  if (residuals_.size() < kLearnSteps || learnt_ns_ < kLearnNs) return;
+  if (residuals_.size() < kLearnSteps) return;
   if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
 }
 
@@ -249,7 +251,8 @@ void Detector::SetLimits() {
 
 // What is slower by so much, over so many steps, isn't chance: five deviations of their mean.
 bool Detector::IsLarge(double slowdown, size_t steps) const {
-  return slowdown > std::max(kLeastSlowdown, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(steps)));
+  const double least = learnt_ns_ < kEarlyNs ? kEarlySlowdown : kLeastSlowdown;
+  return slowdown > std::max(least, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(steps)));
 }
 
 // Without the longest step: one alone is an outlier, not a rate.

@@ -135,6 +135,14 @@ TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
 }
 
+TEST_F(DetectorTest, AProgramThatFindsItsPaceIsNotSlowButOneThatIsDisturbedAtOnceIs) {
+  Slow(100, 8, 0.01);
+  EXPECT_EQ(Slow(2000, 9.5, 0.01), 0);
+  detector_ = {};
+  Slow(100, 8, 0.01);
+  EXPECT_GT(Slow(100, 16, 0.01), 50);
+}
+
 // A GPU that stops for a moment: once is nobody's trouble, again and again is.
 TEST_F(DetectorTest, FarLongerStepsThatComeSeldomAreSlowButOneIsNot) {
   Slow(500, 6);
