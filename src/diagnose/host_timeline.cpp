@@ -131,7 +131,9 @@ double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to
   double ns = 0;
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return ns;
-  for (const auto& [tid, buckets] : threads->second) ns += Of(process, tid, from_ns, to_ns).running;
+  for (const auto& [tid, buckets] : threads->second)
+    for (auto at = buckets.lower_bound(from_ns); at != buckets.end() && at->first < to_ns; ++at)
+      ns += at->second.time.running;
   return ns;
 }
 

@@ -53,7 +53,7 @@ class HostTimeline {
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                        std::optional<int32_t> except = std::nullopt) const;
 
-  // How long all threads of a process ran in [from, to), ns.
+  // How long all threads of a process ran in the buckets that begin in [from, to), ns.
   double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
 
   // The sum of a metric without threads over [from, to); of a process, or of the machine. Nothing where

@@ -115,7 +115,9 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);
   situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.incident);
   DescribeRetransmits(scope, situation);
-  situation.own_cpu = {OwnCpu(scope, scope.calm), OwnCpu(scope, scope.incident)};
+  // A minute of all its threads: only for one that waits for itself.
+  if (situation.excess(State::kRunQueueOwn) > situation.excess_ns() / 20)
+    situation.own_cpu = {OwnCpu(scope, scope.calm), OwnCpu(scope, scope.incident)};
   for (const Id128& device : scope.devices) DescribeDevice(scope, device, situation);
 }
 
