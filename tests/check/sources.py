@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every source says its licence and stays readable in one sitting."""
+"""Every source says its licence, stays readable in one sitting, and can be run if it says by whom."""
 
+import os
 import re
 
 import tree
@@ -21,13 +22,19 @@ def is_source(path, text):
     return not FOREIGN.search(path) and bool(SOURCE.search(path) or text.startswith("#!"))
 
 
-def check(files):
+def is_executable(path):
+    return os.access(tree.ROOT / path, os.X_OK)
+
+
+def check(files, is_executable=is_executable):
     findings = []
     for path, text in sorted(files.items()):
         if not is_source(path, text) or not text:
             continue
         if not any(SPDX in line for line in text.splitlines()[:3]):
             findings.append(f"{path}:1: no `{SPDX} …` in the first three lines")
+        if text.startswith("#!") and not is_executable(path):
+            findings.append(f"{path}:1: begins with `#!` and can't be run: chmod +x it, or leave the line out")
         lines = len(text.splitlines())
         if lines > MAX_LINES and path not in LONG:
             findings.append(f"{path}:{MAX_LINES}: {lines} lines; find the second file hiding inside, "

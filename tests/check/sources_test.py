@@ -15,6 +15,11 @@ class Sources(unittest.TestCase):
     def test_a_script_without_a_suffix_is_a_source(self):
         self.assertIn("tools/x:1:", sources.check({"tools/x": "#!/bin/sh\necho\n"})[0])
 
+    def test_a_script_that_cannot_be_run_is_found(self):
+        script = "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n"
+        self.assertIn("tools/x:1: begins with `#!`", sources.check({"tools/x": script}, lambda path: False)[0])
+        self.assertEqual(sources.check({"tools/x": script}, lambda path: True), [])
+
     def test_what_is_no_source_needs_none(self):
         self.assertEqual(sources.check({"README.md": "# x\n", "a.json": "{}\n", "src/empty.h": ""}), [])
 
