@@ -14,6 +14,7 @@ AGAIN = 0.3       # more segments sent again a second: where everything is lost,
 RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 RECOVERY_NS = 1_500_000_000  # after the fault: queues run empty
+STRETCH_NS = 2_000_000_000  # slow for so long is no negative, whatever the mean says
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
@@ -228,6 +229,14 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
     return sorted(labels)
 
 
+def slow_stretch(steps, begin_ns, end_ns, ms_before):
+    """Whether there is a stretch in which steps are slow on average, though the whole of it is not."""
+    inside = [step for step in steps if begin_ns <= step[0] and step[1] <= end_ns]
+    return any(state_of(mean_ms(stretch) / ms_before) == "effective"
+               for stretch in ([step for step in inside if from_ns <= step[0] < from_ns + STRETCH_NS]
+                               for from_ns in range(begin_ns, end_ns - STRETCH_NS + 1, STRETCH_NS // 4)) if len(stretch) >= 3)
+
+
 def has_recovered(steps, end_ns, ms_before, ms_during):
     """Whether steps became quicker again when the fault was taken away; unknown is yes."""
     after = [step for step in steps if step[0] >= end_ns + RECOVERY_NS]
@@ -258,6 +267,8 @@ def label(folder):
         after = [step for step in steps if end_ns <= step[0] < end_ns + RECOVERY_NS]
         if made["void"] is None and len(after) >= 3 and state_of(mean_ms(after) / ms_before) == "effective":
             made["void"] = "slow afterwards"
+        if made["void"] is None and slow_stretch(steps, begin_ns, end_ns, ms_before):
+            made["void"] = "slow for a while"
         return made
     if made["void"] is None and not has_recovered(steps, end_ns, ms_before, ms_during):
         made["void"] = "no recovery"

@@ -114,6 +114,14 @@ class MadeUp(unittest.TestCase):
         self.assertEqual([(one["state"], one["void"]) for one in (late, never)],
                          [("negative", "slow afterwards"), ("negative", None)])
 
+    def test_what_is_slow_for_a_while_before_all_of_the_fault_is_there_makes_no_negative(self):
+        folder = self.trial("train-1-000", slow_ms=150, active=((BEGIN, BEGIN + 3 * SECOND),))
+        record = json.loads((folder / "trial.json").read_text())
+        record["active_ns"] = [[END - 3 * SECOND, END]]
+        (folder / "trial.json").write_text(json.dumps(record))
+        labelled = label.label(folder)
+        self.assertEqual((labelled["state"], labelled["void"]), ("negative", "slow for a while"))
+
     def test_what_is_kept_adds_up_and_what_was_said_first_stays(self):
         folder = self.out / "kept"
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])

@@ -66,6 +66,9 @@ std::vector<Candidate> Rank(const Situation& situation);
 // Sums the excess of the cause's states that is above nought.
 double ExcessOf(const Situation& situation, std::span<const State> states);
 
+// A step in which nobody does anything for so long hangs.
+inline constexpr int64_t kHungNs = 5'000'000'000;
+
 // Whether all that runs for a step runs longer, and about as much: the feeding thread, and its loaders where
 // it has any.
 bool SlowerAllOver(const Situation& situation);

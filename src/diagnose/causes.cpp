@@ -71,7 +71,7 @@ std::vector<Candidate> Rank(const Situation& situation) {
   // Of all that takes longer: what others made shorter (a wait for the GPU, while the CPU was lacking) makes
   // no cause larger than it is, and shares sum to one at most.
   const double lost_ns = situation.lost_ns();
-  if (situation.excess_ns() <= 0) return ranked;
+  if (situation.excess_ns() <= 0 || situation.before.total() <= 0) return ranked;
   for (const Cause* cause : AllCauses()) {
     std::optional<Finding> finding = cause->look(situation);
     if (!finding.has_value() || finding->explained_ns <= 0) continue;

@@ -106,6 +106,18 @@ TEST_F(CausesTest, WaitingForADiskAtTheLimitOfTheCgroupIsThrottlingWhoeverElseRe
   EXPECT_LT(Confidence(report, "block_io"), 0.5);
 }
 
+TEST_F(CausesTest, OfTwoCausesBothAreNamedAndNoThird) {
+  const Report report =
+      Slow({.blocked_io_ns = kMs}, {.behind_stranger_ns = 18 * kMs, .blocked_io_ns = 51 * kMs},
+           [&](int64_t from_ns) {
+             world.Sum("cgroup.io_throttled", from_ns, 40 * kMs, world.victim);
+             world.Sum("disk.bytes", from_ns, 3'000'000, world.stranger);
+           });
+  EXPECT_EQ(report.incident.cause, "io_throttling") << FormatText(diagnosis);
+  EXPECT_GT(Confidence(report, "cpu_contention"), 0.5) << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "block_io"), 0.5) << FormatText(diagnosis);
+}
+
 TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
   world.AddRank();
   const Report report =
@@ -120,6 +132,21 @@ TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
   ASSERT_NE(of_rank, reports.end());
   EXPECT_EQ(of_rank->incident.cause, "cpu_contention") << FormatText(diagnosis);
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr("root.cpu_contention"));
+}
+
+TEST_F(CausesTest, ARankThatDoesNothingForSecondsHangsAndIsNamedByThoseThatWaited) {
+  world.AddRank();
+  world.Run({.rank_runs_ns = kMs}, 150);
+  world.Run({.rank_stopped_ns = 8 * kNanosPerSecond});
+  world.Run({.rank_runs_ns = kMs}, 150);
+  for (const Report& report : world.Finish()) {
+    if (report.incident.process != world.victim) continue;
+    EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
+    EXPECT_THAT(report.incident.sentence, HasSubstr("a step waited 8 s for train (process 13)"));
+    EXPECT_LT(Confidence(report, "straggler"), 0.5);
+    return;
+  }
+  FAIL() << "no incident";
 }
 
 TEST_F(CausesTest, AnotherProgramOnTheMachineThatFeedsAGpuIsNoRank) {

@@ -72,19 +72,23 @@ class Accountant {
                           told_until_ns = std::max(told_until_ns, end_ns);
                         });
     if (told_until_ns < to_ns_) Silent(told_until_ns, to_ns_);
+    Throttle(SumOf(model::Metric::kCgroupThrottled), account_.states, account_.behind);
+    ThrottleIo(SumOf(model::Metric::kCgroupIoThrottled), account_.states);
+    return RunLoaders();
+  }
+
+  PathAccount RunLoaders() {
     Loaders();
-    const double throttled =
-        host_.SumOf(model::Metric::kCgroupThrottled, program_.process, from_ns_, to_ns_).value_or(0);
-    Throttle(throttled, account_.states, account_.behind);
-    Throttle(throttled, account_.loaders, account_.loaders_behind);
-    const double io_throttled =
-        host_.SumOf(model::Metric::kCgroupIoThrottled, program_.process, from_ns_, to_ns_).value_or(0);
-    ThrottleIo(io_throttled, account_.states);
-    ThrottleIo(io_throttled, account_.loaders);
+    Throttle(SumOf(model::Metric::kCgroupThrottled), account_.loaders, account_.loaders_behind);
+    ThrottleIo(SumOf(model::Metric::kCgroupIoThrottled), account_.loaders);
     return std::move(account_);
   }
 
  private:
+  double SumOf(model::Metric metric) const {
+    return host_.SumOf(metric, program_.process, from_ns_, to_ns_).value_or(0);
+  }
+
   GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
     const std::vector<Interval> syncs = UnionOf(syncs_, begin_ns, end_ns);
     if (syncs.empty()) return {};
@@ -267,11 +271,13 @@ class Accountant {
       }
     if (own <= 0) return;
     account_.states[State::kPeer] += factor * own;
-    AddRank(account_.ranks[who], time, factor);
+    AddRank(account_.ranks[who], time, factor, factor * own);
   }
 
-  // What it did by itself.
-  void AddRank(RankAccount& rank, const ThreadTime& time, double factor) const {
+  // What it did by itself in `ns`.
+  void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
+    const double did = time.total() - time.waiting - time.network;
+    rank.idle += std::max(0.0, ns - factor * did);
     const double interrupted = std::min(time.interrupted, time.running);
     const double reclaim = std::min(time.reclaim, time.running - interrupted);
     rank.states[State::kInterrupted] += factor * interrupted;
@@ -338,6 +344,13 @@ PathAccount AccountFor(const Program& program, const HostTimeline& host, const G
   return Accountant(program, host, gpu, from_ns, to_ns).Run();
 }
 
+void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t from_ns, int64_t to_ns,
+                       PathAccount& account) {
+  PathAccount loaders = Accountant(program, host, {}, from_ns, to_ns).RunLoaders();
+  account.loaders = loaders.loaders;
+  account.loaders_behind = std::move(loaders.loaders_behind);
+}
+
 void PathAccount::Add(const PathAccount& other, double factor) {
   for (size_t i = 0; i < kStates; ++i) {
     states.ns[i] += factor * other.states.ns[i];
@@ -346,6 +359,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   }
   for (const auto& [who, rank] : other.ranks) {
     for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
+    ranks[who].idle += factor * rank.idle;
     for (const auto& [whom, ns] : rank.behind) ranks[who].behind[whom] += factor * ns;
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;

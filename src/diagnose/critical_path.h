@@ -44,6 +44,7 @@ struct Program {
 // What a rank did while others waited for it, ns, and who had the CPUs that it waited for.
 struct RankAccount {
   Account states;
+  double idle = 0;  // it waited itself, for nobody known
   std::map<Id128, double> behind;
 };
 
@@ -69,6 +70,11 @@ struct PathAccount {
 // rank, which may wait for another itself, the time is the last one's of that chain.
 PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
                        int64_t to_ns);
+
+// Only what the loaders did, as AccountFor puts it into `account`: for a time before they were known to be
+// loaders.
+void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t from_ns, int64_t to_ns,
+                       PathAccount& account);
 
 // How long the union of the intervals is within [from, to).
 double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns);

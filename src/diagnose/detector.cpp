@@ -2,9 +2,11 @@
 #include "diagnose/detector.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "base/time.h"
@@ -42,7 +44,6 @@ constexpr size_t kOutliersOf = 5;
 constexpr int64_t kMeanWindowNs = kNanosPerSecond;
 // Likewise of far longer steps that come seldom: a GPU that stops twice for a moment.
 constexpr int64_t kSeldomWindowNs = 5 * kNanosPerSecond;
-constexpr double kSeldomRatio = 3;
 
 // An unfinished step is called slow when it has taken so many times its usual time, and as many times the
 // longest clean one's.
@@ -65,6 +66,9 @@ constexpr int kOtherSteps = 10;
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
 constexpr size_t kBlock = 8;
+constexpr size_t kLeastBlocks = 8;  // that a spread is told from
+constexpr size_t kDoublings = 3;    // that tell how it shrinks with more steps
+constexpr double kDeviations = 4;
 constexpr double kQuantile = 0.98;
 
 double MedianOf(std::vector<double> values) {
@@ -77,6 +81,21 @@ double QuantileOf(std::vector<double>& values, double quantile) {
   std::ranges::sort(values);
   return values[std::min(values.size() - 1,
                          static_cast<size_t>(quantile * static_cast<double>(values.size())))];
+}
+
+// Standard deviation of the means of `length` values that follow each other.
+double SpreadOfMeans(std::span<const double> values, size_t length) {
+  double sum = 0, squares = 0;
+  const size_t blocks = values.size() / length;
+  for (size_t block = 0; block < blocks; ++block) {
+    double mean = 0;
+    for (const double value : values.subspan(block * length, length)) mean += value;
+    mean /= static_cast<double>(length);
+    sum += mean;
+    squares += mean * mean;
+  }
+  const auto count = static_cast<double>(blocks);
+  return std::sqrt(std::max(0.0, squares - sum * sum / count) / (count - 1));
 }
 
 double Grow(double cusum, double z, double reference, double most) {
@@ -138,11 +157,11 @@ Detector::Verdict Detector::Take(const Step& step) {
     Close();
     return Verdict::kClosed;
   }
-  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || MeanIsHigh(kMeanWindowNs))
-    Open(LikeliestOnset());
-  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(FirstSeldom());
+  const bool mean_is_high = MeanIsHigh(kMeanWindowNs);
+  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || mean_is_high) Open(LikeliestOnset());
+  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(FirstLost());
   if (open_) return Verdict::kSlow;
-  if (Suspicious() && learnt_ns_ >= kEarlyNs) return Verdict::kSuspect;
+  if ((Suspicious() || mean_is_high) && learnt_ns_ >= kEarlyNs) return Verdict::kSuspect;
   held_.push_back(step);
   if (held_.size() > kHold) {
     Learn(held_.front());
@@ -179,7 +198,11 @@ void Detector::Learn(const Step& step) {
   type.Add(step.end_ns, std::log(length_ns));
   if (type.clean.size() < kLeastOfType) return;
   residuals_.push_back(std::log(length_ns) - type.median_log);
-  if (residuals_.size() > kBaseline) residuals_.pop_front();
+  lengths_.emplace_back(step.type, length_ns);
+  if (residuals_.size() > kBaseline) {
+    residuals_.pop_front();
+    lengths_.pop_front();
+  }
   if (residuals_.size() < kLearnSteps) return;
   if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
 }
@@ -208,21 +231,17 @@ void Detector::SetLimits() {
   std::mt19937 random(1);
   std::vector<double> smalls;
   std::vector<double> larges;
-  std::vector<double> block_means;
   for (int run = 0; run < kRuns; ++run) {
     double small = 0, large = 0, most_small = 0, most_large = 0;
     for (int at = 0; at < kRunSteps; at += kBlock) {
       const size_t first = random() % clean.size();
-      double sum = 0;
       for (size_t i = 0; i < kBlock; ++i) {
         const double residual = clean[(first + i) % clean.size()];
         small = Grow(small, residual / scale_, kSmallReference, kSmallMost);
         large = Grow(large, residual / scale_, kLargeReference, kLargeMost);
         most_small = std::max(most_small, small);
         most_large = std::max(most_large, large);
-        sum += std::exp(residual);
       }
-      block_means.push_back(sum / kBlock);
     }
     smalls.push_back(most_small);
     larges.push_back(most_large);
@@ -232,27 +251,33 @@ void Detector::SetLimits() {
   small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
   large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
   clean_ratios_.clear();
-  double ratios = 0;
-  for (const double residual : clean) ratios += clean_ratios_.emplace_back(std::exp(residual));
-  for (double& ratio : clean_ratios_) ratio *= static_cast<double>(clean.size()) / ratios;
+  for (const auto& [type, length_ns] : lengths_) clean_ratios_.push_back(length_ns / types_[type].mean_ns);
+  std::vector<double> but_one = clean_ratios_;  // that is longest: by chance
+  *std::ranges::max_element(but_one) = 1;
+  spreads_.clear();
+  for (size_t length = 1; length * kLeastBlocks <= but_one.size(); length *= 2)
+    spreads_.push_back(caution * SpreadOfMeans(but_one, length));
   std::ranges::sort(clean_ratios_);
-  double sum = 0, squares = 0;
-  for (const double mean : block_means) {
-    sum += mean;
-    squares += mean * mean;
-  }
-  const auto blocks = static_cast<double>(block_means.size());
-  const double variance = std::max(0.0, squares / blocks - (sum / blocks) * (sum / blocks));
-  mean_spread_ = std::sqrt(variance * kBlock) * caution;
   std::vector<double> sorted = clean;
   outlier_limit_ = std::max(QuantileOf(sorted, 0.99) / scale_ * caution, 6.0);
   longest_ratio_ = std::exp(sorted.back());
 }
 
-// What is slower by so much, over so many steps, isn't chance: five deviations of their mean.
+// Of the mean over so many steps: as that of half as many, or quarters, has shrunk, it goes on shrinking.
+double Detector::SpreadOf(size_t steps) const {
+  const size_t scale = std::min(static_cast<size_t>(std::bit_width(steps)), spreads_.size()) - 1;
+  const size_t doublings = std::min(scale, kDoublings);
+  if (doublings == 0) return spreads_[scale];
+  const double shrinks = std::log2(spreads_[scale - doublings] / std::max(spreads_[scale], 1e-9));
+  const double exponent = std::clamp(shrinks / static_cast<double>(doublings), 0.0, 0.5);
+  return spreads_[scale] *
+         std::pow(static_cast<double>(size_t{1} << scale) / static_cast<double>(steps), exponent);
+}
+
+// What is slower by so much, over so many steps, isn't chance.
 bool Detector::IsLarge(double slowdown, size_t steps) const {
   const double least = learnt_ns_ < kEarlyNs ? kEarlySlowdown : kLeastSlowdown;
-  return slowdown > std::max(least, 1 + 5 * mean_spread_ / std::sqrt(static_cast<double>(steps)));
+  return slowdown > std::max(least, 1 + kDeviations * SpreadOf(steps));
 }
 
 // Without the longest step: one alone is an outlier, not a rate.
@@ -294,12 +319,20 @@ size_t Detector::LikeliestOnset() const {
   return first;
 }
 
-size_t Detector::FirstSeldom() const {
+// Likewise of the time that is lost, where few steps lose most of it: those between, or every other one, may
+// be short.
+size_t Detector::FirstLost() const {
   const int64_t since_ns = recent_.back().end_ns - kSeldomWindowNs;
-  const auto first = std::ranges::find_if(recent_, [since_ns](const Recent& step) {
-    return step.end_ns > since_ns && step.ratio > kSeldomRatio;
-  });
-  return static_cast<size_t>(first - recent_.begin());
+  size_t first = recent_.size();
+  double sum = 0, most = 0;
+  for (size_t i = recent_.size(); i-- > 0;) {
+    if (recent_[i].end_ns <= since_ns) break;
+    sum += recent_[i].ratio - (1 + kLeastSlowdown) / 2;
+    if (sum <= most) continue;
+    most = sum;
+    first = i;
+  }
+  return first;
 }
 
 void Detector::Open(size_t onset) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/id128.h"
@@ -90,11 +91,12 @@ class Detector {
   void SetLimits();
   bool HasBaseline() const { return learnt_since_limits_ > 0; }
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
+  double SpreadOf(size_t steps) const;
   bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh(int64_t window_ns) const;
   bool Outliers() const;
   size_t LikeliestOnset() const;
-  size_t FirstSeldom() const;
+  size_t FirstLost() const;
   void Open(size_t onset);
   bool Recovered();
   bool IsWorse();
@@ -103,15 +105,18 @@ class Detector {
   double CleanShareAbove(double ratio) const;
 
   std::map<Id128, Type> types_;
-  std::deque<double> residuals_;  // of clean steps, log ratios
-  std::deque<Step> held_;         // clean ones that are not learnt from yet
-  int64_t learnt_ns_ = 0;         // in clean steps
+  std::deque<double> residuals_;                  // of clean steps, log ratios to the median of their type
+  std::deque<std::pair<Id128, double>> lengths_;  // of the same: type, ns
+  std::deque<Step> held_;                         // clean ones that are not learnt from yet
+  int64_t learnt_ns_ = 0;                         // in clean steps
   size_t learnt_since_limits_ = 0;
   int64_t seen_ = 0;
   std::vector<double> clean_ratios_;  // of clean steps to the mean of their type, sorted
   double scale_ = 0;
   double small_limit_ = 0, large_limit_ = 0, outlier_limit_ = 0, longest_ratio_ = 1;
-  double mean_spread_ = 0;  // standard deviation of ratios, with their clustering
+  // Standard deviation of the mean ratio of 1, 2, 4, … clean steps that follow each other: a program that
+  // wanders over seconds varies by as much in its means as in its steps.
+  std::vector<double> spreads_;
 
   double small_ = 0, large_ = 0;
   std::deque<Recent> recent_;

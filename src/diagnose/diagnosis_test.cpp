@@ -33,6 +33,17 @@ struct DiagnosisTest : testing::Test {
     return world.Finish();
   }
 
+  // The library in the process sleeps; then a second session begins.
+  void HearNothingFor(int64_t ns) {
+    diagnosis.Take(model::GpuSession{.process = world.victim,
+                                     .session = 1,
+                                     .start_ns = World::kBegin,
+                                     .end_ns = world.now_ns(),
+                                     .end_reason = "governor"});
+    world.Wait(ns);
+    diagnosis.Take(model::GpuSession{.process = world.victim, .session = 2, .start_ns = world.now_ns()});
+  }
+
   // Its `during` of a part of the step, ms.
   static double During(const Report& report, const std::string& signal) {
     for (const model::Evidence& evidence : report.evidence)
@@ -120,16 +131,20 @@ TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowLoadingAndNotContention) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("not CPU contention"));
 }
 
-// The loader runs for 18 of 30 ms while the step doesn't wait for it; then a stranger has its CPU for 40 ms,
-// and the step waits for all that the GPU leaves of the 58.
+// The loader runs for 18 of 30 ms while the step hardly waits for it, or doesn't at all; then a stranger has
+// its CPU for 40 ms, and the step waits for all that the GPU leaves of the 58.
 TEST_F(DiagnosisTest, ALoaderThatRunsNoLongerIsLateBecauseOfWhoHadItsCpu) {
-  world.Run({.loader_runs_ns = kMs, .loader_hidden_ns = 17 * kMs}, 150);
-  world.Run({.loader_runs_ns = 18 * kMs, .loader_behind_stranger_ns = 40 * kMs}, 60);
-  const auto reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(diagnosis);
-  const auto sure = [](const Candidate& candidate) { return candidate.confidence >= 0.5; };
-  EXPECT_EQ(std::ranges::count_if(reports[0].causes, sure), 1) << FormatText(diagnosis);
+  for (const int64_t waited_ns : {kMs, int64_t{0}}) {
+    Diagnosis of_this{{}};
+    World here{of_this};
+    here.Run({.loader_runs_ns = waited_ns, .loader_hidden_ns = 18 * kMs - waited_ns}, 150);
+    here.Run({.loader_runs_ns = 18 * kMs, .loader_behind_stranger_ns = 40 * kMs}, 60);
+    const auto reports = here.Finish();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(of_this);
+    const auto sure = [](const Candidate& candidate) { return candidate.confidence >= 0.5; };
+    EXPECT_EQ(std::ranges::count_if(reports[0].causes, sure), 1) << FormatText(of_this);
+  }
 }
 
 TEST_F(DiagnosisTest, AStepThatWaitedForNobodyKnownForSecondsWasAHang) {
@@ -399,15 +414,39 @@ TEST_F(DiagnosisTest, ANewShapeIsANewTypeOfStepAndNoIncident) {
 
 TEST_F(DiagnosisTest, StepsDontReachAcrossTimesWhenNothingWasHeard) {
   world.Run({}, 150);
-  diagnosis.Take(model::GpuSession{.process = world.victim,
-                                   .session = 1,
-                                   .start_ns = World::kBegin,
-                                   .end_ns = world.now_ns(),
-                                   .end_reason = "governor"});
-  world.Wait(5 * kNanosPerSecond);
-  diagnosis.Take(model::GpuSession{.process = world.victim, .session = 2, .start_ns = world.now_ns()});
+  HearNothingFor(5 * kNanosPerSecond);
   world.Run({}, 150);
   EXPECT_TRUE(world.Finish().empty()) << FormatText(diagnosis);
+}
+
+// Short and long steps in turn: none is far from what is usual, and it takes dozens of them to see that all
+// are longer.
+TEST_F(DiagnosisTest, WhatWasCleanIsStillKnownWhenTheOnsetIsManyStepsAgo) {
+  const auto run = [&](int pairs, int64_t behind_ns) {
+    for (int i = 0; i < pairs; ++i) {
+      world.Run({.cpu_ns = kMs, .gpu_ns = kMs}, 1);
+      world.Run({.cpu_ns = kMs, .behind_stranger_ns = behind_ns, .gpu_ns = 9 * kMs}, 1);
+    }
+  };
+  run(500, 0);
+  run(200, 6 * kMs);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_NEAR(reports[0].incident.slowdown, 1.5, 0.1);
+}
+
+TEST_F(DiagnosisTest, AHangThatBeganWhileNothingWasHeardIsSeen) {
+  world.Run({}, 150);
+  HearNothingFor(5 * kNanosPerSecond);
+  const int64_t heard_ns = world.now_ns();
+  world.Wait(8 * kNanosPerSecond);
+  world.Run({}, 150);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_NEAR(static_cast<double>(reports[0].incident.start_ns - heard_ns), 0, 1e6);
+  EXPECT_NEAR(static_cast<double>(reports[0].incident.end_ns.value_or(0) - heard_ns), 8e9, 1e8);
 }
 
 TEST_F(DiagnosisTest, WithoutSignalsItSaysThatItCouldNotSee) {

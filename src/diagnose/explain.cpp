@@ -31,6 +31,7 @@ State LargestExcess(const Situation& situation) {
 
 std::string Abstain(const Situation& situation) {
   if (!situation.signals_known) return "No cause: the host's signals of this program were not seen";
+  if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
   if (excess_ns <= 0) return "No cause: the steps are back at what they were";

@@ -109,6 +109,7 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
   if (piece.token == *anchor_) {
     if (step_start_ns_.has_value()) steps.push_back(Close(piece.time_ns));
     step_start_ns_ = piece.time_ns;
+    cut_ = false;
     signature_ = 0;
     pieces_ = 0;
   }
@@ -119,9 +120,12 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
   }
 }
 
-void StepFinder::Gap(int64_t time_ns) {
+void StepFinder::Gap(int64_t time_ns, bool heard) {
   for (const StepSpan& lost : Advance(time_ns)) (void)lost;
   step_start_ns_.reset();
+  if (heard && anchor_.has_value()) step_start_ns_ = time_ns;
+  cut_ = heard;
+  signature_ = 0;
   history_.clear();
   choose_at_ = 0;
 }
@@ -206,6 +210,7 @@ void StepFinder::Choose() {
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {
+  if (cut_) return {.type = {}, .start_ns = *step_start_ns_, .end_ns = end_ns, .cut = true};
   return {.type = TypeOf(signature_), .start_ns = *step_start_ns_, .end_ns = end_ns};
 }
 

@@ -29,6 +29,7 @@ struct StepSpan {
   Id128 type;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  bool cut = false;  // it began earlier, while nobody listened: its type tells nothing
 };
 
 // Finds the steps of one process: something that comes once in each is its anchor, and a step lasts from one
@@ -47,8 +48,9 @@ class StepFinder {
   // Everything before `time_ns` was told; the steps that ended since the last call, in order.
   std::vector<StepSpan> Advance(int64_t time_ns);
 
-  // Nothing is known of the time until `time_ns`: no step reaches across.
-  void Gap(int64_t time_ns);
+  // Nothing is known of the time until `time_ns`, or from then on: no step reaches across. The one that is
+  // under way when somebody listens again is cut.
+  void Gap(int64_t time_ns, bool heard);
 
   // The anchor that was chosen, for a person: "range step".
   std::optional<std::string> anchor() const;
@@ -95,6 +97,7 @@ class StepFinder {
   std::optional<uint32_t> anchor_;
   double typical_work_ = 0;  // pieces of work in a step
   std::optional<int64_t> step_start_ns_;
+  bool cut_ = false;
   uint64_t signature_ = 0;  // of the step under way
   int64_t pieces_ = 0;
   int64_t last_work_ns_ = 0;

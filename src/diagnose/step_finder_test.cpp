@@ -87,7 +87,7 @@ TEST_F(StepFinderTest, NamesThatAreMadeUpDoNotHideTheSteps) {
     Add(Kind::kSync, "context");
     finder.Advance(now_ns);
   }
-  finder.Gap(now_ns);
+  finder.Gap(now_ns, false);
   for (int step = 0; step < 100; ++step) {
     for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "made up " + std::to_string(40'000 + 20 * step + i));
     Add(Kind::kSync, "context");

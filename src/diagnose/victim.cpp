@@ -16,7 +16,9 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr size_t kCleanOfType = 32;
+// Clean steps of a type that are remembered: what is slow may have been taken for clean for seconds.
+constexpr size_t kLeastCleanOfType = 32, kMostCleanOfType = 512;
+constexpr int64_t kCleanNs = 10 * kNanosPerSecond;
 constexpr size_t kRecent = 400;
 constexpr size_t kMostReports = 1000;  // of a program that runs for months
 // From the disorder of so many rounds with work the next one's is foreseen, with a margin.
@@ -30,7 +32,9 @@ constexpr int64_t kBeforeNs = 60 * kNanosPerSecond;
 constexpr int64_t kLeastCalmNs = 5 * kNanosPerSecond;
 
 double IdleOf(const PathAccount& path) {
-  return path.states[State::kWaiting] + path.states[State::kUnexplained];
+  double idle = path.states[State::kWaiting] + path.states[State::kUnexplained];
+  for (const auto& [who, rank] : path.ranks) idle += rank.idle;
+  return idle;
 }
 
 // Where a step has come to wait for its loaders, their running is on its path that was hidden behind the GPU
@@ -161,8 +165,9 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
   while (!hearing_.empty() && hearing_.front().first < time_ns) {
     const int64_t change_ns = hearing_.front().first + 1;  // what came then belongs to before
     for (const StepSpan& step : finder_.Advance(change_ns)) TakeStep(step);
-    finder_.Gap(change_ns);
     heard_ = hearing_.front().second;
+    finder_.Gap(change_ns, heard_);
+    if (heard_) heard_since_ns_ = change_ns;
     hearing_.pop_front();
   }
   for (const StepSpan& step : finder_.Advance(time_ns)) TakeStep(step);
@@ -201,7 +206,9 @@ int32_t Diagnosis::Victim::Feeder() const {
 }
 
 PathAccount Diagnosis::Victim::AccountOf(int64_t from_ns, int64_t to_ns) {
+  const size_t loaders = program_.loaders.size();
   FindOthers(from_ns, to_ns);
+  if (program_.loaders.size() > loaders) LookAtLoadersAgain();
   return AccountFor(program_, shared_.host, gpu_, from_ns, to_ns);
 }
 
@@ -218,6 +225,20 @@ void Diagnosis::Victim::FindOthers(int64_t from_ns, int64_t to_ns) {
     }
 }
 
+// A process that nobody had to wait for until now has loaded before, too.
+void Diagnosis::Victim::LookAtLoadersAgain() {
+  const auto look = [this](Accounted& accounted) {
+    AccountForLoaders(program_, shared_.host, accounted.from_ns, accounted.step.end_ns, accounted.path);
+  };
+  for (auto& [type, accounts] : clean_) std::ranges::for_each(accounts, look);
+  for (Accounted& accounted : recent_) {
+    const bool was_slow = accounted.slow;
+    if (was_slow) RemoveSlow(accounted);
+    look(accounted);
+    if (was_slow) AddSlow(accounted);
+  }
+}
+
 // A wait for a request comes before what is done for it.
 Diagnosis::Victim::Accounted Diagnosis::Victim::Account(const StepSpan& span) {
   Accounted accounted{.step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
@@ -229,6 +250,8 @@ Diagnosis::Victim::Accounted Diagnosis::Victim::Account(const StepSpan& span) {
 }
 
 void Diagnosis::Victim::TakeStep(const StepSpan& span) {
+  // Nobody knows how long it was, but where what was heard of it is too long already.
+  if (span.cut && !(unfinished_ns_.has_value() && detector_.open())) return;
   recent_.push_back(Account(span));
   const StepSpan step = recent_.back().step;
   shared_.steps.Append({.process = process_,
@@ -281,7 +304,10 @@ void Diagnosis::Victim::StartAnew() {
 void Diagnosis::Victim::Remember(const Accounted& accounted) {
   std::deque<Accounted>& of_type = clean_[accounted.step.type];
   of_type.push_back(accounted);
-  if (of_type.size() > kCleanOfType) of_type.pop_front();
+  while (
+      of_type.size() > kMostCleanOfType ||
+      (of_type.size() > kLeastCleanOfType && of_type.front().step.end_ns < accounted.step.end_ns - kCleanNs))
+    of_type.pop_front();
   if (clean_since_ns_ == 0) clean_since_ns_ = accounted.step.start_ns;
 }
 
@@ -351,6 +377,7 @@ void Diagnosis::Victim::Begin() {
   // What was taken for clean since the onset wasn't.
   for (auto& [type, accounts] : clean_)
     std::erase_if(accounts, [&](const Accounted& each) { return each.step.end_ns > detector_.onset_ns(); });
+  std::erase_if(clean_, [](const auto& of_type) { return of_type.second.empty(); });
   slow_ = {};
   idle_ns_ = 0;
   slow_types_.clear();
@@ -385,7 +412,7 @@ Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
   const int64_t onset_ns = detector_.onset_ns();
   Situation situation{.onset_ns = onset_ns, .slowdown = detector_.slowdown()};
   situation.unfinished = unfinished;
-  situation.silent_ns = std::max<int64_t>(until_ns - finder_.last_work_ns(), 0);
+  situation.silent_ns = std::max<int64_t>(until_ns - std::max(finder_.last_work_ns(), heard_since_ns_), 0);
   situation.signals_known = signals_known_;
   situation.idle_ns = idle_ns_;
   PathAccount before, during = slow_;
@@ -451,12 +478,14 @@ void Diagnosis::Victim::DescribeRanks(const PathAccount& before, const PathAccou
     const model::Process* row = shared_.parties.Find(who);
     RankPart part{
         .name = row == nullptr ? "another process" : fmt::format("{} (process {})", row->name, row->pid),
-        .during = rank.states};
+        .during = rank.states,
+        .idle_during = each * rank.idle};
     part.during *= each;
     by_party(rank.behind, part.cpu_during);
     if (const auto was = before.ranks.find(who); was != before.ranks.end()) {
       part.before = was->second.states;
       part.before *= each;
+      part.idle_before = each * was->second.idle;
       by_party(was->second.behind, part.cpu_before);
     }
     if (const auto told = shared_.told.find(who);

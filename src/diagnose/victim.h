@@ -89,6 +89,7 @@ class Diagnosis::Victim {
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
   Accounted Account(const StepSpan& span);
   void FindOthers(int64_t from_ns, int64_t to_ns);
+  void LookAtLoadersAgain();
   void TakeStep(const StepSpan& span);
   void StartAnew();
   int64_t ExitedNs() const;  // INT64_MAX while it lives, or isn't known to have ended
@@ -121,6 +122,7 @@ class Diagnosis::Victim {
   Program program_;
   int64_t ordinal_ = 0;
   bool heard_ = true;
+  int64_t heard_since_ns_ = 0;
   int32_t session_ = 0;
   bool signals_known_ = false;
 

@@ -28,6 +28,8 @@ std::optional<Finding> Look(const Situation& situation) {
                   Percent(situation.during[State::kBlockedIo] + situation.during[State::kBlocked],
                           situation.during.total()) +
                       " of the time");
+  // At a limit what waits for the disk waits for the limit, too.
+  if (situation.excess(State::kIoThrottled) > finding.explained_ns) finding.nats -= 2;
   constexpr double kNoticeable = 1e6;  // bytes a second
   const auto who = WhoRose(situation.disk_before, situation.disk_during, false);
   const auto own = WhoRose(situation.disk_before, situation.disk_during, true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "diagnose/cause.h"
@@ -23,6 +24,10 @@ std::optional<Finding> Look(const Situation& situation) {
       fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueue));
   const auto who = WhoRose(situation.cpu_before, situation.cpu_during, false);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who);
+  // The more of it has names, the surer it is that others had the CPUs.
+  double named_ns = 0;
+  for (const auto& [party, ns] : who) named_ns += ns;
+  if (finding.explained_ns > 0) finding.nats += std::min(named_ns / finding.explained_ns, 1.0);
   return finding;
 }
 

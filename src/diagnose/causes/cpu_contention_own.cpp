@@ -28,7 +28,7 @@ std::optional<Finding> Look(const Situation& situation) {
     const double more_ns = (*situation.own_cpu.during * situation.during.total() -
                             *situation.own_cpu.before * situation.before.total()) /
                            kNanosPerSecond;
-    if (more_ns < finding.explained_ns / 5) {
+    if (more_ns < finding.explained_ns / 2) {
       finding.nats -= 5;
       finding.sentence += ", which run no more in each step than before";
     }

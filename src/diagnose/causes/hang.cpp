@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
@@ -9,17 +10,27 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// A step that doesn't end, and nothing is put on the GPU any more; or one that has ended after all.
+// A step that doesn't end, and nothing is put on the GPU any more; or one that has ended after all. Where it
+// waited for another rank which did nothing, that one never arrived.
 
 constexpr std::array kStatesOf = {State::kUnexplained, State::kWaiting};
 
 std::optional<Finding> Look(const Situation& situation) {
-  constexpr int64_t kSilentNs = 5'000'000'000;
-  if (!situation.unfinished && situation.idle_ns >= kSilentNs)
-    return Finding{.explained_ns = ExcessOf(situation, kStatesOf),
-                   .sentence = fmt::format("a step waited {:.0f} s for somebody who did nothing",
-                                           situation.idle_ns / 1e9)};
-  if (!situation.unfinished || situation.silent_ns < kSilentNs) return std::nullopt;
+  if (!situation.unfinished && situation.idle_ns >= kHungNs) {
+    Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+    std::string_view who = "somebody";
+    double longest_ns = finding.explained_ns;
+    for (const RankPart& rank : situation.ranks) {
+      finding.explained_ns += rank.idle_rise();
+      if (rank.idle_rise() <= longest_ns) continue;
+      longest_ns = rank.idle_rise();
+      who = rank.name;
+    }
+    finding.sentence =
+        fmt::format("a step waited {:.0f} s for {}, who did nothing", situation.idle_ns / 1e9, who);
+    return finding;
+  }
+  if (!situation.unfinished || situation.silent_ns < kHungNs) return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
       fmt::format("no step has ended for {:.0f} s, and nothing was put on the GPU for {:.0f} s",

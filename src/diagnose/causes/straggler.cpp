@@ -50,6 +50,8 @@ std::optional<Finding> Look(const Situation& situation) {
   const auto last = std::ranges::max_element(situation.ranks, {}, &RankPart::rise);
   if (last == situation.ranks.end() || last->rise() <= 0) return std::nullopt;
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  if (situation.idle_ns >= kHungNs)  // it isn't late, it hangs
+    for (const RankPart& rank : situation.ranks) finding.explained_ns -= rank.idle_rise();
   // One that is always last, against turns that all of them take.
   if (last->rise() > 0.7 * finding.explained_ns) finding.nats += 0.5;
   // What its own steps say is about all of them, those that nobody waited for too.

@@ -45,6 +45,7 @@ class World {
     int64_t network_ns = 0;               // until a packet comes from somebody unknown
     int64_t rank_runs_ns = 0;             // while the feeder waits for its packet
     int64_t rank_behind_stranger_ns = 0;  // before it runs, likewise
+    int64_t rank_stopped_ns = 0;          // it waits for nobody known, likewise
     int64_t interrupted_ns = 0;           // of cpu_ns
     int64_t reclaim_ns = 0;               // likewise
     int64_t gpu_ns = 20 * kMs;
@@ -81,7 +82,9 @@ class World {
     if (step.rank_runs_ns > 0)
       Tell("thread.running", now_ns_ + step.rank_behind_stranger_ns, step.rank_runs_ns, rank, kRankFeeder,
            std::nullopt);
-    Spend("thread.network", step.rank_behind_stranger_ns + step.rank_runs_ns, rank);
+    if (step.rank_stopped_ns > 0)
+      Tell("thread.waiting", now_ns_, step.rank_stopped_ns, rank, kRankFeeder, std::nullopt);
+    Spend("thread.network", step.rank_behind_stranger_ns + step.rank_runs_ns + step.rank_stopped_ns, rank);
     now_ns_ += step.lost_ns;
     const int64_t sync_ns = now_ns_;
     Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns + step.copy_ns, std::nullopt);
