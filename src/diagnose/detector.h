@@ -20,12 +20,12 @@ namespace gpusonde::diagnose {
 // - m of n outliers, for pulses;
 // - the mean time over a second against what the baseline says: a median doesn't move when one step in five
 //   is throttled (+2 % in the median, +85 % in the mean, notes/host-signals.md); over five seconds likewise,
-//   for steps that are far longer, and seldom;
+//   where few steps lose most of the time;
 // - the overrun of the unfinished step.
 //
 // Their limits come from a circular block bootstrap of the process's own clean steps (Politis and Romano
-// 1992), so that steps which vary by themselves and in clusters need more to be called slow. While there is
-// suspicion nothing is learnt. Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
+// 1992), so that steps which vary by themselves and in clusters need more to be called slow; those of
+// means from how much means over 1, 2, 4, … clean steps vary. While there is suspicion nothing is learnt. Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
 class Detector {
  public:
   struct Step {
