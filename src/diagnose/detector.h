@@ -25,7 +25,8 @@ namespace gpusonde::diagnose {
 //
 // Their limits come from a circular block bootstrap of the process's own clean steps (Politis and Romano
 // 1992), so that steps which vary by themselves and in clusters need more to be called slow; those of
-// means from how much means over 1, 2, 4, … clean steps vary. While there is suspicion nothing is learnt. Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
+// means from how much means over 1, 2, 4, … clean steps vary. While there is suspicion nothing is learnt.
+// Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
 class Detector {
  public:
   struct Step {
