@@ -6,7 +6,7 @@
     bench.py predict                                    what gpusonde says of every recording, frozen
     bench.py score                                      opens the labels, and tells how often it was right
     bench.py keep                                       opens them, and adds the trials to those that the repository keeps
-    bench.py total                                      the result of all that it keeps
+    bench.py total                                      the result of those that the newest program was asked
     bench.py quick                                      a few trials of each kind, all of this: smoke
     bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
     bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too

@@ -18,24 +18,26 @@ KEPT = ROOT / "bench/results/diagnosis"
 @dataclasses.dataclass(frozen=True)
 class Kept:
     """All that is kept of a split."""
-    trials: list
+    trials: dict  # those that a program (by its hash) answered; the newest program last
     failed: set  # trials that could not be made
-    programs: list  # which answered
 
     @staticmethod
     def read(split, folder=KEPT):
         path = folder / f"{split}.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        made = [one for one in lines if "failed" not in one]
-        return Kept([score.Trial(one["name"], one["record"], one["truth"], one["prediction"]) for one in made],
-                    {one["name"] for one in lines if "failed" in one}, sorted({one["program"] for one in made}))
+        trials = {}
+        for one in lines:
+            if "failed" not in one:
+                trials.setdefault(one["program"], []).append(
+                    score.Trial(one["name"], one["record"], one["truth"], one["prediction"]))
+        return Kept(trials, {one["name"] for one in lines if "failed" in one})
 
 
 def keep(out, split, program, folder=KEPT):
     """Opens the labels of what is frozen in `out` and adds those trials that aren't kept yet, as what this program
     (overhead.program_id) said: what was said first counts, however often somebody asks again. Returns how many."""
     kept = Kept.read(split, folder)
-    known = {trial.name for trial in kept.trials} | kept.failed
+    known = {trial.name for trials in kept.trials.values() for trial in trials} | kept.failed
     about = {"program": program, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
              "kernel": platform.release(), "frozen": (out / f"predictions-{split}.sha256").read_text().strip()}
     lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth, "prediction": trial.prediction}
@@ -49,7 +51,11 @@ def keep(out, split, program, folder=KEPT):
 
 
 def total(split, folder=KEPT):
-    """The result of all that is kept of a split."""
+    """The result of what the newest program was asked, and beside it, in short, of those before: it was mended by what
+    they got wrong. Raises RuntimeError where nothing is kept."""
     kept = Kept.read(split, folder)
-    return {"split": split, "failed": len(kept.failed), "programs": kept.programs} | score.compare(kept.trials,
-                                                                                                   with_foreign_load=False)
+    if not kept.trials:
+        raise RuntimeError(f"nothing is kept of the split {split}")
+    results = {program: score.compare(trials, with_foreign_load=False) for program, trials in kept.trials.items()}
+    newest, result = results.popitem()
+    return {"split": split, "failed": len(kept.failed), "program": newest, "earlier": results} | result

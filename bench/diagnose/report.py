@@ -58,8 +58,12 @@ def text(result):
     lines = [f"{result['split']}: {result['trials']} trials, {result['failed']} failed, {result['void']} void"
              + (f" ({voids})" if voids else "") + f", {result['used']} used"
              + (" WITH FOREIGN LOAD: no accuracy" if result["foreign_load"] else "")]
-    if "programs" in result:
-        lines.append(f"asked: programs (by their hashes) {', '.join(result['programs'])}")
+    if "program" in result:
+        lines.append(f"asked: the program {result['program']} (by its hash)")
+    for program, earlier in result.get("earlier", {}).items():
+        one = earlier["asked"]["gpusonde"]
+        lines.append(f"before it {program}: {share(one['effective']['right'], one['effective']['trials'])} right, false alarms "
+                     f"{share(one['false_alarms'], one['negatives'])} negatives")
     for who, one in result["asked"].items():
         lines += judged(who, one)
     if result["too_easy_for"]:

@@ -135,10 +135,22 @@ class MadeUp(unittest.TestCase):
         predict.write(self.out, "train", self.predictions)
         self.assertEqual(kept.keep(self.out, "train", "5a1f", folder), 1)
         result = kept.total("train", folder)
-        self.assertEqual((result["trials"], result["failed"], len(result["programs"])), (2, 1, 1))
+        self.assertEqual((result["trials"], result["failed"], result["program"]), (2, 1, "5a1f"))
         self.assertEqual(result["asked"]["gpusonde"]["effective"]["confusion"],
                          {"cpu_contention → cpu_contention": 1, "cpu_contention → none": 1})
-        self.assertIn(result["programs"][0], report.text(result))
+        self.assertIn("asked: the program 5a1f", report.text(result))
+
+    def test_what_an_earlier_program_said_is_told_beside_what_the_newest_one_did(self):
+        folder = self.out / "kept"
+        self.trial("train-1-000", delay=0.5)
+        predict.write(self.out, "train", self.predictions)
+        kept.keep(self.out, "train", "5a1f", folder)
+        self.trial("train-2-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        predict.write(self.out, "train", self.predictions)
+        kept.keep(self.out, "train", "77aa", folder)
+        result = kept.total("train", folder)
+        self.assertEqual((result["program"], result["trials"], result["asked"]["gpusonde"]["effective"]["right"]), ("77aa", 1, 1))
+        self.assertIn("before it 5a1f: 0 of 1 right", report.text(result))
 
     def test_an_injection_that_slows_nothing_is_a_negative(self):
         self.assertEqual(label.label(self.trial(slow_ms=100, delay=0.5))["state"], "negative")
