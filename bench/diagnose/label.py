@@ -229,12 +229,16 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
     return sorted(labels)
 
 
-def slow_stretch(steps, begin_ns, end_ns, ms_before):
-    """Whether there is a stretch in which steps are slow on average, though the whole of it is not."""
+def is_slow_from(steps, from_ns, length_ns, ms_before):
+    """Whether the steps that begin in a stretch of time are slow on average; few say nothing."""
+    inside = [step for step in steps if from_ns <= step[0] < from_ns + length_ns]
+    return len(inside) >= 3 and state_of(mean_ms(inside) / ms_before) == "effective"
+
+
+def has_slow_stretch(steps, begin_ns, end_ns, ms_before):
     inside = [step for step in steps if begin_ns <= step[0] and step[1] <= end_ns]
-    return any(state_of(mean_ms(stretch) / ms_before) == "effective"
-               for stretch in ([step for step in inside if from_ns <= step[0] < from_ns + STRETCH_NS]
-                               for from_ns in range(begin_ns, end_ns - STRETCH_NS + 1, STRETCH_NS // 4)) if len(stretch) >= 3)
+    return any(is_slow_from(inside, from_ns, STRETCH_NS, ms_before)
+               for from_ns in range(begin_ns, end_ns - STRETCH_NS + 1, STRETCH_NS // 4))
 
 
 def has_recovered(steps, end_ns, ms_before, ms_during):
@@ -263,11 +267,9 @@ def label(folder):
              "first_slow_ns": slow[0][1] if slow else None}
     made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
-        # Slow when it is over: the fault came late.
-        after = [step for step in steps if end_ns <= step[0] < end_ns + RECOVERY_NS]
-        if made["void"] is None and len(after) >= 3 and state_of(mean_ms(after) / ms_before) == "effective":
+        if made["void"] is None and is_slow_from(steps, end_ns, RECOVERY_NS, ms_before):  # the fault came late
             made["void"] = "slow afterwards"
-        if made["void"] is None and slow_stretch(steps, begin_ns, end_ns, ms_before):
+        if made["void"] is None and has_slow_stretch(steps, begin_ns, end_ns, ms_before):
             made["void"] = "slow for a while"
         return made
     if made["void"] is None and not has_recovered(steps, end_ns, ms_before, ms_during):

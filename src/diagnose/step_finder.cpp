@@ -125,7 +125,6 @@ void StepFinder::Gap(int64_t time_ns, bool heard) {
   step_start_ns_.reset();
   if (heard && anchor_.has_value()) step_start_ns_ = time_ns;
   cut_ = heard;
-  signature_ = 0;
   history_.clear();
   choose_at_ = 0;
 }

@@ -206,9 +206,7 @@ int32_t Diagnosis::Victim::Feeder() const {
 }
 
 PathAccount Diagnosis::Victim::AccountOf(int64_t from_ns, int64_t to_ns) {
-  const size_t loaders = program_.loaders.size();
   FindOthers(from_ns, to_ns);
-  if (program_.loaders.size() > loaders) LookAtLoadersAgain();
   return AccountFor(program_, shared_.host, gpu_, from_ns, to_ns);
 }
 
@@ -220,15 +218,19 @@ void Diagnosis::Victim::FindOthers(int64_t from_ns, int64_t to_ns) {
       if (ns <= 0 || who == process_) continue;
       if (program_.feeders.contains(who))
         program_.ranks.insert(who);
-      else if (program_.family.contains(who))
-        program_.loaders.insert(who);
+      else if (program_.family.contains(who) && program_.loaders.insert(who).second)
+        LookAtLoadersAgain(who);
     }
 }
 
-// A process that nobody had to wait for until now has loaded before, too.
-void Diagnosis::Victim::LookAtLoadersAgain() {
-  const auto look = [this](Accounted& accounted) {
-    AccountForLoaders(program_, shared_.host, accounted.from_ns, accounted.step.end_ns, accounted.path);
+// A process that nobody had to wait for until now has loaded before, too: since it began, which may be just
+// now where a program starts one for each step.
+void Diagnosis::Victim::LookAtLoadersAgain(const Id128& loader) {
+  const model::Process* row = shared_.parties.Find(loader);
+  const int64_t since_ns = row == nullptr ? 0 : row->started_ns;
+  const auto look = [&](Accounted& accounted) {
+    if (accounted.step.end_ns > since_ns)
+      AccountForLoaders(program_, shared_.host, accounted.from_ns, accounted.step.end_ns, accounted.path);
   };
   for (auto& [type, accounts] : clean_) std::ranges::for_each(accounts, look);
   for (Accounted& accounted : recent_) {
@@ -427,8 +429,7 @@ Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
   const auto add_before = [&](const Id128& type, int64_t count) {
     steps += count;
     auto clean = clean_.find(type);
-    if (clean == clean_.end() || clean->second.empty())
-      clean = std::ranges::find_if(clean_, [](const auto& of_type) { return !of_type.second.empty(); });
+    if (clean == clean_.end()) clean = clean_.begin();
     if (clean == clean_.end()) return;
     const double share = static_cast<double>(count) / static_cast<double>(clean->second.size());
     for (const Accounted& accounted : clean->second) before.Add(accounted.path, share);

@@ -89,7 +89,7 @@ class Diagnosis::Victim {
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
   Accounted Account(const StepSpan& span);
   void FindOthers(int64_t from_ns, int64_t to_ns);
-  void LookAtLoadersAgain();
+  void LookAtLoadersAgain(const Id128& loader);
   void TakeStep(const StepSpan& span);
   void StartAnew();
   int64_t ExitedNs() const;  // INT64_MAX while it lives, or isn't known to have ended
