@@ -25,16 +25,16 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::err;
 }
 
+// Never destroyed: a thread that was left behind, waiting for a server, may log while the program ends.
 spdlog::logger& Logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto created =
-        std::make_shared<spdlog::logger>("gpusonde", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    created->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  static auto& logger = [] -> spdlog::logger& {
+    auto& created = *new spdlog::logger("gpusonde", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    created.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
     const char* wanted = std::getenv("GPUSONDE_LOG");
-    created->set_level(wanted != nullptr ? spdlog::level::from_str(wanted) : spdlog::level::warn);
+    created.set_level(wanted != nullptr ? spdlog::level::from_str(wanted) : spdlog::level::warn);
     return created;
   }();
-  return *logger;
+  return logger;
 }
 
 }  // namespace
