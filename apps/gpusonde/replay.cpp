@@ -28,6 +28,8 @@ constexpr int64_t kBeforeIncidentNs = 60 * kNanosPerSecond;
 constexpr int64_t kMostRecallNs = 300 * kNanosPerSecond;
 // A run that ended longer ago has nothing to say of what happens now.
 constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
+// What programs did so shortly before the end of a run may not have been told.
+constexpr int64_t kLastNs = kNanosPerSecond;
 
 // One table's rows of a slice, handed over in the order of their times.
 template <class Table>
@@ -86,26 +88,53 @@ Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::
 
 // Whether it still runs, told of by a run of the same boot.
 bool Lives(const model::Process& process, std::string_view boot_id) {
-  const Result<proc::ProcessInfo> now = proc::ReadProcess(process.pid);
+  const Result<proc::ProcessInfo> now = proc::ReadProcessStat(process.pid);
   return now.has_value() && proc::MakeProcessId(boot_id, process.pid, now->start_ticks) == process.process;
 }
 
+// Until when each program was heard of by the run that saw it last: others may have followed. A run that was
+// killed ended when the next one began, at the latest.
+Result<std::map<Id128, int64_t>> HeardUntil(store::Store& store, const store::TimeRange& range) {
+  const std::vector<store::Parameter> parameters = {range.to_ns, kLastNs, range.from_ns};
+  ASSIGN_OR_RETURN(
+      const auto rows,
+      store.Query(
+          "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
+          "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (ORDER BY started_ns), ?1) AS end_ns "
+          "FROM sources) AS runs USING (source) LEFT JOIN ("
+          "SELECT process, max(end_ns) AS last_ns FROM kernels WHERE end_ns >= ?3 GROUP BY process) "
+          "USING (process)",
+          parameters));
+  std::map<Id128, int64_t> heard;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return heard;
+    heard.emplace(rows->Id(0), rows->Int64(1));
+  }
+}
+
 // All programs that may have done something from then on. Those that nobody saw end, and that are gone,
-// ended with the run before.
+// ended when they were heard of last.
 Status RecallPrograms(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+  ASSIGN_OR_RETURN(const auto heard, HeardUntil(store, range));
+  const auto heard_until = [&](const Id128& process) {
+    const auto found = heard.find(process);
+    return found == heard.end() ? range.to_ns : found->second;
+  };
   const std::vector<store::Parameter> since = {range.from_ns};
   const std::string boot_id = proc::ReadHost().boot_id;
   ASSIGN_OR_RETURN(auto processes, store::ReadTable(store, model::kProcesses,
                                                     "WHERE exited_ns IS NULL OR exited_ns >= ?", since));
   for (model::Process& process : processes) {
-    if (!process.exited_ns.has_value() && !Lives(process, boot_id)) process.exited_ns = range.to_ns;
+    if (!process.exited_ns.has_value() && !Lives(process, boot_id))
+      process.exited_ns = heard_until(process.process);
     diagnosis.Take(process);
   }
   ASSIGN_OR_RETURN(auto sessions,
                    store::ReadTable(store, model::kGpuSessions,
                                     "WHERE end_ns IS NULL OR end_ns >= ? ORDER BY session", since));
   for (model::GpuSession& session : sessions) {
-    if (!session.end_ns.has_value()) session.end_ns = range.to_ns;
+    if (!session.end_ns.has_value()) session.end_ns = heard_until(session.process);
     diagnosis.Take(session);
   }
   return {};
@@ -131,8 +160,15 @@ Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
 Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
   for (const auto& process : processes) diagnosis.Take(process);
-  ASSIGN_OR_RETURN(const auto sessions, store::ReadTable(store, model::kGpuSessions));
-  for (const auto& session : sessions) diagnosis.Take(session);
+  ASSIGN_OR_RETURN(const auto heard, HeardUntil(store, range));
+  ASSIGN_OR_RETURN(auto sessions, store::ReadTable(store, model::kGpuSessions));
+  for (model::GpuSession& session : sessions) {
+    const auto until = heard.find(session.process);
+    // In a run that others followed.
+    if (!session.end_ns.has_value() && until != heard.end() && until->second < range.to_ns - kLastNs)
+      session.end_ns = until->second;
+    diagnosis.Take(session);
+  }
   return ReplayRows(store, range, diagnosis);
 }
 

@@ -235,6 +235,28 @@ class Diagnose(program.TestCase):
                   and one["id"] != before["id"] and before["from_us"] <= one["from_us"] <= after["to_us"]]
         self.assertEqual(others, [], "there is one only")
 
+    def test_a_program_that_died_unseen_did_not_hang(self):
+        def end(up):
+            up.send_signal(signal.SIGINT)
+            up.communicate(timeout=60)
+
+        up, url = self.start_up()
+        victim = self.start_watched_victim()
+        self.await_found_steps(url, 300, time.monotonic() + 120)
+        end(up)
+        victim.kill()
+        victim.wait()
+        up, _ = self.start_up("--no-diagnose")
+        time.sleep(7)  # longer than it takes to call a step a hang
+        end(up)
+        up, url = self.start_up()
+        time.sleep(4)
+        answer = self.told(url)
+        end(up)
+        self.assertEqual([one["sentence"] for one in answer["incidents"]], [])
+        done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
+        self.assertEqual([one["sentence"] for one in json.loads(done.stdout)["incidents"]], [])
+
     def test_up_leaves_the_diagnosis_out_when_told_to(self):
         state = self.folder / "state"
         up = subprocess.Popen([program.GPUSONDE, "up", "--no-diagnose", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],

@@ -91,23 +91,28 @@ int64_t SuspendedNs() {
 
 }  // namespace
 
-Result<ProcessInfo> ReadProcess(int32_t pid) {
-  const std::string folder = fmt::format("/proc/{}", pid);
-  ASSIGN_OR_RETURN(const std::string stat, ReadFile(folder + "/stat"));
+Result<ProcessInfo> ReadProcessStat(int32_t pid) {
+  const std::string path = fmt::format("/proc/{}/stat", pid);
+  ASSIGN_OR_RETURN(const std::string stat, ReadFile(path));
   ProcessInfo info;
   info.pid = pid;
   // "pid (comm) state ppid …": comm may hold anything, so it ends at the last parenthesis.
   const size_t open = stat.find('(');
   const size_t close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open)
-    return Fail(ErrorCode::kCorrupt, folder + "/stat doesn't parse");
+    return Fail(ErrorCode::kCorrupt, path + " doesn't parse");
   info.name = stat.substr(open + 1, close - open - 1);
   std::string_view rest = std::string_view(stat).substr(close + 1);
   NextField(rest);  // state
   ParseNumber(NextField(rest), info.parent_pid);
   for (int field = 5; field < 22; ++field) NextField(rest);
   ParseNumber(NextField(rest), info.start_ticks);
+  return info;
+}
 
+Result<ProcessInfo> ReadProcess(int32_t pid) {
+  ASSIGN_OR_RETURN(ProcessInfo info, ReadProcessStat(pid));
+  const std::string folder = fmt::format("/proc/{}", pid);
   if (Result<std::string> command = ReadFile(folder + "/cmdline"); command.has_value()) {
     info.command = command->substr(0, kMaxCommandBytes);
     while (!info.command.empty() && info.command.back() == '\0') info.command.pop_back();

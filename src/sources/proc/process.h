@@ -28,6 +28,9 @@ struct ProcessInfo {
 // Errors: kNotFound when there is no such process (any more), kPermissionDenied.
 Result<ProcessInfo> ReadProcess(int32_t pid);
 
+// Only its pid, name, parent and start, which are one file and not five.
+Result<ProcessInfo> ReadProcessStat(int32_t pid);
+
 struct MappedFile {
   uint64_t start = 0;
   uint64_t end = 0;
