@@ -206,8 +206,9 @@ void Diagnostician::State::Follow(int32_t pid) {
 void Diagnostician::State::FollowGpuProcesses() {
   const std::map<Id128, int32_t> gpu_processes = diagnosis.GpuProcesses();
   for (const auto& [id, pid] : gpu_processes) {
-    if (quotas.try_emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)}).second)
-      Follow(pid);
+    if (quotas.contains(pid)) continue;
+    quotas.emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)});
+    Follow(pid);
   }
   std::erase_if(quotas, [&](const auto& quota) {
     return std::ranges::none_of(gpu_processes,
@@ -285,16 +286,17 @@ void Diagnostician::State::AddSum(Metric metric, std::optional<Id128> process, s
 std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
   const auto [found, is_new] = identified.try_emplace(pid);
   if (!is_new) return found->second;
-  const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
-  const std::optional<ebpf::HostSignals::Other> who = signals.has_value() ? signals->Who(pid) : std::nullopt;
   Known& process = known[pid];
-  if (info.has_value())
-    process = {info->start_ticks, proc::MakeProcessId(boot_id, pid, info->start_ticks)};
-  else if (who.has_value())
+  std::string name;
+  if (const Result<proc::ProcessInfo> now = proc::ReadProcessStat(pid); now.has_value()) {
+    process = {now->start_ticks, proc::MakeProcessId(boot_id, pid, now->start_ticks)};
+    name = now->name;
+  } else if (const auto who = signals.has_value() ? signals->Who(pid) : std::nullopt; who.has_value()) {
     process = {who->start_ticks, proc::MakeProcessId(boot_id, pid, who->start_ticks)};
+    name = who->name;
+  }
   if (process.id.IsZero()) return std::nullopt;
   found->second = process.id;
-  const std::string name = info.has_value() ? info->name : who.has_value() ? who->name : "";
   const auto [row_name, first] = written.try_emplace(process.id, name);
   // A process that execs gets another name.
   if (!first && (name.empty() || row_name->second == name)) return process.id;
@@ -302,7 +304,8 @@ std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
   const int64_t started_ns = proc::MonotonicFromTicks(process.start_ticks) + options.epoch_offset_ns;
   model::Process row{
       .process = process.id, .source = options.source, .pid = pid, .name = name, .started_ns = started_ns};
-  if (info.has_value()) {
+  if (const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
+      info.has_value() && info->start_ticks == process.start_ticks) {
     row.parent_pid = info->parent_pid;
     row.command = info->command;
     row.executable = info->executable;

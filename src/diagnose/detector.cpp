@@ -98,9 +98,9 @@ double SpreadOfMeans(std::span<const double> values, size_t length) {
   return std::sqrt(std::max(0.0, squares - sum * sum / count) / (count - 1));
 }
 
-double Grow(double cusum, double z, double reference, double most) {
-  return std::max(0.0, cusum + std::clamp(z, -most, most) - reference);
-}
+// What a deviation adds to a sum that never falls below 0.
+double Addend(double z, double reference, double most) { return std::clamp(z, -most, most) - reference; }
+double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend); }
 
 }  // namespace
 
@@ -146,8 +146,8 @@ Detector::Verdict Detector::Take(const Step& step) {
   while (recent_.size() > 4 * kOutliersOf && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
     recent_.pop_front();
 
-  small_ = Grow(small_, z, kSmallReference, kSmallMost);
-  large_ = Grow(large_, z, kLargeReference, kLargeMost);
+  small_ = Grow(small_, Addend(z, kSmallReference, kSmallMost));
+  large_ = Grow(large_, Addend(z, kLargeReference, kLargeMost));
 
   if (open_) {
     slow_ns_ += length_ns;
@@ -228,19 +228,27 @@ void Detector::SetLimits() {
   for (const double residual : clean) deviations.push_back(std::abs(residual));
   scale_ = std::max(1.4826 * MedianOf(deviations), kLeastScale);  // of a normal distribution its deviation
 
+  struct Addends {
+    double small, large;
+  };
+  std::vector<Addends> addends;
+  addends.reserve(clean.size());
+  for (const double residual : clean)
+    addends.push_back({Addend(residual / scale_, kSmallReference, kSmallMost),
+                       Addend(residual / scale_, kLargeReference, kLargeMost)});
   std::mt19937 random(1);
   std::vector<double> smalls;
   std::vector<double> larges;
   for (int run = 0; run < kRuns; ++run) {
     double small = 0, large = 0, most_small = 0, most_large = 0;
     for (int at = 0; at < kRunSteps; at += kBlock) {
-      const size_t first = random() % clean.size();
+      size_t at_step = random() % addends.size();
       for (size_t i = 0; i < kBlock; ++i) {
-        const double residual = clean[(first + i) % clean.size()];
-        small = Grow(small, residual / scale_, kSmallReference, kSmallMost);
-        large = Grow(large, residual / scale_, kLargeReference, kLargeMost);
+        small = Grow(small, addends[at_step].small);
+        large = Grow(large, addends[at_step].large);
         most_small = std::max(most_small, small);
         most_large = std::max(most_large, large);
+        if (++at_step == addends.size()) at_step = 0;
       }
     }
     smalls.push_back(most_small);

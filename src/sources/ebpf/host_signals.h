@@ -39,8 +39,9 @@ class HostSignals {
   // Errors: as CpuSampler::Create.
   static Result<HostSignals> Create();
 
-  // This process and every descendant that it makes from now on. Errors: kPermissionDenied, kUnsupported
-  // where the kernel refuses to tell of its scheduler; kOutOfSpace for too many processes.
+  // This process and every descendant that it makes from now on; it may take 100 ms to begin. Errors:
+  // kPermissionDenied, kUnsupported where the kernel refuses to tell of its scheduler; kOutOfSpace for too
+  // many processes.
   Status Follow(int32_t pid);
 
   // Whether to look at what leaves the machine's network devices too, which costs some hundred nanoseconds a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sums up, in pieces of 10 ms, what the threads of the processes asked about do with their time, and who
- * keeps them from running (wire/host_signals.h). Of all other processes a switch costs two look-ups that find
- * nothing. */
+ * keeps them from running (wire/host_signals.h). Of all other processes a switch costs a look at what was
+ * found of their threads lately. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include "sources/ebpf/bpf/pids.h"
@@ -50,25 +50,50 @@ struct {
   __type(value, struct gpusonde_signal_process);
 } others SEC(".maps");
 
-/* Interrupts under way on this CPU. */
-struct interrupts {
+#define RUNS 16
+#define BLAMED 64
+
+/* What is known of a CPU. */
+struct cpu {
+  /* Interrupts under way. */
   __u64 hard_ns; /* since when; 0: none */
   __u64 soft_ns;
   __u32 soft; /* which softirq, while there is one */
+
+  /* Who ran on it lately. Who came last isn't who took the time: two that wait behind a third come on
+   * together. */
+  __u32 next_run;
+  struct run {
+    __u64 since_ns;
+    /* Maybe another's or nobody's by now; the numbers tell. */
+    struct task_struct *task;
+    struct pid *process;
+    __u32 task_tid;
+    __u32 task_pid;
+  } runs[RUNS];
+
+  /* Those of them that were blamed lately: who it was takes half a microsecond to tell. */
+  struct blamed {
+    __u64 until_ns;
+    __u32 task_pid;
+    __u32 pid;
+  } blamed[BLAMED];
+
+  struct remembered_threads threads;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct interrupts);
-} interrupts SEC(".maps");
+  __type(value, struct cpu);
+} cpus SEC(".maps");
 
-static __always_inline struct interrupts *here(void) {
+static __always_inline struct cpu *here(void) {
   const __u32 zero = 0;
-  return bpf_map_lookup_elem(&interrupts, &zero);
+  return bpf_map_lookup_elem(&cpus, &zero);
 }
 
-static __always_inline void add(struct gpusonde_signal_key *key, __u64 amount) {
+static __always_inline void add(const struct gpusonde_signal_key *key, __u64 amount) {
   void *sums = written & 1 ? (void *)&sums_odd : (void *)&sums_even;
   __u64 *sum = bpf_map_lookup_elem(sums, key);
   if (!sum) {
@@ -115,13 +140,12 @@ static __always_inline void name_other(__u32 pid, const struct gpusonde_signal_p
 }
 
 /* The entry of a thread of a target; null of all others. */
-static __always_inline struct thread *find_thread(struct task_struct *task) {
+static __always_inline struct thread *find_thread(struct task_struct *task, struct cpu *cpu, __u64 now) {
+  const struct pids pids = target_of(task, &cpu->threads, now);
+  if (!pids.pid) return NULL;
   const __u32 tid = task->pid;
   struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
   if (thread) return thread;
-  if (!task->mm) return NULL;
-  const struct pids pids = pids_of(task);
-  if (!pids.pid || !wanted(pids.pid)) return NULL;
   const struct thread fresh = {.pid = pids.pid, .tid = pids.tid};
   if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY)) {
     count(GPUSONDE_SIGNAL_THREADS_FULL);
@@ -143,8 +167,8 @@ static __always_inline __u32 reason_to_leave(struct task_struct *task, __u32 sta
                                                               : GPUSONDE_SIGNAL_WAITING;
 }
 
-static __always_inline void leave(struct task_struct *task, bool preempted, __u64 now) {
-  struct thread *thread = find_thread(task);
+static __always_inline void leave(struct task_struct *task, bool preempted, struct cpu *cpu, __u64 now) {
+  struct thread *thread = find_thread(task, cpu, now);
   if (!thread) return;
   if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, now);
   const __u32 state = state_of(task);
@@ -156,66 +180,61 @@ static __always_inline void leave(struct task_struct *task, bool preempted, __u6
   thread->signal = runnable ? GPUSONDE_SIGNAL_RUN_QUEUE : reason_to_leave(task, state);
 }
 
-/* Who ran on this CPU lately. Who came last isn't who took the time: two that wait behind a third come on
- * together. */
-#define RUNS 16
-struct run {
-  __u64 since_ns;
-  struct task_struct *task; /* maybe another's or nobody's by now */
-  __u32 pid;
-  __u32 task_pid;
-};
-struct runs {
-  __u32 next;
-  struct run ring[RUNS];
-};
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct runs);
-} lately SEC(".maps");
-
-static __always_inline void note_run(struct runs *runs, struct task_struct *task, __u64 now) {
-  struct run *run = &runs->ring[runs->next++ % RUNS];
+static __always_inline void note_run(struct cpu *cpu, struct task_struct *task, __u64 now) {
+  struct run *run = &cpu->runs[cpu->next_run++ % RUNS];
   run->since_ns = now;
   run->task = task;
-  run->pid = task->pid ? pids_of(task).pid : 0;
-  run->task_pid = task->pid;
+  run->process = task->group_leader->thread_pid;
+  run->task_tid = task->pid;
+  run->task_pid = task->tgid;
 }
 
-/* Few of those that ran are ever blamed: their names are looked at then. */
-static __always_inline void name_runner(const struct run *run) {
+static __always_inline __u32 pid_of_run(const struct run *run) {
+  if (!pid_namespace) return run->task_pid;
+  struct upid first;
+  const struct pid *process = run->process;
+  if (bpf_core_read(&first, sizeof first, &process->numbers[0]) || (__u32)first.nr != run->task_pid) return 0;
+  return number_in_namespace(process);
+}
+
+/* Its pid, which is given a name; 0: the idle task, or nobody that we could name. */
+static __always_inline __u32 runner(struct cpu *cpu, const struct run *run, __u64 now) {
+  if (!run->task_pid) return 0;
+  struct blamed *slot = &cpu->blamed[run->task_pid % BLAMED];
+  if (slot->task_pid == run->task_pid && now < slot->until_ns) return slot->pid;
+  const __u32 pid = pid_of_run(run);
+  slot->until_ns = now + REMEMBERED_NS;
+  slot->task_pid = run->task_pid;
+  slot->pid = pid;
   struct task_struct *task = run->task;
-  if ((__u32)BPF_CORE_READ(task, pid) != run->task_pid) return;
+  if (!pid || (__u32)BPF_CORE_READ(task, pid) != run->task_tid) return pid;
   struct gpusonde_signal_process process;
   describe(task, &process);
-  name_other(run->pid, &process);
+  name_other(pid, &process);
+  return pid;
 }
 
 /* [woken, now) of a thread's waiting for this CPU, by who had it: from now backwards. */
-static __always_inline void blame(const struct thread *thread, const struct runs *runs, __u64 woken,
-                                  __u64 now) {
+static __always_inline void blame(const struct thread *thread, struct cpu *cpu, __u64 woken, __u64 now) {
   __u64 end = now;
   for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
-    const struct run *run = &runs->ring[(runs->next - i) % RUNS];
+    const struct run *run = &cpu->runs[(cpu->next_run - i) % RUNS];
     if (run->since_ns > end || !run->since_ns) break;
     const __u64 begin = run->since_ns > woken ? run->since_ns : woken;
-    if (run->pid && end > begin) name_runner(run);
-    spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, run->pid, begin, end);
+    if (end > begin) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, runner(cpu, run, now), begin, end);
     end = begin;
   }
   spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, end);
 }
 
-static __always_inline void arrive(struct task_struct *task, const struct runs *runs, __u64 now) {
-  struct thread *thread = find_thread(task);
+static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __u64 now) {
+  struct thread *thread = find_thread(task, cpu, now);
   if (!thread) return;
   if (thread->since_ns && !thread->on_cpu) {
     /* Not seen to be woken: by an interrupt before it had left. */
     const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
     spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
-    blame(thread, runs, woken, now);
+    blame(thread, cpu, woken, now);
   }
   thread->on_cpu = 1;
   thread->since_ns = now;
@@ -223,13 +242,12 @@ static __always_inline void arrive(struct task_struct *task, const struct runs *
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct task_struct *to) {
+  struct cpu *cpu = here();
+  if (!cpu) return 0;
   const __u64 now = bpf_ktime_get_ns();
-  const __u32 zero = 0;
-  struct runs *runs = bpf_map_lookup_elem(&lately, &zero);
-  if (!runs) return 0;
-  leave(from, preempted, now);
-  arrive(to, runs, now);
-  note_run(runs, to, now);
+  leave(from, preempted, cpu, now);
+  arrive(to, cpu, now);
+  note_run(cpu, to, now);
   return 0;
 }
 
@@ -238,7 +256,7 @@ int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct tas
 #define SOFTIRQ_NET_RX 3
 
 static __always_inline bool in_network(void) {
-  const struct interrupts *cpu = here();
+  const struct cpu *cpu = here();
   return cpu && cpu->soft_ns && (cpu->soft == SOFTIRQ_NET_TX || cpu->soft == SOFTIRQ_NET_RX);
 }
 
@@ -286,14 +304,14 @@ static __always_inline void interrupted(__u64 from, __u64 to) {
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(signal_irq_entry) {
-  struct interrupts *cpu = here();
+  struct cpu *cpu = here();
   if (cpu) cpu->hard_ns = bpf_ktime_get_ns();
   return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(signal_irq_exit) {
-  struct interrupts *cpu = here();
+  struct cpu *cpu = here();
   if (!cpu || !cpu->hard_ns) return 0;
   const __u64 now = bpf_ktime_get_ns();
   interrupted(cpu->hard_ns, now);
@@ -304,7 +322,7 @@ int BPF_PROG(signal_irq_exit) {
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(signal_softirq_entry, __u32 number) {
-  struct interrupts *cpu = here();
+  struct cpu *cpu = here();
   if (!cpu) return 0;
   cpu->soft_ns = bpf_ktime_get_ns();
   cpu->soft = number;
@@ -313,7 +331,7 @@ int BPF_PROG(signal_softirq_entry, __u32 number) {
 
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(signal_softirq_exit) {
-  struct interrupts *cpu = here();
+  struct cpu *cpu = here();
   if (!cpu) return 0;
   interrupted(cpu->soft_ns, bpf_ktime_get_ns());
   cpu->soft_ns = 0;

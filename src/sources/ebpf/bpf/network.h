@@ -55,7 +55,7 @@ static __always_inline void packet_leaves(struct sk_buff *packet, __u64 now) {
 /* A program sends: from here on its socket's packets are known. */
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(signal_packet_sent, struct sk_buff *packet) {
-  const struct interrupts *cpu = here();
+  const struct cpu *cpu = here();
   struct task_struct *task = bpf_get_current_task_btf();
   if (!cpu || cpu->soft_ns || !task->mm) return 0;
   const __u64 socket = (__u64)BPF_CORE_READ(packet, sk);

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
 #include "sources/ebpf/bpf/targets.h" /* cpu_sampler.bpf.c's own */
 #include "wire/off_cpu.h"
@@ -40,12 +39,18 @@ struct governor {
   __u32 left;
   __u32 chance; /* × 2^32, less 1 */
 };
+
+/* What is known of a CPU. */
+struct cpu {
+  struct governor governor;
+  struct remembered_threads threads;
+};
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct governor);
-} governors SEC(".maps");
+  __type(value, struct cpu);
+} cpus SEC(".maps");
 
 struct work {
   struct gpusonde_off_cpu_begin begin;
@@ -59,10 +64,7 @@ struct {
 } scratch SEC(".maps");
 
 /* The chance of a thread that leaves this CPU now, × 2^32, less 1. */
-static __always_inline __u32 chance_now(__u64 now_ns) {
-  const __u32 zero = 0;
-  struct governor *governor = bpf_map_lookup_elem(&governors, &zero);
-  if (!governor) return 0;
+static __always_inline __u32 chance_now(struct governor *governor, __u64 now_ns) {
   const __u64 second = now_ns / 1000000000;
   if (governor->second != second) {
     /* After a pause nothing is known: as if it had been calm. */
@@ -80,13 +82,15 @@ static __always_inline __u32 chance_now(__u64 now_ns) {
 
 static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
   if (!task->mm) return;
-  const struct pids pids = pids_of(task);
-  if (!pids.pid || !wanted(pids.pid)) return;
+  const __u32 zero = 0;
+  struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+  if (!cpu) return;
   const __u64 now = bpf_ktime_get_ns();
-  const __u32 chance = chance_now(now);
+  const struct pids pids = target_of(task, &cpu->threads, now);
+  if (!pids.pid) return;
+  const __u32 chance = chance_now(&cpu->governor, now);
   if (bpf_get_prandom_u32() > chance) return;
 
-  const __u32 zero = 0;
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
   if (!work) return;
   struct gpusonde_off_cpu_head *head = &work->begin.head;

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sources/ebpf/bpf/pids.h"
+
 /* Set before loading: tell of whatever runs, and look at no list. */
 const volatile bool every_process = false;
 
@@ -33,4 +35,32 @@ static __always_inline bool follow_child(__u32 parent_pid, __u32 child_pid) {
 /* A pid may be used again for a stranger. */
 static __always_inline void forget_target(__u32 pid) {
   if (!every_process) bpf_map_delete_elem(&targets, &pid);
+}
+
+/* What was found of threads that a CPU saw lately: their numbers in a namespace and a look at the list cost
+ * half a microsecond, which is much at ten thousand switches a second. */
+#define REMEMBERED_THREADS 256
+#define REMEMBERED_NS 100000000
+struct remembered_threads {
+  struct remembered {
+    __u64 until_ns;
+    __u32 task_tid;
+    struct pids pids;
+  } slots[REMEMBERED_THREADS];
+};
+
+/* The numbers of a thread to tell of, and zeros of all others; what the list says is seen within
+ * REMEMBERED_NS. `lately` is of this CPU, and only for programs that don't interrupt each other. */
+static __always_inline struct pids target_of(const struct task_struct *task,
+                                             struct remembered_threads *lately, __u64 now) {
+  const struct pids nobody = {};
+  if (!task->mm) return nobody;
+  const __u32 tid = task->pid;
+  struct remembered *slot = &lately->slots[tid % REMEMBERED_THREADS];
+  if (slot->task_tid == tid && now < slot->until_ns) return slot->pids;
+  const struct pids pids = pids_of(task);
+  slot->until_ns = now + REMEMBERED_NS;
+  slot->task_tid = tid;
+  slot->pids = pids.pid && wanted(pids.pid) ? pids : nobody;
+  return slot->pids;
 }
