@@ -197,13 +197,9 @@ void Detector::Learn(const Step& step) {
   Type& type = types_[step.type];
   type.Add(step.end_ns, std::log(length_ns));
   if (type.clean.size() < kLeastOfType) return;
-  residuals_.push_back(std::log(length_ns) - type.median_log);
-  lengths_.emplace_back(step.type, length_ns);
-  if (residuals_.size() > kBaseline) {
-    residuals_.pop_front();
-    lengths_.pop_front();
-  }
-  if (residuals_.size() < kLearnSteps) return;
+  learnt_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
+  if (learnt_.size() > kBaseline) learnt_.pop_front();
+  if (learnt_.size() < kLearnSteps) return;
   if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
 }
 
@@ -222,10 +218,11 @@ void Detector::Type::Add(int64_t end_ns, double log_ns) {
 }
 
 void Detector::SetLimits() {
-  const std::vector<double> clean(residuals_.begin(), residuals_.end());
-  std::vector<double> deviations;
-  deviations.reserve(clean.size());
-  for (const double residual : clean) deviations.push_back(std::abs(residual));
+  std::vector<double> clean, deviations;
+  for (const Learnt& step : learnt_) {
+    clean.push_back(step.residual);
+    deviations.push_back(std::abs(step.residual));
+  }
   scale_ = std::max(1.4826 * MedianOf(deviations), kLeastScale);  // of a normal distribution its deviation
 
   struct Addends {
@@ -259,7 +256,7 @@ void Detector::SetLimits() {
   small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
   large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
   clean_ratios_.clear();
-  for (const auto& [type, length_ns] : lengths_) clean_ratios_.push_back(length_ns / types_[type].mean_ns);
+  for (const Learnt& step : learnt_) clean_ratios_.push_back(step.length_ns / types_[step.type].mean_ns);
   std::vector<double> but_one = clean_ratios_;  // that is longest: by chance
   *std::ranges::max_element(but_one) = 1;
   spreads_.clear();

@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/id128.h"
@@ -106,10 +105,14 @@ class Detector {
   double CleanShareAbove(double ratio) const;
 
   std::map<Id128, Type> types_;
-  std::deque<double> residuals_;                  // of clean steps, log ratios to the median of their type
-  std::deque<std::pair<Id128, double>> lengths_;  // of the same: type, ns
-  std::deque<Step> held_;                         // clean ones that are not learnt from yet
-  int64_t learnt_ns_ = 0;                         // in clean steps
+  struct Learnt {
+    Id128 type;
+    double length_ns;
+    double residual;  // log ratio to the median of its type, as that was then
+  };
+  std::deque<Learnt> learnt_;  // the newest clean steps
+  std::deque<Step> held_;      // clean ones that are not learnt from yet
+  int64_t learnt_ns_ = 0;      // in clean steps
   size_t learnt_since_limits_ = 0;
   int64_t seen_ = 0;
   std::vector<double> clean_ratios_;  // of clean steps to the mean of their type, sorted

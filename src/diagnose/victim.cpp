@@ -158,6 +158,9 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
   shared_.feeders[process_] = program_.feeder;
   program_.feeders = shared_.feeders;
   program_.feeders.erase(process_);
+  // Of those that ended long ago nothing is known any more.
+  std::erase_if(program_.loaders, [&](const Id128& loader) { return !program_.family.contains(loader); });
+  std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.feeders.contains(rank); });
   signals_known_ |= shared_.host.Knows(process_);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::ranges::sort(*intervals, {}, &Interval::start_ns);
