@@ -15,6 +15,7 @@
 """
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -78,7 +79,7 @@ def parse():
     parser.add_argument("--split", choices=("train", "test"), default="train")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--only", nargs="*", default=(), help="faults, `negative`, `pair`")
+    parser.add_argument("--only", nargs="*", default=(), help="run: faults, `negative`, `pair`; overhead: `curve`")
     parser.add_argument("--with-foreign-load", action="store_true",
                         help="for development: void runs are scored too, and the result says so")
     parser.add_argument("--shares", type=int, default=1024,
@@ -105,6 +106,8 @@ def ask_kit(arguments):
 
 def measure_overhead(arguments):
     plan, name = (overhead.QUICK, "overhead-quick") if arguments.quick else (overhead.WHOLE, "overhead")
+    if arguments.only == ["curve"]:
+        plan = dataclasses.replace(plan, pairs=0)
     tell(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
 
 
