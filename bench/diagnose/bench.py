@@ -107,7 +107,7 @@ def ask_kit(arguments):
 def measure_overhead(arguments):
     plan, name = (overhead.QUICK, "overhead-quick") if arguments.quick else (overhead.WHOLE, "overhead")
     if arguments.only == ["curve"]:
-        plan = dataclasses.replace(plan, pairs=0)
+        plan = dataclasses.replace(plan, victims=())
     tell(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
 
 

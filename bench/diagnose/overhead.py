@@ -228,7 +228,7 @@ def measure_pair(bench, log, kind, plan, generator):
 def run_pairs(bench, plan, program, generator):
     """Under contention: as many processes that compute as there are CPUs, beside the victim."""
     bench.settle_s = plan.settle_s
-    for victim in plan.victims if plan.pairs else ():
+    for victim in plan.victims:
         with bench.victim(manifest.VICTIMS[victim]) as log, faults.work(bench, "cpu", os.cpu_count()):
             kinds = [kind for kind in plan.kinds for _ in range(plan.pairs)]
             generator.shuffle(kinds)
