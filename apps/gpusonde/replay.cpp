@@ -93,18 +93,18 @@ bool Lives(const model::Process& process, std::string_view boot_id) {
 }
 
 // Until when each program was heard of by the run that saw it last: others may have followed. A run that was
-// killed ended when the next one began, at the latest.
+// killed ended when the next one of its machine began, at the latest.
 Result<std::map<Id128, int64_t>> HeardUntil(store::Store& store, const store::TimeRange& range) {
   const std::vector<store::Parameter> parameters = {range.to_ns, kLastNs, range.from_ns};
   ASSIGN_OR_RETURN(
       const auto rows,
-      store.Query(
-          "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
-          "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (ORDER BY started_ns), ?1) AS end_ns "
-          "FROM sources) AS runs USING (source) LEFT JOIN ("
-          "SELECT process, max(end_ns) AS last_ns FROM kernels WHERE end_ns >= ?3 GROUP BY process) "
-          "USING (process)",
-          parameters));
+      store.Query("SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
+                  "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
+                  "started_ns), ?1) AS end_ns "
+                  "FROM sources) AS runs USING (source) LEFT JOIN ("
+                  "SELECT process, max(end_ns) AS last_ns FROM kernels WHERE end_ns >= ?3 GROUP BY process) "
+                  "USING (process)",
+                  parameters));
   std::map<Id128, int64_t> heard;
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());

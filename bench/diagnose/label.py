@@ -2,6 +2,7 @@
 """What really happened in a trial: from the victim's own step log, and from instruments that gpusonde doesn't read. A
 cause is a label where its mechanism explains a quarter of the slow-down; the injector's name alone never makes one."""
 
+import itertools
 import json
 import statistics
 
@@ -15,6 +16,7 @@ RECEIVED = 5_000  # more softirqs a second that handle packets
 HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
 RECOVERY_NS = 1_500_000_000  # after the fault: queues run empty
 STRETCH_NS = 2_000_000_000  # slow for so long is no negative, whatever the mean says
+BEGINS_NS = 1_000_000_000  # a slow-down begins with a step from which on steps are slow for so long, on average
 SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
 
 
@@ -235,6 +237,18 @@ def is_slow_from(steps, from_ns, length_ns, ms_before):
     return len(inside) >= 3 and state_of(mean_ms(inside) / ms_before) == "effective"
 
 
+def first_slow_ns(steps, windows, ms_before):
+    """End of the first slow step of a slow-down within these windows; None where there is none. One that is long by chance
+    begins none. Where every other step is long anyway it may be one of the second before: delays then count as longer."""
+    for at, step in enumerate(steps):
+        if step[1] - step[0] <= EFFECTIVE * 1e6 * ms_before or not touching([step], windows):
+            continue
+        following = itertools.takewhile(lambda other: other[0] < step[0] + BEGINS_NS, steps[at:])
+        if mean_ms(list(following)) >= EFFECTIVE * ms_before:
+            return step[1]
+    return None
+
+
 def has_slow_stretch(steps, begin_ns, end_ns, ms_before):
     inside = [step for step in steps if begin_ns <= step[0] and step[1] <= end_ns]
     return any(is_slow_from(inside, from_ns, STRETCH_NS, ms_before)
@@ -261,10 +275,9 @@ def label(folder):
     ms_before, ms_during = mean_ms(before), mean_ms(during)
     explained = mechanisms(record, samples, clean, active, before, during)
     explained["late_rank"] = late_rank_ms(folder, clean, active)
-    slow = [step for step in touching(steps, whole) if step[1] - step[0] > 1.15 * 1e6 * ms_before]
     made |= {"slowdown": round(ms_during / ms_before, 3), "ms_before": round(ms_before, 2), "ms_during": round(ms_during, 2),
              "explained_ms": {name: round(ms, 2) for name, ms in explained.items()},
-             "first_slow_ns": slow[0][1] if slow else None}
+             "first_slow_ns": first_slow_ns(steps, whole, ms_before)}
     made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
         if made["void"] is None and is_slow_from(steps, end_ns, RECOVERY_NS, ms_before):  # the fault came late

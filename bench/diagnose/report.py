@@ -45,11 +45,11 @@ def delays(one):
         waited = one[f"{name}_s"]
         if waited:
             p95 = one[f"{name}_p95_s"]
+            of = one["with_cause" if name == "named" else "of"]
             lines.append(f"{name}: median {statistics.median(waited):.2f} s, p95 "
-                         f"{'never' if p95 is None else f'{p95:.2f} s'}, {share(len(waited), one['of'])} slow-downs of at "
-                         "least 1.5×")
+                         f"{'never' if p95 is None else f'{p95:.2f} s'}, {share(len(waited), of)} slow-downs of at least 1.5×")
     lines.append(f"seen within max(1 s, 3 slow steps): {share(one['seen_in_time'], one['of'])}; its cause within 1 s of that: "
-                 f"{share(one['named_in_time'], one['of'])}")
+                 f"{share(one['named_in_time'], one['with_cause'])}")
     return lines
 
 

@@ -319,13 +319,14 @@ def twos(effective):
 def delays(effective):
     """Seconds from the end of the first slow step, and from the fault's onset, until an incident was seen and until a
     right cause was named, live, of slow-downs of at least 1.5. Of those that were never seen or named there is no delay:
-    they count in `of`, and are late. p95 is None where so many were never seen."""
-    made = {"of": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "seen_in_time": 0, "named_in_time": 0}
+    they count in `of`, and are late. p95 is None where so many were never seen. Only slow-downs with a cause can be named."""
+    made = {"of": 0, "with_cause": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "seen_in_time": 0, "named_in_time": 0}
     for trial in effective:
         record, truth = trial.record, trial.truth
         if truth["slowdown"] < DELAYED_FROM or not truth["first_slow_ns"]:
             continue
         made["of"] += 1
+        made["with_cause"] += int(bool(truth["causes"]))
         offset_ns = record["epoch_offset_ns"]
         during = [one for one in trial.prediction["live"] if one["seen_ns"] is not None
                   and record["begin_ns"] <= one["seen_ns"] - offset_ns <= record["end_ns"] + GRACE_NS]
@@ -342,7 +343,8 @@ def delays(effective):
             made["named_s"].append(round((min(named) - truth["first_slow_ns"]) / 1e9, 2))
             made["named_in_time"] += int(min(named) - seen_ns <= NAMED_S * 1e9)
     for name in ("seen", "named", "seen_from_onset"):
-        late = [float("inf")] * (made["of"] - len(made[f"{name}_s"]))
-        p95 = measures.quantile(made[f"{name}_s"] + late, 0.95) if made["of"] else None
+        of = made["with_cause" if name == "named" else "of"]
+        late = [float("inf")] * (of - len(made[f"{name}_s"]))
+        p95 = measures.quantile(made[f"{name}_s"] + late, 0.95) if of else None
         made[f"{name}_p95_s"] = None if p95 == float("inf") else p95
     return made

@@ -2,6 +2,7 @@
 """Labels and scores, of trials made up to the last number."""
 
 import bisect
+import itertools
 import json
 import pathlib
 import shutil
@@ -289,6 +290,13 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(len(delays["seen_s"]), 2)
         self.assertIsNone(delays["seen_p95_s"], "one of three was never seen")
 
+    def test_what_has_no_cause_cannot_be_named_late(self):
+        self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
+        self.trial("train-1-001", incidents=[self.incident("abstain")])
+        delays = self.scored()["delays"]
+        self.assertEqual((delays["of"], delays["with_cause"], delays["named_in_time"]), (2, 1, 1))
+        self.assertIsNotNone(delays["named_p95_s"])
+
     def test_voids_are_counted_by_their_reasons(self):
         self.trial("train-1-000", delay=0.5, foreign=0.2)
         self.trial("train-1-001", delay=0.5, foreign=0.3)
@@ -335,6 +343,20 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(delays["of"], 1)
         self.assertAlmostEqual(delays["seen_s"][0], 0.8, places=2)
         self.assertEqual(delays["seen_from_onset_s"], [1.0])
+
+    def test_a_slow_down_begins_with_the_first_slow_step_that_others_follow(self):
+        ms = 1_000_000
+
+        def first(*lengths_ms):
+            ends = list(itertools.accumulate(lengths_ms))
+            steps = [((end - length) * ms, end * ms, 0, 0, 0) for end, length in zip(ends, lengths_ms)]
+            found_ns = label.first_slow_ns(steps, [(0, (ends[-1] - 1_000) * ms)], 20)
+            return found_ns and found_ns // ms
+
+        self.assertEqual(first(*[20] * 100, 30, *[20] * 100, *[30] * 50), 2_000 + 30 + 2_000 + 30)  # 30 alone is chance
+        self.assertTrue(3_000 < first(*[5, 35] * 100, *[5, 55] * 40) <= 4_060)  # every other one is long, slow or not
+        self.assertIsNone(first(*[5, 35] * 100))
+        self.assertEqual(first(*[20] * 10, 4_000, *[20] * 60), 200 + 4_000)
 
     def test_predictions_that_were_changed_are_not_scored(self):
         self.trial(delay=0.5)

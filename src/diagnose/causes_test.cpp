@@ -90,6 +90,18 @@ TEST_F(CausesTest, AnIncidentThatFollowsAnotherIsComparedWithTheCalmBeforeBoth) 
     EXPECT_EQ(report.incident.cause, "packet_loss") << FormatText(diagnosis);
 }
 
+TEST_F(CausesTest, WhatIsFarWorseWithinAnIncidentIsNoPartOfWhatIsSaidOfTheFirst) {
+  world.Run({}, 150);
+  world.Run({.behind_stranger_ns = 8 * kMs}, 150);
+  world.Run({.blocked_io_ns = 150 * kMs}, 30);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 2u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention") << FormatText(diagnosis);
+  EXPECT_NEAR(reports[0].incident.slowdown, 1.27, 0.05);
+  EXPECT_LT(Confidence(reports[0], "block_io"), 0.2);
+  EXPECT_EQ(reports[0].incident.end_ns, reports[1].incident.start_ns);
+}
+
 TEST_F(CausesTest, AStrangersLostPacketsAreNotTheVictims) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
     world.Sum("network.retransmits", from_ns, 50, world.stranger);
@@ -162,6 +174,16 @@ TEST_F(CausesTest, RunningLongerAtTheSameWorkIsASlowerCpuButNeverSure) {
   EXPECT_EQ(report.incident.cause, "slow_cpu") << FormatText(diagnosis);
   EXPECT_LT(report.incident.confidence, 0.85);
   EXPECT_THAT(report.incident.sentence, HasSubstr("unless the program itself does more"));
+}
+
+// A tenth more is what others' use of caches makes of it.
+TEST_F(CausesTest, ALoaderThatHardlyRunsLongerIsLessLikelyTheCauseThanTheDisk) {
+  const Report report = Slow({.loader_runs_ns = 40 * kMs},
+                             {.loader_runs_ns = 46 * kMs, .blocked_io_ns = 5 * kMs}, [&](int64_t from_ns) {
+                               world.Sum("host.pressure.io", from_ns, world.now_ns() - from_ns, std::nullopt);
+                             });
+  EXPECT_EQ(report.incident.cause, "block_io") << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "slow_data_loading"), 0.5);
 }
 
 TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNoSlowerCpu) {

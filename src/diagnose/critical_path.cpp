@@ -276,7 +276,7 @@ class Accountant {
 
   // What it did by itself in `ns`.
   void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
-    const double did = time.total() - time.waiting - time.network;
+    const double did = time.total() - time.waiting - time.network - time.sleeping;
     rank.idle += std::max(0.0, ns - factor * did);
     const double interrupted = std::min(time.interrupted, time.running);
     const double reclaim = std::min(time.reclaim, time.running - interrupted);

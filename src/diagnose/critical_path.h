@@ -44,7 +44,7 @@ struct Program {
 // What a rank did while others waited for it, ns, and who had the CPUs that it waited for.
 struct RankAccount {
   Account states;
-  double idle = 0;  // it waited itself, for nobody known
+  double idle = 0;  // it slept, or waited itself for nobody known
   std::map<Id128, double> behind;
 };
 

@@ -108,6 +108,16 @@ TEST_F(CriticalPathTest, WaitsOfAllForAllComeToAnEndAndAddUp) {
   EXPECT_NEAR(account.states.total(), 10 * kMs, kMs / 100);
 }
 
+TEST_F(CriticalPathTest, ARankThatSleepsDoesNothing) {
+  AddRanks(2);
+  Tell(0, "thread.network", 10 * kMs, Rank(1));
+  Tell(1, "thread.running", 4 * kMs);
+  Tell(1, "thread.sleeping", 6 * kMs);
+  const PathAccount account = Account();
+  ASSERT_TRUE(account.ranks.contains(Rank(1)));
+  EXPECT_NEAR(account.ranks.at(Rank(1)).idle, 6 * kMs, kMs / 100);
+}
+
 TEST_F(CriticalPathTest, AWaitForPacketsIsTheQueuesAsFarAsPacketsOfTheJobWaitThere) {
   AddRanks(2);
   Tell(0, "thread.network", 8 * kMs);

@@ -39,8 +39,9 @@ constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
 // Deviations in units of the scale. The reference values are half of the shift that each is best at.
 constexpr double kSmallReference = 0.75, kSmallMost = 4;
 constexpr double kLargeReference = 3, kLargeMost = 8;  // one step alone reaches no limit
-constexpr int kOutliers = 3;
-constexpr size_t kOutliersOf = 5;
+// Of the tail: what is beyond it by a little, and the share of steps that may be for ever.
+constexpr double kTailQuantile = 0.99, kBeyondTail = 1.1, kTailReference = 0.2, kLeastTail = 2;
+constexpr size_t kLeastRecent = 20;
 constexpr int64_t kMeanWindowNs = kNanosPerSecond;
 // Likewise of far longer steps that come seldom: a GPU that stops twice for a moment.
 constexpr int64_t kSeldomWindowNs = 5 * kNanosPerSecond;
@@ -69,6 +70,7 @@ constexpr size_t kBlock = 8;
 constexpr size_t kLeastBlocks = 8;  // that a spread is told from
 constexpr size_t kDoublings = 3;    // that tell how it shrinks with more steps
 constexpr double kDeviations = 4;
+constexpr double kTimesHighest = 1.75;
 constexpr double kQuantile = 0.98;
 
 double MedianOf(std::vector<double> values) {
@@ -77,6 +79,7 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
+// Sorts them.
 double QuantileOf(std::vector<double>& values, double quantile) {
   std::ranges::sort(values);
   return values[std::min(values.size() - 1,
@@ -96,6 +99,17 @@ double SpreadOfMeans(std::span<const double> values, size_t length) {
   }
   const auto count = static_cast<double>(blocks);
   return std::sqrt(std::max(0.0, squares - sum * sum / count) / (count - 1));
+}
+
+// The highest of them, wherever the first value is.
+double HighestMean(std::span<const double> values, size_t length) {
+  double sum = 0, most = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sum += values[i];
+    if (i >= length) sum -= values[i - length];
+    if (i + 1 >= length) most = std::max(most, sum);
+  }
+  return most / static_cast<double>(length);
 }
 
 // What a deviation adds to a sum that never falls below 0.
@@ -121,6 +135,8 @@ double Detector::Excess() const { return std::max(slowdown() - 1, kLeastSlowdown
 // Of a step within an incident: nearer to the incident's mean than to the usual.
 bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
 
+double Detector::TailAddend(double ratio) const { return (ratio > tail_ratio_ ? 1 : 0) - kTailReference; }
+
 double Detector::CleanShareAbove(double ratio) const {
   const auto above = clean_ratios_.end() - std::ranges::upper_bound(clean_ratios_, ratio);
   return static_cast<double>(above) / static_cast<double>(std::max<size_t>(clean_ratios_.size(), 1));
@@ -143,11 +159,12 @@ Detector::Verdict Detector::Take(const Step& step) {
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double z = (std::log(length_ns) - type.median_log) / scale_;
   recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
-  while (recent_.size() > 4 * kOutliersOf && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
+  while (recent_.size() > kLeastRecent && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
     recent_.pop_front();
 
   small_ = Grow(small_, Addend(z, kSmallReference, kSmallMost));
   large_ = Grow(large_, Addend(z, kLargeReference, kLargeMost));
+  tail_ = Grow(tail_, TailAddend(recent_.back().ratio));
 
   if (open_) {
     slow_ns_ += length_ns;
@@ -158,8 +175,9 @@ Detector::Verdict Detector::Take(const Step& step) {
     return Verdict::kClosed;
   }
   const bool mean_is_high = MeanIsHigh(kMeanWindowNs);
-  if (small_ > small_limit_ || large_ > large_limit_ || Outliers() || mean_is_high) Open(LikeliestOnset());
-  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(FirstLost());
+  if (small_ > small_limit_ || large_ > large_limit_ || tail_ > tail_limit_ || mean_is_high)
+    Open(LikeliestOnset(kMeanWindowNs, kMostRatio));
+  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(LikeliestOnset(kSeldomWindowNs, HUGE_VAL));
   if (open_) return Verdict::kSlow;
   if ((Suspicious() || mean_is_high) && learnt_ns_ >= kEarlyNs) return Verdict::kSuspect;
   held_.push_back(step);
@@ -185,7 +203,7 @@ Detector::Verdict Detector::TakeOther(const Step& step) {
 
 void Detector::Close() {
   open_ = false;
-  small_ = large_ = 0;
+  small_ = large_ = tail_ = 0;
   others_ = 0;
   recent_.clear();
   held_.clear();
@@ -225,47 +243,55 @@ void Detector::SetLimits() {
   }
   scale_ = std::max(1.4826 * MedianOf(deviations), kLeastScale);  // of a normal distribution its deviation
 
+  std::vector<double> ratios;
+  ratios.reserve(learnt_.size());
+  for (const Learnt& step : learnt_) ratios.push_back(step.length_ns / types_[step.type].mean_ns);
+  clean_ratios_ = ratios;
+  tail_ratio_ = std::max(kBeyondTail * QuantileOf(clean_ratios_, kTailQuantile), kLeastSlowdown);
+
   struct Addends {
-    double small, large;
+    double small, large, tail;
   };
   std::vector<Addends> addends;
   addends.reserve(clean.size());
-  for (const double residual : clean)
-    addends.push_back({Addend(residual / scale_, kSmallReference, kSmallMost),
-                       Addend(residual / scale_, kLargeReference, kLargeMost)});
+  for (size_t i = 0; i < clean.size(); ++i)
+    addends.push_back({Addend(clean[i] / scale_, kSmallReference, kSmallMost),
+                       Addend(clean[i] / scale_, kLargeReference, kLargeMost), TailAddend(ratios[i])});
   std::mt19937 random(1);
-  std::vector<double> smalls;
-  std::vector<double> larges;
+  std::vector<double> smalls, larges, tails;
   for (int run = 0; run < kRuns; ++run) {
-    double small = 0, large = 0, most_small = 0, most_large = 0;
+    double small = 0, large = 0, tail = 0, most_small = 0, most_large = 0, most_tail = 0;
     for (int at = 0; at < kRunSteps; at += kBlock) {
       size_t at_step = random() % addends.size();
       for (size_t i = 0; i < kBlock; ++i) {
         small = Grow(small, addends[at_step].small);
         large = Grow(large, addends[at_step].large);
+        tail = Grow(tail, addends[at_step].tail);
         most_small = std::max(most_small, small);
         most_large = std::max(most_large, large);
+        most_tail = std::max(most_tail, tail);
         if (++at_step == addends.size()) at_step = 0;
       }
     }
     smalls.push_back(most_small);
     larges.push_back(most_large);
+    tails.push_back(most_tail);
   }
   // Few clean steps tell little of the tails: a floor, lower as there are more.
   const double caution = 1 + 20.0 / static_cast<double>(clean.size());
   small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
   large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
-  clean_ratios_.clear();
-  for (const Learnt& step : learnt_) clean_ratios_.push_back(step.length_ns / types_[step.type].mean_ns);
-  std::vector<double> but_one = clean_ratios_;  // that is longest: by chance
+  tail_limit_ = std::max(QuantileOf(tails, kQuantile), kLeastTail) * caution;
+  std::vector<double> but_one = std::move(ratios);  // that is longest: by chance
   *std::ranges::max_element(but_one) = 1;
+  std::vector<double> body = but_one;  // how long few are says nothing of how far programs wander
+  for (double& ratio : body) ratio = std::min(ratio, tail_ratio_);
   spreads_.clear();
-  for (size_t length = 1; length * kLeastBlocks <= but_one.size(); length *= 2)
+  highest_.clear();
+  for (size_t length = 1; length * kLeastBlocks <= but_one.size(); length *= 2) {
     spreads_.push_back(caution * SpreadOfMeans(but_one, length));
-  std::ranges::sort(clean_ratios_);
-  std::vector<double> sorted = clean;
-  outlier_limit_ = std::max(QuantileOf(sorted, 0.99) / scale_ * caution, 6.0);
-  longest_ratio_ = std::exp(sorted.back());
+    highest_.push_back(HighestMean(body, length));
+  }
 }
 
 // Of the mean over so many steps: as that of half as many, or quarters, has shrunk, it goes on shrinking.
@@ -285,7 +311,8 @@ bool Detector::IsLarge(double slowdown, size_t steps) const {
   return slowdown > std::max(least, 1 + kDeviations * SpreadOf(steps));
 }
 
-// Without the longest step: one alone is an outlier, not a rate.
+// Without the longest step: one alone is an outlier, not a rate. Higher by far than any such mean of clean
+// ones: it is looked at again with every step.
 bool Detector::MeanIsHigh(int64_t window_ns) const {
   double sum = 0, usual = 0;
   const Recent* longest = nullptr;
@@ -300,39 +327,25 @@ bool Detector::MeanIsHigh(int64_t window_ns) const {
   if (count < 4) return false;
   sum -= longest->ratio * longest->usual_ns;
   usual -= longest->usual_ns;
-  return IsLarge(sum / usual, count - 1);
+  const size_t scale = std::min(static_cast<size_t>(std::bit_width(count - 1)), highest_.size()) - 1;
+  return IsLarge(sum / usual, count - 1) && sum / usual > 1 + kTimesHighest * (highest_[scale] - 1);
 }
 
-bool Detector::Outliers() const {
-  int outliers = 0;
-  const size_t first = recent_.size() > kOutliersOf ? recent_.size() - kOutliersOf : 0;
-  for (size_t i = first; i < recent_.size(); ++i)
-    if (recent_[i].z > outlier_limit_ && recent_[i].ratio > kLeastSlowdown) ++outliers;
-  return outliers >= kOutliers;
-}
-
-// From there on, and from nowhere else more so, steps are longer by more than a little.
-size_t Detector::LikeliestOnset() const {
-  size_t first = recent_.size();
-  double sum = 0, most = 0;
-  for (size_t i = recent_.size(); i-- > 0;) {
-    sum += std::log(std::min(recent_[i].ratio, kMostRatio)) - std::log((1 + kLeastSlowdown) / 2);
-    if (sum <= most) continue;
-    most = sum;
-    first = i;
+// From there on, and from nowhere else more so, steps are longer by half of what those of the window are on
+// average, or more: what was a little slower before is no part of it. No step counts for more than
+// `most_ratio`.
+size_t Detector::LikeliestOnset(int64_t window_ns, double most_ratio) const {
+  double ns = 0, usual_ns = 0;
+  for (const Recent& step : recent_ | std::views::reverse) {
+    if (step.end_ns <= recent_.back().end_ns - window_ns) break;
+    ns += std::min(step.ratio, most_ratio) * step.usual_ns;
+    usual_ns += step.usual_ns;
   }
-  return first;
-}
-
-// Likewise of the time that is lost, where few steps lose most of it: those between, or every other one, may
-// be short.
-size_t Detector::FirstLost() const {
-  const int64_t since_ns = recent_.back().end_ns - kSeldomWindowNs;
+  const double reference = (1 + std::max(ns / usual_ns, kLeastSlowdown)) / 2;
   size_t first = recent_.size();
   double sum = 0, most = 0;
   for (size_t i = recent_.size(); i-- > 0;) {
-    if (recent_[i].end_ns <= since_ns) break;
-    sum += recent_[i].ratio - (1 + kLeastSlowdown) / 2;
+    sum += (std::min(recent_[i].ratio, most_ratio) - reference) * recent_[i].usual_ns;
     if (sum <= most) continue;
     most = sum;
     first = i;
@@ -420,7 +433,7 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
     if (type.clean.size() >= kLeastOfType) usual_ns = std::max(usual_ns, type.mean_ns);
   const auto age_ns = static_cast<double>(now_ns - start_ns);
   if (usual_ns == 0 || age_ns < static_cast<double>(kLeastOverrunNs) ||
-      age_ns < kOverrun * std::max(1.0, longest_ratio_) * usual_ns)
+      age_ns < kOverrun * clean_ratios_.back() * usual_ns)
     return Verdict::kClean;
   open_ = true;
   onset_ns_ = start_ns;

@@ -16,7 +16,8 @@ namespace gpusonde::diagnose {
 // don't:
 //
 // - two one-sided CUSUMs of winsorised deviations (Page 1954), for small shifts and for large ones;
-// - m of n outliers, for pulses;
+// - a CUSUM of steps that are longer than almost every clean one, for programs with steps of several lengths,
+//   whose deviations say little;
 // - the mean time over a second against what the baseline says: a median doesn't move when one step in five
 //   is throttled (+2 % in the median, +85 % in the mean, notes/host-signals.md); over five seconds likewise,
 //   where few steps lose most of the time;
@@ -24,7 +25,7 @@ namespace gpusonde::diagnose {
 //
 // Their limits come from a circular block bootstrap of the process's own clean steps (Politis and Romano
 // 1992), so that steps which vary by themselves and in clusters need more to be called slow; those of
-// means from how much means over 1, 2, 4, … clean steps vary. While there is suspicion nothing is learnt.
+// means from how much those of 1, 2, 4, … clean steps vary. While there is suspicion nothing is learnt.
 // Deterministic: its random numbers begin with a fixed seed. Not thread-safe.
 class Detector {
  public:
@@ -94,14 +95,13 @@ class Detector {
   double SpreadOf(size_t steps) const;
   bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh(int64_t window_ns) const;
-  bool Outliers() const;
-  size_t LikeliestOnset() const;
-  size_t FirstLost() const;
+  size_t LikeliestOnset(int64_t window_ns, double most_ratio) const;
   void Open(size_t onset);
   bool Recovered();
   bool IsWorse();
   double Excess() const;
   bool IsSlow(const Recent& step) const;
+  double TailAddend(double ratio) const;
   double CleanShareAbove(double ratio) const;
 
   std::map<Id128, Type> types_;
@@ -117,12 +117,13 @@ class Detector {
   int64_t seen_ = 0;
   std::vector<double> clean_ratios_;  // of clean steps to the mean of their type, sorted
   double scale_ = 0;
-  double small_limit_ = 0, large_limit_ = 0, outlier_limit_ = 0, longest_ratio_ = 1;
-  // Standard deviation of the mean ratio of 1, 2, 4, … clean steps that follow each other: a program that
-  // wanders over seconds varies by as much in its means as in its steps.
-  std::vector<double> spreads_;
+  double small_limit_ = 0, large_limit_ = 0, tail_limit_ = 0;
+  double tail_ratio_ = 0;  // hardly a clean step is longer than this
+  // Standard deviation of the mean ratio of 1, 2, 4, … clean steps that follow each other, and the highest of
+  // all such means: a program that wanders over seconds varies by as much in its means as in its steps.
+  std::vector<double> spreads_, highest_;
 
-  double small_ = 0, large_ = 0;
+  double small_ = 0, large_ = 0, tail_ = 0;
   std::deque<Recent> recent_;
 
   bool open_ = false;

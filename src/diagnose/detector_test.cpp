@@ -81,6 +81,29 @@ TEST_F(DetectorTest, OneStepInFiveThatIsFarTooLongIsSlowThoughTheMedianStays) {
   EXPECT_NEAR(detector_.slowdown(), 1.8, 0.2);
 }
 
+// Two loaders hand over two batches at once: every other step has nothing to wait for.
+TEST_F(DetectorTest, StepsOfTwoLengthsAreSlowOnceALotOfThemAreLongerThanAnyWas) {
+  const auto pairs = [this](int count, double long_ms) {
+    int slow = 0;
+    for (int i = 0; i < count; ++i) slow += Slow(1, long_ms, 0.1) + Slow(1, 1, 0.5);
+    return slow;
+  };
+  ASSERT_EQ(pairs(300, 35), 0);
+  const int64_t onset_ns = now_ns_;
+  EXPECT_GE(pairs(12, 56), 1) << "within 700 ms";
+  EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - onset_ns) / kMs, 0, 80);
+}
+
+TEST_F(DetectorTest, AnUnfinishedStepOfAProgramWithShortOnesIsSlowOnceItIsFarBeyondTheLongestOne) {
+  for (int i = 0; i < 300; ++i) {
+    Step(35, 0.1);
+    Step(1, 0.5);
+    Step(1, 0.5);
+  }
+  EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 100 * kMs), Detector::Verdict::kClean);
+  EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 300 * kMs), Detector::Verdict::kSlow);
+}
+
 TEST_F(DetectorTest, OneLongStepIsNoIncident) {
   Slow(200, 20);
   EXPECT_EQ(Slow(1, 200), 0);

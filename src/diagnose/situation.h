@@ -37,7 +37,7 @@ struct Change {
 struct RankPart {
   std::string name;  // "python (process 412)"
   Account before, during;
-  double idle_before = 0, idle_during = 0;  // it waited itself, for nobody known
+  double idle_before = 0, idle_during = 0;  // it slept, or waited itself for nobody known
   std::map<Party, double> cpu_before, cpu_during;
   // What is said of its own steps, if they are slow too: a cause's name, and the sentence.
   std::string cause;

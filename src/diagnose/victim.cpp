@@ -25,8 +25,9 @@ constexpr size_t kMostReports = 1000;  // of a program that runs for months
 constexpr size_t kRounds = 40, kLeastRounds = 8;
 constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
 constexpr int64_t kMostAgeNs = 30 * kNanosPerSecond;
-// An open incident is explained anew so often.
-constexpr int64_t kUpdateNs = kNanosPerSecond / 2;
+// An open incident is explained anew so often; in every round while it is young and nothing explains it.
+constexpr int64_t kUpdateNs = kNanosPerSecond / 2, kYoungUpdateNs = kNanosPerSecond / 5;
+constexpr int64_t kYoungNs = 5 * kNanosPerSecond;
 // What is compared with: so much time before the onset, or before incidents that it follows sooner than that.
 constexpr int64_t kBeforeNs = 60 * kNanosPerSecond;
 constexpr int64_t kLeastCalmNs = 5 * kNanosPerSecond;
@@ -148,7 +149,7 @@ void Diagnosis::Victim::EndAt(int64_t time_ns) {
   Settle(INT64_MAX);
   if (!detector_.open()) return;
   reports_.back().incident.end_ns = time_ns;
-  WriteReport(Describe(time_ns, unfinished_ns_.has_value()));
+  WriteReport(Describe(detector_.onset_ns(), time_ns, unfinished_ns_.has_value()));
 }
 
 void Diagnosis::Victim::LookUntil(int64_t time_ns) {
@@ -282,15 +283,13 @@ void Diagnosis::Victim::TakeStep(const StepSpan& span) {
       break;
     case Detector::Verdict::kSlow:
       if (!was_open) Begin();
-      if (!was_open || step.end_ns - updated_ns_ >= kUpdateNs) Update(step.end_ns, false);
+      if (!was_open || IsUpdateDue(step.end_ns)) Update(step.end_ns, false);
       break;
     case Detector::Verdict::kClosed:
       Close();
       break;
-    case Detector::Verdict::kWorse:  // what was said of the first one stands
-      reports_.back().incident.end_ns = detector_.recovered_ns();
-      shared_.incidents.Append(reports_.back().incident);
-      tell_(reports_.back());
+    case Detector::Verdict::kWorse:  // what is worse was taken for a part of the first one
+      WriteEnded(reports_.back().incident.start_ns, detector_.recovered_ns());
       Begin();
       Update(step.end_ns, false);
       break;
@@ -360,7 +359,7 @@ void Diagnosis::Victim::LookAtUnfinished(int64_t now_ns) {
   unfinished_ns_ = now_ns - *since_ns;
   unfinished_ = AccountOf(*since_ns, now_ns);
   if (!was_open) Begin();
-  if (!was_open || now_ns - updated_ns_ >= kUpdateNs) Update(now_ns, true);
+  if (!was_open || IsUpdateDue(now_ns)) Update(now_ns, true);
 }
 
 model::Incident Diagnosis::Victim::NewIncident() const {
@@ -400,21 +399,31 @@ void Diagnosis::Victim::Begin() {
   if (reports_.size() > kMostReports) reports_.erase(reports_.begin());
 }
 
+bool Diagnosis::Victim::IsUpdateDue(int64_t now_ns) const {
+  const bool explained = reports_.back().incident.cause != kAbstain;
+  const bool young = now_ns - detector_.onset_ns() < kYoungNs;
+  return now_ns - updated_ns_ >= (young && !explained ? kYoungUpdateNs : kUpdateNs);
+}
+
 void Diagnosis::Victim::Update(int64_t now_ns, bool unfinished) {
   updated_ns_ = now_ns;
-  WriteReport(Describe(unfinished ? now_ns : std::min(now_ns, detector_.slow_until_ns()), unfinished));
+  WriteReport(Describe(detector_.onset_ns(),
+                       unfinished ? now_ns : std::min(now_ns, detector_.slow_until_ns()), unfinished));
 }
 
 void Diagnosis::Victim::Close() {
-  Settle(INT64_MAX);
-  reports_.back().incident.end_ns = detector_.recovered_ns();
-  WriteReport(Describe(detector_.recovered_ns(), false));
+  WriteEnded(detector_.onset_ns(), detector_.recovered_ns());
   recent_.clear();
 }
 
+void Diagnosis::Victim::WriteEnded(int64_t onset_ns, int64_t end_ns) {
+  Settle(INT64_MAX);
+  reports_.back().incident.end_ns = end_ns;
+  WriteReport(Describe(onset_ns, end_ns, false));
+}
+
 // Of the incident until then: later steps were taken for a part of it, but are the calm after it, or may be.
-Situation Diagnosis::Victim::Describe(int64_t until_ns, bool unfinished) const {
-  const int64_t onset_ns = detector_.onset_ns();
+Situation Diagnosis::Victim::Describe(int64_t onset_ns, int64_t until_ns, bool unfinished) const {
   Situation situation{.onset_ns = onset_ns, .slowdown = detector_.slowdown()};
   situation.unfinished = unfinished;
   situation.silent_ns = std::max<int64_t>(until_ns - std::max(finder_.last_work_ns(), heard_since_ns_), 0);

@@ -102,9 +102,11 @@ class Diagnosis::Victim {
   void LookAtUnfinished(int64_t now_ns);
   model::Incident NewIncident() const;
   void Begin();
+  bool IsUpdateDue(int64_t now_ns) const;
   void Update(int64_t now_ns, bool unfinished);
   void Close();
-  Situation Describe(int64_t until_ns, bool unfinished) const;
+  void WriteEnded(int64_t onset_ns, int64_t end_ns);
+  Situation Describe(int64_t onset_ns, int64_t until_ns, bool unfinished) const;
   void DescribeRanks(const PathAccount& before, const PathAccount& during, double each,
                      Situation& situation) const;
   void WriteReport(const Situation& situation);
