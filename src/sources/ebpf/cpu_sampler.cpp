@@ -23,6 +23,7 @@
 #include "sources/ebpf/pid_namespace.h"
 #include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
+#include "sources/ebpf/target_list.h"
 #include "wire/cpu_sample.h"
 
 namespace gpusonde::ebpf {
@@ -124,13 +125,7 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
   return CpuSampler(std::move(state));
 }
 
-Status CpuSampler::Follow(int32_t pid) {
-  const auto key = static_cast<uint32_t>(pid);
-  const uint8_t one = 1;
-  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)
-    return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
-  return {};
-}
+Status CpuSampler::Follow(int32_t pid) { return AddTarget(targets_fd(), target_changes_fd(), pid); }
 
 Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
   state_->visit = &visit;
@@ -141,6 +136,8 @@ Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
 }
 
 int CpuSampler::targets_fd() const { return bpf_map__fd(state_->skeleton->maps.targets); }
+
+int CpuSampler::target_changes_fd() const { return bpf_map__fd(state_->skeleton->maps.target_changes); }
 
 int CpuSampler::wake_fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
 

@@ -50,8 +50,10 @@ class CpuSampler {
   // to be learnt before it is gone: a process or Python code not seen before.
   int wake_fd() const;
 
-  // Of the kernel's list of processes that are followed, for other programs; unused with every_process.
+  // Of the kernel's list of processes that are followed, and of how often it grew, for other programs; unused
+  // with every_process.
   int targets_fd() const;
+  int target_changes_fd() const;
 
   // Time that one sample stands for.
   int64_t period_ns() const;

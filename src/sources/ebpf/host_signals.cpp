@@ -17,6 +17,7 @@
 #include "sources/ebpf/libbpf_log.h"
 #include "sources/ebpf/pid_namespace.h"
 #include "sources/ebpf/program_counters.h"
+#include "sources/ebpf/target_list.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -124,11 +125,8 @@ Result<HostSignals> HostSignals::Create() {
 
 Status HostSignals::Follow(int32_t pid) {
   if (state_->links.empty()) TRY(state_->Attach(false));
-  const auto key = static_cast<uint32_t>(pid);
-  const uint8_t one = 1;
-  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.targets), &key, &one, BPF_ANY) != 0)
-    return Fail(ErrnoError(errno, fmt::format("follow the signals of process {}", pid)));
-  return {};
+  const auto& maps = state_->skeleton->maps;
+  return AddTarget(bpf_map__fd(maps.targets), bpf_map__fd(maps.target_changes), pid);
 }
 
 Status HostSignals::WatchNetwork(bool watch) {

@@ -82,8 +82,10 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
   state->skeleton->rodata->budget = std::max(options.stacks_per_second, 1u);
   bpf_map__set_max_entries(state->skeleton->maps.events, std::bit_ceil(options.ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
-  if (const int error = bpf_map__reuse_fd(state->skeleton->maps.targets, sampler.targets_fd()); error != 0)
-    return Fail(Explain(-error, "share the list of processes"));
+  for (const auto& [map, fd] : {std::pair(state->skeleton->maps.targets, sampler.targets_fd()),
+                                std::pair(state->skeleton->maps.target_changes, sampler.target_changes_fd())})
+    if (const int error = bpf_map__reuse_fd(map, fd); error != 0)
+      return Fail(Explain(-error, "share the list of processes"));
   if (const int error = off_cpu_bpf__load(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "load the off-CPU program into the kernel"));
   if (const int error = off_cpu_bpf__attach(state->skeleton.get()); error != 0)

@@ -62,6 +62,8 @@ class OffCpuTest : public testing::Test {
     Result<OffCpu> off_cpu = OffCpu::Create({}, *tables_, *sampler_);
     SKIP_WHERE_REFUSED(off_cpu);
     off_cpu_ = std::move(*off_cpu);
+    // Seen just before, it is remembered as nobody to tell of.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_TRUE(sampler_->Follow(::getpid()).has_value());
   }
 

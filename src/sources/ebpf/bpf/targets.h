@@ -21,6 +21,15 @@ struct {
   __type(value, __u8);
 } targets SEC(".maps");
 
+/* How often somebody was added to the list from outside (target_list.h): what was found before is looked up
+ * again. Whoever shares the list shares this, too. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} target_changes SEC(".maps");
+
 static __always_inline bool wanted(__u32 pid) {
   return every_process || bpf_map_lookup_elem(&targets, &pid) != NULL;
 }
@@ -45,22 +54,28 @@ struct remembered_threads {
   struct remembered {
     __u64 until_ns;
     __u32 task_tid;
+    __u32 changes;
     struct pids pids;
   } slots[REMEMBERED_THREADS];
 };
 
-/* The numbers of a thread to tell of, and zeros of all others; what the list says is seen within
- * REMEMBERED_NS. `lately` is of this CPU, and only for programs that don't interrupt each other. */
+/* The numbers of a thread to tell of, and zeros of all others; that somebody was taken off the list is seen
+ * within REMEMBERED_NS. `lately` is of this CPU, and only for programs that don't interrupt each other. */
 static __always_inline struct pids target_of(const struct task_struct *task,
                                              struct remembered_threads *lately, __u64 now) {
   const struct pids nobody = {};
   if (!task->mm) return nobody;
   const __u32 tid = task->pid;
   struct remembered *slot = &lately->slots[tid % REMEMBERED_THREADS];
-  if (slot->task_tid == tid && now < slot->until_ns) return slot->pids;
+  const __u32 zero = 0;
+  const __u32 *changes = bpf_map_lookup_elem(&target_changes, &zero); /* compiled to an address */
+  if (!changes) return nobody;
+  const __u32 seen = *(const volatile __u32 *)changes; /* before the list is looked at */
+  if (slot->task_tid == tid && slot->changes == seen && now < slot->until_ns) return slot->pids;
   const struct pids pids = pids_of(task);
   slot->until_ns = now + REMEMBERED_NS;
   slot->task_tid = tid;
+  slot->changes = seen;
   slot->pids = pids.pid && wanted(pids.pid) ? pids : nobody;
   return slot->pids;
 }
