@@ -43,12 +43,41 @@ VICTIMS = {
     "ranks-net-large": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
                         "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--stream",
                         "bert-small-h100", "--gradient-kb", "160", "--work", "40"],
+    "stencil-wide": ["{build}/bin/hpc", "--halo-mb", "40", "--seconds", "{seconds}", "--step-log", "{log}"],
+    "stencil-large-pinned": ["taskset", "-c", "0", "{build}/bin/hpc", "--halo-mb", "24", "--seconds", "{seconds}",
+                             "--step-log", "{log}"],
+    "saver-pinned": ["taskset", "-c", "0", "{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds",
+                     "{seconds}", "--stream", "alexnet-infer-a100", "--records", "24", "--write-kb", "64"],
+    "scanner-2": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                  "--stream", "bert-small-h100", "--workers", "2", "--records", "40", "--read-mb", "12", "--file", "{disk}"],
+    "scanner-3": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                  "--stream", "alexnet-infer-a100", "--records", "16", "--read-mb", "8", "--file", "{disk}"],
+    "rereader-2": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                   "--stream", "bert-small-h100", "--workers", "2", "--records", "16", "--read-mb", "40", "--cached",
+                   "--file", "{cached}"],
+    "rereader-3": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
+                   "--stream", "vit-classifier-h100", "--records", "24", "--read-mb", "32", "--cached", "--file", "{cached}"],
+    "ranks-wide": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--cpus", "0",
+                   "{last_cpu}", "--stream", "bert-small-h100", "--gradient-kb", "512", "--work", "160"],
+    "ranks-deep": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--cpus", "0",
+                   "{last_cpu}", "--stream", "alexnet-infer-a100", "--gradient-kb", "128", "--work", "240"],
+    "ranks-net-wide": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
+                       "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--stream",
+                       "vit-classifier-h100", "--gradient-kb", "320", "--work", "60"],
+    "ranks-net-deep": ["{python}", "{here}/victims/ranks.py", "--step-log", "{log}", "--seconds", "{seconds}", "--namespaces",
+                       "{ends[0]}", "{ends[1]}", "--addresses", "{addresses[0]}", "{addresses[1]}", "--stream",
+                       "alexnet-infer-a100", "--gradient-kb", "96", "--work", "80"],
 }
-NETWORKED = ("ranks-net", "ranks-net-large")  # they want two namespaces
-RANKS = ("ranks", "ranks-large", *NETWORKED)
-CACHED = ("reader", "rereader")  # they want their file out of the page cache
+TEST_NETWORKED = ("ranks-net-large", "ranks-net-wide", "ranks-net-deep")
+TEST_RANKS = ("ranks-large", "ranks-wide", "ranks-deep")
+TEST_CACHED = ("rereader", "rereader-2", "rereader-3")
+NETWORKED = ("ranks-net", *TEST_NETWORKED)  # they want two namespaces
+RANKS = ("ranks", *TEST_RANKS, *NETWORKED)
+CACHED = ("reader", *TEST_CACHED)  # they want their file out of the page cache
 TRAINERS = ("trainer", "trainer-2", "streamer", "reader")
 TEST_TRAINERS = ("saver", "hasher", "scanner")
+TEST_SCANNERS = ("scanner", "scanner-2", "scanner-3")
+TEST_PINNED = ("inference-pinned", "stencil-large-pinned", "saver-pinned")
 
 # What each fault is tried with: victims, amounts, and what the label would be if the check agrees ("": none, a
 # negative or a cause without a model). The splits share no victim, no fault and no injector (score_test.py).
@@ -91,30 +120,32 @@ TEST = {
     "compress": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 4), "cpu_contention"),
     "compile": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 3), "cpu_contention"),
     "short-quota": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0.35, 0.5, 0.7), "cpu_quota"),
-    "disk-write": (("saver", "scanner"), (2, 4), "block_io"),
-    "copy-file": (("scanner",), (2, 4), "block_io"),
-    "io-operations": (("saver", "scanner"), (10, 20), "io_throttling"),
-    "sidecar": (("rereader",), (64, 80), "memory_pressure"),
+    "disk-write": (TEST_SCANNERS, (4, 8), "block_io"),
+    "copy-file": (TEST_SCANNERS, (2, 4), "block_io"),
+    "io-operations": (("saver", "scanner", "scanner-3"), (10, 20), "io_throttling"),
+    "sidecar": (TEST_CACHED, (64, 80), "memory_pressure"),
     "checks": (TEST_TRAINERS, (1,), "slow_data_loading"),
     "own-compress": (TEST_TRAINERS, (1,), "cpu_contention_own"),
     "gpu-rival": (("saver", "inference-large", "inference-pinned"), (24, 48), "gpu_neighbour"),
     "gpu-clock-limit": (("saver", "inference-large", "inference-pinned"), (0.3, 0.5), "gpu_clocks"),
-    "gpu-pcie-generation": (("stencil-large", "inference-large"), (1,), "pcie_pressure"),
+    "gpu-pcie-generation": (("stencil-large", "stencil-wide", "stencil-large-pinned"), (1,), "pcie_pressure"),
     "gpu-memory-rows": (("saver", "stencil-large", "inference-large"), (0.15, 0.3), "gpu_fault"),
-    "transfers": (("ranks-net-large",), (2, 4), "network_contention"),
-    "lossy-link": (("ranks-net-large",), (10, 25), "packet_loss"),
-    "fragments": (("inference-pinned",), (1,), "interrupt_pressure"),
-    "held-rank": (("ranks-large",), (1, 2), "straggler"),
+    "transfers": (TEST_NETWORKED, (2, 4), "network_contention"),
+    "lossy-link": (TEST_NETWORKED, (10, 25), "packet_loss"),
+    "fragments": (TEST_PINNED, (1,), "interrupt_pressure"),
+    "held-rank": (TEST_RANKS, (1, 2), "straggler"),
     "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
-    "stopped-rank": (("ranks-large", "ranks-net-large"), (1,), "hang"),
+    "stopped-rank": ((*TEST_RANKS, *TEST_NETWORKED), (1,), "hang"),
     "one-cpu": (("hasher",), (1,), ""),
     "held-lock": (("inference-large",), (1,), ""),
 }
 TEST_PAIRS = {
     "saver": (("compress", 2, "cpu_contention"), ("io-operations", 20, "io_throttling")),
-    "inference-large": (("compile", 2, "cpu_contention"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
-    "hasher": (("checks", 1, "slow_data_loading"), ("compress", 2, "cpu_contention")),
-    "ranks-net-large": (("compress", 2, "cpu_contention"), ("transfers", 2, "network_contention")),
+    "inference-large": (("short-quota", 0.7, "cpu_quota"), ("gpu-clock-limit", 0.4, "gpu_clocks")),
+    "stencil-large-pinned": (("fragments", 1, "interrupt_pressure"), ("gpu-pcie-generation", 1, "pcie_pressure")),
+    "stencil-large": (("compress", 4, "cpu_contention"), ("gpu-pcie-generation", 1, "pcie_pressure")),
+    "scanner": (("copy-file", 4, "block_io"), ("checks", 1, "slow_data_loading")),
+    "ranks-net-deep": (("compress", 4, "cpu_contention"), ("transfers", 2, "network_contention")),
 }
 TEST_NEGATIVES = {
     "idle": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0,), ""),
