@@ -159,6 +159,7 @@ STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "o
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0
+PAIRS, NEGATIVES = 2, 6  # of a round
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,22 +181,30 @@ class Trial:
         return [(self.fault, self.amount), *([tuple(self.also[:2])] if self.also else [])]
 
 
+def a_round(generator, positives, negatives, pairs, only):
+    """[(fault, its entry, the second fault), …]: each cause once, so that all come to their number together, something
+    without a model, two pairs and six negatives, in an order of its own: forty rounds are the trials that are wanted."""
+    causes = {}
+    for fault, entry in positives.items():
+        if not only or fault in only:
+            causes.setdefault(entry[2], []).append((fault, entry, ()))
+    both = [(first[0], ((victim,), (first[1],), first[2]), second)
+            for victim, (first, second) in pairs.items() if not only or "pair" in only]
+    none = [(fault, entry, ()) for fault, entry in negatives.items() if not only or "negative" in only]
+    kinds = [generator.choice(faults) for faults in causes.values()]
+    kinds += generator.sample(both, min(PAIRS, len(both))) + generator.choices(none, k=NEGATIVES if none else 0)
+    generator.shuffle(kinds)
+    return kinds
+
+
 def make(split, seed, count, only=()):
-    """`count` trials; one in three is meant to be negative, and some are of two faults."""
-    positives, negatives, pairs = (
-        (TRAIN, TRAIN_NEGATIVES, TRAIN_PAIRS) if split == "train" else (TEST, TEST_NEGATIVES, TEST_PAIRS))
+    """`count` trials of the split, in rounds (`a_round`); the same ones for the same arguments."""
+    tables = (TRAIN, TRAIN_NEGATIVES, TRAIN_PAIRS) if split == "train" else (TEST, TEST_NEGATIVES, TEST_PAIRS)
     generator = random.Random(f"{split}-{seed}")
     trials = []
     queue = []
     while len(trials) < count:
-        if not queue:  # each fault in turn, in an order of its own each time
-            kinds = [(fault, positives[fault], ()) for fault in positives if not only or fault in only]
-            kinds += [(first[0], ((victim,), (first[1],), first[2]), second)
-                      for victim, (first, second) in pairs.items() if not only or "pair" in only]
-            none = [(fault, negatives[fault], ()) for fault in negatives if not only or "negative" in only]
-            kinds += none * max(1, -(-len(kinds) // (2 * len(negatives))))
-            generator.shuffle(kinds)
-            queue = kinds
+        queue = queue or a_round(generator, *tables, only)
         fault, (victims, amounts, intended), also = queue.pop()
         index = len(trials)
         trials.append(Trial(

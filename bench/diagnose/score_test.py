@@ -2,6 +2,7 @@
 """Labels and scores, of trials made up to the last number."""
 
 import bisect
+import collections
 import itertools
 import json
 import pathlib
@@ -392,13 +393,20 @@ class MadeUp(unittest.TestCase):
         self.assertNotEqual([one.seed for one in manifest.make("train", 3, 30)],
                             [one.seed for one in manifest.make("test", 3, 30)])
 
-    def test_a_third_of_the_trials_is_meant_to_be_negative_and_some_are_of_two_faults(self):
+    def test_forty_rounds_have_forty_trials_of_each_cause_seventy_six_pairs_and_236_negatives(self):
         for split, tables in (("train", manifest.TRAIN), ("test", manifest.TEST)):
-            trials = manifest.make(split, 5, 720)
+            trials = manifest.make(split, 5, 40 * (len({one[2] for one in tables.values()}) + 8))
             without_model = {fault for fault, (_, _, intended) in tables.items() if not intended}
-            negatives = sum(not one.intended and one.fault not in without_model for one in trials)
-            self.assertAlmostEqual(negatives / len(trials), 1 / 3, delta=0.05)
-            self.assertGreater(sum(bool(one.also) for one in trials), 720 * 76 / 1000)
+            alone = collections.Counter(one.intended for one in trials if one.intended and not one.also)
+            self.assertEqual(alone, {one[2]: 40 for one in tables.values() if one[2]})
+            self.assertGreaterEqual(sum(not one.intended and one.fault not in without_model for one in trials), 236)
+            self.assertGreaterEqual(sum(bool(one.also) for one in trials), 76)
+
+    def test_every_cause_is_tried_with_three_workloads_but_for_a_slower_cpu(self):
+        workloads = {}
+        for _, victims, _, intended in self.entries("test"):
+            workloads.setdefault(intended, set()).update(victims)
+        self.assertEqual({cause for cause, victims in workloads.items() if len(victims) < 3}, {"slow_cpu"})
 
     def test_the_splits_share_no_victim_and_no_injector_but_every_cause(self):
         train, test = self.entries("train"), self.entries("test")
