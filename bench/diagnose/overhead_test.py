@@ -19,7 +19,7 @@ def pairs(kind, slower, noise=NOISE, void=None):
 
 
 def point(agent, kernel, who="stranger", events=10_000, added_agent=0.001, void=None):
-    arm = {"events_s": events + 100, "agent": agent, "kernel": kernel, "wake_ups_s": 5.0, "void": void}
+    arm = {"events_s": events + 100, "agent": agent, "kernel": kernel, "counting": 0.0004, "wake_ups_s": 5.0, "void": void}
     return {"who": who, "events": events, "profiling": arm, "diagnosis": arm | {"agent": agent + added_agent}}
 
 

@@ -12,10 +12,11 @@ constexpr int kLongestChain = 8;
 // Less isn't followed any further: where all wait for all, the chains would be endless.
 constexpr double kLeastToFollowNs = 1e5;
 
-// Sorted, disjoint, and cut to [from, to).
+// Sorted, disjoint, and cut to [from, to), of intervals by start.
 std::vector<Interval> UnionOf(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
   std::vector<Interval> joined;
   for (Interval interval : intervals) {
+    if (interval.start_ns >= to_ns) break;
     interval.start_ns = std::max(interval.start_ns, from_ns);
     interval.end_ns = std::min(interval.end_ns, to_ns);
     if (interval.end_ns <= interval.start_ns) continue;

@@ -23,7 +23,8 @@ constexpr int64_t kTypeBaselineNs = 10 * kNanosPerSecond;
 constexpr size_t kSumUpShare = 16;  // a type is summed up when it has grown by a sixteenth
 constexpr size_t kLeastOfType = 4;
 constexpr size_t kHold = 12;  // steps until a clean one is learnt from: what precedes an onset isn't clean
-constexpr size_t kRefresh = 32;
+// Limits are set when so many steps are new, and a sixteenth of all.
+constexpr size_t kRefresh = 32, kRefreshShare = 16;
 
 // Below this nobody acts, and clocks and caches wander.
 constexpr double kLeastSlowdown = 1.1;
@@ -218,7 +219,10 @@ void Detector::Learn(const Step& step) {
   learnt_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
   if (learnt_.size() > kBaseline) learnt_.pop_front();
   if (learnt_.size() < kLearnSteps) return;
-  if (learnt_since_limits_++ % kRefresh == 0) SetLimits();
+  const bool is_new = ++learnt_since_limits_ >= std::max(kRefresh, learnt_.size() / kRefreshShare);
+  if (HasBaseline() && !is_new) return;
+  learnt_since_limits_ = 0;
+  SetLimits();
 }
 
 void Detector::Type::Add(int64_t end_ns, double log_ns) {

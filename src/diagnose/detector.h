@@ -90,7 +90,7 @@ class Detector {
   void Close();
   void Learn(const Step& step);
   void SetLimits();
-  bool HasBaseline() const { return learnt_since_limits_ > 0; }
+  bool HasBaseline() const { return scale_ > 0; }
   bool Suspicious() const { return small_ > small_limit_ / 2 || large_ > large_limit_ / 2; }
   double SpreadOf(size_t steps) const;
   bool IsLarge(double slowdown, size_t steps) const;

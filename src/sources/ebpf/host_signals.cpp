@@ -90,7 +90,8 @@ Status HostSignals::State::Attach(bool network) {
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
     const std::string_view name = bpf_program__name(program);
-    if (!bpf_program__autoload(program) || (std::ranges::find(kNetwork, name) != kNetwork.end()) != network)
+    if (!bpf_program__autoload(program) || bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+        (std::ranges::find(kNetwork, name) != kNetwork.end()) != network)
       continue;
     bpf_link* link = bpf_program__attach(program);
     if (link != nullptr) {
@@ -167,6 +168,9 @@ Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>&
 }
 
 Status HostSignals::Drain(const std::function<void(const Sum&)>& visit) {
+  const int finish = bpf_program__fd(state_->skeleton->progs.signal_finish);
+  if (bpf_prog_test_run_opts(finish, nullptr) != 0)
+    return Fail(ErrnoError(errno, "finish the sums of host signals"));
   const uint32_t was = state_->skeleton->bss->written;
   __atomic_store_n(&state_->skeleton->bss->written, was + 1, __ATOMIC_SEQ_CST);
   const auto& maps = state_->skeleton->maps;

@@ -39,6 +39,7 @@ class HostSignalsTest : public testing::Test {
     ASSERT_TRUE(signals_
                     ->Drain([&](const HostSignals::Sum& sum) {
                       if (sum.tid == ::gettid()) by_signal_[sum.signal] += sum.amount;
+                      if (sum.signal <= GPUSONDE_SIGNAL_NETWORK) told_[sum.tid] += sum.amount;
                       if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_RUN_QUEUE)
                         behind_[sum.other] += sum.amount;
                     })
@@ -48,6 +49,7 @@ class HostSignalsTest : public testing::Test {
   std::optional<HostSignals> signals_;
   std::map<gpusonde_signal, int64_t> by_signal_;
   std::map<int32_t, int64_t> behind_;
+  std::map<int32_t, int64_t> told_;  // of a thread's time
 };
 
 void Burn(int64_t duration_ns) {
@@ -95,6 +97,34 @@ TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
     all_told = sum_ns >= kAsleepNs + kBurntNs && by_signal_[GPUSONDE_SIGNAL_SLEEPING] >= kAsleepNs;
   }
   EXPECT_TRUE(all_told);
+}
+
+// The kernel program keeps a thread's last piece of time with the thread.
+TEST_F(HostSignalsTest, TheLastPieceOfAThreadIsToldWhetherItLivesOrHasEnded) {
+  constexpr auto kAsleep = std::chrono::milliseconds(3);
+  const int64_t asleep_ns = std::chrono::nanoseconds(kAsleep).count();
+  int32_t ended = 0;
+  std::thread([&] {
+    ended = ::gettid();
+    std::this_thread::sleep_for(kAsleep);
+    Burn(asleep_ns);
+  }).join();
+  Drain();
+  EXPECT_GE(told_[ended], 2 * asleep_ns);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // from here on it is known
+  Drain();
+  told_.clear();
+  std::this_thread::sleep_for(kAsleep);
+  Drain();
+  EXPECT_GE(told_[::gettid()], asleep_ns);
+}
+
+TEST_F(HostSignalsTest, ThreadsThatHaveEndedTakeNoRoom) {
+  for (int i = 1; i <= 20'000; ++i) {  // more than there is room for at a time
+    std::thread([] {}).join();
+    if (i % 1'000 == 0) Drain();
+  }
+  EXPECT_EQ(signals_->TakeDrops().Of(model::DropReason::kSignalsLost), 0);
 }
 
 TEST_F(HostSignalsTest, WhoTakesTheCpuIsNamed) {

@@ -47,7 +47,7 @@ static __always_inline void packet_leaves(struct sk_buff *packet, __u64 now) {
   if (!ready || ready >= now || now - ready > LONGEST_QUEUE_NS || !wanted(pid)) return;
   const __u64 *until = bpf_map_lookup_elem(&queued_until, &pid);
   const __u64 from = until && *until > ready ? *until : ready;
-  const struct thread whole = {.pid = pid};
+  struct thread whole = {.pid = pid};
   spend(&whole, GPUSONDE_SIGNAL_NETWORK_QUEUED, 0, from, now);
   bpf_map_update_elem(&queued_until, &pid, &now, BPF_ANY);
 }
