@@ -290,6 +290,8 @@ def label(folder):
     causes = causes_of(record, samples, clean, active, explained, ms_before, ms_during, made["void"] is not None)
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
+    if made["void"] is None and not causes and intended_of(record["plan"]) - {"", None}:
+        made["void"] = "not confirmed"  # that it had no cause isn't known either
     made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
     if "straggler" in causes:
         made["root"] = root_of(record, samples, clean, active, explained["late_rank"], ms_before, ms_during)

@@ -99,7 +99,10 @@ class MadeUp(unittest.TestCase):
 
     def test_a_label_needs_the_mechanism_and_not_just_the_injector(self):
         self.assertEqual(label.label(self.trial("train-1-000", delay=0.5))["causes"], ["cpu_contention"])
-        self.assertEqual(label.label(self.trial("train-1-001", delay=0.0))["causes"], [])
+        unconfirmed = label.label(self.trial("train-1-001", delay=0.0))
+        self.assertEqual((unconfirmed["causes"], unconfirmed["void"]), ([], "not confirmed"))
+        without = label.label(self.trial("train-1-002", delay=0.0, intended=""))
+        self.assertEqual((without["causes"], without["void"]), ([], None))
 
     def test_own_threads_that_take_cpus_of_a_full_machine_are_own_contention(self):
         labelled = label.label(self.trial(intended="cpu_contention_own", delay=0.5, injector=0.0))
@@ -235,7 +238,7 @@ class MadeUp(unittest.TestCase):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
         self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io")])
         self.trial("train-1-002", intended="straggler", data_ms=90, rank_ms=95, incidents=[self.incident("straggler")])
-        self.trial("train-1-003", incidents=[self.incident("abstain")])
+        self.trial("train-1-003", intended="", incidents=[self.incident("abstain")])
         kinds = self.scored()["asked"]["gpusonde"]["kinds"]
         self.assertEqual({kind: (one["right"], one["trials"]) for kind, one in kinds.items()},
                          {"host": (1, 2), "collective": (1, 1), "no model": (1, 1)})
@@ -293,7 +296,7 @@ class MadeUp(unittest.TestCase):
 
     def test_what_has_no_cause_cannot_be_named_late(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
-        self.trial("train-1-001", incidents=[self.incident("abstain")])
+        self.trial("train-1-001", intended="", incidents=[self.incident("abstain")])
         delays = self.scored()["delays"]
         self.assertEqual((delays["of"], delays["with_cause"], delays["named_in_time"]), (2, 1, 1))
         self.assertIsNotNone(delays["named_p95_s"])
