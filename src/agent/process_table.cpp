@@ -168,7 +168,9 @@ void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   if (time_ns < process->known_since_ns) return;
   const auto [thread, added] = process->threads.try_emplace(event.tid);
   if (!added) return;
-  thread->second.name = process->info.name;  // until it is given another
+  // That of who made it, until it is given another.
+  const auto maker = process->threads.find(event.parent_tid);
+  thread->second.name = maker == process->threads.end() ? process->info.name : maker->second.name;
   thread->second.started_ns = time_ns + options_.epoch_offset_ns;
   ++process->living_threads;
 }

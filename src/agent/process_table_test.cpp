@@ -65,6 +65,17 @@ TEST_F(ProcessTableTest, ANewThreadOfAnUnknownProcessDoesNotMakeItKnown) {
   EXPECT_FALSE(table.any_alive());
 }
 
+TEST_F(ProcessTableTest, ANewThreadHasTheNameOfTheThreadThatMadeIt) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.Apply(Event(now_, perf::CommEvent{.pid = self_, .tid = kGone, .name = "pool"}));
+  table.Apply(Event(
+      now_ + 1, perf::ForkEvent{.pid = self_, .tid = kGone + 1, .parent_pid = self_, .parent_tid = kGone}));
+  table.Apply(Event(now_ + 2, perf::CommEvent{.pid = self_, .tid = kGone, .name = "renamed"}));
+  table.WriteChanges();
+  EXPECT_THAT(TextColumn(rows_.Take(), "threads", "name"), Contains("pool"));
+}
+
 TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());

@@ -105,8 +105,9 @@ Result<bool> ParseRecord(std::span<const std::byte> record, SidebandEvent& event
       const auto pid = static_cast<int32_t>(cursor.Take<uint32_t>());
       const auto parent_pid = static_cast<int32_t>(cursor.Take<uint32_t>());
       const auto tid = static_cast<int32_t>(cursor.Take<uint32_t>());
+      const auto parent_tid = static_cast<int32_t>(cursor.Take<uint32_t>());
       if (header.type == PERF_RECORD_FORK)
-        event.what = ForkEvent{.pid = pid, .tid = tid, .parent_pid = parent_pid};
+        event.what = ForkEvent{.pid = pid, .tid = tid, .parent_pid = parent_pid, .parent_tid = parent_tid};
       else
         event.what = ExitEvent{.pid = pid, .tid = tid};
       break;

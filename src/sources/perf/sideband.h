@@ -33,11 +33,12 @@ struct CommEvent {
   std::string name;
 };
 
-// A new process (pid differs from parent_pid) or thread.
+// A new process (pid differs from parent_pid) or thread, with the name of the thread that made it.
 struct ForkEvent {
   int32_t pid = 0;
   int32_t tid = 0;
   int32_t parent_pid = 0;
+  int32_t parent_tid = 0;  // 0: not known
 };
 
 // A thread ended; the process did when its last thread has.

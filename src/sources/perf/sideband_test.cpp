@@ -42,12 +42,13 @@ std::vector<uint8_t> Bytes(T... values) {
 TEST(ParseRecord, ForkAndExitNameTheThread) {
   SidebandEvent event;
   model::DropCounts drops;
-  const auto body = Bytes<uint32_t, uint32_t, uint32_t, uint32_t, uint64_t>(10, 9, 11, 9, 0);
+  const auto body = Bytes<uint32_t, uint32_t, uint32_t, uint32_t, uint64_t>(10, 9, 11, 8, 0);
   ASSERT_TRUE(ParseRecord(Record(PERF_RECORD_FORK, 0, body, 77), event, drops).value());
   EXPECT_EQ(event.time_ns, 77);
   EXPECT_EQ(std::get<ForkEvent>(event.what).pid, 10);
   EXPECT_EQ(std::get<ForkEvent>(event.what).tid, 11);
   EXPECT_EQ(std::get<ForkEvent>(event.what).parent_pid, 9);
+  EXPECT_EQ(std::get<ForkEvent>(event.what).parent_tid, 8);
   ASSERT_TRUE(ParseRecord(Record(PERF_RECORD_EXIT, 0, body, 78), event, drops).value());
   EXPECT_EQ(std::get<ExitEvent>(event.what).tid, 11);
 }
