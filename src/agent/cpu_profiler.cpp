@@ -32,6 +32,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int kHurryMs = 10;
+// A program that begins to tell of its work has told all of it after so long.
+constexpr int64_t kTellingNs = 10 * kNanosPerMilli;
 // At the end of a recording, for lines that are still being looked for: nobody waits longer to see a profile.
 constexpr int64_t kLinesPatienceNs = 15 * kNanosPerSecond;
 
@@ -135,7 +137,8 @@ struct CpuProfiler::State {
   int64_t events_lost = 0;  // when processes were last looked at anew
   int64_t resynced_ns = 0;  // CLOCK_MONOTONIC
 
-  Status gathered;  // the last time without being asked to
+  Status gathered;             // the last time without being asked to
+  bool heard_of_work = false;  // in this wait
   Status Gather(int64_t until_ns);
   std::vector<model::Batch> TakeRows();
   void Apply(const perf::SidebandEvent& event);
@@ -242,14 +245,17 @@ Id128 CpuProfiler::source() const { return state_->source.source; }
 
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
-void CpuProfiler::Wait(int timeout_ms) {
+void CpuProfiler::Wait(int least_ms, int most_ms) {
   std::vector<pollfd> fds;
   if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
   if (state_->kernel.has_value()) {
     for (const int fd : state_->kernel->wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   }
-  const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
-  for (int left_ms = timeout_ms; left_ms > 0 && state_->gathered.has_value();
+  const int64_t least_ns = MonotonicNow() + least_ms * kNanosPerMilli;
+  int64_t until_ns = MonotonicNow() + most_ms * kNanosPerMilli;
+  if (state_->gpu.has_value()) state_->gpu->WakeAfter(least_ns);
+  state_->heard_of_work = false;
+  for (int left_ms = most_ms; left_ms > 0 && state_->gathered.has_value();
        left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
     const bool hurry =
         !state_->every_process && state_->kernel.has_value() && MonotonicNow() < state_->hurry_until_ns;
@@ -257,6 +263,7 @@ void CpuProfiler::Wait(int timeout_ms) {
     const int ready = ::poll(fds.data(), fds.size(), step_ms);
     if (ready < 0 || (ready == 0 && step_ms == left_ms)) return;
     state_->gathered = state_->Gather(MonotonicNow());
+    if (state_->heard_of_work) until_ns = std::min(until_ns, std::max(least_ns, MonotonicNow() + kTellingNs));
   }
 }
 
@@ -418,6 +425,7 @@ Status CpuProfiler::State::DrainGpu() {
   TRY(gpu->Drain([&](const cupti::Event& event) {
     const auto* call = std::get_if<cupti::Call>(&event.what);
     const auto* node = std::get_if<cupti::GraphNode>(&event.what);
+    if (call == nullptr && node == nullptr) heard_of_work = true;
     if (!event.stack_taken || (call == nullptr && node == nullptr)) {
       if (event.pid != last_pid) last_process = processes.FindSampled(event.pid, now_ns).id;
       last_pid = event.pid;

@@ -34,7 +34,7 @@ class CpuProfilerTest : public testing::Test {
       std::ranges::move(batches, std::back_inserter(all));
     };
     while (!child.TryWait().has_value()) {
-      profiler_->Wait(50);
+      profiler_->Wait(50, 50);
       add(profiler_->Poll().value());
     }
     add(profiler_->Finish().value());

@@ -17,7 +17,8 @@
 namespace gpusonde::agent {
 namespace {
 
-constexpr int kRoundMs = 1000;
+// About a second; which, programs with GPU work say, who tell of it four times a second.
+constexpr int kLeastRoundMs = 900, kRoundMs = 1100;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 // Small, so that what the sink has taken is soon deleted.
 constexpr int64_t kSegmentBytes = int64_t{8} << 20;
@@ -109,7 +110,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
 
 Status LiveAgent::Round() {
   State& state = *state_;
-  state.profiler.Wait(kRoundMs);
+  state.profiler.Wait(kLeastRoundMs, kRoundMs);
   TRY(state.FollowClock());
   TRY(state.Gather());
   if (const Status handed = state.HandOver(); !handed.has_value()) state.Trouble(handed.error());

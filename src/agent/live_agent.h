@@ -64,7 +64,7 @@ class LiveAgent {
   // spool), and of the sink. `sink` must outlive the agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 
-  // Waits up to a second, then gathers, spools and commits. Errors that a later round may mend (disk full,
+  // Waits about a second, then gathers, spools and commits. Errors that a later round may mend (disk full,
   // sink busy) are logged once and counted, not returned.
   Status Round();
 

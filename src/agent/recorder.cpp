@@ -23,8 +23,9 @@ namespace gpusonde::agent {
 namespace {
 
 // A sample is on disk at most this long after it was taken, twice: once to be gathered, once to be synced.
-// Together that keeps what a kill -9 can take below a second.
-constexpr int kRoundMs = 250;
+// Together that keeps what a kill -9 can take below a second. Longer than programs with GPU work are silent,
+// so that rounds follow what they tell.
+constexpr int kRoundMs = 300, kLeastRoundMs = 100;
 
 // Whether a machine that refuses the kernel's side for this reason may still have something to tell.
 bool MayHearGpuOnly(const Error& error, const std::vector<std::string>& command) {
@@ -116,8 +117,8 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
                               : INT64_MAX;
 
   while (!state.Done(signals, stop_ns)) {
-    const int64_t left_ms = (stop_ns - MonotonicNow()) / kNanosPerMilli + 1;
-    state.profiler.Wait(static_cast<int>(std::min<int64_t>(kRoundMs, std::max<int64_t>(left_ms, 0))));
+    const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
+    state.profiler.Wait(kLeastRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)));
     state.PassOn(signals);
     TRY(state.Gather());
   }

@@ -7,6 +7,7 @@
 
 #include "base/testing/refused.h"
 #include "base/testing/temp_folder.h"
+#include "base/time.h"
 #include "harness.h"
 
 namespace gpusonde::cupti {
@@ -95,6 +96,24 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   // What ran before it woke was not observed.
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 50U);
   EXPECT_THAT(heard_.calls, SizeIs(100));
+}
+
+TEST_F(Probes, WakeOnceByWhatIsToldAfterTheTimeAskedFor) {
+  Client client({"rate=20,4", "exit=0"}, {},
+                [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
+  const auto woken = [&](int patience_ms) {
+    client.Listen(*events_, heard_, std::chrono::milliseconds(30));
+    pollfd wait{.fd = events_->wake_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&wait, 1, patience_ms) == 1;
+  };
+  client.Listen(*events_, heard_, std::chrono::milliseconds(500));
+  EXPECT_FALSE(woken(600)) << "nobody asked";
+  const int64_t after_ns = MonotonicNow() + 300 * kNanosPerMilli;
+  events_->WakeAfter(after_ns);
+  EXPECT_TRUE(woken(3000));
+  EXPECT_GE(MonotonicNow(), after_ns);
+  EXPECT_FALSE(woken(600)) << "once";
+  EXPECT_EQ(client.Finish(*events_, heard_), 0);
 }
 
 TEST_F(Probes, OfEveryProcessNeedNoPid) {

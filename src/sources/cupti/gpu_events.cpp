@@ -186,6 +186,10 @@ model::DropCounts GpuEvents::TakeDrops() {
 
 int GpuEvents::wake_fd() const { return state_->epoll.get(); }
 
+void GpuEvents::WakeAfter(int64_t time_ns) {
+  if (state_->probes) state_->probes->WakeAfter(time_ns);
+}
+
 void GpuEvents::Stop() {
   if (state_->probes) state_->probes->Stop();
 }

@@ -62,8 +62,12 @@ class GpuEvents {
   // What was lost or incomplete since the last call.
   model::DropCounts TakeDrops();
 
-  // Readable (epoll) when there is more than a little to drain.
+  // Readable (epoll) when there is more than a little to drain, or something that WakeAfter asked for.
   int wake_fd() const;
+
+  // Asks to be woken, once, when a process tells of its work after this time (CLOCK_MONOTONIC). What comes
+  // through sockets always wakes.
+  void WakeAfter(int64_t time_ns);
 
   // Detaches; what waits can still be drained. Processes fall asleep within 250 ms and say their last totals
   // before.

@@ -142,6 +142,10 @@ model::DropCounts ProbeReader::TakeDrops() {
 
 int ProbeReader::fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
 
+void ProbeReader::WakeAfter(int64_t time_ns) {
+  __atomic_store_n(&state_->skeleton->bss->wake_after_ns, static_cast<uint64_t>(time_ns), __ATOMIC_RELAXED);
+}
+
 void ProbeReader::Stop() { state_->links.clear(); }
 
 }  // namespace gpusonde::cupti

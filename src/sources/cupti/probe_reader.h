@@ -34,7 +34,10 @@ class ProbeReader {
 
   void Drain(const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit);
   model::DropCounts TakeDrops();
+  // Readable (epoll) when the ring fills up, and once by what comes after WakeAfter's time but launches.
   int fd() const;
+  // CLOCK_MONOTONIC; takes the place of an earlier call's.
+  void WakeAfter(int64_t time_ns);
   // Detaches from all; what waits can still be drained.
   void Stop();
 

@@ -26,6 +26,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading. */
 const volatile __u64 bytes_per_second = 16 << 20;
 
+/* CLOCK_MONOTONIC; user space asks to be woken once by the first state or records after this time. 0: it
+ * doesn't. */
+__u64 wake_after_ns = 0;
+
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 8 << 20); /* resized before loading */
@@ -115,6 +119,12 @@ static __always_inline void send(void *message, __u64 size, bool wake) {
     count(GPUSONDE_GPU_RING_FULL);
 }
 
+static __always_inline bool asked_to_wake(void) {
+  const __u64 after = wake_after_ns;
+  return after && bpf_ktime_get_ns() >= after &&
+         __sync_val_compare_and_swap(&wake_after_ns, after, 0) == after;
+}
+
 static __always_inline void send_batch(struct message *message, struct pids pids, const void *batch,
                                        __u64 bytes) {
   if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
@@ -122,7 +132,7 @@ static __always_inline void send_batch(struct message *message, struct pids pids
     return;
   }
   begin(&message->head, pids, bytes);
-  send(message, offsetof(struct message, batch) + bytes, false);
+  send(message, offsetof(struct message, batch) + bytes, asked_to_wake());
 }
 
 static __always_inline void send_launch(struct pt_regs *context, struct launch *launch,

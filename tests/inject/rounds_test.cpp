@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's rounds beside the inject library in a program of its own (client.cpp).
+#include <sys/wait.h>
+
+#include "agent/cpu_profiler.h"
+#include "base/testing/refused.h"
+#include "base/time.h"
+#include "harness.h"
+
+namespace gpusonde::agent {
+namespace {
+
+class Rounds : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    Result<CpuProfiler> created =
+        CpuProfiler::Create({.frequency_hz = 19, .every_process = every_process(), .command = "test"});
+    SKIP_WHERE_REFUSED(created);
+    profiler_.emplace(std::move(*created));
+  }
+  static bool every_process() { return GetParam(); }
+
+  // A program of our own tells by its socket, another by its probes.
+  cupti::Client Start(const std::vector<std::string>& steps) {
+    if (every_process()) return {steps, {}};
+    const CpuProfiler::GpuEar ear = profiler_->MakeGpuEar().value();
+    return {steps, ear.environment, [&](int32_t pid) {
+              EXPECT_TRUE(profiler_->Follow(pid).has_value());
+              EXPECT_TRUE(profiler_->HearGpuOf(pid).has_value());
+            }};
+  }
+
+  std::optional<CpuProfiler> profiler_;
+};
+
+TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
+  constexpr int kLeastMs = 100, kMostMs = 2000;
+  const cupti::Client client = Start({"rate=20,6", "exit=0"});
+  const int64_t begin_ns = MonotonicNow();
+  int rounds = 0;
+  while (MonotonicNow() < begin_ns + 4 * kNanosPerSecond) {
+    const int64_t before_ns = MonotonicNow();
+    profiler_->Wait(kLeastMs, kMostMs);
+    EXPECT_GE(MonotonicNow() - before_ns, (kLeastMs - 1) * kNanosPerMilli);
+    ASSERT_TRUE(profiler_->Poll().has_value());
+    ++rounds;
+  }
+  EXPECT_GE(rounds, 8) << "it tells four times a second";
+  int status = 0;
+  EXPECT_EQ(::waitpid(client.pid(), &status, 0), client.pid());
+  EXPECT_EQ(status, 0);
+}
+
+TEST_P(Rounds, WhereNobodyWorksLastAsLongAsTheyMay) {
+  const int64_t before_ns = MonotonicNow();
+  profiler_->Wait(100, 700);
+  EXPECT_GE(MonotonicNow() - before_ns, 690 * kNanosPerMilli);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Rounds, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Probes" : "Socket"; });
+
+}  // namespace
+}  // namespace gpusonde::agent
