@@ -35,7 +35,7 @@ class Rounds : public ::testing::TestWithParam<bool> {
 
 TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
   constexpr int kLeastMs = 100, kMostMs = 2000;
-  const cupti::Client client = Start({"rate=20,6", "exit=0"});
+  const cupti::Client client = Start({"rate=160,6", "exit=0"});
   const int64_t begin_ns = MonotonicNow();
   int rounds = 0;
   while (MonotonicNow() < begin_ns + 4 * kNanosPerSecond) {
@@ -45,7 +45,7 @@ TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
     ASSERT_TRUE(profiler_->Poll().has_value());
     ++rounds;
   }
-  EXPECT_GE(rounds, 8) << "it tells four times a second";
+  EXPECT_GE(rounds, 8) << "it tells four times a second: without being told, two or three rounds would do";
   int status = 0;
   EXPECT_EQ(::waitpid(client.pid(), &status, 0), client.pid());
   EXPECT_EQ(status, 0);
