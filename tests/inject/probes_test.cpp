@@ -220,7 +220,8 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   EXPECT_EQ(total.count, told.size() + strays);
   EXPECT_EQ(total.untimed, untimed);
   for (const auto& [session, ends] : sessions)
-    EXPECT_LT(ends.last_timed, ends.first_untimed) << "session " << session << ": of one stream, only the last";
+    EXPECT_LT(ends.last_timed, ends.first_untimed)
+        << "session " << session << ": of one stream, only the last";
   EXPECT_EQ(total.total_ns, did_ns + strays_ns);
 }
 
