@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what listening to a GPU costs the machine, beside `perf record -g`, as a result for bench/run.py.
 
-    bench/gpu_bench.py [--build FOLDER] [--seconds S] [--repetitions N] FILE
+    bench/gpu_bench.py [--build FOLDER] [--seconds S] [--up-seconds S] [--repetitions N] FILE
 
 A program launches 10,000 kernels a second on the simulated GPU, from 20 frames deep: heard by `gpusonde up` (19 Hz,
-always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the
-listener's own CPU time, its kernel programs' (counted while kernel.bpf_stats_enabled is set: needs root), and that of
+always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the CPU
+time of the listener and its children, its kernel programs' (without what counting them takes: needs root), and that of
 the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
 what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Profiling and diagnosis have a budget each
-(DESIGN section 11): `up` runs without and with the diagnosis by turns. Asleep, the library is loaded and nobody
-listens: the peer is the same program without it. Memory is what is resident while listening; `record` doesn't load
-DuckDB until it ends, so its is that of the agent's part.
+(DESIGN section 11): `up` runs without and with the diagnosis by turns. It stores what it has gathered once a minute, in
+a burst, so it is measured for whole minutes, once it has made its file of the day and met the program's files. Asleep,
+the library is loaded and nobody listens: the peer is the same program without it. Memory is what is resident while
+listening; `record` doesn't load DuckDB until it ends, so its is that of the agent's part.
 """
 
 import argparse
@@ -25,15 +26,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
+import bpf_stats
 import record_bench
-from record_bench import CORES, bpf_run_ns, bpf_statistics, cpu_s, row
+from record_bench import CORES, cpu_s, row
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RATE = 10_000
 DEPTH = 20
 HZ = 19
 WARM_UP_S = 4.0  # the program's own, and the start of who listens
+UP_WARM_UP_S = 20.0  # half of it before it is asked for the first time, half after
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 CPU_GOAL_PERCENT = 0.5
 AGENT_GOAL_MIB = 32
 MAPS_GOAL_MIB = 64
@@ -61,6 +66,13 @@ def resident_mib(pid):
     return sizes[False] / 1024, sizes[True] / 1024
 
 
+def children_s(pid):
+    """CPU time of a process's children, those that have ended included."""
+    waited_ticks = sum(int(ticks) for ticks in pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15])
+    living = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return waited_ticks / TICKS_PER_S + sum(cpu_s(child) for child in living)
+
+
 def library_s(pid):
     """CPU time of the inject library's thread in a program."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
@@ -79,52 +91,70 @@ def child_of(parent, name):
     raise RuntimeError(f"{name} was not started")
 
 
-def measure(listener, program, programs_before, seconds):
-    """What the listener costs while the program runs; programs_before: kernel programs of others, None: not counted."""
+def measure(listener_s, program, kernel, seconds):
+    """The share of the machine, percent, that listening takes while the program runs, from now on. `listener_s` tells the
+    listener's CPU time."""
     def used_s():
-        kernel_ns = 0
-        if programs_before is not None:
-            kernel_ns = sum(ns for number, ns in bpf_run_ns().items() if number not in programs_before)
-        return cpu_s(listener) + kernel_ns / 1e9 + library_s(program)
+        return listener_s() + kernel.run_s() + library_s(program)
 
-    time.sleep(WARM_UP_S)
     before_s, started = used_s(), time.monotonic()
     time.sleep(seconds)
     after_s, elapsed_s = used_s(), time.monotonic() - started
-    return 100 * (after_s - before_s) / (elapsed_s * CORES), *resident_mib(listener)
+    return 100 * (after_s - before_s) / (elapsed_s * CORES)
 
 
-def run_around(command, workload, environment, count_bpf, seconds):
+class Kernel:
+    """The run time of kernel programs that are loaded after it was made. `counting_ns`: bpf_stats.counting_ns(), or None:
+    they aren't counted."""
+
+    def __init__(self, counting_ns):
+        self.counting_ns = counting_ns
+        self.others = set() if counting_ns is None else set(bpf_stats.runs())
+
+    def run_s(self):
+        return 0.0 if self.counting_ns is None else bpf_stats.run_s(bpf_stats.runs(), self.others, self.counting_ns)
+
+
+def run_around(command, workload, environment, counting_ns, seconds):
     """A listener that starts the program itself."""
-    programs_before = bpf_run_ns() if count_bpf else None
+    kernel = Kernel(counting_ns)
     with subprocess.Popen([*command, "--", *workload], env=environment, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL) as listener:
         try:
             program = child_of(listener.pid, pathlib.Path(workload[0]).name[:15])
-            measured = measure(listener.pid, program, programs_before, seconds)
+            time.sleep(WARM_UP_S)
+            percent = measure(lambda: cpu_s(listener.pid), program, kernel, seconds)
+            sizes = resident_mib(listener.pid)
             output, _ = listener.communicate(timeout=60)
         finally:
             listener.kill()
-    return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
+    return Run(percent, *sizes, json.loads(output.splitlines()[-1])["mean_ns"])
 
 
-def run_beside_up(build, folder, flags, workload, environment, count_bpf, seconds):
-    programs_before = bpf_run_ns() if count_bpf else None
+def run_beside_up(build, folder, flags, workload, environment, counting_ns, seconds):
+    kernel = Kernel(counting_ns)
     state = tempfile.mkdtemp(dir=folder)
     up = subprocess.Popen([build / "bin/gpusonde", "up", "--state", state, "--hz", str(HZ), "--listen", "127.0.0.1:0",
                            "--no-open", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        if not any("http://" in line for line in up.stdout):
+        urls = (match[0] for line in up.stdout if (match := re.search(r"http://\S+/", line)))
+        url = next(urls, None)
+        if url is None:
             raise RuntimeError("gpusonde up did not start")
         library = str(build / "lib/libgpusonde-inject.so")
         with subprocess.Popen(workload, env={**environment, "CUDA_INJECTION64_PATH": library}, stdout=subprocess.PIPE,
                               text=True) as program:
-            measured = measure(up.pid, program.pid, programs_before, seconds)
+            time.sleep(UP_WARM_UP_S / 2)
+            with urllib.request.urlopen(url + "api/v1/overview", timeout=60) as answer:  # makes the day's file
+                answer.read()
+            time.sleep(UP_WARM_UP_S / 2)
+            percent = measure(lambda: cpu_s(up.pid) + children_s(up.pid), program.pid, kernel, seconds)
+            sizes = resident_mib(up.pid)
             output, _ = program.communicate(timeout=60)
     finally:
         up.terminate()
         up.communicate(timeout=60)
-    return Run(*measured, json.loads(output.splitlines()[-1])["mean_ns"])
+    return Run(percent, *sizes, json.loads(output.splitlines()[-1])["mean_ns"])
 
 
 @dataclasses.dataclass
@@ -178,29 +208,36 @@ def main():
     parser = argparse.ArgumentParser(description="Measure what listening to a GPU costs, beside perf.")
     parser.add_argument("--build", type=pathlib.Path, default=record_bench.BUILD)
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--up-seconds", type=float, default=60, help="of `up`: whole minutes")
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
-    workload = [str(build / "bin/launch_cost"), "--rate", str(RATE), "--depth", str(DEPTH), "--seconds",
-                str(arguments.seconds + 4)]
+
+    def workload(seconds):
+        return [str(build / "bin/launch_cost"), "--rate", str(RATE), "--depth", str(DEPTH), "--seconds", str(seconds + 4)]
+
     environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib/simgpu"), "SIMGPU_MACHINE": MACHINE}
     runs, alone = {}, {}
     try:
-        with tempfile.TemporaryDirectory() as folder, bpf_statistics() as counted:
+        with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as counted:
+            counting_ns = bpf_stats.counting_ns() if counted else None
             around = {"record": [str(build / "bin/gpusonde"), "record", "--hz", str(HZ), "-o", f"{folder}/run.sonde"]}
             if shutil.which("perf"):
                 around["perf"] = ["perf", "record", "-q", "-g", "-F", str(HZ), "-o", f"{folder}/perf.data"]
             for repetition in range(arguments.repetitions):
                 print(f"  turn {repetition + 1} of {arguments.repetitions} …", file=sys.stderr, flush=True)
                 for name, flags in (("profiling", ["--no-diagnose"]), ("up", [])):
-                    runs.setdefault(name, []).append(
-                        run_beside_up(build, folder, flags, workload, environment, counted, arguments.seconds))
+                    runs.setdefault(name, []).append(run_beside_up(
+                        build, folder, flags, workload(UP_WARM_UP_S + arguments.up_seconds), environment, counting_ns,
+                        arguments.up_seconds))
                 for name, library in (("asleep", build / "lib/libgpusonde-inject.so"), ("without", None)):
-                    alone.setdefault(name, []).append(run_alone(library, workload, environment, arguments.seconds))
+                    alone.setdefault(name, []).append(
+                        run_alone(library, workload(arguments.seconds), environment, arguments.seconds))
                 for name, command in around.items():
-                    runs.setdefault(name, []).append(run_around(command, workload, environment,
-                                                                counted and name != "perf", arguments.seconds))
+                    runs.setdefault(name, []).append(run_around(
+                        command, workload(arguments.seconds), environment, counting_ns if name != "perf" else None,
+                        arguments.seconds))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         sys.exit(f"gpu_bench: {error}")
     finally:

@@ -8,9 +8,10 @@ bench/run.py.
 The hotpaths example keeps every core busy and counts its work, alone and under each sampler at 19 and 99 Hz, in
 turns, so that whatever else the machine does meets all of them. The sampler's own CPU time and the run time of its
 kernel programs (which Linux counts while kernel.bpf_stats_enabled is set: needs root) are read twice: when hotpaths
-has run for a second, and when it has printed its result. Before lies the start, between the sampling, and after it the
-writing of the file. perf's kernel side can't be read anywhere; only the work that is lost shows it. The kernel's maps
-are those that came with the sampler, by the size that the kernel says they have.
+has run for a second, and when it has printed its result; what the counting itself takes is taken off. Before lies the
+start, between the sampling, and after it the writing of the file. perf's kernel side can't be read anywhere; only the
+work that is lost shows it. The kernel's maps are those that came with the sampler, by the size that the kernel says they
+have.
 """
 
 import argparse
@@ -27,9 +28,10 @@ import sys
 import tempfile
 import time
 
+import bpf_stats
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
-BPF_STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 FREQUENCIES_HZ = (19, 99)
 CPU_GOAL_PERCENT = 0.5
 MEMORY_GOAL_MIB = 256
@@ -52,25 +54,12 @@ class Run:
     map_mib: float = 0.0  # in the kernel
 
 
-@contextlib.contextmanager
-def bpf_statistics():
-    """Yields whether the kernel counts the run time of its programs meanwhile."""
-    try:
-        before = BPF_STATS.read_text()
-        BPF_STATS.write_text("1")
-    except OSError:
-        yield False
-        return
-    try:
-        yield shutil.which("bpftool") is not None
-    finally:
-        BPF_STATS.write_text(before)
-
-
-def bpf_run_ns():
-    """{program id: its run time so far}"""
-    shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True, stdout=subprocess.PIPE).stdout
-    return {program["id"]: program.get("run_time_ns", 0) for program in json.loads(shown)}
+@dataclasses.dataclass
+class Before:
+    """The kernel's programs and maps that aren't a sampler's, by id, and what counting adds to each run of a program."""
+    programs: set
+    maps: set
+    counting_ns: float
 
 
 def bpf_map_bytes():
@@ -112,12 +101,9 @@ def wait_for_program(sampler, name):
 
 
 def watch(sampler, before, workload, run):
-    """Fills in what can be seen of a sampler while it lives; `before` are the kernel's programs and maps that aren't its
-    own, or None: not counted."""
+    """Fills in what can be seen of a sampler while it lives; `before` is what the kernel had before."""
     def kernel_s():
-        if before is None:
-            return 0.0
-        return sum(ns for program, ns in bpf_run_ns().items() if program not in before[0]) / 1e9
+        return 0.0 if before is None else bpf_stats.run_s(bpf_stats.runs(), before.programs, before.counting_ns)
 
     wait_for_program(sampler, pathlib.Path(workload[0]).name)
     time.sleep(WARM_UP_S)
@@ -128,7 +114,7 @@ def watch(sampler, before, workload, run):
     run.sampling_percent = 100 * used_s / (sampling_s * CORES)
     run.sampling_mib = run.peak_mib = peak_mib(sampler.pid)
     if before is not None:
-        run.map_mib = sum(size for made, size in bpf_map_bytes().items() if made not in before[1]) / 2**20
+        run.map_mib = sum(size for made, size in bpf_map_bytes().items() if made not in before.maps) / 2**20
     while (mib := peak_mib(sampler.pid)) is not None:
         run.peak_mib = mib
         time.sleep(POLL_S)
@@ -139,9 +125,10 @@ def watch(sampler, before, workload, run):
     run.end_cpu_s = usage.ru_utime + usage.ru_stime - result["process_cpu_ns"] / 1e9 - cpu_after_s
 
 
-def run_sampled(command, workload, count_bpf):
+def run_sampled(command, workload, counting_ns):
+    """`counting_ns`: bpf_stats.counting_ns(), or None: kernel programs aren't counted."""
     run = Run(units_per_s=0.0)
-    before = (bpf_run_ns(), bpf_map_bytes()) if count_bpf else None
+    before = None if counting_ns is None else Before(set(bpf_stats.runs()), set(bpf_map_bytes()), counting_ns)
     with tempfile.TemporaryFile() as messages:
         sampler = subprocess.Popen([*command, "--", *workload], stdout=subprocess.PIPE, stderr=messages)
         failure = None
@@ -173,13 +160,14 @@ def samplers(gpusonde, folder):
 def measure(gpusonde, workload, repetitions):
     """{("alone", 0) or (sampler, Hz): [Run, …]}, in turns; and whether kernel programs were counted."""
     runs = {}
-    with tempfile.TemporaryDirectory() as folder, bpf_statistics() as count_bpf:
+    with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as count_bpf:
+        counting_ns = bpf_stats.counting_ns() if count_bpf else None
         commands = samplers(gpusonde, folder)
         for repetition in range(repetitions):
             print(f"  turn {repetition + 1} of {repetitions} …", file=sys.stderr, flush=True)
             runs.setdefault(("alone", 0), []).append(run_alone(workload))
             for key, command in commands.items():
-                runs.setdefault(key, []).append(run_sampled(command, workload, count_bpf and key[0] == "gpusonde"))
+                runs.setdefault(key, []).append(run_sampled(command, workload, counting_ns if key[0] == "gpusonde" else None))
     return runs, count_bpf
 
 

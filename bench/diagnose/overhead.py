@@ -15,22 +15,23 @@ import math
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-import faults
-import groups
-import instruments
-import label
-import manifest
-import measures
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+
+import bpf_stats  # noqa: E402
+import faults  # noqa: E402
+import groups  # noqa: E402
+import instruments  # noqa: E402
+import label  # noqa: E402
+import manifest  # noqa: E402
+import measures  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-BPF_STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 ARMS = {"alone": None, "profiling": ["--no-diagnose"], "diagnosis": []}  # flags of `up`; None: it doesn't run
 # Kinds of pairs: without, with.
 PAIRS = {"control": ("profiling", "profiling"), "diagnosis": ("profiling", "diagnosis"), "whole": ("alone", "diagnosis")}
@@ -42,7 +43,6 @@ CPU_GOAL = 0.005       # of the machine
 EVENTS = (500, 2_000, 5_000, 10_000)  # scheduler events (context switches) a second, about
 EVENTS_OF_A_WAKE = 5   # measured: 4.4 to 5.4 context switches for each
 GOAL_EVENTS = 10_000
-EMPTY_RUNS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,44 +84,6 @@ def wake_ups(pids):
                 total += sum(int(line.split()[1]) for line in status.read_text().splitlines()
                              if line.startswith("voluntary_ctxt"))
     return total
-
-
-@contextlib.contextmanager
-def bpf_statistics():
-    """The kernel counts the run time of its programs meanwhile."""
-    before = BPF_STATS.read_text()
-    BPF_STATS.write_text("1")
-    try:
-        yield
-    finally:
-        BPF_STATS.write_text(before)
-
-
-def bpf_runs():
-    """{id of a kernel program: (its run time so far, ns; how often it ran)}"""
-    shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True, stdout=subprocess.PIPE).stdout
-    return {program["id"]: (program.get("run_time_ns", 0), program.get("run_cnt", 0)) for program in json.loads(shown)}
-
-
-def counting_ns():
-    """What the kernel's counting of run times adds to each run, ns: the run time of a program that does nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        program, packet = pathlib.Path(folder) / "empty.o", pathlib.Path(folder) / "packet"
-        pinned = pathlib.Path(f"/sys/fs/bpf/overhead-{os.getpid()}")
-        packet.write_bytes(bytes(64))
-        subprocess.run([shutil.which("clang-19") or "clang", "-O2", "-target", "bpf", "-c", HERE / "empty.bpf.c", "-o", program],
-                       check=True)
-        subprocess.run(["bpftool", "prog", "load", program, pinned], check=True)
-        try:
-            with bpf_statistics():
-                subprocess.run(["bpftool", "prog", "run", "pinned", pinned, "data_in", packet, "repeat", str(EMPTY_RUNS)],
-                               check=True, stdout=subprocess.DEVNULL)
-            shown = subprocess.run(["bpftool", "--json", "prog", "show", "pinned", pinned], check=True,
-                                   stdout=subprocess.PIPE).stdout
-        finally:
-            pinned.unlink()
-    one = json.loads(shown)
-    return one["run_time_ns"] / one["run_cnt"]
 
 
 class Bench:
@@ -269,20 +231,18 @@ def measure_cost(bench, arm, plan):
     counting their time takes."""
     with bench.agent(arm):
         window = bench.window(plan.agent_window_s)
-    empty_ns = counting_ns()
-    with bpf_statistics():
-        others = set(bpf_runs())
+    empty_ns = bpf_stats.counting_ns()
+    with bpf_stats.counting():
+        others = set(bpf_stats.runs())
         with bench.agent(arm):
-            before, begin = bpf_runs(), time.monotonic_ns()
+            before, begin = bpf_stats.runs(), time.monotonic()
             counted = bench.window(plan.kernel_window_s)
-            after, passed_ns = bpf_runs(), time.monotonic_ns() - begin
-    spent = [(ns - before.get(number, (0, 0))[0], runs - before.get(number, (0, 0))[1])
-             for number, (ns, runs) in after.items() if number not in others]
-    counting_share = empty_ns * sum(runs for _, runs in spent) / passed_ns
-    kernel_share = sum(ns for ns, _ in spent) / passed_ns - counting_share
+            after, passed_s = bpf_stats.runs(), time.monotonic() - begin
+    whole_share, kernel_share = [(bpf_stats.run_s(after, others, each_ns) - bpf_stats.run_s(before, others, each_ns)) / passed_s
+                                 for each_ns in (0, empty_ns)]
     cpus = os.cpu_count()
     return {"events_s": window["switches"], "agent": window["agent_ns"] / 1e9 / cpus, "kernel": kernel_share / cpus,
-            "counting": counting_share / cpus,
+            "counting": (whole_share - kernel_share) / cpus,
             "wake_ups_s": window["wake_ups"], "void": void_reason(window) or void_reason(counted)}
 
 

@@ -251,8 +251,9 @@ void CpuProfiler::Wait(int least_ms, int most_ms) {
   if (state_->kernel.has_value()) {
     for (const int fd : state_->kernel->wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   }
-  const int64_t least_ns = MonotonicNow() + least_ms * kNanosPerMilli;
-  int64_t until_ns = MonotonicNow() + most_ms * kNanosPerMilli;
+  const int64_t begin_ns = MonotonicNow();
+  const int64_t least_ns = begin_ns + least_ms * kNanosPerMilli;
+  int64_t until_ns = begin_ns + most_ms * kNanosPerMilli;
   if (state_->gpu.has_value()) state_->gpu->WakeAfter(least_ns);
   state_->heard_of_work = false;
   for (int left_ms = most_ms; left_ms > 0 && state_->gathered.has_value();
@@ -425,8 +426,9 @@ Status CpuProfiler::State::DrainGpu() {
   TRY(gpu->Drain([&](const cupti::Event& event) {
     const auto* call = std::get_if<cupti::Call>(&event.what);
     const auto* node = std::get_if<cupti::GraphNode>(&event.what);
-    if (call == nullptr && node == nullptr) heard_of_work = true;
-    if (!event.stack_taken || (call == nullptr && node == nullptr)) {
+    const bool is_work = call == nullptr && node == nullptr;
+    heard_of_work |= is_work;
+    if (is_work || !event.stack_taken) {
       if (event.pid != last_pid) last_process = processes.FindSampled(event.pid, now_ns).id;
       last_pid = event.pid;
       gpu_rows.Take(event, last_process, std::nullopt);

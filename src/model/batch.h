@@ -87,7 +87,7 @@ class BatchBuilder {
       PutText(column, value);
     } else if constexpr (internal::TypeOf<T>() == ColumnType::kIdList ||
                          internal::TypeOf<T>() == ColumnType::kInt64List) {
-      for (const auto& element : value) PutBytes(column, &element, sizeof element);
+      PutBytes(column, value.data(), value.size() * sizeof *value.data());
       column.ends.push_back(static_cast<uint32_t>(column.values.size() / WidthOf(column.type)));
     } else {
       PutBytes(column, &value, sizeof value);

@@ -33,8 +33,8 @@ constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
 constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
 
 // How long frames are held when nobody asks for them, and how many bytes of them: at 10,000 kernels a second
-// some 10 MB come in that time.
-constexpr int64_t kHoldNs = 30 * kNanosPerSecond;
+// some 20 MB come in that time. A commit costs 60 ms of CPU time however little it adds.
+constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
 constexpr int64_t kMostHeldBytes = int64_t{32} << 20;
 
 // When a log goes into its file, row groups that are not full are written anew: of kernel_packs that is some

@@ -162,11 +162,12 @@ Status LineClient::Start() {
   ::posix_spawnattr_init(&attributes);
   // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
   ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), kServerFd);
-  // Ctrl-C is for us alone.
-  sigset_t interrupt;
-  ::sigemptyset(&interrupt);
-  ::sigaddset(&interrupt, SIGINT);
-  ::posix_spawnattr_setsigmask(&attributes, &interrupt);
+  // What ends us is ours to act on, even where it is sent to all at once (Ctrl-C, a terminal that closes,
+  // systemd): we still ask, and end it ourselves.
+  sigset_t ends_us;
+  ::sigemptyset(&ends_us);
+  for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&ends_us, number);
+  ::posix_spawnattr_setsigmask(&attributes, &ends_us);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<char*> arguments;
   for (std::string& argument : options_.command) arguments.push_back(argument.data());

@@ -47,6 +47,16 @@ TEST(LineClient, AServerThatStaysSilentIsGivenUp) {
   EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
 }
 
+TEST(LineClient, SignalsThatEndTheAgentLeaveTheServer) {
+  const TempFolder folder;
+  const std::string script =
+      "kill -INT $$; kill -HUP $$; kill -TERM $$; : > '" + folder / "lives" + "'; sleep 100";
+  LineClient client({.command = {"/bin/sh", "-c", script}, .patience_ns = 500 * kNanosPerMilli});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_EQ(ExchangeUntilIdle(client).size(), 1u) << "given up as silent";
+  EXPECT_TRUE(std::filesystem::exists(folder / "lives"));
+}
+
 TEST(LineClient, WithoutAServerNothingIsAsked) {
   LineClient client({.command = {}});
   EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));

@@ -128,6 +128,12 @@ Status FinishRecording(const RecordOptions& options) {
 }
 
 int Recover(const RecordOptions& options) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(options.spool_folder(), ignored))
+    return Complain({ErrorCode::kNotFound,
+                     fmt::format("no unfinished recording: {} is not there; -o names the recording that was "
+                                 "to be made",
+                                 options.spool_folder())});
   if (const Status finished = FinishRecording(options); !finished.has_value())
     return Complain(finished.error());
   return kExitOk;
