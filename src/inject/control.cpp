@@ -49,6 +49,7 @@ uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
 uint64_t g_out_until_ns = 0;
 uint32_t g_exit_registrations = 0;
+uint32_t g_recorded_rank = 0;  // started, without its socket, by a program that is recorded
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_cost_before_ns = 0;
@@ -89,6 +90,7 @@ void FallAsleep(uint32_t reason) {
   HostBatch().Flush();
   TakeRecords(true);
   EndAccount(reason);
+  if (reason == GPUSONDE_GPU_END_UNHEARD) g_recorded_rank = 0;  // who listens next is another
 }
 
 void AtExit();
@@ -157,8 +159,9 @@ bool RecordsStopped(uint64_t now) {
   return now - g_heard_from_cupti_ns > kSilenceNs;
 }
 
-// What is recorded on purpose is recorded whole; who listens always has to be cheap.
-bool Governed() { return !SocketOpen(); }
+// What is recorded on purpose is recorded whole; who listens always has to be cheap. Launchers start ranks
+// without what they inherited themselves (Python's subprocess does by default), but for the environment.
+bool Governed() { return !SocketOpen() && g_recorded_rank == 0; }
 
 void Govern(uint64_t now) {
   if (now < g_window_ends_ns) return;
@@ -269,7 +272,9 @@ void Start() {
   const Locked locked(g_control);
   if (g_started != 0) return;
   g_started = 1;
-  OpenSocket(getenv(kSocketVariable));
+  const char* socket = getenv(kSocketVariable);
+  OpenSocket(socket);
+  g_recorded_rank = socket != nullptr && !SocketOpen() ? 1 : 0;
   pthread_atfork(nullptr, nullptr, InForkedChild);
   SetPhase(ThreadPhase::kWaiting);
   if (!StartThread(ThreadBody, "gpusonde")) {

@@ -225,6 +225,17 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   EXPECT_EQ(total.total_ns, did_ns + strays_ns);
 }
 
+// As a rank of a program that is recorded, whose launcher closed the socket: no governor.
+TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
+  ASSERT_EQ(Hear({"rate=80000,5", "sync", "wait=600"}, {"GPUSONDE_INJECT_SOCKET=99:1"}), 0);
+  EXPECT_THAT(heard_.begins, SizeIs(1));
+  ASSERT_THAT(heard_.ends, SizeIs(1));
+  EXPECT_EQ(heard_.ends[0].reason, EndReason::kExit);
+  // Where threads get no CPU for a while, records are dropped, and counted.
+  const auto dropped = static_cast<uint64_t>(events_->TakeDrops().Of(model::DropReason::kGpuRecordsDropped));
+  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
+}
+
 TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
   Client client({"kernels=1000", "sync", "wait=60000"}, {},
                 [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
