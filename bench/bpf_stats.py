@@ -17,15 +17,15 @@ EMPTY_RUNS = 1_000_000
 
 @contextlib.contextmanager
 def counting():
-    """The kernel counts meanwhile. Yields whether it does."""
+    """The kernel counts meanwhile. Yields what that adds to each run of a program, ns, or None where it can't be had."""
     try:
         before = ENABLED.read_text()
         ENABLED.write_text("1")
     except OSError:
-        yield False
+        yield None
         return
     try:
-        yield shutil.which("bpftool") is not None
+        yield empty_run_ns() if shutil.which("bpftool") else None
     finally:
         ENABLED.write_text(before)
 
@@ -36,13 +36,24 @@ def runs():
     return {program["id"]: (program.get("run_time_ns", 0), program.get("run_cnt", 0)) for program in json.loads(shown)}
 
 
-def run_s(counted, others, counting_ns):
-    """Run time of those of runs() that aren't among `others`, without what counting took of it."""
-    return sum(ns - count * counting_ns for number, (ns, count) in counted.items() if number not in others) / 1e9
+class Programs:
+    """Those that are loaded after it was made. `counting_ns`: what counting() yields; None: they aren't counted."""
+
+    def __init__(self, counting_ns):
+        self.counting_ns = counting_ns
+        self.others = set() if counting_ns is None else set(runs())
+
+    def spent_s(self):
+        """(their run time so far; what counting took beside)"""
+        if self.counting_ns is None:
+            return 0.0, 0.0
+        told = [counted for number, counted in runs().items() if number not in self.others]
+        counting_s = self.counting_ns * sum(count for _, count in told) / 1e9
+        return sum(ns for ns, _ in told) / 1e9 - counting_s, counting_s
 
 
-def counting_ns():
-    """What counting adds to each run, ns: the run time of a program that does nothing."""
+def empty_run_ns():
+    """The run time that the kernel counts of a program that does nothing."""
     with tempfile.TemporaryDirectory() as folder:
         program, packet = pathlib.Path(folder) / "empty.o", pathlib.Path(folder) / "packet"
         pinned = pathlib.Path(f"/sys/fs/bpf/empty-{os.getpid()}")
@@ -50,14 +61,11 @@ def counting_ns():
         subprocess.run([shutil.which("clang-19") or "clang", "-O2", "-target", "bpf", "-c", EMPTY, "-o", program], check=True)
         subprocess.run(["bpftool", "prog", "load", program, pinned], check=True)
         try:
-            with counting():
-                subprocess.run(["bpftool", "prog", "run", "pinned", pinned, "data_in", packet, "repeat", str(EMPTY_RUNS)],
-                               check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["bpftool", "prog", "run", "pinned", pinned, "data_in", packet, "repeat", str(EMPTY_RUNS)],
+                           check=True, stdout=subprocess.DEVNULL)
             shown = subprocess.run(["bpftool", "--json", "prog", "show", "pinned", pinned], check=True,
                                    stdout=subprocess.PIPE).stdout
         finally:
             pinned.unlink()
     one = json.loads(shown)
-    if not one.get("run_cnt"):
-        raise RuntimeError(f"the kernel doesn't count run times: {ENABLED} can't be set")
     return one["run_time_ns"] / one["run_cnt"]

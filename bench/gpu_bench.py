@@ -6,8 +6,8 @@
 
 A program launches 10,000 kernels a second on the simulated GPU, from 20 frames deep: heard by `gpusonde up` (19 Hz,
 always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the CPU
-time of the listener and its children, its kernel programs' (without what counting them takes: needs root), and that of
-the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
+time of the listener (of `up` with its reader of lines), its kernel programs' (without what counting them takes: needs
+root), and that of the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
 what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Profiling and diagnosis have a budget each
 (DESIGN section 11): `up` runs without and with the diagnosis by turns. It stores what it has gathered once a minute, in
 a burst, so it is measured for whole minutes, once it has made its file of the day and met the program's files. Asleep,
@@ -91,11 +91,11 @@ def child_of(parent, name):
     raise RuntimeError(f"{name} was not started")
 
 
-def measure(listener_s, program, kernel, seconds):
+def measure(listener_s, program, kernel_programs, seconds):
     """The share of the machine, percent, that listening takes while the program runs, from now on. `listener_s` tells the
     listener's CPU time."""
     def used_s():
-        return listener_s() + kernel.run_s() + library_s(program)
+        return listener_s() + kernel_programs.spent_s()[0] + library_s(program)
 
     before_s, started = used_s(), time.monotonic()
     time.sleep(seconds)
@@ -103,27 +103,15 @@ def measure(listener_s, program, kernel, seconds):
     return 100 * (after_s - before_s) / (elapsed_s * CORES)
 
 
-class Kernel:
-    """The run time of kernel programs that are loaded after it was made. `counting_ns`: bpf_stats.counting_ns(), or None:
-    they aren't counted."""
-
-    def __init__(self, counting_ns):
-        self.counting_ns = counting_ns
-        self.others = set() if counting_ns is None else set(bpf_stats.runs())
-
-    def run_s(self):
-        return 0.0 if self.counting_ns is None else bpf_stats.run_s(bpf_stats.runs(), self.others, self.counting_ns)
-
-
 def run_around(command, workload, environment, counting_ns, seconds):
     """A listener that starts the program itself."""
-    kernel = Kernel(counting_ns)
+    kernel_programs = bpf_stats.Programs(counting_ns)
     with subprocess.Popen([*command, "--", *workload], env=environment, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL) as listener:
         try:
             program = child_of(listener.pid, pathlib.Path(workload[0]).name[:15])
             time.sleep(WARM_UP_S)
-            percent = measure(lambda: cpu_s(listener.pid), program, kernel, seconds)
+            percent = measure(lambda: cpu_s(listener.pid), program, kernel_programs, seconds)
             sizes = resident_mib(listener.pid)
             output, _ = listener.communicate(timeout=60)
         finally:
@@ -132,7 +120,7 @@ def run_around(command, workload, environment, counting_ns, seconds):
 
 
 def run_beside_up(build, folder, flags, workload, environment, counting_ns, seconds):
-    kernel = Kernel(counting_ns)
+    kernel_programs = bpf_stats.Programs(counting_ns)
     state = tempfile.mkdtemp(dir=folder)
     up = subprocess.Popen([build / "bin/gpusonde", "up", "--state", state, "--hz", str(HZ), "--listen", "127.0.0.1:0",
                            "--no-open", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -148,7 +136,7 @@ def run_beside_up(build, folder, flags, workload, environment, counting_ns, seco
             with urllib.request.urlopen(url + "api/v1/overview", timeout=60) as answer:  # makes the day's file
                 answer.read()
             time.sleep(UP_WARM_UP_S / 2)
-            percent = measure(lambda: cpu_s(up.pid) + children_s(up.pid), program.pid, kernel, seconds)
+            percent = measure(lambda: cpu_s(up.pid) + children_s(up.pid), program.pid, kernel_programs, seconds)
             sizes = resident_mib(up.pid)
             output, _ = program.communicate(timeout=60)
     finally:
@@ -220,8 +208,7 @@ def main():
     environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib/simgpu"), "SIMGPU_MACHINE": MACHINE}
     runs, alone = {}, {}
     try:
-        with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as counted:
-            counting_ns = bpf_stats.counting_ns() if counted else None
+        with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as counting_ns:
             around = {"record": [str(build / "bin/gpusonde"), "record", "--hz", str(HZ), "-o", f"{folder}/run.sonde"]}
             if shutil.which("perf"):
                 around["perf"] = ["perf", "record", "-q", "-g", "-F", str(HZ), "-o", f"{folder}/perf.data"]
@@ -243,7 +230,7 @@ def main():
     finally:
         for file in pathlib.Path("/dev/shm").glob(f"{MACHINE}.*"):
             file.unlink()
-    arguments.file.write_text(json.dumps({"rows": rows_of(runs, alone, counted)}, ensure_ascii=False))
+    arguments.file.write_text(json.dumps({"rows": rows_of(runs, alone, counting_ns is not None)}, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -54,14 +54,6 @@ class Run:
     map_mib: float = 0.0  # in the kernel
 
 
-@dataclasses.dataclass
-class Before:
-    """The kernel's programs and maps that aren't a sampler's, by id, and what counting adds to each run of a program."""
-    programs: set
-    maps: set
-    counting_ns: float
-
-
 def bpf_map_bytes():
     """{map id: bytes of the kernel's memory}"""
     shown = subprocess.run(["bpftool", "--json", "map", "show"], check=True, stdout=subprocess.PIPE).stdout
@@ -100,21 +92,20 @@ def wait_for_program(sampler, name):
         time.sleep(POLL_S)
 
 
-def watch(sampler, before, workload, run):
-    """Fills in what can be seen of a sampler while it lives; `before` is what the kernel had before."""
-    def kernel_s():
-        return 0.0 if before is None else bpf_stats.run_s(bpf_stats.runs(), before.programs, before.counting_ns)
-
+def watch(sampler, kernel_programs, maps_before, workload, run):
+    """Fills in what can be seen of a sampler while it lives; maps_before: the kernel's maps that aren't its own, or None:
+    not counted."""
     wait_for_program(sampler, pathlib.Path(workload[0]).name)
     time.sleep(WARM_UP_S)
-    run.start_cpu_s, kernel_before_s, started = cpu_s(sampler.pid), kernel_s(), time.monotonic()
+    run.start_cpu_s, kernel_before_s, started = cpu_s(sampler.pid), kernel_programs.spent_s()[0], time.monotonic()
     line = sampler.stdout.readline()
-    cpu_after_s, kernel_after_s, sampling_s = cpu_s(sampler.pid), kernel_s(), time.monotonic() - started
+    cpu_after_s, kernel_after_s = cpu_s(sampler.pid), kernel_programs.spent_s()[0]
+    sampling_s = time.monotonic() - started
     used_s = cpu_after_s - run.start_cpu_s + kernel_after_s - kernel_before_s
     run.sampling_percent = 100 * used_s / (sampling_s * CORES)
     run.sampling_mib = run.peak_mib = peak_mib(sampler.pid)
-    if before is not None:
-        run.map_mib = sum(size for made, size in bpf_map_bytes().items() if made not in before.maps) / 2**20
+    if maps_before is not None:
+        run.map_mib = sum(size for made, size in bpf_map_bytes().items() if made not in maps_before) / 2**20
     while (mib := peak_mib(sampler.pid)) is not None:
         run.peak_mib = mib
         time.sleep(POLL_S)
@@ -126,14 +117,15 @@ def watch(sampler, before, workload, run):
 
 
 def run_sampled(command, workload, counting_ns):
-    """`counting_ns`: bpf_stats.counting_ns(), or None: kernel programs aren't counted."""
+    """`counting_ns`: as bpf_stats.Programs has it."""
     run = Run(units_per_s=0.0)
-    before = None if counting_ns is None else Before(set(bpf_stats.runs()), set(bpf_map_bytes()), counting_ns)
+    kernel_programs = bpf_stats.Programs(counting_ns)
+    maps_before = None if counting_ns is None else set(bpf_map_bytes())
     with tempfile.TemporaryFile() as messages:
         sampler = subprocess.Popen([*command, "--", *workload], stdout=subprocess.PIPE, stderr=messages)
         failure = None
         try:
-            watch(sampler, before, workload, run)
+            watch(sampler, kernel_programs, maps_before, workload, run)
         except (OSError, ValueError, TypeError) as error:  # it ended too early for its /proc files or its result
             failure = error
         sampler.stdout.close()
@@ -160,15 +152,14 @@ def samplers(gpusonde, folder):
 def measure(gpusonde, workload, repetitions):
     """{("alone", 0) or (sampler, Hz): [Run, …]}, in turns; and whether kernel programs were counted."""
     runs = {}
-    with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as count_bpf:
-        counting_ns = bpf_stats.counting_ns() if count_bpf else None
+    with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as counting_ns:
         commands = samplers(gpusonde, folder)
         for repetition in range(repetitions):
             print(f"  turn {repetition + 1} of {repetitions} …", file=sys.stderr, flush=True)
             runs.setdefault(("alone", 0), []).append(run_alone(workload))
             for key, command in commands.items():
                 runs.setdefault(key, []).append(run_sampled(command, workload, counting_ns if key[0] == "gpusonde" else None))
-    return runs, count_bpf
+    return runs, counting_ns is not None
 
 
 def spread(values):

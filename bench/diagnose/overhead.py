@@ -231,18 +231,18 @@ def measure_cost(bench, arm, plan):
     counting their time takes."""
     with bench.agent(arm):
         window = bench.window(plan.agent_window_s)
-    empty_ns = bpf_stats.counting_ns()
-    with bpf_stats.counting():
-        others = set(bpf_stats.runs())
+    with bpf_stats.counting() as counting_ns:
+        if counting_ns is None:
+            raise RuntimeError(f"run times of kernel programs can't be counted: {bpf_stats.ENABLED} needs root, and bpftool")
+        kernel_programs = bpf_stats.Programs(counting_ns)
         with bench.agent(arm):
-            before, begin = bpf_stats.runs(), time.monotonic()
+            before, begin = kernel_programs.spent_s(), time.monotonic()
             counted = bench.window(plan.kernel_window_s)
-            after, passed_s = bpf_stats.runs(), time.monotonic() - begin
-    whole_share, kernel_share = [(bpf_stats.run_s(after, others, each_ns) - bpf_stats.run_s(before, others, each_ns)) / passed_s
-                                 for each_ns in (0, empty_ns)]
+            after, passed_s = kernel_programs.spent_s(), time.monotonic() - begin
+    kernel_share, counting_share = [(end_s - begin_s) / passed_s for begin_s, end_s in zip(before, after)]
     cpus = os.cpu_count()
     return {"events_s": window["switches"], "agent": window["agent_ns"] / 1e9 / cpus, "kernel": kernel_share / cpus,
-            "counting": (whole_share - kernel_share) / cpus,
+            "counting": counting_share / cpus,
             "wake_ups_s": window["wake_ups"], "void": void_reason(window) or void_reason(counted)}
 
 

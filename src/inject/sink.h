@@ -12,7 +12,8 @@ namespace gpusonde::inject {
 // "GPUSONDE_INJECT_SOCKET=FD:INODE": a datagram socket (SOCK_SEQPACKET) that the process inherited. A socket
 // and no pipe, because writing to a pipe that nobody reads raises SIGPIPE in somebody else's program. The
 // inode tells whether the number still means that socket: a program may close what it doesn't know and open
-// something else there.
+// something else there. A process with the variable and without the socket was started by a recorded program
+// that kept it to itself.
 inline constexpr const char* kSocketVariable = "GPUSONDE_INJECT_SOCKET";
 void OpenSocket(const char* value);
 

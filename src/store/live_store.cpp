@@ -33,7 +33,7 @@ constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
 constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
 
 // How long frames are held when nobody asks for them, and how many bytes of them: at 10,000 kernels a second
-// some 20 MB come in that time. A commit costs 60 ms of CPU time however little it adds.
+// some 20 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
 constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
 constexpr int64_t kMostHeldBytes = int64_t{32} << 20;
 

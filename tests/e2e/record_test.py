@@ -221,7 +221,8 @@ class BadDays(program.TestCase):
         self.assert_fails(program.run("record"), "PID", status=2)
         self.assert_fails(program.run("record", "--hz", "0", "--", "true"), "--hz", status=2)
         self.assert_fails(program.run("record", "-p", "1", "--", "true"), "excludes", status=2)
-        self.assert_fails(program.run("record", "--recover", "-o", self.recording), "no unfinished recording")
+        self.assert_fails(program.run("record", "--recover", "-o", self.recording),
+                          f"no unfinished recording: {self.recording}.spool")
 
 
 class Killed(program.TestCase):
