@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request's first line and Host header are read with, and the addresses that a person types.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "server/listen_address.h"
+#include "server/query_parameters.h"
+#include "server/url.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace gpusonde::server;  // NOLINT(google-build-using-namespace): a program of its own
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (HostWithoutPort(text).size() > text.size()) std::abort();
+  if (const auto address = ParseListenAddress(text); address.has_value()) {
+    const auto again = ParseListenAddress(address->ToText());
+    if (!again.has_value() || again->ip != address->ip || again->port != address->port) std::abort();
+  }
+  const auto target = ParseTarget(text);
+  if (!target.has_value()) return 0;
+  if (target->path.empty() || target->path.front() != '/') std::abort();
+  if (target->path.find('\0') != std::string::npos) std::abort();
+  for (const bool whole : {false, true}) {
+    auto parameters = QueryParameters::Create(target->query);
+    if (!parameters.has_value()) return 0;
+    const auto selection = whole ? parameters->TakeSelection() : parameters->TakeTimeRange();
+    if (!selection.has_value() && selection.error().message.empty()) std::abort();
+    (void)parameters->TakeText("search");
+    (void)parameters->TakeId("function");
+    (void)parameters->TakeFlag("idle");
+    (void)parameters->Finish();
+  }
+  return 0;
+}
