@@ -13,7 +13,9 @@ A case is a file `*.case` under tests/cases. Its lines:
                               program NAME            NAME is on the PATH
                               shared/…, tests/…, …    that path is there (shared/ lies beside the tree)
                               NAME                    the capability NAME works, as `gpusonde doctor` says
-    input:  PATH            a file or folder, from the tree's root; later lines call it {input}
+    input:  PATH            a file or folder, from the tree's root; later lines call it {input}. With several `input:`
+                            lines the case runs once with each. made/traces is a folder of small traces that
+                            tests/cases/analyze/made_traces.py writes when a case first asks for it
     exclusive: REASON       nothing else runs meanwhile, because REASON
     timeout: SECONDS        for each run (default 60)
     run:    COMMAND         begins a step: bash runs it in an empty folder, `gpusonde` is the program under test;
@@ -42,10 +44,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 CASES = pathlib.Path(__file__).resolve().parent
 ROOT = CASES.parent.parent
 DEFAULT_TIMEOUT_S = 60
+MADE = "made/traces"
 SHOWN_OUTPUT_LINES = 15
 TEXT_CHECKS = tuple(f"{stream} {relation}" for stream in ("stdout", "stderr")
                     for relation in ("contains", "lacks", "is"))
@@ -70,7 +74,8 @@ class Case:
     path: pathlib.Path
     name: str
     needs: list = dataclasses.field(default_factory=list)
-    input: str = ""
+    inputs: list = dataclasses.field(default_factory=list)
+    input: str = ""  # the one of `inputs` that this run is with
     exclusive: str = ""
     timeout_s: int = DEFAULT_TIMEOUT_S
     steps: list = dataclasses.field(default_factory=list)
@@ -98,7 +103,7 @@ def parse(path, text, name):
         if key == "needs":
             case.needs += [need.strip() for need in value.split(",")]
         elif key == "input":
-            case.input = value
+            case.inputs.append(value)
         elif key == "exclusive":
             case.exclusive = value
         elif key == "timeout":
@@ -114,9 +119,40 @@ def parse(path, text, name):
     return case
 
 
+class MadeTraces:
+    """The folder made/traces: written once, when it is first asked for, and removed at the end of the run."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.folder = None
+
+    def path(self):
+        with self.lock:
+            if self.folder is None:
+                folder = tempfile.TemporaryDirectory(prefix="gpusonde-made-")
+                subprocess.run([CASES / "analyze/made_traces.py", folder.name], check=True, timeout=DEFAULT_TIMEOUT_S)
+                pathlib.Path(folder.name).chmod(0o755)
+                self.folder = folder
+            return pathlib.Path(self.folder.name)
+
+
+MADE_TRACES = MadeTraces()
+
+
 def resolve(path):
     """A path as cases write it, from the tree's root; shared/ lies beside the tree."""
+    if path == MADE or path.startswith(MADE + "/"):
+        return MADE_TRACES.path() / path.removeprefix(MADE).lstrip("/")
     return (ROOT.parent if path.startswith("shared/") else ROOT) / path
+
+
+def with_each_input(case):
+    """The case once per input, each named for its own where there are several."""
+    if len(case.inputs) < 2:
+        return [dataclasses.replace(case, input="".join(case.inputs))]
+    return [dataclasses.replace(case, name=f"{case.name} [{path}]", input=path,
+                                needs=case.needs + ([path] if path.startswith("shared/") else []))
+            for path in case.inputs]
 
 
 @functools.cache
@@ -236,7 +272,7 @@ def main():
     for path in find_cases(arguments.cases):
         name = str(path.relative_to(CASES).with_suffix("")) if path.is_relative_to(CASES) else str(path)
         try:
-            cases.append(parse(path, path.read_text(), name))
+            cases += with_each_input(parse(path, path.read_text(), name))
         except (BadCase, OSError) as error:
             counts["failed"] += 1
             print(f"failed {name}\n{error}")

@@ -7,9 +7,13 @@ import unittest
 import run
 
 
+def outcomes_of(text):
+    cases = run.with_each_input(run.parse(pathlib.Path("x.case"), text, "x"))
+    return [(case.name, outcome, why) for case, outcome, why in map(run.run_case, cases)]
+
+
 def outcome_of(text):
-    case = run.parse(pathlib.Path("x.case"), text, "x")
-    _, outcome, why = run.run_case(case)
+    ((_, outcome, why),) = outcomes_of(text)
     return outcome, why
 
 
@@ -55,6 +59,13 @@ class TextCase(unittest.TestCase):
 
     def test_an_input_that_is_not_there_is_a_failure_not_a_skip(self):
         self.assertEqual(outcome_of("input: tests/no-such-file\nrun: true\n")[0], "failed")
+
+    def test_a_case_runs_once_with_each_input_and_skips_what_only_shared_has(self):
+        text = "input: tests/cases\ninput: tests/check\ninput: shared/no-such-folder\nrun: [ -e {input}/run.py ]\n"
+        first, second, third = outcomes_of(text)
+        self.assertEqual(first, ("x [tests/cases]", "passed", ""))
+        self.assertEqual(second[:2], ("x [tests/check]", "failed"))
+        self.assertEqual(third[1:], ("skipped", "needs shared/no-such-folder, which is not there"))
 
     def test_steps_share_a_folder_of_their_own(self):
         outcome, why = outcome_of("run: echo 1 > f\nrun: cat {tmp}/f\nstdout is: 1\n")
