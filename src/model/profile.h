@@ -61,6 +61,8 @@ struct Profile {
     int32_t tid = 0;
     std::string process_name;
     std::string name;
+    std::string command;     // the process's command line; empty when unknown
+    int32_t parent_pid = 0;  // of the process; 0 when unknown
   };
   struct Device {
     std::string name;

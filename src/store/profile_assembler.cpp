@@ -128,14 +128,16 @@ Status ProfileAssembler::ReadThreads(Store& store) {
   for (const Used& row : used_) ids.push_back(row.process);
   const Parameter parameters[] = {Distinct(std::move(ids))};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
-                   store.Query("SELECT process, pid, name FROM processes "
+                   store.Query("SELECT process, pid, name, command, parent_pid FROM processes "
                                "WHERE process IN (SELECT unnest(?::UUID[]))",
                                parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, processes->Next());
     if (!more) break;
-    processes_.try_emplace(processes->Id(0), Process{static_cast<int32_t>(processes->Int64(1)),
-                                                     std::string(processes->Text(2))});
+    processes_.try_emplace(
+        processes->Id(0),
+        Process{static_cast<int32_t>(processes->Int64(1)), std::string(processes->Text(2)),
+                std::string(processes->Text(3)), static_cast<int32_t>(processes->Int64(4))});
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> threads,
                    store.Query("SELECT process, tid, name FROM threads "
@@ -210,7 +212,8 @@ int32_t ProfileAssembler::ThreadIndex(Id128 process_id, int32_t tid) {
       thread_indices_.try_emplace(key, static_cast<int32_t>(profile_.threads.size()));
   if (is_new) {
     const Process& process = processes_[process_id];
-    profile_.threads.push_back({process_id, process.pid, tid, process.name, thread_names_[key]});
+    profile_.threads.push_back({process_id, process.pid, tid, process.name, thread_names_[key],
+                                process.command, process.parent_pid});
   }
   return known->second;
 }

@@ -57,6 +57,8 @@ class ProfileAssembler {
   struct Process {
     int32_t pid = 0;
     std::string name;
+    std::string command;
+    int32_t parent_pid = 0;
   };
   using Indices = std::unordered_map<Id128, int32_t>;
 
