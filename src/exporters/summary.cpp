@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 namespace gpusonde::exporters {
@@ -51,92 +52,24 @@ double Percent(int64_t part, int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
 }
 
-// A frame of a stack whose source line is known.
-struct Place {
-  std::string name;    // "train.py:41 load_batch"
-  std::string called;  // the nearest frame above it that is not the interpreter's; empty when there is none
-};
-
-// Code that came with Python or was installed into it: seldom what a person can change.
-bool IsLibrary(const std::string& file) {
-  return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
-         file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
-}
-
-bool IsInterpreter(const model::Profile& profile, const model::Profile::Location* location) {
-  if (location == nullptr || location->binary < 0) return false;
-  const std::string& name = profile.binaries[static_cast<size_t>(location->binary)].name;
-  return name.starts_with("python3") || name.starts_with("libpython3");
-}
-
-// What a person can do something about: the innermost Python function of the program itself, else of any,
-// else the innermost frame whose line is known.
-std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
-  std::optional<Place> best;
-  int best_rank = 0;
-  std::string called;
-  for (const int32_t at : stack) {
-    const auto* location = at < 0 ? nullptr : &profile.locations[static_cast<size_t>(at)];
-    const size_t lines = location == nullptr ? 0 : location->lines.size();
-    for (size_t i = 0; i < std::max<size_t>(lines, 1); ++i) {
-      std::string name = model::FrameName(profile, at, i);
-      const auto line = i < lines ? location->lines[i] : model::Profile::Line{};
-      if (line.function >= 0 && line.line > 0) {
-        const std::string& file = profile.functions[static_cast<size_t>(line.function)].file;
-        const bool python = location->kind == model::FrameKind::kPython;
-        const int rank = file.empty() ? 0 : !python ? 1 : IsLibrary(file) ? 2 : 3;
-        if (rank > best_rank) {
-          best_rank = rank;
-          best = {fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line.line, name), called};
-        }
-      }
-      if (!IsInterpreter(profile, location)) called = std::move(name);
-    }
-  }
-  return best;
-}
-
-std::string WhileIdle(const model::Profile& profile) {
-  int64_t total_ns = 0;
-  std::map<std::string, int64_t> by_place;
-  std::map<std::string, Weights> called;
-  for (const model::Profile::Sample& sample : profile.samples) {
-    if (sample.stack < 0) continue;
-    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
-    const Place place =
-        PlaceOf(profile, stack)
-            .value_or(Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
-    total_ns += sample.weight_ns;
-    by_place[place.name] += sample.weight_ns;
-    called[place.name][{place.called, ""}] += sample.weight_ns;
-  }
-  if (by_place.empty()) return "while idle  no CPU time was sampled\n";
-  const auto top = std::ranges::max_element(by_place, {}, &std::pair<const std::string, int64_t>::second);
-  const std::string callee = Largest(called[top->first], 1).front().name;
-  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of CPU time)\n",
-                     Percent(top->second, total_ns), Printable(top->first),
-                     callee.empty() ? "" : " → " + Printable(callee), static_cast<double>(total_ns) / 1e9);
+// What the CPU did while the GPUs were idle, one line.
+std::string WhileIdle(const GpuAccount& account) {
+  using enum GpuAccount::IdleCause;
+  if (account.cause == kUnknown) return "while idle  no CPU time was sampled\n";
+  const bool cpu = account.cause == kCpu;
+  const GpuAccount::Part& top = cpu ? account.while_idle.front() : account.waiting_in.front();
+  const int64_t total_ns = cpu ? account.idle_cpu_ns : account.waited_ns;
+  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of {})\n", Percent(top.time_ns, total_ns),
+                     Printable(top.name), top.detail.empty() ? "" : " → " + Printable(top.detail),
+                     static_cast<double>(total_ns) / 1e9, cpu ? "CPU time" : "waiting");
 }
 
 // The hottest kernels, a line each, with the place that launched most of each one's time.
-std::string HottestKernels(const model::Profile& profile, size_t count) {
-  int64_t total_ns = 0;
-  Weights by_kernel;
-  std::map<std::string, Weights> callers;
-  for (const model::Profile::Sample& sample : profile.samples) {
-    const std::vector<int32_t>& stack = profile.stacks[static_cast<size_t>(sample.stack)];
-    const std::string kernel = model::FrameName(profile, stack.front());
-    const std::optional<Place> place = PlaceOf(profile, stack);
-    total_ns += sample.weight_ns;
-    by_kernel[{kernel, ""}] += sample.weight_ns;
-    callers[kernel][{place.has_value() ? place->name : "", ""}] += sample.weight_ns;
-  }
+std::string HottestKernels(const GpuAccount& account, size_t count) {
   std::string lines;
-  for (const Share& share : Largest(by_kernel, count)) {
-    const std::string caller = Largest(callers[share.name], 1).front().name;
-    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns),
-                         Printable(share.name), caller.empty() ? "" : " ← " + Printable(caller));
-  }
+  for (const GpuAccount::Part& part : account.hottest | std::views::take(count))
+    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(part.time_ns, account.kernels_ns),
+                         Printable(part.name), part.detail.empty() ? "" : " ← " + Printable(part.detail));
   return lines;
 }
 
@@ -199,9 +132,11 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   const bool gpu = facts.gpu.has_value();
   const size_t others =
       (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u) + (facts.incidents.empty() ? 0u : 1u);
-  if (gpu)
-    text += Busy(*facts.gpu) + (cpu ? WhileIdle(facts.gpu->cpu_while_idle) : "") +
-            HottestKernels(facts.gpu->time, std::min(kHottestKernels, kLines - others));
+  if (gpu) {
+    const GpuAccount account = AccountOf(*facts.gpu);
+    text += Busy(*facts.gpu) + (cpu ? WhileIdle(account) : "") +
+            HottestKernels(account, std::min(kHottestKernels, kLines - others));
+  }
   if (!facts.incidents.empty()) text += Slow(facts);
   if (!cpu) {
     text += "cpu       not sampled\n";

@@ -6,18 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "exporters/gpu_account.h"
 #include "model/profile.h"
 
 namespace gpusonde::exporters {
-
-struct GpuFacts {
-  std::vector<model::Profile::Device> devices;
-  int64_t busy_ns = 0;      // of all devices
-  int64_t observed_ns = 0;  // likewise
-  int64_t kernels = 0;
-  model::Profile time;            // GPU time
-  model::Profile cpu_while_idle;  // CPU time in which the GPUs had nothing to do
-};
 
 // What a recording says in ten lines, for the end of `gpusonde record`.
 struct SummaryFacts {

@@ -92,10 +92,10 @@ GpuFacts Gpu() {
   gpu.time.stacks = {{0, 3, 2}, {1}};  // a library's function lies between the kernel and the program's
   gpu.time.samples = {{.stack = 0, .weight_ns = 750}, {.stack = 1, .weight_ns = 250}};
   gpu.cpu_while_idle = TwoFunctions();
-  gpu.cpu_while_idle.functions.push_back({.name = "load_batch", .file = "/app/train.py", .line = 30});
-  gpu.cpu_while_idle.locations.push_back({.lines = {{2, 41}}});
-  gpu.cpu_while_idle.stacks.push_back({1, 2, 0});
-  gpu.cpu_while_idle.samples.push_back({.stack = 2, .thread = 0, .count = 4, .weight_ns = 40'000'000});
+  gpu.cpu_while_idle->functions.push_back({.name = "load_batch", .file = "/app/train.py", .line = 30});
+  gpu.cpu_while_idle->locations.push_back({.lines = {{2, 41}}});
+  gpu.cpu_while_idle->stacks.push_back({1, 2, 0});
+  gpu.cpu_while_idle->samples.push_back({.stack = 2, .thread = 0, .count = 4, .weight_ns = 40'000'000});
   return gpu;
 }
 
@@ -109,7 +109,7 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
   EXPECT_THAT(text,
               HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
   EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
-  facts.gpu->cpu_while_idle.samples.clear();
+  facts.gpu->cpu_while_idle->samples.clear();
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/api_json.h"
 #include "server/flame_tree.h"
+#include "server/gpu_facts.h"
 #include "server/incidents_json.h"
 #include "server/line_times.h"
 #include "server/query_parameters.h"
@@ -101,6 +102,9 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
   ASSIGN_OR_RETURN(const auto min_total,
                    parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
   ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
+  FlameTreeOptions options{.min_total_ns = min_total.value_or(0)};
+  ASSIGN_OR_RETURN(options.roots, parameters.TakeFlag("roots"));
+  ASSIGN_OR_RETURN(options.helper_threads, parameters.TakeFlag("helper_threads"));
   TRY(parameters.Finish());
   if (type != kCpu && selection.while_gpu_idle)
     return Fail(
@@ -113,7 +117,17 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
   selection.wait = wait;
   ASSIGN_OR_RETURN(const model::Profile profile,
                    Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
-  return FlameTreeJson(BuildFlameTree(profile, min_total.value_or(0)));
+  return FlameTreeJson(BuildFlameTree(profile, options));
+}
+
+Result<std::string> GetSummary(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
+  const bool sampled = overview.samples > 0;
+  ASSIGN_OR_RETURN(const std::optional<exporters::GpuFacts> gpu,
+                   Answer(ReadGpuFacts(data, selection, sampled)));
+  return SummaryJson(gpu);
 }
 
 Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
@@ -149,7 +163,7 @@ constexpr Route kRoutes[] = {
     {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
     {"/api/v1/incidents", GetIncidents}, {"/api/v1/overview", GetOverview},
     {"/api/v1/processes", GetProcesses}, {"/api/v1/source", GetSource},
-    {"/api/v1/strips", GetStrips},
+    {"/api/v1/strips", GetStrips},       {"/api/v1/summary", GetSummary},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

@@ -83,6 +83,21 @@ void WriteMark(JsonWriter& json, const store::DeviceMark& mark) {
   json.EndObject();
 }
 
+std::string_view CauseName(exporters::GpuAccount::IdleCause cause) {
+  constexpr std::string_view kNames[] = {"cpu", "waits", "unknown"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+void WriteParts(JsonWriter& json, std::string_view key,
+                const std::vector<exporters::GpuAccount::Part>& parts) {
+  json.Key(key).BeginArray();
+  for (const exporters::GpuAccount::Part& part : parts) {
+    json.BeginObject().Field("name", part.name).Field("detail", part.detail);
+    json.Field("time_ns", part.time_ns).EndObject();
+  }
+  json.EndArray();
+}
+
 }  // namespace
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
@@ -184,6 +199,25 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
   return json.Take();
 }
 
+std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu) {
+  JsonWriter json;
+  json.BeginObject().Key("gpu");
+  if (!gpu.has_value()) {
+    json.Value(std::optional<int64_t>()).EndObject();
+    return json.Take();
+  }
+  const exporters::GpuAccount account = exporters::AccountOf(*gpu);
+  json.BeginObject().Field("devices", static_cast<int64_t>(gpu->devices.size()));
+  json.Field("busy_ns", gpu->busy_ns).Field("observed_ns", gpu->observed_ns).Field("kernels", gpu->kernels);
+  json.Field("busy", account.busy).Field("idle", account.idle);
+  json.Field("idle_cause", CauseName(account.cause));
+  WriteParts(json, "hottest", account.hottest);
+  WriteParts(json, "while_idle", account.while_idle);
+  WriteParts(json, "waiting_in", account.waiting_in);
+  json.EndObject().EndObject();
+  return json.Take();
+}
+
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
   const bool gpu = tree.type == model::ProfileType::kGpu;
@@ -201,8 +235,7 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Key("functions").BeginObject();
   json.Column("name", tree.functions.name).Column("binary", tree.functions.binary);
   json.Key("kind").BeginArray();
-  for (const model::FrameKind kind : tree.functions.kind)
-    json.Value(model::EnumNames<model::FrameKind>::Name(kind));
+  for (const std::string_view kind : tree.functions.kind) json.Value(kind);
   json.EndArray();
   json.Column("file", tree.functions.file).Column("line", tree.functions.line).EndObject();
   json.Key("nodes").BeginObject();
@@ -212,6 +245,9 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.EndObject();
   json.Key("omitted").BeginObject();
   json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);
+  json.EndObject();
+  json.Key("hidden").BeginObject();
+  json.Field("threads", tree.hidden.threads).Field("total", tree.hidden.total_ns);
   json.EndObject().EndObject();
   return json.Take();
 }

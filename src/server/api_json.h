@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "exporters/gpu_account.h"
 #include "server/api.h"
 #include "server/flame_tree.h"
 #include "server/line_times.h"
@@ -30,6 +32,9 @@ std::string StripsJson(const AllStrips& strips);
 std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 
 std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
+
+// Nothing: no GPU did anything.
+std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu);
 
 std::string FlameTreeJson(const FlameTree& tree);
 

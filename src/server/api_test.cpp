@@ -331,13 +331,39 @@ TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
     "binaries":[{"name":"train","path":"/opt/train","build_id":"ab12"}],
     "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3]},
     "nodes":{"function":[-1,1,0],"parent":[-1,0,1],"self":[0,300,100],"total":[400,400,100]},
-    "omitted":{"nodes":0,"total":0}})"));
+    "omitted":{"nodes":0,"total":0},"hidden":{"threads":0,"total":0}})"));
   EXPECT_EQ(data_.selection.process, kId);
   EXPECT_EQ(data_.selection.filter, "ma");
 
   const json pruned = Get("flamegraph", {{"min_total", "101"}});
   EXPECT_EQ(pruned["nodes"]["total"], json({400, 400}));
   EXPECT_EQ(pruned["omitted"], json({{"nodes", 1}, {"total", 100}}));
+}
+
+TEST_F(ApiTest, SummaryOfGpusSaysHowBusyAndWhy) {
+  EXPECT_EQ(Get("summary")["gpu"], nullptr) << "no device did anything";
+  data_.overview = store::Overview{.samples = 5};
+  data_.devices = {{.device = {.device = kId}, .kernels = 3, .busy_ns = 600, .observed_ns = 1000},
+                   {.device = {.device = {1, 1}}, .kernels = 9, .busy_ns = 0, .observed_ns = 1000}};
+  model::Profile time;
+  time.functions = {{.name = "void gemm<float>(int)"}, {.name = "forward", .file = "/app/train.py"}};
+  time.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
+                    {.kind = model::FrameKind::kPython, .lines = {{1, 88}}}};
+  time.stacks = {{0, 1}};
+  time.samples = {{.stack = 0, .count = 3, .weight_ns = 600}};
+  data_.gpu_profile = time;
+  model::Profile cpu = time;
+  cpu.functions = {{.name = "inflate"}, {.name = "load_batch", .file = "/app/train.py"}};
+  cpu.samples = {{.stack = 0, .count = 1, .weight_ns = 300}};
+  data_.profile = cpu;
+  const json gpu = Get("summary")["gpu"];
+  EXPECT_EQ(gpu["devices"], 1) << "an unused one says nothing";
+  EXPECT_EQ(gpu["busy_ns"], 600);
+  EXPECT_EQ(gpu["observed_ns"], 1000);
+  EXPECT_EQ(gpu["busy"], "100 % gemm ← train.py:88 forward");
+  EXPECT_EQ(gpu["idle"], "100 % of the CPU time meanwhile in train.py:88 load_batch → inflate");
+  EXPECT_EQ(gpu["idle_cause"], "cpu");
+  EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";
 }
 
 TEST_F(ApiTest, AnEmptyFlameGraphIsTheRoot) {

@@ -4,15 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/saturated.h"
+#include "model/helper_threads.h"
 #include "server/call_trie.h"
 #include "server/frame_functions.h"
 #include "server/total_variances.h"
+#include "server/tree_roots.h"
 
 namespace gpusonde::server {
 namespace {
@@ -26,26 +30,42 @@ struct Unordered {
   CallTrie trie;
   std::vector<int64_t> self_ns;
   std::vector<int64_t> total_ns;
-  std::vector<int32_t> ends;  // the node at the end of each stack; -1: it wasn't sampled
+  std::vector<int32_t> ends;  // the node at the end of each sample's stack; -1: the sample isn't in the tree
 };
 
-// Each stack's time, over all threads; kNever when it wasn't sampled. The last entry is that of samples
-// without a stack.
-struct StackTimes {
-  static constexpr int64_t kNever = -1;
-  std::vector<int64_t> weight_ns;
-  int64_t samples = 0;
-};
+// The frames that each sample's stack begins with; none without `roots`.
+struct Roots {
+  std::optional<TreeRoots> roots;
+  std::vector<bool> is_hidden;  // by thread
 
-StackTimes SumByStack(const Profile& profile) {
-  StackTimes times;
-  times.weight_ns.resize(profile.stacks.size() + 1, StackTimes::kNever);
-  for (const Profile::Sample& sample : profile.samples) {
-    int64_t& weight = times.weight_ns[sample.stack < 0 ? profile.stacks.size() : Index(sample.stack)];
-    weight = AddSaturated(std::max<int64_t>(weight, 0), std::max<int64_t>(sample.weight_ns, 0));
-    times.samples = AddSaturated(times.samples, std::max<int64_t>(sample.count, 0));
+  bool Hides(const Profile::Sample& sample) const {
+    return sample.thread >= 0 && is_hidden[Index(sample.thread)];
   }
-  return times;
+  // Which pair of root frames: samples of the same pair and stack are one path.
+  int32_t PairOf(const Profile::Sample& sample) const {
+    return roots.has_value() && sample.thread >= 0 ? roots->pair_of_thread[Index(sample.thread)] : -1;
+  }
+  std::span<const int32_t> Frames(int32_t pair) const {
+    return pair < 0 ? std::span<const int32_t>() : std::span(roots->pairs[Index(pair)]);
+  }
+};
+
+// The samples that the tree holds, those of one path side by side.
+std::vector<int32_t> OrderByPath(const Profile& profile, const Roots& roots) {
+  std::vector<std::pair<uint64_t, int32_t>> keyed;  // (pair, stack), sample
+  keyed.reserve(profile.samples.size());
+  for (size_t i = 0; i < profile.samples.size(); ++i) {
+    const Profile::Sample& sample = profile.samples[i];
+    if (roots.Hides(sample)) continue;
+    const uint64_t key =
+        uint64_t{static_cast<uint32_t>(roots.PairOf(sample))} << 32 | static_cast<uint32_t>(sample.stack);
+    keyed.emplace_back(key, static_cast<int32_t>(i));
+  }
+  std::ranges::sort(keyed);
+  std::vector<int32_t> order;
+  order.reserve(keyed.size());
+  for (const auto& [key, sample] : keyed) order.push_back(sample);
+  return order;
 }
 
 // Paths on their way into the trie, a block at a time.
@@ -53,17 +73,18 @@ class PathBlock {
  public:
   explicit PathBlock(Unordered& tree) : tree_(tree) {}
 
-  // Adds the path of a stack (leaf first) and its time.
-  void Add(const FrameFunctions& functions, size_t stack, std::span<const int32_t> locations,
-           int64_t weight_ns) {
+  // Adds `roots`, then the path of a stack (leaf first), and the time of `samples` in it.
+  void Add(const FrameFunctions& functions, std::span<const int32_t> roots, std::span<const int32_t> stack,
+           std::span<const int32_t> samples, int64_t weight_ns) {
     const size_t begin = frames_.size();
-    for (const int32_t location : locations | std::views::reverse) {
+    frames_.insert(frames_.end(), roots.begin(), roots.end());
+    for (const int32_t location : stack | std::views::reverse) {
       const auto frames = functions.At(location);
       frames_.insert(frames_.end(), frames.begin(), frames.end());
     }
-    if (frames_.size() == begin) frames_.push_back(functions.At(-1).front());
+    if (stack.empty()) frames_.push_back(functions.At(-1).front());
     lengths_.push_back(frames_.size() - begin);
-    stacks_.push_back(stack);
+    samples_.push_back(samples);
     weights_ns_.push_back(weight_ns);
     if (lengths_.size() == CallTrie::kBlock) Flush();
   }
@@ -79,10 +100,10 @@ class PathBlock {
     for (size_t i = 0; i < count; ++i) {
       int64_t& self = tree_.self_ns[Index(ends[i])];
       self = AddSaturated(self, weights_ns_[i]);
-      tree_.ends[stacks_[i]] = ends[i];
+      for (const int32_t sample : samples_[i]) tree_.ends[Index(sample)] = ends[i];
     }
     frames_.clear();
-    stacks_.clear();
+    samples_.clear();
     lengths_.clear();
     weights_ns_.clear();
   }
@@ -91,19 +112,27 @@ class PathBlock {
   Unordered& tree_;
   std::vector<int32_t> frames_;  // of all paths, one after the other
   std::vector<size_t> lengths_;
-  std::vector<size_t> stacks_;
+  std::vector<std::span<const int32_t>> samples_;
   std::vector<int64_t> weights_ns_;
 };
 
-Unordered Merge(const Profile& profile, const FrameFunctions& functions, const StackTimes& times) {
+Unordered Merge(const Profile& profile, const FrameFunctions& functions, const Roots& roots) {
   Unordered tree;
-  tree.ends.resize(times.weight_ns.size(), -1);
+  tree.ends.resize(profile.samples.size(), -1);
+  const std::vector<int32_t> order = OrderByPath(profile, roots);
   PathBlock block(tree);
-  for (size_t i = 0; i < times.weight_ns.size(); ++i) {
-    if (times.weight_ns[i] == StackTimes::kNever) continue;
-    const bool has_stack = i < profile.stacks.size();
-    block.Add(functions, i, has_stack ? std::span(profile.stacks[i]) : std::span<const int32_t>(),
-              times.weight_ns[i]);
+  for (size_t first = 0, next = 0; first < order.size(); first = next) {
+    const Profile::Sample& sample = profile.samples[Index(order[first])];
+    const int32_t pair = roots.PairOf(sample);
+    int64_t weight_ns = 0;
+    for (; next < order.size(); ++next) {
+      const Profile::Sample& same = profile.samples[Index(order[next])];
+      if (same.stack != sample.stack || roots.PairOf(same) != pair) break;
+      weight_ns = AddSaturated(weight_ns, std::max<int64_t>(same.weight_ns, 0));
+    }
+    const auto stack =
+        sample.stack < 0 ? std::span<const int32_t>() : std::span(profile.stacks[Index(sample.stack)]);
+    block.Add(functions, roots.Frames(pair), stack, std::span(order).subspan(first, next - first), weight_ns);
   }
   block.Flush();
 
@@ -202,13 +231,16 @@ class StringTable {
   std::unordered_map<std::string_view, int32_t> index_;
 };
 
-// Adds the functions and binaries that the nodes name, and no others.
-void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
-  std::vector<bool> is_used(from.functions().size());
+// Adds the functions and binaries that the nodes name, and no others. Those of `roots` are numbered after
+// those of `from`.
+void WriteFunctions(const FrameFunctions& from, std::span<const TreeRoots::Function> roots, FlameTree& out) {
+  const size_t count = from.functions().size();
+  std::vector<bool> is_used(count + roots.size());
   std::vector<bool> is_binary_used(from.binaries().size());
   for (const int32_t function : out.nodes.function) {
     if (function < 0) continue;
     is_used[Index(function)] = true;
+    if (Index(function) >= count) continue;
     const int32_t binary = from.functions()[Index(function)].binary;
     if (binary >= 0) is_binary_used[Index(binary)] = true;
   }
@@ -218,10 +250,12 @@ void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
   StringTable strings(out.strings);
   for (size_t i = 0; i < is_used.size(); ++i) {
     if (!is_used[i]) continue;
-    const FrameFunctions::Function& function = from.functions()[i];
+    const FrameFunctions::Function function =
+        i < count ? from.functions()[i] : FrameFunctions::Function{.name = roots[i - count].name};
     out.functions.name.push_back(strings.Add(function.name));
     out.functions.binary.push_back(function.binary < 0 ? -1 : binary_at[Index(function.binary)]);
-    out.functions.kind.push_back(function.kind);
+    out.functions.kind.push_back(i < count ? model::EnumNames<model::FrameKind>::Name(function.kind)
+                                           : roots[i - count].kind);
     out.functions.file.push_back(strings.Add(function.file));
     out.functions.line.push_back(function.line);
   }
@@ -233,18 +267,26 @@ void WriteFunctions(const FrameFunctions& from, FlameTree& out) {
 
 }  // namespace
 
-FlameTree BuildFlameTree(const Profile& profile, int64_t min_total_ns) {
+FlameTree BuildFlameTree(const Profile& profile, const FlameTreeOptions& options) {
   FlameTree out;
   const FrameFunctions functions(profile);
-  const StackTimes times = SumByStack(profile);
+  Roots roots{.is_hidden = options.helper_threads ? std::vector<bool>(profile.threads.size())
+                                                  : model::HelperThreads(profile)};
   out.type = profile.type;
-  out.samples = times.samples;
-  const Unordered tree = Merge(profile, functions, times);
+  out.hidden.threads = std::ranges::count(roots.is_hidden, true);
+  for (const Profile::Sample& sample : profile.samples) {
+    if (roots.Hides(sample))
+      out.hidden.total_ns = AddSaturated(out.hidden.total_ns, std::max<int64_t>(sample.weight_ns, 0));
+    else
+      out.samples = AddSaturated(out.samples, std::max<int64_t>(sample.count, 0));
+  }
+  if (options.roots) roots.roots = RootsOf(profile, static_cast<int32_t>(functions.functions().size()));
+  const Unordered tree = Merge(profile, functions, roots);
   std::vector<double> variances_ns2;
   if (profile.type == model::ProfileType::kGpu)
     variances_ns2 = TotalVariances(profile, tree.trie.parent(), tree.ends);
-  WriteNodes(tree, variances_ns2, min_total_ns, out);
-  WriteFunctions(functions, out);
+  WriteNodes(tree, variances_ns2, options.min_total_ns, out);
+  WriteFunctions(functions, options.roots ? roots.roots->functions : std::vector<TreeRoots::Function>(), out);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/profile.h"
@@ -15,7 +16,8 @@ struct FlameTree {
   struct Functions {
     std::vector<int32_t> name;    // into strings
     std::vector<int32_t> binary;  // into binaries; -1 when it is in none
-    std::vector<model::FrameKind> kind;
+    // Names of model::FrameKind; "process" and "thread" of the frames that stand for one.
+    std::vector<std::string_view> kind;
     std::vector<int32_t> file;  // into strings; 0, the empty text, when unknown
     std::vector<int32_t> line;  // the function's first; 0 when unknown
   };
@@ -35,6 +37,12 @@ struct FlameTree {
     int64_t total_ns = 0;  // time that is in no node's self: Σ self + this = the root's total
   };
 
+  // Threads of profilers inside the program (model/helper_threads.h), which are not in the tree.
+  struct Hidden {
+    int64_t threads = 0;
+    int64_t total_ns = 0;
+  };
+
   model::ProfileType type = model::ProfileType::kCpu;
   int64_t samples = 0;  // of GPU time: kernels, copies and sets
   std::vector<std::string> strings;
@@ -42,15 +50,22 @@ struct FlameTree {
   Functions functions;
   Nodes nodes;
   Omitted omitted;
+  Hidden hidden;
+};
+
+struct FlameTreeOptions {
+  int64_t min_total_ns = 0;
+  bool roots = false;           // a process and a thread of it as the first two frames of each stack
+  bool helper_threads = false;  // include the threads of profilers
 };
 
 // Merges the profile's stacks from the root on. Frames are the same when they are the same function (see
 // FrameFunctions); inlined functions are frames of their own; a stack without frames is one `[unknown]`.
-// Nodes with a total below `min_total_ns` are left out with all below them. The result doesn't depend on the
-// order of anything in `profile`.
+// Nodes with a total below `min_total_ns` are left out with all below them. What the frames of processes and
+// threads are is in tree_roots.h. The result doesn't depend on the order of anything in `profile`.
 //
 // Linear in the number of frames and free of recursion, whatever their depth. Weights below 0 count as 0 and
 // sums stop at the largest int64: they come from files that anyone may have written.
-FlameTree BuildFlameTree(const model::Profile& profile, int64_t min_total_ns = 0);
+FlameTree BuildFlameTree(const model::Profile& profile, const FlameTreeOptions& options = {});
 
 }  // namespace gpusonde::server

@@ -126,7 +126,7 @@ TEST(FlameTree, PythonFunctionsOfTwoFilesAreTwoNodes) {
   EXPECT_THAT(Names(tree), ElementsAre("", "main", "main"));
   EXPECT_EQ(tree.strings[static_cast<size_t>(tree.functions.file[0])], "a.py");
   EXPECT_THAT(tree.functions.line, ElementsAre(9, 3));
-  EXPECT_THAT(tree.functions.kind, ElementsAre(FrameKind::kPython, FrameKind::kPython));
+  EXPECT_THAT(tree.functions.kind, ElementsAre("python", "python"));
 }
 
 TEST(FlameTree, AMergedFunctionKeepsTheKnownFile) {
@@ -161,9 +161,9 @@ TEST(FlameTree, WhatIsBelowMinTotalIsLeftOutAndCounted) {
   build.Sample({build.LocationOf("below_rare"), rare, main}, 4);
   build.Sample({rare, main}, 5);
   build.Sample({build.LocationOf("other"), main}, 1);
-  const FlameTree all = BuildFlameTree(build.profile, 1);
+  const FlameTree all = BuildFlameTree(build.profile, {.min_total_ns = 1});
   EXPECT_EQ(all.omitted.nodes, 0);
-  const FlameTree tree = BuildFlameTree(build.profile, 10);
+  const FlameTree tree = BuildFlameTree(build.profile, {.min_total_ns = 10});
   EXPECT_THAT(Names(tree), ElementsAre("", "main", "often"));
   EXPECT_THAT(tree.nodes.total_ns, ElementsAre(100, 100, 90));
   EXPECT_THAT(tree.nodes.self_ns, ElementsAre(0, 0, 90));
@@ -270,7 +270,7 @@ TEST(FlameTree, AgreesWithTheNaiveTreeOnRandomProfiles) {
     const NaiveNode naive = NaiveTree(profile);
     for (const int64_t min_total_ns : {0, 1, 5}) {
       SCOPED_TRACE(testing::Message() << "round " << round << " min_total " << min_total_ns);
-      const FlameTree tree = BuildFlameTree(profile, min_total_ns);
+      const FlameTree tree = BuildFlameTree(profile, {.min_total_ns = min_total_ns});
       size_t next = 0;
       ASSERT_NO_FATAL_FAILURE(ExpectSame(tree, naive, min_total_ns, next));
       EXPECT_EQ(next, tree.nodes.parent.size());
@@ -294,6 +294,40 @@ TEST(FlameTree, TheOrderOfStacksAndSamplesDoesNotShow) {
   EXPECT_EQ(after.nodes.function, before.nodes.function);
   EXPECT_EQ(after.nodes.parent, before.nodes.parent);
   EXPECT_EQ(after.nodes.total_ns, before.nodes.total_ns);
+}
+
+// Two threads of one program in the same stack, and gpusonde's own thread.
+Profile ThreeThreads() {
+  ProfileBuilder build;
+  build.Sample({build.LocationOf("step")}, 60);
+  Profile& profile = build.profile;
+  const Id128 process{1, 2};
+  const auto thread = [&](int32_t tid, const std::string& name) {
+    return Profile::Thread{process, 7, tid, "python3", name, "python3 train.py", 1};
+  };
+  profile.threads = {thread(7, "python3"), thread(8, "loader"), thread(9, "gpusonde")};
+  profile.samples = {{0, 0, 1, 60}, {0, 1, 2, 30}, {0, 2, 1, 10}};
+  return profile;
+}
+
+TEST(FlameTree, RootsTellProcessesAndThreadsApart) {
+  const FlameTree tree = BuildFlameTree(ThreeThreads(), {.roots = true});
+  EXPECT_THAT(Names(tree), ElementsAre("", "python3 train.py (pid 7)", "main thread", "step",
+                                       "thread loader (8)", "step"));
+  EXPECT_THAT(tree.nodes.total_ns, ElementsAre(90, 90, 60, 60, 30, 30));
+  EXPECT_EQ(tree.functions.kind.back(), "thread");
+  EXPECT_THAT(Names(BuildFlameTree(ThreeThreads())), ElementsAre("", "step"));
+}
+
+TEST(FlameTree, ThreadsOfProfilersAreCountedAndNotShown) {
+  const FlameTree tree = BuildFlameTree(ThreeThreads());
+  EXPECT_EQ(tree.nodes.total_ns.front(), 90);
+  EXPECT_EQ(tree.samples, 3);
+  EXPECT_EQ(tree.hidden.threads, 1);
+  EXPECT_EQ(tree.hidden.total_ns, 10);
+  const FlameTree all = BuildFlameTree(ThreeThreads(), {.helper_threads = true});
+  EXPECT_EQ(all.nodes.total_ns.front(), 100);
+  EXPECT_EQ(all.hidden.threads, 0);
 }
 
 }  // namespace

@@ -7,24 +7,24 @@ namespace gpusonde::server {
 
 std::vector<double> TotalVariances(const model::Profile& profile, std::span<const int32_t> parents,
                                    std::span<const int32_t> ends) {
-  std::vector<const model::Profile::Sample*> samples;  // group by group
-  for (const model::Profile::Sample& sample : profile.samples)
-    if (sample.launch_group >= 0 && sample.stack >= 0) samples.push_back(&sample);
-  std::ranges::stable_sort(samples, {}, &model::Profile::Sample::launch_group);
+  std::vector<size_t> samples;  // group by group
+  for (size_t i = 0; i < profile.samples.size(); ++i)
+    if (profile.samples[i].launch_group >= 0 && profile.samples[i].stack >= 0) samples.push_back(i);
+  const auto group_of = [&profile](size_t i) { return profile.samples[i].launch_group; };
+  std::ranges::stable_sort(samples, {}, group_of);
 
   std::vector<double> variances_ns2(parents.size(), 0);
   std::vector<model::LaunchSums> below(parents.size());  // of the group in hand; zero elsewhere
   std::vector<size_t> touched;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const model::LaunchSums& launches = samples[i]->launches;
-    for (int32_t node = ends[static_cast<size_t>(samples[i]->stack)]; node >= 0;
-         node = parents[static_cast<size_t>(node)]) {
+    const model::LaunchSums& launches = profile.samples[samples[i]].launches;
+    for (int32_t node = ends[samples[i]]; node >= 0; node = parents[static_cast<size_t>(node)]) {
       const auto at = static_cast<size_t>(node);
       if (below[at].time_ns == 0 && below[at].variance_ns2 == 0) touched.push_back(at);
       below[at] += launches;
     }
-    if (i + 1 < samples.size() && samples[i + 1]->launch_group == samples[i]->launch_group) continue;
-    const auto& group = profile.launch_groups[static_cast<size_t>(samples[i]->launch_group)];
+    if (i + 1 < samples.size() && group_of(samples[i + 1]) == group_of(samples[i])) continue;
+    const auto& group = profile.launch_groups[static_cast<size_t>(group_of(samples[i]))];
     for (const size_t node : touched) {
       variances_ns2[node] += model::ShareVariance(group.total_ns, below[node], group.launches);
       below[node] = {};

@@ -15,7 +15,8 @@
 #include "base/heap.h"
 #include "command.h"
 #include "exporters/summary.h"
-#include "store/gpu_query.h"
+#include "server/api.h"
+#include "server/gpu_facts.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
 
@@ -58,23 +59,6 @@ int Complain(const Error& error) {
   return kExitOwnFailure;
 }
 
-// What the devices that did anything did.
-Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(store::Store& store) {
-  ASSIGN_OR_RETURN(const std::vector<store::DeviceUse> uses, store::ReadDeviceUse(store, {}));
-  exporters::GpuFacts gpu;
-  for (const store::DeviceUse& use : uses) {
-    if (use.busy_ns == 0) continue;
-    gpu.devices.push_back({use.device.name, use.device.ordinal, use.device.simulated});
-    gpu.busy_ns += use.busy_ns;
-    gpu.observed_ns += use.observed_ns;
-    gpu.kernels += use.kernels;
-  }
-  if (gpu.devices.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(gpu.time, store::ReadGpuProfile(store, {}));
-  ASSIGN_OR_RETURN(gpu.cpu_while_idle, store::ReadProfile(store, {.while_gpu_idle = true}));
-  return gpu;
-}
-
 // Why steps were slow, the worst time first.
 Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows,
@@ -100,7 +84,8 @@ Status PrintSummary(const std::string& path) {
     facts.cpus = source.cpus;
     facts.sampling_hz = source.sampling_hz.value_or(0);
   }
-  ASSIGN_OR_RETURN(facts.gpu, ReadGpuFacts(*store));
+  const std::unique_ptr<server::ApiData> data = server::ReadingFrom(*store);
+  ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
   ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(*store));
   for (const auto& drop : overview.drops)
     (drop.lost ? facts.lost : facts.poorer)

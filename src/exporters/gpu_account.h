@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/profile.h"
+
+namespace gpusonde::exporters {
+
+// What the account of GPU time is made from.
+struct GpuFacts {
+  std::vector<model::Profile::Device> devices;
+  int64_t busy_ns = 0;      // of all devices
+  int64_t observed_ns = 0;  // likewise
+  int64_t kernels = 0;
+  model::Profile time;                           // GPU time
+  std::optional<model::Profile> cpu_while_idle;  // CPU time while the GPUs were idle; absent: not sampled
+  std::optional<model::Profile> waits;           // off-CPU time; absent where nobody read it
+};
+
+// Where the time of GPUs goes: the hottest kernels, and the source lines that ran, or waited, while the GPUs
+// were idle. The end of `gpusonde record` and the first lines of the page say the same, because both are made
+// from this.
+struct GpuAccount {
+  // A share of time. A kernel with the line that launched most of it, or a line with what most of its time
+  // was spent calling; `detail` is empty where that isn't known.
+  struct Part {
+    std::string name;
+    std::string detail;
+    int64_t time_ns = 0;
+  };
+  enum class IdleCause : uint8_t { kCpu, kWaits, kUnknown };
+
+  int64_t kernels_ns = 0;                 // all kernels, copies and sets, added up
+  std::vector<Part> hottest;              // falling, at most kMaxParts
+  int64_t idle_cpu_ns = 0;                // CPU time of the programs that use the GPUs, and of their children
+  std::vector<Part> while_idle;           // the lines with most of it; falling, at most kMaxParts
+  int64_t waited_ns = 0;                  // off-CPU time of the threads that launch GPU work
+  std::vector<Part> waiting_in;           // likewise
+  IdleCause cause = IdleCause::kUnknown;  // which of the two explains the idle time
+  // Sentences for people; `idle` is empty when the GPUs were hardly idle.
+  std::string busy;
+  std::string idle;
+};
+
+constexpr size_t kMaxParts = 3;
+
+// Helper threads of profilers are left out (model/helper_threads.h).
+GpuAccount AccountOf(const GpuFacts& facts);
+
+// Whether `account` needs GpuFacts::waits: the CPU time while the GPUs were idle covers less than a tenth of
+// that time, so that waiting is what explains it.
+bool NeedsWaits(const GpuFacts& facts);
+
+}  // namespace gpusonde::exporters

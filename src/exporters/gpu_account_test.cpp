@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/gpu_account.h"
+
+#include <gtest/gtest.h>
+
+namespace gpusonde::exporters {
+namespace {
+
+using model::Profile;
+
+// Stacks of one Python function each, at line 10 × (i + 1) of app.py, that called `called[i]`; sampled once
+// per thread.
+Profile Lines(std::vector<std::string> called, std::vector<Profile::Thread> threads,
+              std::vector<int64_t> weights_ns) {
+  Profile profile;
+  profile.threads = std::move(threads);
+  for (int32_t i = 0; i < static_cast<int32_t>(called.size()); ++i) {
+    profile.functions.push_back({.name = "f" + std::to_string(i), .file = "/src/app.py"});
+    profile.functions.push_back({.name = called[static_cast<size_t>(i)]});
+    profile.locations.push_back({.kind = model::FrameKind::kPython, .lines = {{2 * i, 10 * (i + 1)}}});
+    profile.locations.push_back({.lines = {{2 * i + 1, 0}}});
+    profile.stacks.push_back({2 * i + 1, 2 * i});
+    profile.samples.push_back(
+        {.stack = i, .thread = i, .count = 1, .weight_ns = weights_ns[static_cast<size_t>(i)]});
+  }
+  return profile;
+}
+
+Profile::Thread Of(uint64_t process, int32_t pid, int32_t parent_pid, int32_t tid = 0) {
+  return {{process, 0}, pid, tid == 0 ? pid : tid, "python3", "python3", "", parent_pid};
+}
+
+// Half busy for a second; the trainer is pid 5.
+GpuFacts Facts() {
+  GpuFacts facts{.busy_ns = 500'000'000, .observed_ns = 1'000'000'000, .kernels = 2};
+  facts.time = Lines({"void at::gemm<float, 4>(int)", "relu"}, {Of(1, 5, 1), Of(1, 5, 1)}, {300, 100});
+  return facts;
+}
+
+TEST(GpuAccount, KernelsAreNamedAsPeopleDoWithTheLineThatLaunchedThem) {
+  const GpuAccount account = AccountOf(Facts());
+  EXPECT_EQ(account.busy, "75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
+  EXPECT_EQ(account.hottest.front().name, "void at::gemm<float, 4>(int)");
+  EXPECT_EQ(account.idle, "CPUs were not sampled, so why isn't known");
+}
+
+TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime) {
+  GpuFacts facts = Facts();
+  // A compiler, a loader that the trainer started, and a process that the loader started.
+  facts.cpu_while_idle = Lines({"parse", "inflate", "crc"}, {Of(9, 900, 1), Of(2, 6, 5), Of(3, 7, 6)},
+                               {900'000'000, 60'000'000, 20'000'000});
+  const GpuAccount account = AccountOf(facts);
+  EXPECT_EQ(account.idle_cpu_ns, 80'000'000);
+  EXPECT_EQ(account.idle, "75 % of the CPU time meanwhile in app.py:20 f1 → inflate");
+  EXPECT_EQ(account.cause, GpuAccount::IdleCause::kCpu);
+  EXPECT_FALSE(NeedsWaits(facts));
+}
+
+TEST(GpuAccount, WithoutCpuTimeTheLaunchThreadsWaitsExplainIt) {
+  GpuFacts facts = Facts();
+  facts.cpu_while_idle = Lines({"poll"}, {Of(1, 5, 1)}, {10'000'000});
+  EXPECT_TRUE(NeedsWaits(facts)) << "10 ms of 500 ms explain nothing";
+  facts.waits = Lines({"recv", "[waits for a GPU]", "futex"}, {Of(1, 5, 1), Of(1, 5, 1), Of(1, 5, 1, 77)},
+                      {300'000'000, 500'000'000, 900'000'000});
+  const GpuAccount account = AccountOf(facts);
+  EXPECT_EQ(account.cause, GpuAccount::IdleCause::kWaits);
+  EXPECT_EQ(account.waited_ns, 300'000'000) << "neither waits for the GPU, nor those of other threads";
+  EXPECT_EQ(account.idle,
+            "the threads that launch GPU work waited, 100 % of the time in app.py:10 f0 → recv");
+}
+
+TEST(GpuAccount, AGpuThatIsHardlyIdleNeedsNoReason) {
+  GpuFacts facts = Facts();
+  facts.busy_ns = 999'000'000;
+  EXPECT_EQ(AccountOf(facts).idle, "");
+  EXPECT_FALSE(NeedsWaits(facts));
+}
+
+}  // namespace
+}  // namespace gpusonde::exporters
