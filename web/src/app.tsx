@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Incidents, Overview, Processes, SourceJson, Strips } from "./api/types";
+import type { Devices, FlamegraphJson, Incidents, Overview, Processes, SourceJson, Strips, Summary } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
@@ -10,7 +10,8 @@ import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
 import { useResource } from "./state/use-resource";
 import { useView } from "./state/use-view";
-import { formatView, stackSelection, timeSelection, windowOf, type View } from "./state/view";
+import { formatView, stackSelection, timeSelection, windowOf, type ProfileType, type View } from "./state/view";
+import { Answer } from "./views/answer";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
 import { IncidentsPage } from "./views/incidents";
@@ -21,6 +22,8 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
+// The summary reads two profiles: of live data it is asked for every so many polls.
+const POLLS_PER_SUMMARY = 5;
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
 // With more of them than this they are low.
@@ -32,16 +35,17 @@ const same = <T,>(json: T): T => json;
 
 // Data flows one way: the address says what is selected, the resources fetch it, the views show it.
 export function App() {
-  const [view, nav] = useView();
   const theme = useTheme();
   const [helping, setHelping] = useState(false);
   const [polls, setPolls] = useState(0);
   const [retries, setRetries] = useState(0);
   const search = useRef<HTMLInputElement>(null);
-  useKeys({ nav, search, onHelp: () => setHelping(true) });
 
   const overview = useResource<Overview, Overview>(apiUrl("overview"), polls + retries, same);
   const seen = overview.data;
+  const opensOn = useOpening(seen);
+  const [view, nav] = useView(opensOn);
+  useKeys({ nav, search, onHelp: () => setHelping(true) });
   const available = seen && seen.from_us !== null && seen.to_us !== null ? { from: seen.from_us, to: seen.to_us } : null;
   const window = windowOf(view, available);
   const stacks = stackSelection(view);
@@ -56,11 +60,14 @@ export function App() {
   const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
   const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
   const wait = view.type === "off_cpu" && view.wait;
-  const profileUrl = view.source ? null : ask("flamegraph", { ...time, ...stacks }, { type: view.type, ...(wait && { wait }) });
+  const profileUrl = view.source ? null : ask("flamegraph", { ...time, ...stacks }, { type: view.type, roots: 1, ...(wait && { wait }), ...(view.helpers && { helper_threads: 1 }) });
   // Of all programs and all of the window: an incident is chosen from them, not they by a brush. Known on
   // every page, so that it is said how many there are.
   const incidents = useResource<Incidents, Incidents>(ask("incidents", windowTime, { buckets: INCIDENT_BUCKETS }), revision, same);
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
+
+  const whose = { ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) };
+  const summary = useResource<Summary, Summary>(seen?.kernels ? ask("summary", { ...time, ...whose }) : null, Math.floor(polls / POLLS_PER_SUMMARY) + retries, same);
 
   const sourceUrl = view.source ? ask("source", { ...time, ...stacks }, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceUrl, revision, parseSource);
@@ -117,13 +124,14 @@ export function App() {
   const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
   const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
   const open = incidents.data?.incidents.length ?? 0;
-  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, profile.url === profileUrl ? profile.error : null];
+  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.url === profileUrl ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.url !== null && !seen.live;
   return (
     <div class={`app ${busy ? "busy" : ""}`}>
       <Header
         overview={seen}
+        lost={overview.error !== null}
         processes={processes.data?.processes ?? []}
         devices={devices.data?.devices ?? []}
         available={window}
@@ -134,6 +142,8 @@ export function App() {
         onHelp={() => setHelping(true)}
       />
       <Troubles errors={troubles} />
+      {summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
+      {summary.url === null && summary.loading && <div class="answer" aria-hidden="true" />}
       <div class="strips">
         {window &&
           shown.map((strip, i) => (
@@ -154,7 +164,7 @@ export function App() {
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
       <div class="pages">
         <nav aria-label="Pages">
-          <Page page="profile" view={view} onStep={nav.step}>
+          <Page page="profile" view={view} opensOn={opensOn} onStep={nav.step}>
             Profile
           </Page>
           {view.source && view.page === "profile" && (
@@ -162,7 +172,7 @@ export function App() {
               {view.source.slice(view.source.lastIndexOf("/") + 1)}
             </a>
           )}
-          <Page page="incidents" view={view} onStep={nav.step}>
+          <Page page="incidents" view={view} opensOn={opensOn} onStep={nav.step}>
             Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
           </Page>
         </nav>
@@ -186,15 +196,31 @@ export function App() {
   );
 }
 
+// What the page opens on: GPU time where there is GPU work. Decided once there is data, and kept: work that begins
+// later must not turn the page under the reader's eyes.
+function useOpening(seen: Overview | null): ProfileType {
+  const opening = useRef<ProfileType | null>(null);
+  if (opening.current === null && seen && seen.from_us !== null) opening.current = seen.kernels > 0 ? "gpu" : "cpu";
+  return opening.current ?? "cpu";
+}
+
+interface PageProps {
+  page: View["page"];
+  view: View;
+  opensOn: ProfileType;
+  onStep: (change: Partial<View>) => void;
+  children: ComponentChildren;
+}
+
 // A page's name, which leads there with what is selected.
-function Page({ page, view, onStep, children }: { page: View["page"]; view: View; onStep: (change: Partial<View>) => void; children: ComponentChildren }) {
+function Page({ page, view, opensOn, onStep, children }: PageProps) {
   const go = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     onStep({ page, source: null });
   };
   return (
-    <a href={formatView({ ...view, page, source: null }) || "?"} aria-current={view.page === page && !view.source ? "page" : undefined} onClick={go}>
+    <a href={formatView({ ...view, page, source: null }, opensOn) || "?"} aria-current={view.page === page && !view.source ? "page" : undefined} onClick={go}>
       {children}
     </a>
   );

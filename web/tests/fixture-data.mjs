@@ -410,3 +410,34 @@ export function incidents() {
     }],
   };
 }
+
+// Where GPU time goes, as sentences.
+export function summary(hasGpu) {
+  if (!hasGpu) return { gpu: null };
+  return {
+    gpu: {
+      devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900,
+      busy: "31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
+      idle: "61 % of the CPU time meanwhile in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
+      hottest: [], while_idle: [], waiting_in: [],
+    },
+  };
+}
+
+// A process and its thread above all stacks of a flame graph.
+export function addRoots(json) {
+  const { functions, nodes, strings } = json;
+  const add = (name, kind) => {
+    functions.name.push(strings.push(name) - 1);
+    functions.binary.push(-1);
+    functions.kind.push(kind);
+    functions.file.push(0);
+    functions.line.push(0);
+    return functions.name.length - 1;
+  };
+  const roots = [add("python3 train.py --data /mnt/data (pid 411)", "process"), add("main thread", "thread")];
+  const { total } = json;
+  nodes.function = [-1, ...roots, ...nodes.function.slice(1)];
+  nodes.parent = [-1, 0, 1, ...nodes.parent.slice(1).map((parent) => parent + 2)];
+  for (const [key, value] of [["self", 0], ["total", total], ["interval", 0]]) if (nodes[key]) nodes[key] = [nodes[key][0], value, value, ...nodes[key].slice(1)];
+}

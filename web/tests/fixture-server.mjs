@@ -21,7 +21,7 @@ function readSelection(params, allowed) {
   const selection = {};
   for (const [key, value] of params) {
     if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
-    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle"].includes(key)) {
+    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle", "roots", "helper_threads"].includes(key)) {
       if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
       selection[key] = Number(value);
     } else {
@@ -73,6 +73,8 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     if (selection.type === "gpu" && state.scenario !== "gpu") return data.gpuFlamegraph({ stream: -1, ...selection }, until);
     if (selection.type === "off_cpu") return data.waitingFlamegraph(selection, until);
     const json = selection.type === "gpu" ? data.gpuFlamegraph(selection, until) : data.realisticFlamegraph(selection, until);
+    if (selection.type === "gpu" && selection.roots) data.addRoots(json);
+    if (state.scenario === "gpu" && !selection.helper_threads) json.hidden = { threads: 2, total: 41e6 };
     if (state.scenario === "partial") json.omitted = { nodes: 12031, total: Math.round(json.total * 0.0123) };
     return json;
   };
@@ -96,13 +98,16 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "processes":
         return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
+      case "summary":
+        readSelection(params, SELECTION);
+        return data.summary(state.scenario === "gpu");
       case "source": {
         const selection = readSelection(params, [...SELECTION, "file"]);
         if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no function that was seen is from the file ${selection.file}`), { code: "not_found" });
         return data.sourceFile(selection);
       }
       case "flamegraph":
-        return flamegraph(readSelection(params, [...SELECTION, "type", "wait", "min_total"]));
+        return flamegraph(readSelection(params, [...SELECTION, "type", "wait", "min_total", "roots", "helper_threads"]));
       default:
         return null;
     }

@@ -123,6 +123,32 @@ export interface FlamegraphJson {
   // `interval` is there for GPU time only.
   nodes: { function: number[]; parent: number[]; self: number[]; total: number[]; interval?: number[] };
   omitted: { nodes: number; total: number };
+  // Threads of profilers that are left out.
+  hidden: { threads: number; total: number };
+}
+
+// A share of time: a kernel and the line that launched it, or a line and what it called.
+export interface Share {
+  name: string;
+  detail: string;
+  time_ns: number;
+}
+
+// Where the time of GPUs goes; null when none did anything.
+export interface Summary {
+  gpu: {
+    devices: number;
+    busy_ns: number;
+    observed_ns: number;
+    kernels: number;
+    // Sentences.
+    busy: string;
+    idle: string;
+    idle_cause: "cpu" | "waits" | "unknown";
+    hottest: Share[];
+    while_idle: Share[];
+    waiting_in: Share[];
+  } | null;
 }
 
 // A source file with the time of its lines; `text` and `modified_us` are null where it can't be read, and

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
 import { internalFunctions } from "./internals";
-import { binaryOf, type FunctionTable, type Tree } from "./model";
-import { GREY, hueSlots, KIND_SLOTS } from "./palette";
+import { binaryOf, ROOT_KINDS, type FunctionTable, type Tree } from "./model";
+import { GREY, hueOf, KIND_SLOTS } from "./palette";
 
 // What the legend lists: the functions of one binary, or of one kind.
 export interface Group {
@@ -34,6 +34,8 @@ const KINDS: Record<string, [label: string, meaning: string]> = {
   communication: ["GPU communication", "Kernels of NCCL, which exchange data between GPUs"],
   jit: ["generated", "Code that was generated at run time"],
   wait: ["waiting", "What threads waited for, under the code that waited"],
+  process: ["process", "Programs, by their command lines"],
+  thread: ["thread", "Threads of programs"],
   unknown: ["unknown", "Addresses of which neither file nor function is known, and stacks that were not sampled"],
 };
 
@@ -74,24 +76,20 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   for (let f = 0; f < functions.count; f++) ofFunction[f] = rank[ofFunction[f]!]!;
   const sorted = order.map((g) => groups[g]!);
   // Only files of machine code vary in hue; the kernel, Python and the unknown keep their kind's.
-  const hued: Group[] = [];
-  const fixed: Group[] = [];
   for (const group of sorted) {
     const isFile = by === "binary" && !group.name.startsWith("[") && group.kind !== "kernel";
-    (isFile ? hued : fixed).push(group);
+    group.slot = isFile ? hueOf(group.name) : (KIND_SLOTS[group.kind] ?? GREY);
   }
-  for (const group of fixed) group.slot = KIND_SLOTS[group.kind] ?? GREY;
-  const slots = hueSlots(hued.map(({ name }) => name), fixed.map(({ slot }) => slot));
-  hued.forEach((group, i) => (group.slot = slots[i]!));
   return { groups: sorted, ofFunction };
 }
 
 // 1 for each function whose frames the view folds into their callers; null when it folds none.
 export function hiddenFunctions({ groups, ofFunction }: Groups, tree: Tree, view: View): Uint8Array | null {
-  const hidden = groups.map(({ name }) => (view.only === null ? view.hide.includes(name) : name !== view.only));
+  const hidden = groups.map(({ name, kind }) => !ROOT_KINDS.has(kind) && (view.only === null ? view.hide.includes(name) : name !== view.only));
   const internal = view.fold ? internalFunctions(tree) : null;
   if (!internal && !hidden.includes(true)) return null;
-  return Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
+  const folded = Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
+  return folded.includes(1) ? folded : null;
 }
 
 function groupName(functions: FunctionTable, f: number, by: View["colour"]): string {

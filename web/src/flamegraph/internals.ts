@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { binaryOf, type FunctionTable, type Tree } from "./model";
 
-// Frames that tell how and not what: the interpreter's own, those of the CUDA libraries below the call
-// that a program made, and how a process begins. Python's functions are not among them.
-const BINARIES = /^((lib)?python\d|libffi\.so|_ctypes\.|lib(cuda|cudart|cupti|nvrtc|nvidia-[\w-]+)\.so)/;
-const BEGINNINGS = new Set(["_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "clone", "clone3"]);
+// Frames that tell how and not what: the interpreter's own, those of the CUDA libraries and of gpusonde's below
+// the call that a program made, and how a process, a thread or an import begins. Python's functions are not among
+// them, but for those that only begin another.
+const BINARIES = /^((lib)?python\d|libffi\.so|_ctypes\.|ld-linux|libgpusonde-inject\.so|lib(cuda|cudart|cupti|nvrtc|nvidia-[\w-]+)\.so)/;
+const BEGINNINGS = new Set(["_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "clone", "clone3", "__clone3"]);
+const PYTHON_BEGINNINGS: [file: RegExp, name: RegExp][] = [
+  [/^<frozen importlib\._bootstrap/, /./],
+  [/^(<frozen runpy>$|.*\/runpy\.py$)/, /./],
+  [/\/threading\.py$/, /^(Thread\.)?(_bootstrap|_bootstrap_inner|run)$/],
+  [/\/multiprocessing\/(process|context|spawn|forkserver|popen_\w+)\.py$/, /./],
+];
 
 // 1 for each such function.
 export function internalFunctions({ functions, function: fn, parent, count }: Tree): Uint8Array {
@@ -20,6 +27,8 @@ export function internalFunctions({ functions, function: fn, parent, count }: Tr
 }
 
 function isInternal(functions: FunctionTable, f: number): boolean {
+  const name = functions.name[f]!;
+  if (functions.kind[f] === "python") return PYTHON_BEGINNINGS.some(([file, begins]) => file.test(functions.file[f]!) && begins.test(name));
   if (functions.kind[f] !== "native") return false;
-  return BEGINNINGS.has(functions.name[f]!) || BINARIES.test(binaryOf(functions, f)?.name ?? "");
+  return BEGINNINGS.has(name) || BINARIES.test(binaryOf(functions, f)?.name ?? "");
 }

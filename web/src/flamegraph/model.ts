@@ -37,8 +37,12 @@ export interface Profile {
   type: string;
   samples: number;
   omitted: { nodes: number; total: number };
+  hidden: { threads: number; total: number };
   tree: Tree;
 }
+
+// Kinds of frames that say whose time it is and not where it goes: never folded, in neither legend nor table.
+export const ROOT_KINDS = new Set(["process", "thread"]);
 
 export const ROOT = 0;
 export const ROOT_NAME = "all";
@@ -67,6 +71,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
     type: json.type,
     samples: json.samples,
     omitted: json.omitted,
+    hidden: json.hidden ?? { threads: 0, total: 0 },
     tree: makeTree(
       table,
       json.unit,

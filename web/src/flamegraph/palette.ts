@@ -36,33 +36,27 @@ export const DARK: Theme = {
 
 export const GREY = 8;
 export const SLATE = 9;
-const HUES = 8;
 
 // Frames side by side often share a binary; three shades by the function's name keep them apart.
 export const SHADES = 3;
 const SHADE_STEP = 0.05;
 
 // A kind means the same colour in every profile.
-export const KIND_SLOTS: Record<string, number> = { native: 0, wait: 1, python: 2, jit: 3, copy: 4, gpu: 5, communication: 6, unknown: GREY, kernel: SLATE };
+export const KIND_SLOTS: Record<string, number> = { native: 0, wait: 1, python: 2, jit: 3, copy: 4, gpu: 5, communication: 6, unknown: GREY, kernel: SLATE, process: SLATE, thread: SLATE };
 
-// Hues that names have been given since the page was opened: a brush must not recolour the graph.
-const given = new Map<string, number>();
+// Hues of files of machine code. Python and GPU kernels have theirs to themselves: they fill most graphs.
+const FILE_SLOTS = [0, 1, 3, 4, 6, 7];
 
-// Gives each name a hue from its hash, so that a binary looks the same in every profile. A name whose
-// hue is `reserved`, or another one's here, takes the next that is free, while there are any; the
-// order of names says who goes first.
-export function hueSlots(names: string[], reserved: number[] = []): number[] {
-  const taken = new Set([...reserved, ...names.map((name) => given.get(name))]);
-  return names.map((name) => {
-    let slot = given.get(name);
-    if (slot === undefined) {
-      slot = (hashText(name) >>> 0) % HUES;
-      for (let tries = 0; tries < HUES && taken.has(slot); tries++) slot = (slot + 1) % HUES;
-      given.set(name, slot);
-      taken.add(slot);
-    }
-    return slot;
-  });
+// Files that are often seen side by side, so that they differ.
+const KNOWN_FILES: Record<string, number> = {
+  libc: 0, python: 7, libpython: 7, libcuda: 3, libz: 1, libcrypto: 6, "libstdc++": 4, libtorch_cpu: 6, libtorch_cuda: 1, libtorch_python: 4, libcudart: 4, libnccl: 6,
+};
+
+// The hue of a file, by its name without versions and by nothing else: it is the same in every profile, selection
+// and browser. Two files may share one; the legend and the pointer tell them apart.
+export function hueOf(file: string): number {
+  const stem = file.replace(/\.(so|cpython)\b.*$/, "").replace(/[-\d.]+$/, "");
+  return KNOWN_FILES[stem] ?? FILE_SLOTS[(hashText(stem) >>> 0) % FILE_SLOTS.length]!;
 }
 
 // The fill of slot s in shade h is at s * SHADES + h; `faded` comes last.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SortKey } from "../state/view";
-import type { Tree } from "./model";
+import { ROOT_KINDS, type Tree } from "./model";
 
 // Time by function over one subtree.
 export interface FunctionTotals {
@@ -31,7 +31,7 @@ export function totalsByFunction(tree: Tree, root: number): FunctionTotals {
     }
   }
   const functions: number[] = [];
-  for (let f = 0; f < size; f++) if (seen[f]) functions.push(f);
+  for (let f = 0; f < size; f++) if (seen[f] && !ROOT_KINDS.has(tree.functions.kind[f]!)) functions.push(f);
   return { functions: Int32Array.from(functions), self, total };
 }
 

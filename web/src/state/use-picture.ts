@@ -12,6 +12,8 @@ import type { View } from "./view";
 export interface Derived {
   picture: Picture;
   groups: Groups;
+  // 1 for each group that has frames in the picture.
+  drawn: Uint8Array;
   // Functions that the search means; null without a search.
   found: Uint8Array | null;
   // What is highlighted under the zoomed frame.
@@ -26,6 +28,7 @@ export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
   const groups = useMemo(() => groupFunctions(whole, view.colour), [whole, view.colour]);
   const hidden = useMemo(() => hiddenFunctions(groups, whole, view), [groups, view.fold, view.hide.join("\n"), view.only]);
   const tree = useMemo(() => (hidden ? foldFunctions(whole, hidden) : whole), [whole, hidden]);
+  const drawn = useMemo(() => groupsIn(tree, groups), [tree, groups]);
   const layout = useMemo(() => layoutTree(tree), [tree]);
   const found = useMemo(() => matchText(tree.functions, view.search), [tree.functions, view.search]);
   const picked = useMemo(() => matchName(tree.functions, view.pick), [tree.functions, view.pick]);
@@ -49,5 +52,11 @@ export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
     () => ({ tree, layout, zoom, flame, fillOf, fills, theme, matches }),
     [tree, layout, zoom, flame, fillOf, fills, theme, matches],
   );
-  return { picture, groups, found, match, zoomLost: view.zoom !== null && sought === null };
+  return { picture, groups, drawn, found, match, zoomLost: view.zoom !== null && sought === null };
+}
+
+function groupsIn(tree: Tree, { groups, ofFunction }: Groups): Uint8Array {
+  const drawn = new Uint8Array(groups.length);
+  for (let i = 1; i < tree.count; i++) drawn[ofFunction[tree.function[i]!]!] = 1;
+  return drawn;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import { formatView, parseView, type View } from "./view";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { formatView, parseView, type ProfileType, type View } from "./view";
 
 // What changes, or how it follows from the view as it is now, which may be newer than the one last drawn.
 export type Change = Partial<View> | ((now: View) => Partial<View>);
@@ -12,29 +12,31 @@ export interface Navigation {
   adjust(change: Change): void;
 }
 
-// The view as the address bar has it, and the two ways to change it.
-export function useView(): [View, Navigation] {
-  const [view, setView] = useState(() => parseView(location.search));
+// The view as the address bar has it, and the two ways to change it. `opensOn`: see parseView.
+export function useView(opensOn: ProfileType): [View, Navigation] {
+  const [query, setQuery] = useState(location.search);
+  const opening = useRef(opensOn);
+  opening.current = opensOn;
 
   useEffect(() => {
-    const restore = () => setView(parseView(location.search));
+    const restore = () => setQuery(location.search);
     addEventListener("popstate", restore);
     return () => removeEventListener("popstate", restore);
   }, []);
 
   const go = useCallback((change: Change, push: boolean) => {
-    const now = parseView(location.search);
+    const now = parseView(location.search, opening.current);
     const next = { ...now, ...(typeof change === "function" ? change(now) : change) };
-    const address = location.pathname + formatView(next);
+    const address = location.pathname + formatView(next, opening.current);
     if (address === location.pathname + location.search) return;
     if (push) history.pushState(null, "", address);
     else history.replaceState(null, "", address);
-    setView(next);
+    setQuery(location.search);
   }, []);
 
   const nav = useMemo(
     () => ({ step: (change: Change) => go(change, true), adjust: (change: Change) => go(change, false) }),
     [go],
   );
-  return [view, nav];
+  return [useMemo(() => parseView(query, opensOn), [query, opensOn]), nav];
 }

@@ -23,8 +23,10 @@ export interface View {
   filter: string;
   orientation: "icicle" | "flame";
   colour: "binary" | "kind";
-  // Whether frames of the interpreter and of CUDA's libraries are folded into their callers.
+  // Whether frames of the interpreter, of start-up code and of CUDA's libraries are folded into their callers.
   fold: boolean;
+  // Whether the threads that profilers run inside programs are shown.
+  helpers: boolean;
   // Names in the legend whose frames are folded into their callers, or the one that alone is kept.
   hide: string[];
   only: string | null;
@@ -69,7 +71,8 @@ export const DEFAULT_VIEW: View = {
   filter: "",
   orientation: "icicle",
   colour: "binary",
-  fold: false,
+  fold: true,
+  helpers: false,
   hide: [],
   only: null,
   zoom: null,
@@ -80,12 +83,14 @@ export const DEFAULT_VIEW: View = {
   ascending: false,
 };
 
-// A query string that someone edited may hold anything: what cannot be read counts as not given.
-export function parseView(query: string): View {
+// A query string that someone edited may hold anything: what cannot be read counts as not given. `opensOn` is
+// the time that is shown when the address doesn't say: GPU time where there is GPU work.
+export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.type): View {
   const params = new URLSearchParams(query);
   const from = integer(params.get("from_us"));
   const to = integer(params.get("to_us"));
-  const type = PROFILE_TYPES.find((known) => known === params.get("type")) ?? DEFAULT_VIEW.type;
+  const implied = params.get("while_gpu_idle") === "1" ? "cpu" : opensOn;
+  const type = PROFILE_TYPES.find((known) => known === params.get("type")) ?? implied;
   const process = id(params.get("process"));
   const device = id(params.get("device"));
   const sort = params.get("sort") ?? "";
@@ -107,7 +112,8 @@ export function parseView(query: string): View {
     filter: params.get("filter") ?? "",
     orientation: params.get("graph") === "flame" ? "flame" : "icicle",
     colour: params.get("colour") === "kind" ? "kind" : "binary",
-    fold: params.get("fold") === "internals",
+    fold: params.get("fold") !== "none",
+    helpers: params.get("threads") === "all",
     hide: params.getAll("hide"),
     only: params.get("only"),
     zoom: params.get("zoom"),
@@ -120,7 +126,7 @@ export function parseView(query: string): View {
 }
 
 // The inverse of parseView; defaults are left out, so that a plain view has a plain address.
-export function formatView(view: View): string {
+export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type): string {
   const params = new URLSearchParams();
   if (view.page !== "profile") params.set("page", view.page);
   if (view.last !== null) params.set("last", String(view.last));
@@ -129,7 +135,7 @@ export function formatView(view: View): string {
     params.set("to_us", String(view.brush.to));
   }
   if (view.metrics) params.set("metrics", "1");
-  if (view.type !== "cpu") params.set("type", view.type);
+  if (view.type !== opensOn) params.set("type", view.type);
   if (view.type === "off_cpu" && view.wait) params.set("wait", view.wait);
   if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
   if (view.process) params.set("process", view.process);
@@ -139,7 +145,8 @@ export function formatView(view: View): string {
   if (view.filter) params.set("filter", view.filter);
   if (view.orientation !== "icicle") params.set("graph", view.orientation);
   if (view.colour !== "binary") params.set("colour", view.colour);
-  if (view.fold) params.set("fold", "internals");
+  if (!view.fold) params.set("fold", "none");
+  if (view.helpers) params.set("threads", "all");
   for (const name of view.hide) params.append("hide", name);
   if (view.only !== null) params.set("only", view.only);
   if (view.zoom) params.set("zoom", view.zoom);

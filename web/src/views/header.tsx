@@ -6,12 +6,15 @@ import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../for
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
 import type { Range, View } from "../state/view";
+import { ProcessPicker } from "./process-picker";
 import { Simulated } from "./simulated";
 
 interface Props {
   overview: Overview;
   processes: Process[];
   devices: DeviceUse[];
+  // The server doesn't answer.
+  lost: boolean;
   available: Range | null;
   view: View;
   nav: Navigation;
@@ -21,7 +24,7 @@ interface Props {
 }
 
 // The one selection that rules every page.
-export function Header({ overview, processes, devices, available, view, nav, theme, onTheme, onHelp }: Props) {
+export function Header({ overview, lost, processes, devices, available, view, nav, theme, onTheme, onHelp }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -29,10 +32,16 @@ export function Header({ overview, processes, devices, available, view, nav, the
       <span class="host" title={hosts.join("\n")}>
         {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
       </span>
-      {overview.live && (
-        <span class="live" title="Data still arrives; the page follows every 2 seconds">
-          live
+      {lost ? (
+        <span class="live gone" role="status" title="The server does not answer; the page asks again every 2 seconds">
+          disconnected
         </span>
+      ) : (
+        overview.live && (
+          <span class="live" title="Data still arrives; the page follows every 2 seconds">
+            live
+          </span>
+        )
       )}
       {overview.simulated && <Simulated title="Some of this data comes from the simulated GPU, not from hardware" />}
       {available && <StackChoices processes={processes} view={view} nav={nav} />}
@@ -57,19 +66,7 @@ function StackChoices({ processes, view, nav }: { processes: Process[]; view: Vi
   const process = processes.find(({ id }) => id === view.process);
   return (
     <>
-      <Choice
-        label="Process"
-        value={view.process ?? ""}
-        onChoose={(id) => nav.step({ process: id || null, tid: null, zoom: null })}
-      >
-        <option value="">All processes</option>
-        {processes.map((p) => (
-          <option key={p.id} value={p.id} title={p.command}>
-            {p.name} {p.pid} · {formatDuration(p.cpu_ns)}
-          </option>
-        ))}
-        {view.process && !process && <option value={view.process}>{view.process.slice(0, 8)}… (not running then)</option>}
-      </Choice>
+      <ProcessPicker processes={processes} chosen={view.process} onChoose={(process) => nav.step({ process, tid: null, zoom: null })} />
       {view.process && (
         <Choice label="Thread" value={String(view.tid ?? "")} onChoose={(tid) => nav.step({ tid: tid ? Number(tid) : null, zoom: null })}>
           <option value="">All threads</option>

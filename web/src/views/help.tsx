@@ -10,7 +10,7 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],
   [["S"], "The source file of the highlighted function, or of the zoomed frame, line by line"],
-  [["F"], "Fold the frames of the interpreter and of CUDA’s libraries"],
+  [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],
   [["?"], "This list"],

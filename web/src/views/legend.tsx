@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import type { Group, Groups } from "../flamegraph/groups";
+import { ROOT_KINDS } from "../flamegraph/model";
 import type { Theme } from "../flamegraph/palette";
 import { formatShare } from "../format";
 import type { Navigation } from "../state/use-view";
@@ -11,6 +12,7 @@ const SHORT = 9;
 
 interface Props {
   groups: Groups;
+  drawn: Uint8Array;
   total: number;
   theme: Theme;
   view: View;
@@ -19,9 +21,11 @@ interface Props {
 
 // What the colours mean, with each one's self time. A click folds a group's frames into their
 // callers; "only" keeps just that group.
-export function Legend({ groups: { groups }, total, theme, view, nav }: Props) {
+export function Legend({ groups: { groups: allGroups }, drawn, total, theme, view, nav }: Props) {
   const [all, setAll] = useState(false);
   const isHidden = ({ name }: Group) => (view.only === null ? view.hide.includes(name) : view.only !== name);
+  // What folding internals removed is not in the picture, so its colour means nothing.
+  const groups = allGroups.filter((group, i) => !ROOT_KINDS.has(group.kind) && (drawn[i] === 1 || isHidden(group)));
   // What is hidden stays in sight: it must be possible to bring it back.
   const everything = all || groups.length <= SHORT + 1;
   const shown = everything ? groups : groups.filter((group, i) => i < SHORT || view.hide.includes(group.name) || view.only === group.name);

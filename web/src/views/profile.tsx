@@ -2,7 +2,7 @@
 import type { Ref } from "preact";
 import type { Overview } from "../api/types";
 import { nodeName, pathHash, ROOT, type FunctionTable, type Profile } from "../flamegraph/model";
-import { formatCount, formatValue } from "../format";
+import { formatCount, formatDuration, formatValue } from "../format";
 import { isSourceFile } from "../source/lines";
 import type { Navigation } from "../state/use-view";
 import { usePicture } from "../state/use-picture";
@@ -37,7 +37,7 @@ function whatOf(profile: Profile, view: View): string {
 
 // A profile that has samples: toolbar, legend, graph and table over one tree.
 export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
-  const { picture, groups, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
+  const { picture, groups, drawn, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
   const { tree, zoom } = picture;
   const total = tree.total[ROOT]!;
   const isGpu = profile.type === "gpu";
@@ -57,6 +57,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
           <span class="dim">
             in {formatCount(profile.samples)} {isGpu ? "kernels and copies" : "samples"}
           </span>
+          <Helpers hidden={profile.hidden} view={view} nav={nav} />
         </span>
         {isGpu && overview.simulated && <Simulated />}
         <Toolbar
@@ -77,11 +78,22 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
           </button>
         </p>
       )}
-      <Legend groups={groups} total={total} theme={picture.theme} view={view} nav={nav} />
+      <Legend groups={groups} drawn={drawn} total={total} theme={picture.theme} view={view} nav={nav} />
       <div class="panes">
         <FlameGraph picture={picture} onZoom={zoomTo} />
         <TopTable tree={tree} zoom={zoom} view={view} nav={nav} matches={found} />
       </div>
     </main>
+  );
+}
+
+// The threads that profilers run inside programs: hidden unless asked for.
+function Helpers({ hidden, view, nav }: { hidden: Profile["hidden"]; view: View; nav: Navigation }) {
+  if (hidden.threads === 0 && !view.helpers) return null;
+  const title = "Threads that gpusonde and CUPTI run inside the profiled programs";
+  return (
+    <button type="button" class="quiet" title={title} aria-pressed={view.helpers} onClick={() => nav.step({ helpers: !view.helpers, zoom: null })}>
+      {view.helpers ? "hide profiler threads" : `+ ${formatDuration(hidden.total)} in ${formatCount(hidden.threads)} profiler ${hidden.threads === 1 ? "thread" : "threads"}`}
+    </button>
   );
 }

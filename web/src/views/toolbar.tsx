@@ -44,7 +44,7 @@ export function Toolbar({ view, nav, match, shown, zoomedName, file, search }: P
         type="button"
         class="plain toggle"
         aria-pressed={view.fold}
-        title="Fold the frames of the interpreter and of CUDA’s libraries into their callers (F)"
+        title="Fold the frames of the interpreter, of start-up code and of CUDA’s libraries into their callers (F)"
         onClick={() => nav.step({ fold: !view.fold })}
       >
         fold internals

@@ -18,19 +18,68 @@ async function focusOn(page, name) {
 
 export const tests = [
   {
-    name: "GPU time is a press away and in the address, and Back returns to CPU time",
+    name: "with GPU work the page opens on GPU time, and says how busy the GPUs were and why idle",
     scenario: "gpu",
     async run(page, server) {
       await page.ready();
-      assert.equal(await pressed(page, "CPU time"), "true");
+      assert.equal(await pressed(page, "GPU time"), "true");
+      assert.equal(page.param("type"), null);
+      assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
+      const [busy, idle] = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
+      assert.match(busy, /^2 GPUs busy 54\.0 % 31 % sm90_xmma_gemm_bf16 ← train\.py:88 step.* GPU time →$/);
+      assert.match(idle, /^2 GPUs idle 46\.0 % 61 % of the CPU time meanwhile in train\.py:41 load_batch → zlib_decompress CPU time while idle →$/);
+      await page.raw.locator(".answer-line.idle").click();
+      await page.settle();
+      assert.equal(page.param("type"), "cpu");
+      assert.equal(page.param("while_gpu_idle"), "1");
+      assert.match(await page.text(".summary"), /of CPU time while the GPU was idle/);
+      assert.equal(await page.raw.locator(".answer-line.idle").getAttribute("aria-current"), "true");
+      await page.back();
+      assert.match(await page.text(".summary"), /of GPU time/);
+      assert.ok(server.requests.some((r) => r.includes("/summary")));
+    },
+  },
+  {
+    name: "process and thread are the graph's roots, with the command line; interpreter, start-up and driver are folded",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      await page.hover(0.1, 1);
+      assert.match(await page.text(".tooltip"), /^python3 train\.py --data \/mnt\/data \(pid 411\)\nprocess/);
+      await page.hover(0.1, 2);
+      assert.match(await page.text(".tooltip"), /^main thread\nthread/);
+      const names = (await page.rows(100)).map(([name]) => name);
+      assert.match(names[0], /^sm90_xmma_gemm/, "kernels come first");
+      for (const name of ["Py_BytesMain", "cuLaunchKernel", "main thread"]) assert.ok(!names.includes(name), name);
+      assert.ok(!/libcuda/.test(await page.text(".legend")), "the legend lists what is drawn");
+    },
+  },
+  {
+    name: "threads of profilers are hidden, counted, and shown on demand",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("button", { name: /\+ 41\.0\sms in 2 profiler threads/ }).click();
+      await page.settle();
+      assert.equal(page.param("threads"), "all");
+      assert.ok(server.requests.some((r) => r.includes("helper_threads=1")));
+      await page.raw.getByRole("button", { name: "hide profiler threads" }).click();
+      assert.equal(page.param("threads"), null);
+    },
+  },
+  {
+    name: "CPU time, GPU time and waiting are a press away and in the address, and Back returns",
+    scenario: "gpu",
+    query: "?type=cpu",
+    async run(page, server) {
+      await page.ready();
       await page.press("g");
       await page.settle();
-      assert.equal(page.param("type"), "gpu");
-      assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
+      assert.equal(page.param("type"), null, "what the page opens on needs no address");
       assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes("type=gpu")));
       assert.match((await page.rows(1))[0][0], /^sm90_xmma_gemm/);
       await page.back();
-      assert.equal(page.param("type"), null);
+      assert.equal(page.param("type"), "cpu");
       assert.match(await page.text(".summary"), /of CPU time/);
     },
   },
@@ -57,7 +106,7 @@ export const tests = [
     query: "?type=gpu&colour=kind&only=gpu",
     async run(page) {
       await page.ready();
-      await page.hover(0.1, 1);
+      await page.hover(0.1, 3);
       const tooltip = await page.text(".tooltip");
       assert.match(tooltip, /^sm90_xmma_gemm/);
       assert.match(tooltip, /Estimated; folding merged frames/);
@@ -65,16 +114,15 @@ export const tests = [
     },
   },
   {
-    name: "folding internals leaves Python above kernels",
+    name: "internals are shown on demand",
     scenario: "gpu",
-    query: "?type=gpu",
     async run(page) {
       await page.ready();
       await page.press("f");
       await page.settle();
-      assert.equal(page.param("fold"), "internals");
+      assert.equal(page.param("fold"), "none");
       const names = (await page.rows(100)).map(([name]) => name);
-      assert.ok(names.includes("forward") && !names.includes("cuLaunchKernel") && !names.includes("Py_BytesMain"), names.join());
+      for (const name of ["forward", "cuLaunchKernel", "Py_BytesMain"]) assert.ok(names.includes(name), name);
     },
   },
   {
@@ -161,6 +209,7 @@ export const tests = [
   {
     name: "while the GPU is idle: by button and by key, of CPU time only",
     scenario: "gpu",
+    query: "?type=cpu",
     async run(page, server) {
       await page.ready();
       const whole = await page.text(".summary strong");
@@ -173,7 +222,7 @@ export const tests = [
       for (const type of ["gpu", "off_cpu"]) {
         await page.press("g");
         await page.settle();
-        assert.equal(page.param("type"), type);
+        assert.equal(page.param("type") ?? "gpu", type);
         assert.equal(page.param("while_gpu_idle"), null, "an idle GPU has no GPU time, and waits are wholes");
         assert.equal(await page.raw.getByRole("button", { name: "while GPU idle" }).count(), 0);
       }
@@ -192,8 +241,8 @@ export const tests = [
         for (const key of ["g", "g", "f"]) dispatchEvent(new KeyboardEvent("keydown", { key }));
       });
       await page.settle();
-      assert.equal(page.param("type"), "off_cpu");
-      assert.equal(page.param("fold"), "internals");
+      assert.equal(page.param("type"), "cpu", "two on from GPU time");
+      assert.equal(page.param("fold"), "none");
     },
   },
   {

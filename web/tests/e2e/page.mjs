@@ -39,6 +39,13 @@ export class Page {
     return this.raw.keyboard.press(key);
   }
 
+  // By searching for it.
+  async chooseProcess(text) {
+    await this.raw.getByRole("combobox", { name: "Process" }).fill(text);
+    await this.press("Enter");
+    await this.settle();
+  }
+
   async back() {
     await this.raw.goBack();
     await this.settle();

@@ -28,6 +28,7 @@ export const tests = [
   },
   {
     name: "a click zooms: the address, the canvas and the table follow, Back restores",
+    query: "?fold=none",
     async run(page) {
       await page.ready();
       const before = await page.pixels();
@@ -102,6 +103,7 @@ export const tests = [
   },
   {
     name: "a link to a zoomed view opens it",
+    query: "?fold=none",
     async run(page) {
       await page.ready();
       await page.click(0.1, 5);
@@ -195,6 +197,7 @@ export const tests = [
   },
   {
     name: "arrows walk the frames, Enter zooms, Escape zooms out",
+    query: "?fold=none",
     async run(page) {
       await page.ready();
       await page.raw.locator(".flame-scroller").focus();
@@ -219,6 +222,7 @@ export const tests = [
   },
   {
     name: "the legend hides a binary and brings it back; only keeps one",
+    query: "?fold=none",
     async run(page) {
       await page.ready();
       const before = await page.pixels();
@@ -303,17 +307,41 @@ export const tests = [
     name: "process and thread filter on the server, and the thread goes with its process",
     async run(page, server) {
       await page.ready();
-      await page.raw.getByRole("combobox", { name: "Process" }).selectOption(PYTHON);
+      await page.chooseProcess("train.py");
       await page.raw.getByRole("combobox", { name: "Thread" }).selectOption("431");
       await page.settle();
       assert.equal(page.param("process"), PYTHON);
       assert.equal(page.param("tid"), "431");
       assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes(`process=${PYTHON}`) && r.includes("tid=431")));
       assert.ok(!(await page.rows(40)).some(([name]) => name === "cuLaunchKernel"));
-      await page.raw.getByRole("combobox", { name: "Process" }).selectOption("");
+      await page.raw.getByRole("button", { name: "All processes again" }).click();
       assert.equal(page.param("tid"), null);
       await page.back();
       assert.equal(page.param("tid"), "431");
+    },
+  },
+  {
+    name: "processes are searched by name, process id and command line, by keys alone",
+    async run(page) {
+      await page.ready();
+      const field = page.raw.getByRole("combobox", { name: "Process" });
+      await field.focus();
+      const listed = () => page.raw.locator("#process-list [role=option]").allInnerTexts();
+      assert.ok((await listed()).length > 2);
+      await page.raw.keyboard.type("TRAIN 411");
+      assert.equal((await listed()).length, 2, "all processes, and the one that has both words");
+      assert.match((await listed())[1], /^python3[^]*411[^]*train\.py[^]*CPU/);
+      assert.equal(await field.getAttribute("aria-activedescendant"), "process-1");
+      await page.press("Enter");
+      await page.settle();
+      assert.equal(page.param("process"), PYTHON);
+      assert.equal(await field.inputValue(), "python3 411");
+      await field.focus();
+      await page.raw.keyboard.type("nothing like it");
+      assert.match(await page.text("#process-list"), /No process matches/);
+      await page.press("Escape");
+      assert.equal(await page.count("#process-list"), 0);
+      assert.equal(page.param("process"), PYTHON, "Escape chooses nothing");
     },
   },
   {
@@ -322,7 +350,7 @@ export const tests = [
     async run(page) {
       await page.ready();
       const chosen = (label) => page.raw.getByRole("combobox", { name: label }).evaluate((e) => e.selectedOptions[0].text);
-      assert.match(await chosen("Process"), /^python3 411/);
+      assert.equal(await page.raw.getByRole("combobox", { name: "Process" }).inputValue(), "python3 411");
       assert.match(await chosen("Thread"), /^loader-0 431/);
       assert.equal(await page.raw.locator(".filter input").inputValue(), "inflate");
     },

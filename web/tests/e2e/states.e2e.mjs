@@ -42,9 +42,11 @@ export const tests = [
       server.state.down = true;
       await page.raw.waitForSelector(".lost");
       assert.match(await page.text(".lost"), /does not answer/);
+      assert.equal(await page.text(".header .live"), "disconnected", "nothing is live without a server");
       assert.equal(await page.count(".flame canvas"), 1, "what was read stays");
       server.state.down = false;
       await page.raw.waitForSelector(".lost", { state: "detached" });
+      assert.equal(await page.text(".header .live"), "live");
     },
   },
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { DARK, fillTable, hueSlots, LIGHT } from "../../src/flamegraph/palette";
+import { DARK, fillTable, hueOf, KIND_SLOTS, LIGHT } from "../../src/flamegraph/palette";
 
 type Colour = [number, number, number];
 
@@ -61,17 +61,18 @@ describe.each([["light", LIGHT], ["dark", DARK]])("the %s palette", (_, theme) =
 });
 
 describe("hues", () => {
-  test("a name keeps its hue whatever else is there", () => {
-    const names = ["one", "two", "three", "four"];
-    const slots = hueSlots(names);
-    expect(hueSlots([...names].reverse())).toEqual([...slots].reverse());
-    expect(hueSlots(["two"])).toEqual([slots[1]]);
+  test("a file's hue follows from its name alone, without versions", () => {
+    expect(hueOf("libcuda.so.1")).toBe(hueOf("libcuda.so.550.54"));
+    expect(hueOf("libpython3.11.so.1.0")).toBe(hueOf("python3.12"));
+    expect(hueOf("libmine.so.2")).toBe(hueOf("libmine-1.3.so"));
   });
 
-  test("eight names have eight hues, less the reserved", () => {
-    const names = Array.from({ length: 7 }, (_, i) => `library${i}`);
-    const slots = hueSlots(names, [2]);
-    expect(new Set(slots).size).toBe(7);
-    expect(slots).not.toContain(2);
+  test("Python and GPU kernels have theirs to themselves", () => {
+    for (let i = 0; i < 100; i++) expect([KIND_SLOTS.python, KIND_SLOTS.gpu]).not.toContain(hueOf(`library${String.fromCharCode(97 + (i % 26))}${i}x`));
+  });
+
+  test("files that are often seen together differ", () => {
+    const together = ["libc.so.6", "libpython3.11.so.1.0", "libcuda.so.1", "libz.so.1"].map(hueOf);
+    expect(new Set(together).size).toBe(together.length);
   });
 });

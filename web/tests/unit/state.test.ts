@@ -29,7 +29,8 @@ describe("the view in the address", () => {
       filter: "a & b=c",
       orientation: "flame",
       colour: "kind",
-      fold: true,
+      fold: false,
+      helpers: true,
       hide: ["libc.so.6", "a,b"],
       only: "[kernel]",
       zoom: "0123456789abcdef",
@@ -40,6 +41,14 @@ describe("the view in the address", () => {
       ascending: true,
     };
     expect(parseView(formatView(view))).toEqual(view);
+  });
+
+  test("the page opens on GPU time where there is any, and the address says when it is another", () => {
+    expect(parseView("", "gpu").type).toBe("gpu");
+    expect(parseView("?type=cpu", "gpu").type).toBe("cpu");
+    expect(parseView("?while_gpu_idle=1", "gpu")).toEqual({ ...DEFAULT_VIEW, type: "cpu", idle: true });
+    expect(formatView({ ...DEFAULT_VIEW, type: "gpu" }, "gpu")).toBe("");
+    expect(formatView({ ...DEFAULT_VIEW, type: "cpu" }, "gpu")).toBe("?type=cpu");
   });
 
   test.each([

@@ -54,6 +54,7 @@ export function jsonOf(...stacks: string[]): FlamegraphJson {
     },
     nodes,
     omitted: { nodes: 0, total: 0 },
+    hidden: { threads: 0, total: 0 },
   };
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
+import type { Summary } from "../api/types";
+import { formatShare } from "../format";
+import type { Navigation } from "../state/use-view";
+import { formatView, OTHER_PROFILE, type ProfileType, type View } from "../state/view";
+
+interface Props {
+  gpu: NonNullable<Summary["gpu"]>;
+  view: View;
+  opensOn: ProfileType;
+  nav: Navigation;
+}
+
+const PROFILE: Partial<View> = { page: "profile", source: null, idle: false, wait: null, ...OTHER_PROFILE };
+
+// Where GPU time goes, in two lines: how busy the GPUs were and with what, how idle and why. Each leads to the view
+// that has the whole of it.
+export function Answer({ gpu, view, opensOn, nav }: Props) {
+  const idle = Math.max(0, gpu.observed_ns - gpu.busy_ns);
+  const gpus = gpu.devices > 1 ? `${gpu.devices} GPUs` : "GPU";
+  const waits = gpu.idle_cause === "waits";
+  const line = (what: string, ns: number, why: string, to: Partial<View>, name: string) => (
+    <Line
+      label={`${gpus} ${what}`}
+      share={formatShare(ns, gpu.observed_ns)}
+      part={ns / Math.max(1, gpu.observed_ns)}
+      kind={what}
+      to={name}
+      here={view.page === "profile" && view.type === to.type && view.idle === (to.idle ?? false)}
+      href={formatView({ ...view, ...PROFILE, ...to }, opensOn) || "?"}
+      onGo={() => nav.step({ ...PROFILE, ...to })}
+    >
+      {why}
+    </Line>
+  );
+  return (
+    <section class="answer" aria-label="Where GPU time goes">
+      {line("busy", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
+      {line("idle", idle, gpu.idle, waits ? { type: "off_cpu" } : { type: "cpu", idle: true }, waits ? "Waiting" : "CPU time while idle")}
+    </section>
+  );
+}
+
+interface LineProps {
+  label: string;
+  share: string;
+  part: number;
+  kind: string;
+  to: string;
+  here: boolean;
+  href: string;
+  onGo: () => void;
+  children: ComponentChildren;
+}
+
+function Line({ label, share, part, kind, to, here, href, onGo, children }: LineProps) {
+  const go = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    onGo();
+  };
+  return (
+    <a class={`answer-line ${kind}`} href={href} aria-current={here ? "true" : undefined} onClick={go}>
+      <span class="answer-label">{label}</span>
+      <strong class="answer-share figure">{share}</strong>
+      <span class="answer-bar" aria-hidden="true">
+        <span style={{ width: `${100 * part}%` }} />
+      </span>
+      <span class="answer-why">{children}</span>
+      <span class="answer-to">
+        {to} <span aria-hidden="true">→</span>
+      </span>
+    </a>
+  );
+}
