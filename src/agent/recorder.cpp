@@ -48,7 +48,7 @@ struct Recorder::State {
 
   Status Gather();
   Status Finish();
-  void Write(const std::vector<model::Batch>& batches);
+  int64_t Write(const std::vector<model::Batch>& batches);
   bool Done(const RecorderSignals& signals, int64_t stop_ns);
   void PassOn(RecorderSignals& signals) const;
 };
@@ -146,28 +146,24 @@ Status Recorder::State::Finish() {
   if (gpus.has_value()) batches = gpus->Finish();
   batches.insert(batches.end(), last.begin(), last.end());
   std::ranges::move(diagnostician.Finish(batches), std::back_inserter(batches));
-  Write(batches);
+  outcome.uncounted_rows = Write(batches);
   return {};
 }
 
 // A full disk doesn't end the recording: what doesn't fit is counted, and when there is room again every name
 // is repeated, so that later samples don't refer to lost rows.
-void Recorder::State::Write(const std::vector<model::Batch>& batches) {
-  int64_t failed = 0;
-  const auto note = [&](const Error& error, int64_t rows) {
-    if (outcome.first_failure.empty()) outcome.first_failure = error.message;
-    failed += rows;
-  };
-  for (const model::Batch& batch : batches)
-    if (const auto appended = spool.Append(batch); !appended.has_value())
-      note(appended.error(), static_cast<int64_t>(batch.rows));
-  if (const Status synced = spool.Sync(); !synced.has_value()) note(synced.error(), 0);
-  if (failed == 0) return;
-  outcome.failed_rows += failed;
-  profiler.CountFailedRows(failed);
+// Returns how many rows were lost.
+int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
+  const spool::Writer::Stored stored = spool.Store(batches);
+  if (stored.failure.has_value() && outcome.first_failure.empty())
+    outcome.first_failure = stored.failure->message;
+  if (stored.lost_rows == 0) return 0;
+  outcome.failed_rows += stored.lost_rows;
+  profiler.CountFailedRows(stored.lost_rows);
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
   diagnostician.Rewrite();
+  return stored.lost_rows;
 }
 
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {

@@ -39,7 +39,8 @@ class Recorder {
   struct Outcome {
     // Of the program; nothing when a process was watched, or when the program still runs.
     std::optional<int> exit_status;
-    int64_t failed_rows = 0;  // rows that could not be written to the spool
+    int64_t failed_rows = 0;     // rows that could not be written to the spool
+    int64_t uncounted_rows = 0;  // of these, lost at the very end, so that the recording doesn't count them
     std::string first_failure;
     // How far the wall clock was set meanwhile, if it was; the recording's times follow it as it was before.
     int64_t clock_step_ns = 0;

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 
 namespace gpusonde {
 namespace {
@@ -17,6 +19,24 @@ std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The process that holds a flock on the file, as /proc/locks says, which only knows those of our own PID
+// namespace.
+std::string DescribeLockHolder(const Fd& file) {
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return {};
+  std::ifstream locks("/proc/locks");
+  // "1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF"; Documentation/filesystems/proc.rst
+  const std::string inode = ":" + std::to_string(status.st_ino);
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream fields(line);
+    std::string number, kind, mode, access, pid, id;
+    if (!(fields >> number >> kind >> mode >> access >> pid >> id) || kind != "FLOCK" || !id.ends_with(inode))
+      continue;
+    return " (process " + pid + ")";
+  }
+  return {};
 }
 
 }  // namespace
@@ -80,8 +100,9 @@ Result<Fd> LockFolder(const std::string& path) {
   ASSIGN_OR_RETURN(Fd folder, Open(path, O_RDONLY | O_DIRECTORY));
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
   if (errno == EWOULDBLOCK)
-    return Fail(ErrorCode::kUnavailable,
-                path + " is in use by another gpusonde; stop that one or choose another folder");
+    return Fail(ErrorCode::kUnavailable, path + " is in use by another gpusonde" +
+                                             DescribeLockHolder(folder) +
+                                             "; stop that one or choose another folder");
   return Fail(ErrnoError(errno, "lock folder " + path));
 }
 

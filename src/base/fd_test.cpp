@@ -2,6 +2,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,7 +82,10 @@ TEST_F(FdTest, AFolderIsLockedOnceUntilItIsLetGo) {
   auto first = LockFolder(path);
   ASSERT_TRUE(first.has_value()) << first.error().message;
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
-  EXPECT_EQ(LockFolder(path).error().code, ErrorCode::kUnavailable);
+  const auto second = LockFolder(path);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(second.error().message, testing::HasSubstr("process " + std::to_string(::getpid())));
   first->Close();
   EXPECT_TRUE(LockFolder(path).has_value());
 }

@@ -40,7 +40,9 @@ Result<ReadSummary> Read(const std::string& folder, int64_t after,
     begun = true;
     summary.id = reader->spool();
     summary.last_sequence = segments[i].first_sequence - 1;
-    while (true) {
+    // After a failed fsync the next segment takes the numbers of the frames that were taken back.
+    const int64_t end = is_last ? INT64_MAX : segments[i + 1].first_sequence;
+    while (summary.last_sequence + 1 < end) {
       const int64_t offset = reader->offset();
       ASSIGN_OR_RETURN(const std::optional<SegmentReader::Frame> frame, reader->Next());
       if (!frame.has_value()) break;
@@ -54,12 +56,22 @@ Result<ReadSummary> Read(const std::string& folder, int64_t after,
       ++summary.frames;
     }
     ASSIGN_OR_RETURN(const int64_t rest_bytes, reader->RestBytes());
-    if (rest_bytes > 0 && !is_last)
+    if (!is_last && rest_bytes > 0 && summary.last_sequence + 1 < end)
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: frame {} at offset {} is damaged", segments[i].path,
                                                    summary.last_sequence + 1, reader->offset()));
     summary.torn_bytes = rest_bytes;
   }
   return summary;
+}
+
+Result<bool> HasFrames(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<SegmentName> segments, ListSegments(folder));
+  for (const SegmentName& segment : segments) {
+    ASSIGN_OR_RETURN(SegmentReader reader, SegmentReader::Open(segment));
+    ASSIGN_OR_RETURN(const std::optional<SegmentReader::Frame> frame, reader.Next());
+    if (frame.has_value()) return true;
+  }
+  return false;
 }
 
 }  // namespace gpusonde::spool

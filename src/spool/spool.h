@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/id128.h"
@@ -33,12 +36,24 @@ class Writer {
   static Result<Writer> Open(const std::string& folder) { return Open(folder, Options{}); }
 
   // Writes one frame. Returns its sequence number. After an error (kOutOfSpace, kIo) the frame is not in the
-  // spool, the file ends with the last whole frame again, and later frames may be tried.
+  // spool, the file ends with the last whole frame again, and later frames may be tried. Beginning a new
+  // segment syncs the old one, which can fail as Sync does.
   Result<int64_t> Append(const model::Batch& batch);
 
-  // fsync: everything appended so far survives. After an error (kIo, kOutOfSpace) nobody knows what of it is
-  // on disk: every later call fails too; open the spool anew, which looks.
+  // fsync: everything appended so far survives. After an error (kIo, kOutOfSpace) nobody knows what of the
+  // frames appended since the last successful Sync is on disk, and a second fsync would not tell (the kernel
+  // reports a failed write-back once). They are taken back: last_sequence() is that of the last synced frame
+  // again, their numbers are used anew, and later frames go to a new segment.
   Status Sync();
+
+  // Appends batches and syncs them. After a batch that failed the rest is lost, too: batches come with names before
+  // what refers to them, and a sample without its stack is worth less than a count of lost rows.
+  struct Stored {
+    std::vector<int64_t> sequences;  // of each batch; 0 where it was lost
+    int64_t lost_rows = 0;
+    std::optional<Error> failure;  // the first one, when anything was lost
+  };
+  Stored Store(std::span<const model::Batch> batches);
 
   // Deletes segments whose every frame is at or below `sequence` (never the one being written).
   Status DropThrough(int64_t sequence);
@@ -70,5 +85,8 @@ struct ReadSummary {
 // Errors: kNotFound where there is no spool; kTooNew, kPermissionDenied, kIo; those of visit.
 Result<ReadSummary> Read(const std::string& folder, int64_t after,
                          const std::function<Status(int64_t sequence, const model::Batch&)>& visit);
+
+// Whether the folder's segments hold any whole frame. Errors as of Read; no segments are no error.
+Result<bool> HasFrames(const std::string& folder);
 
 }  // namespace gpusonde::spool

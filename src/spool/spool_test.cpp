@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,21 @@
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "model/tables/meta.h"
+
+namespace {
+
+// Makes fsync fail: the program's own definition comes before libc's.
+int fsyncs_until_failure = -1;
+
+}  // namespace
+
+extern "C" int fsync(int fd) {
+  if (fsyncs_until_failure >= 0 && fsyncs_until_failure-- == 0) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace gpusonde::spool {
 namespace {
@@ -248,6 +264,54 @@ TEST_F(Spool, GarbageThatWasNeverSyncedIsATornEnd) {
   EXPECT_GE(summary->frames, 2);
   EXPECT_LT(summary->frames, 5);
   EXPECT_TRUE(Writer::Open(path_).has_value());
+}
+
+TEST_F(Spool, AFailedFsyncTakesBackWhatCameSinceTheLastOneAndLaterFramesAreKept) {
+  auto writer = Writer::Open(path_).value();
+  AppendNumbered(writer, 3);
+  ASSERT_TRUE(writer.Sync().has_value());
+  AppendNumbered(writer, 2);
+  std::ifstream before(Segments(path_).at(0), std::ios::binary);
+  const std::string with_unsynced{std::istreambuf_iterator<char>(before), {}};
+  fsyncs_until_failure = 0;
+  EXPECT_EQ(writer.Sync().error().code, ErrorCode::kIo);
+  EXPECT_EQ(writer.last_sequence(), 3);
+  AppendNumbered(writer, 4, 50);
+  ASSERT_TRUE(writer.Sync().has_value());
+  EXPECT_EQ(Segments(path_).size(), 2u);
+  EXPECT_EQ(ReadNumbered(path_)->frames, 7);
+  // The same where cutting off did not reach the disk.
+  std::ofstream(Segments(path_).at(0), std::ios::binary) << with_unsynced;
+  EXPECT_EQ(ReadNumbered(path_)->frames, 7);
+  EXPECT_EQ(ReadNumbered(path_, 5)->frames, 2);
+}
+
+TEST_F(Spool, StoreSaysWhichBatchesAFailedFsyncTook) {
+  auto writer = Writer::Open(path_).value();
+  const std::vector<model::Batch> first{Numbered(1), Numbered(2)}, second{Numbered(3)};
+  EXPECT_THAT(writer.Store(first).sequences, testing::ElementsAre(1, 2));
+  fsyncs_until_failure = 0;
+  const Writer::Stored lost = writer.Store(second);
+  EXPECT_THAT(lost.sequences, testing::ElementsAre(0));
+  EXPECT_EQ(lost.lost_rows, 1);
+  ASSERT_TRUE(lost.failure.has_value());
+  // Beginning the new segment syncs it, which fails as well: still nothing but those rows is lost.
+  fsyncs_until_failure = 0;
+  EXPECT_EQ(writer.Store(second).lost_rows, 1);
+  const Writer::Stored kept = writer.Store(second);
+  EXPECT_THAT(kept.sequences, testing::ElementsAre(3));
+  EXPECT_EQ(kept.lost_rows, 0);
+  EXPECT_FALSE(kept.failure.has_value());
+  EXPECT_EQ(ReadNumbered(path_)->frames, 3);
+}
+
+TEST_F(Spool, KnowsWhetherThereIsAnythingInIt) {
+  std::filesystem::create_directory(path_);
+  EXPECT_FALSE(HasFrames(path_).value());
+  auto writer = Writer::Open(path_).value();
+  EXPECT_FALSE(HasFrames(path_).value());
+  AppendNumbered(writer, 1);
+  EXPECT_TRUE(HasFrames(path_).value());
 }
 
 TEST_F(Spool, AMissingSegmentInTheMiddleIsDamage) {

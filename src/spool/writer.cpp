@@ -33,14 +33,15 @@ struct Writer::State {
   int64_t segment_size = 0;   // where its whole frames end
   bool tail_is_torn = false;  // bytes of a failed write may lie after segment_size
   int64_t last_sequence = 0;
-  int64_t synced = 0;            // last sequence that is known to be on disk
-  std::optional<Error> failure;  // of a Sync, after which nothing can be promised
+  int64_t synced = 0;       // last sequence that is known to be on disk
+  int64_t synced_size = 0;  // where the frames of the segment end that are known to be on disk
 
   Status Begin();
   Status Resume();
   Status BeginSegment();
   Status CutTail();
   Status Sync();
+  void TakeBackUnsynced();
 };
 
 Status Writer::State::Begin() {
@@ -70,7 +71,7 @@ Status Writer::State::BeginSegment() {
   const int64_t first = last_sequence + 1;
   ASSIGN_OR_RETURN(segment, CreateSegment(folder, id, first));
   ASSIGN_OR_RETURN(segments, ListSegments(folder));
-  segment_size = kSegmentHeaderBytes;
+  segment_size = synced_size = kSegmentHeaderBytes;
   tail_is_torn = false;
   return {};
 }
@@ -85,14 +86,24 @@ Status Writer::State::CutTail() {
 }
 
 Status Writer::State::Sync() {
-  if (failure.has_value()) return Fail(*failure);
+  if (!segment.valid()) return {};  // everything up to last_sequence was synced before
   // Without cutting, a torn tail would be synced too; that is harmless, readers know it by its checksum.
   if (::fsync(segment.get()) != 0) {
-    failure = ErrnoError(errno, "fsync " + segments.back().path);
-    return Fail(*failure);
+    Error error = ErrnoError(errno, "fsync " + segments.back().path);
+    TakeBackUnsynced();
+    return Fail(std::move(error));
   }
   synced = last_sequence;
+  synced_size = segment_size;
   return {};
+}
+
+// Closes the segment, whose unsynced frames may be on disk or not. Cutting them off is for tidiness: a reader
+// stops where the next segment begins, which has the number after the last synced frame.
+void Writer::State::TakeBackUnsynced() {
+  static_cast<void>(::ftruncate(segment.get(), synced_size));
+  segment.Close();
+  last_sequence = synced;
 }
 
 Writer::Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -111,8 +122,8 @@ Result<Writer> Writer::Open(const std::string& folder, Options options) {
 
 Result<int64_t> Writer::Append(const model::Batch& batch) {
   State& state = *state_;
-  if (state.failure.has_value()) return Fail(*state.failure);
   ASSIGN_OR_RETURN(const std::vector<std::byte> payload, EncodeBatch(batch, state.options.compression_level));
+  if (!state.segment.valid()) TRY(state.BeginSegment());
   TRY(state.CutTail());
   if (state.segment_size >= state.options.segment_bytes &&
       state.last_sequence >= state.segments.back().first_sequence) {
@@ -133,6 +144,25 @@ Result<int64_t> Writer::Append(const model::Batch& batch) {
 }
 
 Status Writer::Sync() { return state_->Sync(); }
+
+Writer::Stored Writer::Store(std::span<const model::Batch> batches) {
+  Stored stored{.sequences = std::vector<int64_t>(batches.size()), .failure = {}};
+  const auto note = [&](const Error& error) {
+    if (!stored.failure.has_value()) stored.failure = error;
+    for (int64_t& sequence : stored.sequences)
+      if (sequence > state_->last_sequence) sequence = 0;  // taken back, and the number may be used anew
+  };
+  for (size_t i = 0; i < batches.size() && !stored.failure.has_value(); ++i) {
+    if (const Result<int64_t> appended = Append(batches[i]); appended.has_value())
+      stored.sequences[i] = *appended;
+    else
+      note(appended.error());
+  }
+  if (const Status synced = Sync(); !synced.has_value()) note(synced.error());
+  for (size_t i = 0; i < batches.size(); ++i)
+    if (stored.sequences[i] == 0) stored.lost_rows += static_cast<int64_t>(batches[i].rows);
+  return stored;
+}
 
 Status Writer::DropThrough(int64_t sequence) {
   std::vector<SegmentName>& segments = state_->segments;

@@ -17,6 +17,7 @@
 #include "exporters/summary.h"
 #include "server/api.h"
 #include "server/gpu_facts.h"
+#include "spool/spool.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
 
@@ -71,7 +72,8 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   }
 }
 
-Status PrintSummary(const std::string& path) {
+// `uncounted_rows` were lost too late for the recording to count them.
+Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
   ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(*store, {}));
@@ -90,12 +92,14 @@ Status PrintSummary(const std::string& path) {
   for (const auto& drop : overview.drops)
     (drop.lost ? facts.lost : facts.poorer)
         .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
+  if (uncounted_rows > 0)
+    facts.lost.push_back(fmt::format("{} rows that could not be written at the end", uncounted_rows));
   fmt::print(stderr, "{}", exporters::Summarise(profile, facts));
   return {};
 }
 
 // Turns the spool into the recording. On failure the spool stays, and the message says how to go on from it.
-Status FinishRecording(const RecordOptions& options) {
+Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   const auto frames = store::WriteRecording(options.spool_folder(), options.output);
   if (!frames.has_value()) {
     Error error = frames.error();
@@ -109,7 +113,7 @@ Status FinishRecording(const RecordOptions& options) {
   if (failed)
     fmt::print(stderr, "gpusonde record: {} could not be removed: {}\n", options.spool_folder(),
                failed.message());
-  return PrintSummary(options.output);
+  return PrintSummary(options.output, uncounted_rows);
 }
 
 int Recover(const RecordOptions& options) {
@@ -119,7 +123,20 @@ int Recover(const RecordOptions& options) {
                      fmt::format("no unfinished recording: {} is not there; -o names the recording that was "
                                  "to be made",
                                  options.spool_folder())});
-  if (const Status finished = FinishRecording(options); !finished.has_value())
+  const Result<Fd> lock = LockFolder(options.spool_folder());
+  if (!lock.has_value())
+    return Complain(
+        lock.error().code == ErrorCode::kUnavailable
+            ? Error(ErrorCode::kUnavailable, "the recording is still being made: " + lock.error().message)
+            : lock.error());
+  const Result<bool> any = spool::HasFrames(options.spool_folder());
+  if (!any.has_value()) return Complain(any.error());
+  if (!*any) {
+    std::filesystem::remove_all(options.spool_folder(), ignored);
+    return Complain({ErrorCode::kNotFound, fmt::format("nothing to recover: {} held no data, and was removed",
+                                                       options.spool_folder())});
+  }
+  if (const Status finished = FinishRecording(options, 0); !finished.has_value())
     return Complain(finished.error());
   return kExitOk;
 }
@@ -133,12 +150,22 @@ Status CheckOutput(const RecordOptions& options) {
                 fmt::format("{} is a folder; give -o a file name", options.output));
   TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
+  TRY(LockFolder(options.spool_folder()));
+  ASSIGN_OR_RETURN(const bool any, spool::HasFrames(options.spool_folder()));
+  if (!any) return {};  // a recorder that could not start left it
   return Fail(
       ErrorCode::kUnavailable,
-      fmt::format(
-          "{0} holds an unfinished recording: another recorder is writing it, or one was killed.\n"
-          "Run `gpusonde record --recover -o {1}` to finish it, or remove the folder, or give another -o",
-          options.spool_folder(), options.output));
+      fmt::format("{0} holds an unfinished recording; its recorder was killed.\n"
+                  "Run `gpusonde record --recover -o {1}` to finish it, or remove the folder, or give "
+                  "another -o",
+                  options.spool_folder(), options.output));
+}
+
+// What a recorder leaves that could not start: a spool without data.
+void RemoveEmptySpool(const RecordOptions& options) {
+  const Result<bool> any = spool::HasFrames(options.spool_folder());
+  std::error_code ignored;
+  if (any.has_value() && !*any) std::filesystem::remove_all(options.spool_folder(), ignored);
 }
 
 int Record(const RecordOptions& options) {
@@ -153,7 +180,11 @@ int Record(const RecordOptions& options) {
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
        .lines = OwnLines()});
-  if (!recorder.has_value()) return Complain(recorder.error());
+  if (!recorder.has_value()) {
+    // Not another recorder's, which may have begun since CheckOutput looked.
+    if (recorder.error().code != ErrorCode::kUnavailable) RemoveEmptySpool(options);
+    return Complain(recorder.error());
+  }
 
   if (!recorder->refusal().empty())
     fmt::print(stderr,
@@ -176,7 +207,7 @@ int Record(const RecordOptions& options) {
         "gpusonde record: the wall clock was set by {:+.3f} s meanwhile; the recording's times follow it as "
         "it was before\n",
         static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
-  const Status finished = FinishRecording(options);
+  const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) Complain(finished.error());
   if (program_runs_on) {
