@@ -10,6 +10,7 @@
 #include "agent/cpu_profiler.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
+#include "base/disk.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "spool/spool.h"
@@ -169,21 +170,25 @@ Status LiveAgent::State::FollowClock() {
 }
 
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
-  int64_t failed_rows = 0;
-  for (model::Batch& batch : batches) {
-    const Result<int64_t> appended =
-        spool.last_sequence() - committed >= options.max_waiting_frames
-            ? Fail(ErrorCode::kOutOfSpace, "the store takes nothing and the spool has reached its limit")
-            : spool.Append(batch);
-    if (appended.has_value()) {
-      if (fresh.empty()) fresh_first = *appended;
-      fresh.push_back(std::move(batch));
-      continue;
+  const Status disk = CheckDiskRoom(options.spool_folder, options.min_free_bytes);
+  if (!disk.has_value()) Trouble(disk.error());
+  const int64_t room = std::max<int64_t>(options.max_waiting_frames - (spool.last_sequence() - committed), 0);
+  const auto fitting =
+      disk.has_value() ? static_cast<size_t>(std::min<int64_t>(room, std::ssize(batches))) : 0;
+  const spool::Writer::Stored stored = spool.Store(std::span(batches).first(fitting));
+  if (stored.failure.has_value()) Trouble(*stored.failure);
+  int64_t failed_rows = stored.lost_rows;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (i >= fitting) {
+      failed_rows += static_cast<int64_t>(batches[i].rows);
+    } else if (stored.sequences[i] != 0) {
+      if (fresh.empty()) fresh_first = stored.sequences[i];
+      fresh.push_back(std::move(batches[i]));
     }
-    failed_rows += static_cast<int64_t>(batch.rows);
-    Trouble(appended.error());
   }
-  if (const Status synced = spool.Sync(); !synced.has_value()) Trouble(synced.error());
+  if (disk.has_value() && fitting < batches.size())
+    Trouble({ErrorCode::kOutOfSpace,
+             "Dropping data: the store has accepted nothing for so long that the spool is full"});
   if (failed_rows == 0) return;
   profiler.CountFailedRows(failed_rows);
   profiler.Rewrite();
@@ -200,7 +205,7 @@ Status LiveAgent::State::HandOver() {
     TRY(Give(std::move(frames)));
   else
     TRY(CatchUp());
-  last_trouble.clear();
+  if (!std::exchange(last_trouble, {}).empty()) options.on_trouble({});
   return DropCommitted();
 }
 
@@ -229,11 +234,12 @@ Status LiveAgent::State::DropCommitted() {
   return spool.DropThrough(committed);
 }
 
-// The same trouble every second is told once.
+// Logs the same trouble once, however many rounds it lasts.
 void LiveAgent::State::Trouble(const Error& error) {
   if (error.message == last_trouble) return;
   last_trouble = error.message;
   LogError("{}", error.message);
+  options.on_trouble(error.message);
 }
 
 }  // namespace gpusonde::agent

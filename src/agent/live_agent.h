@@ -48,11 +48,15 @@ class LiveAgent {
     // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
     // worth.
     int64_t max_waiting_frames = 100'000;
+    int64_t min_free_bytes = 0;  // new data is dropped and counted while the disk has less than this left
     symbols::LineClient::Options lines;  // who finds source lines
     // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
     // The same of a signal that begins to move as it does before steps slow.
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
+    // Called when rows begin to be dropped or to wait, with the reason, and with an empty text when that is
+    // over.
+    std::function<void(const std::string&)> on_trouble = [](const std::string&) {};
     // Tells the diagnosis what the run before this one saw, once the sink has all of it. By default nothing.
     std::function<Status(diagnose::Diagnosis&)> recall = [](diagnose::Diagnosis&) { return Status(); };
     // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.

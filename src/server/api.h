@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ struct ApiFacts {
   std::string mode;   // "up" or "view"
   bool live = false;  // data still arrives
   std::string title;
-  std::vector<std::string> notices;  // sentences for the person about anything incomplete
+  // Sentences for the person about anything incomplete, as of now. Called by any thread.
+  std::function<std::vector<std::string>()> notices = [] { return std::vector<std::string>(); };
   std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
 

@@ -123,7 +123,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   }
   json.EndArray();
   json.Key("notices").BeginArray();
-  for (const std::string& notice : facts.notices) json.Value(notice);
+  for (const std::string& notice : facts.notices()) json.Value(notice);
   json.EndArray().EndObject();
   return json.Take();
 }

@@ -78,7 +78,9 @@ class ApiTest : public testing::Test {
 
   HttpResponse Ask(const std::string& path, const Query& query = {}) {
     const HttpHandler api =
-        ApiHandler(data_, {.mode = "view", .live = false, .title = "run.sonde", .notices = {"Cut short."}});
+        ApiHandler(data_, {.mode = "view", .live = false, .title = "run.sonde", .notices = [] {
+                             return std::vector<std::string>{"Cut short."};
+                           }});
     return api({.path = "/api/v1/" + path, .query = query});
   }
   json Get(const std::string& path, const Query& query = {}) {

@@ -168,7 +168,10 @@ Status AttachNew(duckdb::Connection& connection, const std::string& path, std::s
   const std::string temporary = path + ".new";
   for (const std::string& left : {temporary, temporary + ".wal"}) ::unlink(left.c_str());
   TRY(Attach(connection, temporary, catalog, Access::kWriting));
-  const Status made = duckdb::CreateTables(connection, catalog);
+  Status made = duckdb::CreateTables(connection, catalog);
+  // DETACH would checkpoint too, but keeps silent when that fails, and the tables would stay in the log of
+  // `temporary`.
+  if (made.has_value()) made = connection.Run("CHECKPOINT " + duckdb::QuoteName(catalog));
   TRY(connection.Run("DETACH " + duckdb::QuoteName(catalog)));
   TRY(made);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/live_store.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
 #include "store/gpu_windows.h"
+#include "store/live_database.h"
 #include "store/windows.h"
 
 namespace gpusonde::store {
@@ -36,11 +38,6 @@ constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
 // some 20 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
 constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
 constexpr int64_t kMostHeldBytes = int64_t{32} << 20;
-
-// When a log goes into its file, row groups that are not full are written anew: of kernel_packs that is some
-// minutes' worth. At 10,000 kernels a second the log grows by 20 MB a minute; with 16 MB this took 0.3 s of
-// CPU time a minute, with 64 MB 0.1 s (bench/gpu_bench.cpp, StoreAMinute).
-constexpr int64_t kLogBytes = int64_t{64} << 20;
 
 int64_t BytesOfBatch(const model::Batch& batch) {
   size_t bytes = 0;
@@ -87,32 +84,71 @@ Day DayOf(int64_t epoch_ns) {
       std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
 }
 
-LiveStore::LiveStore(std::string folder, Fd lock, std::shared_ptr<duckdb::Instance> instance,
-                     duckdb::Connection writer)
+LiveStore::LiveStore(std::string folder, Fd lock, int64_t min_free_bytes)
     : folder_(std::move(folder)),
       lock_(std::move(lock)),
-      instance_(std::move(instance)),
-      writer_(std::make_unique<duckdb::Connection>(std::move(writer))) {}
+      database_(std::make_unique<LiveDatabase>(folder_, min_free_bytes)) {}
 
 LiveStore::~LiveStore() = default;
 
-Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder) {
+duckdb::Connection& LiveStore::writer() { return database_->writer(); }
+
+Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder, const Options& options) {
   ASSIGN_OR_RETURN(Fd lock, LockFolder(folder));
-  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(
-                                      {.log_bytes = kLogBytes, .temporary_folder = folder + "/temporary"}));
-  ASSIGN_OR_RETURN(duckdb::Connection writer, duckdb::Connection::Open(instance));
-  std::unique_ptr<LiveStore> store(
-      new LiveStore(folder, std::move(lock), std::move(instance), std::move(writer)));
-  // Queries reach the files of this folder and nothing else.
-  TRY(store->writer_->Run(fmt::format("SET allowed_directories = [{}]", duckdb::QuoteText(folder + "/"))));
-  TRY(store->writer_->Run("SET enable_external_access = false"));
-  TRY(store->writer_->Run("SET lock_configuration = true"));
-  TRY(store->OpenDays());
-  TRY(store->RefreshViews());
-  TRY(store->LoadCommitted());
-  TRY(store->LoadWindows());
-  TRY(store->LoadGpuWindows());
+  std::unique_ptr<LiveStore> store(new LiveStore(folder, std::move(lock), options.min_free_bytes));
+  TRY(store->EnsureOpen());
   return store;
+}
+
+Status LiveStore::EnsureOpen() {
+  if (database_->is_open()) return {};
+  TRY(database_->Open());
+  days_.clear();
+  newest_ns_.clear();
+  newest_work_ns_.clear();
+  windows_end_ns_ = 0;
+  gpu_windows_ = {};
+  return Guard(OpenFiles());
+}
+
+Status LiveStore::OpenFiles() {
+  TRY(OpenDays());
+  TRY(RefreshViews());
+  TRY(LoadCommitted());
+  TRY(LoadWindows());
+  return LoadGpuWindows();
+}
+
+// Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
+Status LiveStore::Guard(Status written) {
+  if (!written.has_value() && database_->is_open() && LiveDatabase::IsDamaging(written.error()))
+    database_->Retire();
+  return written;
+}
+
+// Remembers what keeps rows from being stored, and logs when that begins and ends.
+Status LiveStore::Note(Status stored) {
+  if (stored.has_value() == !trouble_.has_value()) return stored;
+  if (stored.has_value()) {
+    LogInfo("rows are stored again");
+    trouble_.reset();
+  } else {
+    LogWarn("rows stay in the spool: {}", stored.error().message);
+    trouble_ = Trouble{.since_ns = EpochNow(), .message = stored.error().message};
+  }
+  return stored;
+}
+
+std::vector<std::string> LiveStore::notices() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> notices = damaged_;
+  if (trouble_.has_value())
+    notices.push_back(fmt::format(
+        "Nothing has been stored since {:%H:%M:%S} UTC: {}.",
+        std::chrono::floor<std::chrono::seconds>(
+            std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(trouble_->since_ns))),
+        trouble_->message));
+  return notices;
 }
 
 std::string LiveStore::PathOf(Day day) const {
@@ -132,8 +168,8 @@ Status LiveStore::OpenDays() {
 
 Status LiveStore::OpenDay(Day day) {
   const std::string path = PathOf(day);
-  Status opened = AttachRecording(*writer_, path, CatalogOf(day), Access::kWriting);
-  if (opened.has_value()) opened = duckdb::CreateTables(*writer_, CatalogOf(day));
+  Status opened = AttachRecording(writer(), path, CatalogOf(day), Access::kWriting);
+  if (opened.has_value()) opened = duckdb::CreateTables(writer(), CatalogOf(day));
   if (opened.has_value()) {
     days_.push_back(day);
     return {};
@@ -143,17 +179,17 @@ Status LiveStore::OpenDay(Day day) {
   // One bad file must not keep the others, and what comes next, from being kept.
   if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
     return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", path)));
-  notices_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
+  damaged_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
                                  FormatDay(day), path, error.message));
-  LogWarn("{}", notices_.back());
+  LogWarn("{}", damaged_.back());
   return {};
 }
 
 // Attaches the day if it isn't, made anew, and finishes the files of the days before.
 Status LiveStore::BeginDay(Day day) {
   if (std::ranges::binary_search(days_, day)) return {};
-  for (const Day earlier : days_) TRY(writer_->Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
-  TRY(AttachNew(*writer_, PathOf(day), CatalogOf(day)));
+  for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
+  TRY(AttachNew(writer(), PathOf(day), CatalogOf(day)));
   days_.insert(std::ranges::upper_bound(days_, day), day);
   return RefreshViews();
 }
@@ -161,12 +197,12 @@ Status LiveStore::BeginDay(Day day) {
 Status LiveStore::RefreshViews() {
   std::vector<std::string> catalogs;
   for (const Day day : days_) catalogs.push_back(CatalogOf(day));
-  return duckdb::CreateViews(*writer_, catalogs);
+  return duckdb::CreateViews(writer(), catalogs);
 }
 
 Status LiveStore::LoadCommitted() {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   writer_->Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"));
+                   writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
@@ -177,7 +213,7 @@ Status LiveStore::LoadCommitted() {
 Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   const std::scoped_lock lock(mutex_);
   TRY(CommitHeldNow());
-  return CommitNow(day, spool, first_sequence, frames);
+  return Note(CommitNow(day, spool, first_sequence, frames));
 }
 
 Status LiveStore::Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames) {
@@ -206,13 +242,20 @@ Status LiveStore::CommitHeld() {
 
 Status LiveStore::CommitHeldNow() {
   if (held_.frames.empty()) return {};
-  TRY(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames));
+  TRY(Note(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames)));
   held_ = {};
   return {};
 }
 
 Status LiveStore::CommitNow(Day day, Id128 spool, int64_t first_sequence,
                             std::span<const model::Batch> frames) {
+  TRY(EnsureOpen());
+  TRY(database_->CheckRoom());
+  return Guard(CommitFrames(day, spool, first_sequence, frames));
+}
+
+Status LiveStore::CommitFrames(Day day, Id128 spool, int64_t first_sequence,
+                               std::span<const model::Batch> frames) {
   const auto known = committed_.find(spool);
   const int64_t there =
       known == committed_.end() ? 0 : std::max<int64_t>(known->second - first_sequence + 1, 0);
@@ -221,8 +264,8 @@ Status LiveStore::CommitNow(Day day, Id128 spool, int64_t first_sequence,
   first_sequence += there;
   TRY(BeginDay(day));
   const model::Batch commits = CommitRows(spool, first_sequence, frames);
-  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
-  TRY(duckdb::AppendNew(*writer_, CatalogOf(day), model::kBatches.info(), {&commits, 1}));
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+  TRY(duckdb::AppendNew(writer(), CatalogOf(day), model::kBatches.info(), {&commits, 1}));
   TRY(AppendWithWindows(day, frames, std::move(transaction)));
   committed_[spool] = first_sequence + std::ssize(frames) - 1;
   return {};
@@ -236,48 +279,52 @@ int64_t LiveStore::CommittedThrough(Id128 spool) const {
 
 Status LiveStore::Append(std::span<const model::Batch> batches) {
   const std::scoped_lock lock(mutex_);
-  const Day day = DayOf(EpochNow());
-  TRY(BeginDay(day));
-  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
-  return AppendWithWindows(day, batches, std::move(transaction));
+  TRY(EnsureOpen());
+  const auto append = [&]() -> Status {
+    const Day day = DayOf(EpochNow());
+    TRY(BeginDay(day));
+    ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+    return AppendWithWindows(day, batches, std::move(transaction));
+  };
+  return Guard(append());
 }
 
 // Samples mostly come in the order of their times and are summed once their windows are over. Where they come
 // late (a spool that waited, a clock that stepped back) their windows are made anew with them.
 Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batches,
                                     duckdb::Transaction transaction) {
-  TRY(duckdb::AppendBatches(*writer_, CatalogOf(day), batches));
+  TRY(duckdb::AppendBatches(writer(), CatalogOf(day), batches));
   const std::optional<TimeRange> times = SampleTimes(batches);
   if (times.has_value() && times->from_ns < windows_end_ns_)
-    TRY(SumWindows(*writer_, CatalogOf(day),
+    TRY(SumWindows(writer(), CatalogOf(day),
                    {times->from_ns, std::min(times->to_ns, windows_end_ns_ - 1) + 1}, windows_end_ns_));
   const std::optional<TimeRange> work = WorkTimes(batches);
   if (work.has_value() && work->from_ns < gpu_windows_.to_ns) {
     gpu_windows_.to_ns = WindowStart(
         kMinuteOfWork, std::clamp(work->from_ns, gpu_windows_.to_ns - kWorkLatenessNs, gpu_windows_.to_ns));
     gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, gpu_windows_.from_ns);
-    TRY(DeleteGpuWindows(*writer_, CatalogOf(day), gpu_windows_.to_ns));
+    TRY(DeleteGpuWindows(writer(), CatalogOf(day), gpu_windows_.to_ns));
   }
   TRY(transaction.Commit());
   names().Forget(batches);
   if (work.has_value()) {
     int64_t& newest_work_ns = newest_work_ns_[day];
     newest_work_ns = std::max(newest_work_ns, std::min(work->to_ns, EpochNow()));
-    if (const Status closed = CloseGpuWindows(); !closed.has_value())
+    if (const Status closed = Guard(CloseGpuWindows()); !closed.has_value())
       LogWarn("GPU windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
   }
-  if (!times.has_value()) return {};
+  if (!times.has_value() || !database_->is_open()) return {};
   const auto [newest, is_first] = newest_ns_.try_emplace(day, times->to_ns);
   newest->second = std::max(newest->second, times->to_ns);
   // The rows are committed whatever becomes of the sums, which the next append tries again.
-  if (const Status closed = CloseWindows(); !closed.has_value())
+  if (const Status closed = Guard(CloseWindows()); !closed.has_value())
     LogWarn("windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
   return {};
 }
 
 Status LiveStore::SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns) {
-  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*writer_));
-  TRY(SumWindows(*writer_, CatalogOf(day), range, end_ns));
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+  TRY(SumWindows(writer(), CatalogOf(day), range, end_ns));
   return transaction.Commit();
 }
 
@@ -302,7 +349,7 @@ Status LiveStore::LoadWindows() {
   for (const Day day : days_) {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Rows> rows,
-        writer_->Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
+        writer().Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
                                  "(SELECT max(time_ns) FROM {0}.samples)",
                                  duckdb::QuoteName(CatalogOf(day)) + ".main")));
     ASSIGN_OR_RETURN(const bool any, rows->Next());
@@ -329,7 +376,7 @@ Status LiveStore::CloseGpuWindows() {
   }
   for (const auto& [day, day_newest_ns] : newest_work_ns_)
     if (day_newest_ns >= gpu_windows_.to_ns)
-      TRY(SumGpuWindows(*writer_, CatalogOf(day), {gpu_windows_.to_ns, end_ns}, end_ns));
+      TRY(SumGpuWindows(writer(), CatalogOf(day), {gpu_windows_.to_ns, end_ns}, end_ns));
   gpu_windows_.to_ns = end_ns;
   return {};
 }
@@ -338,7 +385,7 @@ Status LiveStore::LoadGpuWindows() {
   for (const Day day : days_) {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Rows> rows,
-        writer_->Ask(fmt::format(
+        writer().Ask(fmt::format(
             "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}.kernels "
             "UNION ALL SELECT start_ns FROM {0}.kernel_packs UNION ALL SELECT start_ns FROM {0}.memcpys "
             "UNION ALL SELECT start_ns FROM {0}.memsets)) "
@@ -367,10 +414,17 @@ int64_t LiveStore::windows_end_ns() const {
 
 Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
                                                std::span<const Parameter> parameters) {
-  // What can't be added now (the disk is full) is in its spool, and no reason not to answer of the rest.
-  if (const Status committed = CommitHeld(); !committed.has_value())
-    LogWarn("an answer lacks what came last: {}", committed.error().message);
-  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance_));
+  std::shared_ptr<duckdb::Instance> instance;
+  {
+    const std::scoped_lock lock(mutex_);
+    // Rows that can't be committed now (the disk is full) are in the spool; the rest is answered all the
+    // same.
+    if (const Status committed = CommitHeldNow(); !committed.has_value())
+      LogDebug("the answer omits rows that are not committed yet: {}", committed.error().message);
+    TRY(EnsureOpen());
+    instance = database_->instance();
+  }
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(std::move(instance)));
   return duckdb::Connection::Query(std::move(connection), sql, parameters,
                                    duckdb::Connection::Allow::kReading);
 }
@@ -387,6 +441,7 @@ int64_t LiveStore::BytesOf(Day day) const {
 
 Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
   const std::scoped_lock lock(mutex_);
+  TRY(EnsureOpen());
   if (max_days < 1)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("keep {} days: at least one day is kept", max_days));
   int64_t bytes = 0;
@@ -408,7 +463,7 @@ Status LiveStore::DeleteDay(Day day) {
   newest_ns_.erase(day);
   newest_work_ns_.erase(day);
   TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
-  TRY(writer_->Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
+  TRY(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
   for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
   return {};

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@
 
 namespace gpusonde::store {
 
+class LiveDatabase;
+
 namespace duckdb {
 class Connection;
-class Instance;
 class Transaction;
 }  // namespace duckdb
 
@@ -42,9 +44,15 @@ Day DayOf(int64_t epoch_ns);
 class LiveStore : public Store {
  public:
   // Makes the folder (mode 0700; its parent must be there) or opens what is in it. A day's file that is
-  // damaged is renamed to *.damaged and told in notices(). Errors: kUnavailable when another gpusonde has the
-  // folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
-  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder);
+  // damaged is renamed to *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has
+  // the folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
+  struct Options {
+    int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
+  };
+  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
+  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
+    return Open(folder, Options{});
+  }
 
   // Adds the rows of a spool's frames first_sequence, first_sequence + 1, … to the day, all or none. Frames
   // at or below CommittedThrough(spool) are left out, so that replaying a spool adds nothing twice. Errors:
@@ -70,8 +78,8 @@ class LiveStore : public Store {
 
   std::vector<Day> days() const;
 
-  // Sentences for a person about what is missing because files were damaged.
-  const std::vector<std::string>& notices() const { return notices_; }
+  // Sentences for a person: which files were damaged, and since when and why nothing is stored.
+  std::vector<std::string> notices() const;
 
   // Adds to the present day.
   Status Append(std::span<const model::Batch> batches) override;
@@ -83,8 +91,12 @@ class LiveStore : public Store {
   ~LiveStore() override;
 
  private:
-  LiveStore(std::string folder, Fd lock, std::shared_ptr<duckdb::Instance> instance,
-            duckdb::Connection writer);
+  LiveStore(std::string folder, Fd lock, int64_t min_free_bytes);
+  duckdb::Connection& writer();
+  Status EnsureOpen();
+  Status OpenFiles();
+  Status Guard(Status written);
+  Status Note(Status stored);
   std::string PathOf(Day day) const;
   Status OpenDays();
   Status OpenDay(Day day);
@@ -93,6 +105,7 @@ class LiveStore : public Store {
   Status LoadCommitted();
   Status LoadWindows();
   Status CommitNow(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+  Status CommitFrames(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
   Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   Status CloseWindows();
@@ -104,11 +117,15 @@ class LiveStore : public Store {
 
   std::string folder_;
   Fd lock_;
-  std::shared_ptr<duckdb::Instance> instance_;
-  std::vector<std::string> notices_;
 
   mutable std::mutex mutex_;  // guards what follows
-  std::unique_ptr<duckdb::Connection> writer_;
+  std::unique_ptr<LiveDatabase> database_;
+  std::vector<std::string> damaged_;  // notices about files that were set aside
+  struct Trouble {
+    int64_t since_ns = 0;  // epoch
+    std::string message;
+  };
+  std::optional<Trouble> trouble_;      // why nothing is stored now
   std::vector<Day> days_;               // attached; rising
   std::map<Id128, int64_t> committed_;  // by spool
   struct Held {

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -304,6 +307,100 @@ TEST_F(Live, Kill9LosesNothingAndAddsNothingTwice) {
   EXPECT_EQ(rows->Int64(0), rows->Int64(2)) << "samples are numbered from 1: one is missing or there twice";
   EXPECT_EQ(rows->Int64(1), rows->Int64(0));
   EXPECT_EQ(rows->Int64(3), rows->Int64(2));
+}
+
+// A disk of its own that can be filled.
+class FullDisk : public Live {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
+    std::filesystem::create_directory(disk_);
+    if (::mount("tmpfs", disk_.c_str(), "tmpfs", 0, "size=48m") != 0)
+      GTEST_SKIP() << "mounting is not allowed here: " << std::strerror(errno);
+    is_mounted_ = true;
+  }
+  void TearDown() override {
+    if (is_mounted_) ::umount2(disk_.c_str(), MNT_DETACH);
+  }
+
+  // Leaves about `free_bytes`.
+  void Fill(uintmax_t free_bytes) const {
+    const uintmax_t available = std::filesystem::space(disk_).available;
+    if (available <= free_bytes) return;
+    const Fd ballast = gpusonde::Open(Ballast(), O_WRONLY | O_CREAT).value();
+    ASSERT_EQ(::posix_fallocate(ballast.get(), 0, static_cast<off_t>(available - free_bytes)), 0);
+  }
+  void MakeRoom() const { std::filesystem::remove(Ballast()); }
+  std::string Ballast() const { return disk_ + "/ballast"; }
+
+  // Samples that compress badly; the times are sequence * kRows, sequence * kRows + 1, …
+  static constexpr int64_t kRows = 5000;
+  static model::Batch Samples(int64_t sequence) {
+    std::mt19937_64 random(static_cast<uint64_t>(sequence));
+    model::BatchBuilder builder(model::kSamples);
+    for (int64_t i = 0; i < kRows; ++i)
+      builder.Append({.time_ns = sequence * kRows + i,
+                      .process = {random(), random()},
+                      .tid = static_cast<int32_t>(random() >> 33),
+                      .stack = Id128{random(), random()}});
+    return builder.Take();
+  }
+  // What an agent does: the next frame, until one fails.
+  static Status CommitUntilItFails(LiveStore& store, int limit) {
+    for (int i = 0; i < limit; ++i) {
+      const int64_t next = store.CommittedThrough(kSpool) + 1;
+      TRY(store.Commit(kMonday, kSpool, next, {{Samples(next)}}));
+    }
+    return {};
+  }
+  static void ExpectWhole(LiveStore& store) {
+    const auto rows = store.Query("SELECT count(*), count(DISTINCT time_ns), max(time_ns) FROM samples");
+    ASSERT_TRUE(rows.has_value()) << rows.error().message;
+    ASSERT_TRUE((*rows)->Next().value());
+    const int64_t committed = store.CommittedThrough(kSpool);
+    EXPECT_EQ((*rows)->Int64(0), committed * kRows);
+    EXPECT_EQ((*rows)->Int64(1), committed * kRows);
+    EXPECT_EQ((*rows)->Int64(2), (committed + 1) * kRows - 1);
+  }
+
+  std::string disk_ = folder_ / "disk";
+  bool is_mounted_ = false;
+};
+
+TEST_F(FullDisk, IsGotOverAgainAndAgainWithNothingLostOrDoubled) {
+  const auto store = LiveStore::Open(disk_ + "/live").value();
+  int failures = 0;
+  for (int round = 0; round < 8; ++round) {
+    ASSERT_TRUE(CommitUntilItFails(*store, 4).has_value()) << round;
+    Fill(uintmax_t{64} << (10 + round % 5));  // 64 KiB to 1 MiB
+    if (const Status failed = CommitUntilItFails(*store, 30); !failed.has_value()) {
+      ++failures;
+      EXPECT_EQ(failed.error().code, ErrorCode::kOutOfSpace) << failed.error().message;
+      EXPECT_EQ(store->notices().size(), 1u);
+    }
+    static_cast<void>(store->Query("SELECT count(*) FROM samples"));  // an answer or an error, and no crash
+    MakeRoom();
+    ASSERT_TRUE(CommitUntilItFails(*store, 1).has_value()) << round;
+    EXPECT_TRUE(store->notices().empty());
+    ExpectWhole(*store);
+  }
+  EXPECT_GT(failures, 4);
+}
+
+TEST_F(FullDisk, WritingStopsAtTheReserveAndQueriesAreAnswered) {
+  const auto store = LiveStore::Open(disk_ + "/live", {.min_free_bytes = int64_t{16} << 20}).value();
+  ASSERT_TRUE(CommitUntilItFails(*store, 2).has_value());
+  Fill(uintmax_t{12} << 20);
+  const Status refused = CommitUntilItFails(*store, 1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("16 MB are kept in reserve"));
+  ExpectWhole(*store);
+  ASSERT_EQ(store->notices().size(), 1u);
+  EXPECT_THAT(store->notices()[0], testing::HasSubstr("Nothing has been stored since"));
+  MakeRoom();
+  ASSERT_TRUE(CommitUntilItFails(*store, 2).has_value());
+  ExpectWhole(*store);
+  EXPECT_TRUE(store->notices().empty());
 }
 
 }  // namespace

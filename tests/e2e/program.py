@@ -5,10 +5,14 @@ import functools
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
@@ -104,3 +108,52 @@ class TestCase(unittest.TestCase):
             frames, _, count = line.rpartition(" ")
             stacks.append((frames.split(";"), int(count)))
         return stacks
+
+
+class UpTestCase(TestCase):
+    """A test of `gpusonde up`, with a state folder of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "state"
+
+    def start(self, *options):
+        """A running `gpusonde up`; its URL is in .url."""
+        up = subprocess.Popen([GPUSONDE, "up", "--state", self.state, "--hz", "99", "--listen", "127.0.0.1:0",
+                               "--no-open", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, up)
+        up.url = None
+        for line in up.stdout:
+            if found := re.search(r"http://\S+/", line):
+                up.url = found.group()
+                break
+        self.assertIsNotNone(up.url, "it says where the UI is")
+        return up
+
+    def end(self, up):
+        up.kill()
+        up.communicate()
+
+    def stop(self, up):
+        up.send_signal(signal.SIGINT)
+        _, errors = up.communicate(timeout=30)
+        self.assertEqual(up.returncode, 0, errors)
+
+    def get(self, up, path):
+        with urllib.request.urlopen(up.url + "api/v1/" + path, timeout=30) as answer:
+            return json.load(answer)
+
+    def wait_for_samples(self, up, more_than=0):
+        deadline = time.monotonic() + 120  # the first round compiles the tables of all that runs
+        while time.monotonic() < deadline:
+            overview = self.get(up, "overview")
+            if overview["samples"] > more_than:
+                return overview
+            time.sleep(0.2)
+        self.fail(f"no more than {more_than} samples after 120 s")
+
+    def burn(self, seconds=30):
+        burner = subprocess.Popen([HOTPATHS, "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+        self.addCleanup(burner.wait)
+        self.addCleanup(burner.kill)
+        return burner

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +40,7 @@ struct UpOptions {
   double nvml_hz = 1;
   int days = 7;
   double gigabytes = 10;
+  double reserve_mb = 256;
   double duration_s = 0;  // 0: until told to end
   bool no_diagnose = false;
   bool no_open = false;
@@ -64,6 +66,23 @@ class StoreSink : public agent::Sink {
   store::LiveStore& store_;
 };
 
+// What keeps the agent from storing rows, for the page: set by the agent, read by the server's threads.
+class AgentNotice {
+ public:
+  void Set(const std::string& trouble) {
+    const std::scoped_lock lock(mutex_);
+    text_ = trouble.empty() ? "" : fmt::format("Rows are being dropped or wait: {}.", trouble);
+  }
+  std::string Get() const {
+    const std::scoped_lock lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
 Status MakeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
   return Fail(ErrnoError(errno, "make the folder " + path));
@@ -80,8 +99,17 @@ void Retain(store::LiveStore& store, const UpOptions& options) {
 Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
   ReturnMemoryEarly();
   TRY(MakeFolder(options.state));
-  ASSIGN_OR_RETURN(const auto store, store::LiveStore::Open(options.state + "/days"));
+  const auto reserve_bytes = static_cast<int64_t>(options.reserve_mb * 1e6);
+  ASSIGN_OR_RETURN(const auto store,
+                   store::LiveStore::Open(options.state + "/days", {.min_free_bytes = reserve_bytes}));
   StoreSink sink(*store);
+  AgentNotice agent_notice;
+  const auto notices = [&store, &agent_notice] {
+    std::vector<std::string> all = store->notices();
+    // The store's own trouble is the agent's, too, and better explained there.
+    if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
+    return all;
+  };
   std::shared_ptr<agent::Webhook> webhook;
   if (options.webhook_url.has_value())
     webhook = std::make_shared<agent::Webhook>(
@@ -95,15 +123,20 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   const auto recall = [&store](diagnose::Diagnosis& diagnosis) {
     return Recall(*store, MonotonicNow() + MeasureEpochOffset(), diagnosis);
   };
-  ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create({.spool_folder = options.state + "/spool",
-                                                                     .frequency_hz = options.frequency_hz,
-                                                                     .nvml_hz = options.nvml_hz,
-                                                                     .diagnose = !options.no_diagnose,
-                                                                     .lines = OwnLines(),
-                                                                     .on_incident = tell,
-                                                                     .on_warning = warn,
-                                                                     .recall = recall},
-                                                                    sink));
+  ASSIGN_OR_RETURN(agent::LiveAgent agent,
+                   agent::LiveAgent::Create(
+                       {.spool_folder = options.state + "/spool",
+                        .frequency_hz = options.frequency_hz,
+                        .nvml_hz = options.nvml_hz,
+                        .diagnose = !options.no_diagnose,
+                        // The spool takes what the store doesn't.
+                        .min_free_bytes = reserve_bytes / 2,
+                        .lines = OwnLines(),
+                        .on_incident = tell,
+                        .on_warning = warn,
+                        .on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); },
+                        .recall = recall},
+                       sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
       const auto server,
@@ -111,7 +144,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                               {.mode = "up",
                                .live = true,
                                .title = "this machine",
-                               .notices = store->notices(),
+                               .notices = notices,
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
                               listen));
   CatchStopSignals();
@@ -166,6 +199,12 @@ void AddUp(CLI::App& app, int& exit_status) {
   command->add_option("--max-gb", options->gigabytes, "Gigabytes to keep")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--disk-reserve-mb", options->reserve_mb,
+          "Store nothing while the disk has less than this left; half of it stays free whatever comes")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--duration", options->duration_s, "End by itself after this many seconds")
       ->check(CLI::PositiveNumber);
   command->add_option(

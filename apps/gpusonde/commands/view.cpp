@@ -62,7 +62,7 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
                               {.mode = "view",
                                .live = false,
                                .title = TitleOf(options.files),
-                               .notices = *std::move(notices),
+                               .notices = [notices = *std::move(notices)] { return notices; },
                                .sources = std::make_shared<server::SourceFolders>(*std::move(sources))},
                               listen);
   if (!server.has_value()) return Complain(server.error());

@@ -55,6 +55,26 @@ Status Bind(const Library& library, duckdb_prepared_statement statement, idx_t i
   return {};
 }
 
+// The file that DuckDB could not use: 'Could not write file "PATH": …', perhaps quoted in another message.
+std::string_view QuotedFile(std::string_view message) {
+  constexpr std::string_view kBefore = "file \"";
+  const size_t before = message.find(kBefore);
+  if (before == std::string_view::npos) return {};
+  const std::string_view rest = message.substr(before + kBefore.size());
+  return rest.substr(0, rest.find_first_of("\"\\"));
+}
+
+// Errors that a person can mend are said without DuckDB's exception names and advice about its settings.
+std::string InOurWords(ErrorCode code, std::string_view message) {
+  const std::string_view file = QuotedFile(message);
+  if (code == ErrorCode::kOutOfSpace)
+    return file.empty() ? "no space is left on the disk"
+                        : fmt::format("{}: no space is left on its disk", file);
+  if (code == ErrorCode::kPermissionDenied && !file.empty())
+    return fmt::format("{}: permission denied", file);
+  return std::string(message);
+}
+
 bool OnlyReads(duckdb_statement_type type) {
   return type == DUCKDB_STATEMENT_TYPE_SELECT || type == DUCKDB_STATEMENT_TYPE_EXPLAIN;
 }
@@ -79,7 +99,7 @@ Error ErrorOf(std::string_view message) {
       Rule{"INTERNAL Error", ErrorCode::kInternal},
   };
   for (const Rule& rule : kRules)
-    if (message.find(rule.part) != std::string_view::npos) return {rule.code, std::string(message)};
+    if (message.find(rule.part) != std::string_view::npos) return {rule.code, InOurWords(rule.code, message)};
   return {ErrorCode::kInvalidArgument, std::string(message)};
 }
 
