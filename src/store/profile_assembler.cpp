@@ -192,18 +192,25 @@ int32_t ProfileAssembler::LocationIndex(Id128 id) {
   return IndexOf(id, locations_, location_indices_, profile_.locations, [this](const LocationRow& row) {
     model::Profile::Location location{row.kind, BinaryIndex(row.binary), row.address, {}};
     for (size_t i = 0; i < row.functions.size(); ++i)
-      location.lines.push_back(
-          {FunctionIndex(row.functions[i]), static_cast<int32_t>(i < row.lines.size() ? row.lines[i] : 0)});
+      if (const int32_t function = FunctionIndex(row.functions[i]); function >= 0)
+        location.lines.push_back({function, static_cast<int32_t>(i < row.lines.size() ? row.lines[i] : 0)});
     return location;
   });
 }
 
 int32_t ProfileAssembler::StackIndex(Id128 id) {
-  return IndexOf(id, stacks_, stack_indices_, profile_.stacks, [this](const std::vector<Id128>& row) {
-    std::vector<int32_t> stack;
-    for (const Id128 location : row) stack.push_back(LocationIndex(location));
-    return stack;
-  });
+  const int32_t known =
+      IndexOf(id, stacks_, stack_indices_, profile_.stacks, [this](const std::vector<Id128>& row) {
+        std::vector<int32_t> stack;
+        for (const Id128 location : row) stack.push_back(LocationIndex(location));
+        return stack;
+      });
+  if (known >= 0) return known;
+  if (missing_stack_ < 0) {
+    missing_stack_ = static_cast<int32_t>(profile_.stacks.size());
+    profile_.stacks.push_back({-1});
+  }
+  return missing_stack_;
 }
 
 int32_t ProfileAssembler::ThreadIndex(Id128 process_id, int32_t tid) {

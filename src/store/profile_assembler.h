@@ -36,7 +36,8 @@ class ProfileAssembler {
   // The rows of `used` summed by process, tid, stack and state, ordered by these.
   const std::vector<Used>& used() const { return used_; }
 
-  // -1 when the store has no such stack.
+  // A stack of one unknown frame where the store has no such stack: rows may be missing, and none may crash
+  // who follows an index.
   int32_t StackIndex(Id128 id);
   int32_t ThreadIndex(Id128 process, int32_t tid);
 
@@ -78,6 +79,7 @@ class ProfileAssembler {
   std::unordered_map<ThreadKey, std::string, ThreadKeyHash> thread_names_;
 
   model::Profile profile_;
+  int32_t missing_stack_ = -1;  // made at its first use
   Indices stack_indices_, location_indices_, function_indices_, binary_indices_;
   std::unordered_map<ThreadKey, int32_t, ThreadKeyHash> thread_indices_;
 };

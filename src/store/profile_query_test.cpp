@@ -198,7 +198,7 @@ TEST_F(ProfileQuery, RowsThatAreMissingLeaveWhatIsThere) {
   const model::Profile profile = Read({.process = Id128{5, 99}});
   ASSERT_EQ(profile.samples.size(), 2u);
   EXPECT_THAT(profile.stacks.at(0), ElementsAre(0, -1));
-  EXPECT_EQ(profile.samples[1].stack, -1);
+  EXPECT_THAT(profile.stacks.at(static_cast<size_t>(profile.samples[1].stack)), ElementsAre(-1));
   EXPECT_EQ(profile.threads[0].process_name, "");
 }
 

@@ -269,8 +269,6 @@ class Builder {
     if (!mark.empty()) frames.push_back(Leaf(std::string(mark)));
     if (below >= 0)
       for (const int32_t location : profile().stacks[static_cast<size_t>(below)]) frames.push_back(location);
-    else if (caller.has_value())
-      frames.push_back(-1);  // the store lacks that stack
     entry->second = static_cast<int32_t>(profile().stacks.size());
     profile().stacks.push_back(std::move(frames));
     return entry->second;

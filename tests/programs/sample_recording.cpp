@@ -223,15 +223,18 @@ model::Batch Calls(const Profile& profile) {
   return rows.Take();
 }
 
-Status MakeRecording(const std::string& path, bool gpu) {
+// `without`: tables whose rows are left out, as if they had been lost.
+Status MakeRecording(const std::string& path, bool gpu, std::string_view without) {
   const Profile profile = exporters::SampleProfile();
   const std::string folder = path + ".spool";
   {
     ASSIGN_OR_RETURN(spool::Writer writer, spool::Writer::Open(folder));
-    for (const auto& rows : {Sources, Processes, Threads, Binaries, Functions, Locations, Stacks, Samples})
-      TRY(writer.Append(rows(profile)));
-    if (gpu)
-      for (const auto& rows : {Devices, Sessions, Kernels, Memcpys, Calls}) TRY(writer.Append(rows(profile)));
+    std::vector<model::Batch (*)(const Profile&)> tables = {Sources,   Processes, Threads, Binaries,
+                                                            Functions, Locations, Stacks,  Samples};
+    if (gpu) tables.insert(tables.end(), {Devices, Sessions, Kernels, Memcpys, Calls});
+    for (const auto& rows : tables)
+      if (const model::Batch batch = rows(profile); without.find(batch.table) == std::string_view::npos)
+        TRY(writer.Append(batch));
     TRY(writer.Sync());
   }
   TRY(store::WriteRecording(folder, path));
@@ -243,12 +246,13 @@ Status MakeRecording(const std::string& path, bool gpu) {
 }  // namespace gpusonde
 
 int main(int argc, char** argv) {
-  const bool gpu = argc == 3 && std::string_view(argv[2]) == "--gpu";
-  if (argc != 2 && !gpu) {
-    fmt::print(stderr, "usage: sample_recording FILE [--gpu]\n");
+  const bool gpu = argc >= 3 && std::string_view(argv[2]) == "--gpu";
+  const bool lossy = argc == 5 && gpu && std::string_view(argv[3]) == "--without";
+  if (argc != 2 && !(argc == 3 && gpu) && !lossy) {
+    fmt::print(stderr, "usage: sample_recording FILE [--gpu [--without TABLE,…]]\n");
     return 2;
   }
-  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu);
+  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu, lossy ? argv[4] : "");
   if (made.has_value()) return 0;
   fmt::print(stderr, "sample_recording: {}\n", made.error().message);
   return 1;
