@@ -165,11 +165,15 @@ Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
 
 int64_t IdleNs(const GpuFacts& facts) { return std::max<int64_t>(facts.observed_ns - facts.busy_ns, 0); }
 
+// Kernels side by side that the same line launched name it once, after the last.
 std::string BusySentence(const GpuAccount& account) {
   std::vector<std::string> parts;
-  for (const Part& part : account.hottest)
+  for (size_t i = 0; i < account.hottest.size(); ++i) {
+    const Part& part = account.hottest[i];
+    const bool repeated = i + 1 < account.hottest.size() && account.hottest[i + 1].detail == part.detail;
     parts.push_back(fmt::format("{} {}{}", Percent(part.time_ns, account.kernels_ns), ShortName(part.name),
-                                part.detail.empty() ? "" : " ← " + part.detail));
+                                repeated || part.detail.empty() ? "" : " ← " + part.detail));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -44,6 +44,13 @@ TEST(GpuAccount, KernelsAreNamedAsPeopleDoWithTheLineThatLaunchedThem) {
   EXPECT_EQ(account.idle, "CPUs were not sampled, so why isn't known");
 }
 
+TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
+  GpuFacts facts = Facts();
+  // Both under the first function.
+  facts.time.stacks = {{1, 0}, {3, 0}};
+  EXPECT_EQ(AccountOf(facts).busy, "75 % at::gemm, 25 % relu ← app.py:10 f0");
+}
+
 TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime) {
   GpuFacts facts = Facts();
   // A compiler, a loader that the trainer started, and a process that the loader started.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
 import type { Devices, FlamegraphJson, Incidents, Overview, Processes, SourceJson, Strips, Summary } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
@@ -22,8 +22,9 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
-// The summary reads two profiles: of live data it is asked for every so many polls.
-const POLLS_PER_SUMMARY = 5;
+// The summary reads two profiles, half a second of CPU time on the training example: of live data it is asked for
+// every 30 s.
+const POLLS_PER_SUMMARY = 15;
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
 // With more of them than this they are low.
@@ -66,8 +67,13 @@ export function App() {
   const incidents = useResource<Incidents, Incidents>(ask("incidents", windowTime, { buckets: INCIDENT_BUCKETS }), revision, same);
   const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
 
-  const whose = { ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) };
-  const summary = useResource<Summary, Summary>(seen?.kernels ? ask("summary", { ...time, ...whose }) : null, Math.floor(polls / POLLS_PER_SUMMARY) + retries, same);
+  // Held while a moving window would give every poll another address.
+  const summaryTurn = Math.floor(polls / POLLS_PER_SUMMARY) + retries;
+  const summaryUrl = useMemo(
+    () => (seen?.kernels ? ask("summary", { ...time, ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) }) : null),
+    [summaryTurn, seen?.kernels ? 1 : 0, view.last, view.brush?.from, view.brush?.to, view.process, view.device],
+  );
+  const summary = useResource<Summary, Summary>(summaryUrl, summaryTurn, same);
 
   const sourceUrl = view.source ? ask("source", { ...time, ...stacks }, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceUrl, revision, parseSource);
@@ -143,7 +149,7 @@ export function App() {
       />
       <Troubles errors={troubles} />
       {summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
-      {summary.url === null && summary.loading && <div class="answer" aria-hidden="true" />}
+      {summary.data === null && summary.loading && <p class="answer reading">Reading where GPU time goes…</p>}
       <div class="strips">
         {window &&
           shown.map((strip, i) => (
@@ -161,6 +167,9 @@ export function App() {
             />
           ))}
       </div>
+      {view.metrics && strips.data && !shown.some(({ metric }) => metric) && (
+        <p class="hint">The GPUs&rsquo; clocks, power and memory are not known for this time: no NVIDIA driver answered. <code>gpusonde doctor</code> says what is missing.</p>
+      )}
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
       <div class="pages">
         <nav aria-label="Pages">
