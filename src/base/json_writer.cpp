@@ -26,12 +26,15 @@ void AppendQuoted(std::string& out, std::string_view text) {
       out += '\\';
       out += c;
       text.remove_prefix(1);
-    } else if (c >= 0 && c < 0x20) {
+    } else if ((c >= 0 && c < 0x20) || c == 0x7F) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<int>(c));
       text.remove_prefix(1);
     } else {
       const Utf8Piece piece = FirstPiece(text);
-      out += piece.valid ? text.substr(0, piece.bytes) : kReplacement;
+      if (IsC1(text.substr(0, piece.bytes)))
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(text[1]));
+      else
+        out += piece.valid ? text.substr(0, piece.bytes) : kReplacement;
       text.remove_prefix(piece.bytes);
     }
   }

@@ -37,8 +37,8 @@ TEST(JsonWriter, FloatingPointReadsBackTheSameAndIsNullWhenNotFinite) {
 
 TEST(JsonWriter, QuotesBackslashesAndControlsAreEscaped) {
   JsonWriter json;
-  json.Value(std::string_view("a\"b\\c\n\0\x1f\x7f/é", 12));
-  EXPECT_EQ(json.Take(), "\"a\\\"b\\\\c\\u000a\\u0000\\u001f\x7f/é\"");
+  json.Value(std::string_view("a\"b\\c\n\0\x1f\x7f/é\xC2\x9B", 14));
+  EXPECT_EQ(json.Take(), "\"a\\\"b\\\\c\\u000a\\u0000\\u001f\\u007f/é\\u009b\"");
 }
 
 TEST(JsonWriter, BytesThatAreNoCharacterBecomeTheReplacementCharacter) {

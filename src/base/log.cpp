@@ -6,7 +6,12 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
+
+#include "base/log_limiter.h"
+#include "base/printable.h"
+#include "base/time.h"
 
 namespace gpusonde {
 namespace {
@@ -25,13 +30,37 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::err;
 }
 
+struct Limits {
+  std::mutex mutex;
+  LogLimiter limiter;
+};
+
 // Never destroyed: a thread that was left behind, waiting for a server, may log while the program ends.
+Limits& AllLimits() {
+  static auto& limits = *new Limits;
+  return limits;
+}
+
+LogLimiter::Verdict Admit(LogLevel level, const void* place) {
+  if (level == LogLevel::kDebug) return {.admitted = true};
+  Limits& limits = AllLimits();
+  const std::lock_guard lock(limits.mutex);
+  return limits.limiter.Admit(place, MonotonicNow());
+}
+
+// Never destroyed, as the limits.
 spdlog::logger& Logger() {
   static auto& logger = [] -> spdlog::logger& {
     auto& created = *new spdlog::logger("gpusonde", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     created.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
     const char* wanted = std::getenv("GPUSONDE_LOG");
     created.set_level(wanted != nullptr ? spdlog::level::from_str(wanted) : spdlog::level::warn);
+    std::atexit([] {
+      Limits& limits = AllLimits();
+      const std::lock_guard lock(limits.mutex);
+      if (const int64_t withheld = limits.limiter.withheld(); withheld > 0)
+        Logger().warn("{} repeated messages were withheld", withheld);
+    });
     return created;
   }();
   return logger;
@@ -41,8 +70,12 @@ spdlog::logger& Logger() {
 
 bool LogEnabled(LogLevel level) { return Logger().should_log(SpdlogLevel(level)); }
 
-void LogMessage(LogLevel level, std::string_view message) {
-  Logger().log(SpdlogLevel(level), spdlog::string_view_t(message.data(), message.size()));
+void LogMessage(LogLevel level, const void* place, std::string_view message) {
+  const LogLimiter::Verdict verdict = Admit(level, place);
+  if (!verdict.admitted) return;
+  std::string line = Printable(message);
+  if (verdict.withheld > 0) line += fmt::format(" ({} more like this were withheld)", verdict.withheld);
+  Logger().log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace gpusonde

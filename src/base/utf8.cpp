@@ -46,6 +46,10 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+bool IsC1(std::string_view character) {
+  return character.size() == 2 && character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 std::string ToUtf8(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -23,6 +23,9 @@ Utf8Piece FirstPiece(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
+// Whether a valid character is one of the C1 control characters, U+0080 to U+009F. Terminals act on them.
+bool IsC1(std::string_view character);
+
 // The text with every piece that is no character replaced by U+FFFD. Names of threads, files and functions
 // come from other programs and may be any bytes; JSON and protobuf take UTF-8 only.
 std::string ToUtf8(std::string_view text);

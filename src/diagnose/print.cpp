@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/time.h"
 #include "diagnose/causes/words.h"
 
@@ -16,7 +17,7 @@ std::string TextOf(const Report& report) {
   const model::Incident& incident = report.incident;
   std::string text = fmt::format("\n{} to {}: {} (process {})\n  {}\n", FormatUtc(incident.start_ns),
                                  incident.end_ns.has_value() ? FormatUtc(*incident.end_ns) : "the end",
-                                 report.process_name, report.pid, incident.sentence);
+                                 Printable(report.process_name), report.pid, Printable(incident.sentence));
   for (const model::Evidence& evidence : report.evidence)
     if (evidence.signal.starts_with("step.") &&
         (evidence.before.value_or(0) > kNoticeableNs || evidence.during.value_or(0) > kNoticeableNs))
@@ -57,7 +58,8 @@ void WriteIncident(JsonWriter& json, const Report& report) {
 }
 
 std::string TextOf(const model::Warning& warning) {
-  std::string text = fmt::format("\n{}: warning: {}\n", FormatUtc(warning.start_ns), warning.sentence);
+  std::string text =
+      fmt::format("\n{}: warning: {}\n", FormatUtc(warning.start_ns), Printable(warning.sentence));
   if (!warning.lead_ns.has_value())
     text += "  no step slowed because of it\n";
   else if (*warning.lead_ns >= 0)
@@ -83,10 +85,11 @@ std::string FormatText(const Diagnosis& diagnosis) {
   std::string text;
   for (const auto& [id, found] : diagnosis.FoundSteps()) {
     if (found.anchor.empty())
-      text += fmt::format("{} (process {}): no steps found in its GPU work\n", found.process_name, found.pid);
+      text += fmt::format("{} (process {}): no steps found in its GPU work\n", Printable(found.process_name),
+                          found.pid);
     else
-      text += fmt::format("{} (process {}): {} steps, each begins with {}\n", found.process_name, found.pid,
-                          found.steps, found.anchor);
+      text += fmt::format("{} (process {}): {} steps, each begins with {}\n", Printable(found.process_name),
+                          found.pid, found.steps, Printable(found.anchor));
     if (found.waits_by_habit) text += "  its waits for requests between them are no part of them\n";
     if (!found.signals_known)
       text += "  the host's signals of it were not seen: causes on the host stay unknown\n";

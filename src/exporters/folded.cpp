@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
+#include "base/printable.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "exporters/formats.h"
 
 // Folded stacks, one line each, root first: "train;main;load_batch;inflate 42". The text that Brendan Gregg's
@@ -14,12 +15,11 @@
 namespace gpusonde::exporters {
 namespace {
 
-// A semicolon ends a frame and a line break a stack, so neither may stand inside a name.
+// A semicolon ends a frame, so none may stand inside a name.
 void AppendName(std::string& line, std::string_view name) {
-  for (const char c : ToUtf8(name)) {
-    const bool control = static_cast<unsigned char>(c) < ' ';
-    line += control ? ' ' : c == ';' ? ':' : c;
-  }
+  std::string safe = Printable(name);
+  std::ranges::replace(safe, ';', ':');
+  line += safe;
 }
 
 void AppendFrame(std::string& line, std::string_view name) {

@@ -11,7 +11,7 @@ TEST(Folded, SumsThreadsByProcessNameWithInlinedFramesInTheirPlace) {
   EXPECT_EQ(kFolded.render(SampleProfile(), {}).value(),
             "train;[unknown] 1\n"
             "train;main;[libz.so.1+0x9999] 8\n"
-            "train;main;a:b c\xEF\xBF\xBD 5\n"
+            "train;main;a:b\\x0ac\\xff 5\n"
             "train;main;inflate;vfs_read 10\n"
             "train;main;jit::spin 6\n"
             "train;main;load_batch(int);copy_bytes;inflate 30\n");

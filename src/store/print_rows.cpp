@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "store/json.h"
 
 namespace gpusonde::store {
@@ -31,28 +32,6 @@ bool IsNumber(std::string_view type) {
          std::ranges::any_of(kNumbers, [&](const char* name) { return type.ends_with(name); });
 }
 
-// Names and command lines in a recording are other people's; on a terminal they must not be more than text.
-std::string Visible(std::string_view text) {
-  std::string visible;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters as well: C2 80 to C2 9F.
-    const bool is_c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    if (c >= 0x20 && c != 0x7F && !is_c1) {
-      visible += text[i];
-    } else {
-      visible += fmt::format("\\x{:02x}", is_c1 ? static_cast<unsigned char>(text[++i]) : c);
-    }
-  }
-  return visible;
-}
-
-// How many characters UTF-8 text shows, taking each code point for one.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 class TextTable {
  public:
   explicit TextTable(std::span<const Rows::Column> columns) : widths_(columns.size(), 0) {
@@ -69,8 +48,8 @@ class TextTable {
   void Add(const std::vector<std::string>& values) {
     std::vector<std::string>& line = lines_.emplace_back();
     for (size_t i = 0; i < values.size(); ++i) {
-      line.push_back(Visible(values[i]));
-      widths_[i] = std::max(widths_[i], Width(line.back()));
+      line.push_back(Printable(values[i]));
+      widths_[i] = std::max(widths_[i], CountCharacters(line.back()));
     }
   }
 
@@ -79,7 +58,7 @@ class TextTable {
     std::string text;
     for (const std::vector<std::string>& line : lines_) {
       for (size_t i = 0; i < line.size(); ++i) {
-        const std::string padding(widths_[i] - Width(line[i]), ' ');
+        const std::string padding(widths_[i] - CountCharacters(line[i]), ' ');
         if (i != 0) text += "  ";
         text += to_the_right_[i] ? padding + line[i] : line[i] + padding;
       }
@@ -136,7 +115,9 @@ Result<int64_t> PrintJson(Rows& rows, std::FILE* file) {
   }
 }
 
-std::string CsvField(std::string text) {
+// Lines within a field stay lines; what a terminal would act on is escaped.
+std::string CsvField(std::string_view value) {
+  std::string text = PrintableLines(value);
   if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
   for (size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at + 2))
     text.insert(at, 1, '"');

@@ -14,7 +14,8 @@ enum class RowFormat {
   kText,
   // An array with one object per row and line; values as Rows::Json. A name that comes twice gets "_2".
   kJson,
-  // RFC 4180 with a header. NULL is nothing, empty text is "".
+  // RFC 4180 with a header. NULL is nothing, empty text is "". Control characters but line feeds and tabs are
+  // shown as \xNN.
   kCsv,
 };
 

@@ -38,6 +38,12 @@ TEST(PrintRows, TextOfOthersDoesNotSteerTheTerminal) {
             "name\na\\x1b[2J\\x0a\\x9b\n");
 }
 
+TEST(PrintRows, CsvAndJsonOfOthersDoNotEither) {
+  constexpr const char* kSql = "SELECT 'a' || chr(27) || '[2J' || chr(10) || chr(155) || chr(127) AS name";
+  EXPECT_EQ(Print(RowFormat::kCsv, kSql), "name\r\n\"a\\x1b[2J\n\\x9b\\x7f\"\r\n");
+  EXPECT_EQ(Print(RowFormat::kJson, kSql), "[\n{\"name\": \"a\\u001b[2J\\n\\u009b\\u007f\"}\n]\n");
+}
+
 TEST(PrintRows, JsonIsAnArrayOfObjectsWithTypes) {
   EXPECT_EQ(Print(RowFormat::kJson,
                   "SELECT 9007199254740993 AS big, 'say \"hi\"' AS text, NULL AS text "

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <map>
 
-#include "base/utf8.h"
+#include "base/printable.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -16,13 +16,6 @@ constexpr size_t kHead = kWidth - kTail - 1;
 // Of names that are told apart: their beginning, and what stands before the difference.
 constexpr size_t kShortHead = 32;
 constexpr size_t kContext = 12;
-
-std::string OnOneLine(std::string_view name) {
-  std::string text = ToUtf8(name);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  return text;
-}
 
 // The place at or behind `at` where a character begins.
 size_t CharacterAt(std::string_view text, size_t at) {
@@ -94,7 +87,7 @@ void ShortNames::TellApart(std::span<const std::string_view> names) {
 }
 
 std::string ShortNames::operator()(std::string_view name) const {
-  const std::string text = OnOneLine(name);
+  const std::string text = Printable(name);
   const auto found = differences_.find(name);
   return found != differences_.end() ? Around(text, found->second) : HeadAndTail(text);
 }

@@ -10,9 +10,9 @@
 
 namespace gpusonde::analyze {
 
-// Names as lines of a terminal take them: no control characters, at most 70 bytes. Of a long one its
-// beginning and end are left, or, where several names would look the same (instances of one template differ
-// in what the middle of their names says), what tells them apart.
+// Names as lines of a terminal take them: escaped as base/printable.h does, at most 70 bytes. Of a long one
+// its beginning and end are left, or, where several names would look the same (instances of one template
+// differ in what the middle of their names says), what tells them apart.
 class ShortNames {
  public:
   // Those that are shown together. They must outlive it.

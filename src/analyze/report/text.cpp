@@ -13,6 +13,7 @@
 #include "analyze/report.h"
 #include "analyze/report/short_names.h"
 #include "base/int128.h"
+#include "base/printable.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
@@ -109,10 +110,11 @@ class TextWriter {
     for (const TraceLine& trace : report_.traces) {
       const std::string copies =
           trace.memcpys == 1 ? std::string("1 copy") : fmt::format("{} copies", trace.memcpys);
-      Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", trace.path, trace.format,
-           Count(trace.events, "event"), Time(trace.duration_ns), Count(trace.kernels, "kernel"),
-           Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes), Time(trace.memcpy_ns),
-           Count(trace.memsets, "set"), Count(trace.api_calls, "API call"), Count(trace.ranges, "range"));
+      Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
+           trace.format, Count(trace.events, "event"), Time(trace.duration_ns),
+           Count(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
+           Time(trace.memcpy_ns), Count(trace.memsets, "set"), Count(trace.api_calls, "API call"),
+           Count(trace.ranges, "range"));
       if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite) ||
           trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
         Line("  This format is read after documents of it; no real file has confirmed that yet.");
@@ -122,7 +124,7 @@ class TextWriter {
 
   void Notes() {
     for (const Note& note : report_.notes)
-      Line("Note: {}: {}.", report_.traces[note.trace].path, SentenceOf(note));
+      Line("Note: {}: {}.", Printable(report_.traces[note.trace].path), SentenceOf(note));
   }
 
   // What is most worth knowing, one sentence each.
