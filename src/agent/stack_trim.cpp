@@ -21,7 +21,7 @@ void CountEnds(const Process& process, const gpusonde_stack_counts& counts, mode
 void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames) {
   if (counts.kernel_frames != 0) return;
   size_t hidden = 0;
-  while (hidden + 1 < counts.user_frames) {
+  while (hidden < counts.user_frames) {
     const AddressSpace::Mapping* mapping = process.mappings.Find(frames[hidden]);
     if (mapping == nullptr || mapping->binary == nullptr) break;
     const std::string& name = mapping->binary->name;
@@ -31,7 +31,8 @@ void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::s
   if (hidden == 0) return;
   counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
   frames = frames.subspan(hidden);
-  --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
+  if (counts.user_frames > 0)
+    --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
 }
 
 }  // namespace gpusonde::agent

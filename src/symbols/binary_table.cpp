@@ -170,6 +170,11 @@ std::optional<Symbol> BinaryTable::Find(const Binary* binary, uint64_t file_offs
   return entry.file->Find(file_offset);
 }
 
+std::optional<uint64_t> BinaryTable::FindFunctionStart(const Binary* binary, uint64_t file_offset) {
+  const Entry& entry = *by_binary_.at(binary);
+  return entry.file == nullptr ? std::nullopt : entry.file->FindFunctionStart(file_offset);
+}
+
 // Forgets the tables used longest ago; they are read again when asked for.
 void BinaryTable::KeepWithinBudget(const Entry* keep) {
   while (symbols_loaded_ > kMaxSymbolsLoaded) {

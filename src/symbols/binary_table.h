@@ -47,6 +47,9 @@ class BinaryTable {
   // The function at `file_offset`; nothing when no symbol covers it or the file could not be read.
   std::optional<Symbol> Find(const Binary* binary, uint64_t file_offset);
 
+  // ElfFile::FindFunctionStart of it.
+  std::optional<uint64_t> FindFunctionStart(const Binary* binary, uint64_t file_offset);
+
   // The file behind the binary, opened through process `pid`, then by its path here, its build id checked.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 

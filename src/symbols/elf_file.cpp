@@ -66,6 +66,10 @@ uint8_t RankOf(uint8_t info) {
 }
 
 constexpr uint8_t kGoRank = 3;
+constexpr uint8_t kPltRank = 4;
+// Longer than any function: what is farther from the last known beginning belongs to code without a
+// description.
+constexpr uint64_t kMaxFunctionBytes = uint64_t{4} << 20;
 
 bool NamesCode(const GElf_Sym& symbol) {
   const int type = GELF_ST_TYPE(symbol.st_info);
@@ -86,6 +90,7 @@ Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> 
   TRY(file.ReadSegments(elf.get()));
   TRY(file.ReadSymbols(elf.get(), name, false));
   file.ReadGoFunctions(elf.get());
+  file.ReadCode(elf.get());
   elf.reset();
   if (debug_file.has_value()) {
     ASSIGN_OR_RETURN(const ElfHandle debug, BeginElf(debug_file->get(), name + "'s debug file"));
@@ -135,7 +140,8 @@ Status ElfFile::ReadSymbols(void* handle, const std::string& name, bool is_debug
                           .size = static_cast<uint32_t>(
                               std::min<uint64_t>(symbol.st_size, std::numeric_limits<uint32_t>::max())),
                           .rank = RankOf(symbol.st_info),
-                          .in_debug_file = is_debug_file});
+                          .in_debug_file = is_debug_file,
+                          .plt = false});
     }
   }
   return {};
@@ -152,8 +158,22 @@ void ElfFile::ReadGoFunctions(void* handle) {
                           .name_position = go->file_offset + function.name,
                           .size = static_cast<uint32_t>(function.end - function.start),
                           .rank = kGoRank,
-                          .in_debug_file = false});
+                          .in_debug_file = false,
+                          .plt = false});
   }
+}
+
+void ElfFile::ReadCode(void* handle) {
+  auto* elf = static_cast<Elf*>(handle);
+  sections_ = FindCodeSections(elf);
+  function_starts_ = FindFunctionStarts(elf);
+  for (const PltStub& stub : FindPltStubs(elf))
+    entries_.push_back({.address = stub.address,
+                        .name_position = stub.name_position,
+                        .size = stub.size,
+                        .rank = kPltRank,
+                        .in_debug_file = false,
+                        .plt = true});
 }
 
 void ElfFile::SortSymbols() {
@@ -166,21 +186,46 @@ void ElfFile::SortSymbols() {
 }
 
 std::optional<Symbol> ElfFile::Find(uint64_t file_offset) const {
-  const auto segment = std::ranges::find_if(segments_, [&](const Segment& candidate) {
-    return file_offset >= candidate.file_offset && file_offset - candidate.file_offset < candidate.size;
-  });
-  if (segment == segments_.end()) return std::nullopt;
+  const Segment* segment = SegmentAt(file_offset);
+  if (segment == nullptr) return std::nullopt;
   const uint64_t address = file_offset - segment->file_offset + segment->address;
 
   const auto after = std::ranges::upper_bound(entries_, address, {}, &Entry::address);
   const auto first = after - std::min<ptrdiff_t>(after - entries_.begin(), kMaxNesting);
   for (auto entry = after; entry != first;) {
     --entry;
-    const bool reaches_to_next = entry->size == 0 && std::next(entry) == after;
+    const bool reaches_to_next =
+        entry->size == 0 && std::next(entry) == after && SameSection(entry->address, address);
     if (reaches_to_next || address - entry->address < entry->size)
       return Symbol{entry->address, entry->size, NameOf(*entry)};
   }
   return std::nullopt;
+}
+
+std::optional<uint64_t> ElfFile::FindFunctionStart(uint64_t file_offset) const {
+  const Segment* segment = SegmentAt(file_offset);
+  if (segment == nullptr) return std::nullopt;
+  const uint64_t address = file_offset - segment->file_offset + segment->address;
+  const auto after = std::ranges::upper_bound(function_starts_, address);
+  if (after == function_starts_.begin()) return std::nullopt;
+  const uint64_t start = *std::prev(after);
+  if (start < segment->address || address - start > kMaxFunctionBytes || !SameSection(start, address))
+    return std::nullopt;
+  return start - segment->address + segment->file_offset;
+}
+
+const ElfFile::Segment* ElfFile::SegmentAt(uint64_t file_offset) const {
+  const auto segment = std::ranges::find_if(segments_, [&](const Segment& candidate) {
+    return file_offset >= candidate.file_offset && file_offset - candidate.file_offset < candidate.size;
+  });
+  return segment == segments_.end() ? nullptr : &*segment;
+}
+
+// Also where the file has no table of sections.
+bool ElfFile::SameSection(uint64_t address, uint64_t other) const {
+  const auto section = std::ranges::find_if(
+      sections_, [&](const CodeSection& each) { return address >= each.begin && address < each.end; });
+  return section == sections_.end() || (other >= section->begin && other < section->end);
 }
 
 std::string ElfFile::NameOf(const Entry& entry) const {
@@ -188,7 +233,8 @@ std::string ElfFile::NameOf(const Entry& entry) const {
   const ssize_t count = ::pread(entry.in_debug_file ? debug_fd_.get() : fd_.get(), buffer, sizeof buffer,
                                 static_cast<off_t>(entry.name_position));
   if (count <= 0) return {};
-  return {buffer, ::strnlen(buffer, static_cast<size_t>(count))};
+  std::string name(buffer, ::strnlen(buffer, static_cast<size_t>(count)));
+  return entry.plt ? name + "@plt" : name;
 }
 
 }  // namespace gpusonde::symbols

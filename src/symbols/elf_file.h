@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "symbols/elf_code.h"
 
 namespace gpusonde::symbols {
 
@@ -32,8 +33,12 @@ class ElfFile {
   static Result<ElfFile> Load(Fd fd, const std::string& name, std::optional<Fd> debug_file = std::nullopt);
 
   // The function that covers the byte at `file_offset`, nothing if none does. A symbol of unknown size
-  // reaches to the next one.
+  // reaches to the next one in its section. A stub of the procedure linkage table is called "name@plt".
   std::optional<Symbol> Find(uint64_t file_offset) const;
+
+  // Where the function around `file_offset` begins, as an offset in the file, by the ranges that exception
+  // handling needs: for code whose symbols were stripped. Nothing where they don't say.
+  std::optional<uint64_t> FindFunctionStart(uint64_t file_offset) const;
 
   const std::string& build_id() const { return build_id_; }
   size_t symbol_count() const { return entries_.size(); }
@@ -48,12 +53,17 @@ class ElfFile {
     uint32_t size;
     uint8_t rank;        // which alias is shown: lower is better
     bool in_debug_file;  // where the name is
+    bool plt;            // a stub, called "name@plt"
   };
 
   ElfFile() = default;
   Status ReadSegments(void* elf);
   Status ReadSymbols(void* elf, const std::string& name, bool is_debug_file);
   void ReadGoFunctions(void* elf);
+  void ReadCode(void* elf);
+  // The segment with this byte, and the address of it.
+  const Segment* SegmentAt(uint64_t file_offset) const;
+  bool SameSection(uint64_t address, uint64_t other) const;
   void SortSymbols();
   std::string NameOf(const Entry& entry) const;
 
@@ -62,6 +72,8 @@ class ElfFile {
   std::string build_id_;
   std::vector<Segment> segments_;  // PT_LOAD
   std::vector<Entry> entries_;     // by address, one per address
+  std::vector<CodeSection> sections_;
+  std::vector<uint32_t> function_starts_;  // addresses, ascending
 };
 
 }  // namespace gpusonde::symbols

@@ -8,8 +8,15 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/demangle.h"
+#include "symbols/elf_code.h"
+#include "symbols/elf_handle.h"
+
+extern "C" const char __ehdr_start;  // where this program was loaded
 
 // Found again below through the symbol table of this very program.
 namespace gpusonde_test_landmark {
@@ -39,6 +46,11 @@ uint64_t FileOffsetOf(const void* address) {
   return search.offset;
 }
 
+std::vector<CodeSection> SectionsOfSelf() {
+  const Fd fd = Open("/proc/self/exe", O_RDONLY).value();
+  return FindCodeSections(BeginElf(fd.get(), "self").value().get());
+}
+
 ElfFile OwnProgram() { return ElfFile::Load(Open("/proc/self/exe", O_RDONLY).value(), "self").value(); }
 
 TEST(ElfFile, FindsAFunctionFromItsFirstToItsLastByte) {
@@ -51,6 +63,40 @@ TEST(ElfFile, FindsAFunctionFromItsFirstToItsLastByte) {
   EXPECT_EQ(file.Find(offset + symbol->size - 1)->name, symbol->name);
   const std::optional<Symbol> after = file.Find(offset + symbol->size);
   EXPECT_TRUE(!after.has_value() || after->name != symbol->name);
+}
+
+TEST(ElfFile, StubsAreNamedForWhatTheyJumpTo) {
+  const Fd fd = Open("/proc/self/exe", O_RDONLY).value();
+  const ElfHandle elf = BeginElf(fd.get(), "self").value();
+  const std::vector<PltStub> stubs = FindPltStubs(elf.get());
+  ASSERT_FALSE(stubs.empty()) << "built without a procedure linkage table?";
+  const ElfFile file = OwnProgram();
+  std::set<std::string> names;
+  for (const PltStub& stub : stubs) {
+    const std::optional<Symbol> symbol = file.Find(FileOffsetOf(&__ehdr_start + stub.address));
+    ASSERT_TRUE(symbol.has_value());
+    EXPECT_TRUE(symbol->name.ends_with("@plt")) << symbol->name;
+    EXPECT_TRUE(names.insert(symbol->name).second) << symbol->name;
+  }
+  EXPECT_TRUE(names.contains("strlen@plt")) << "which this test calls";
+}
+
+TEST(ElfFile, ASymbolWithoutSizeEndsWithItsSection) {
+  const ElfFile file = OwnProgram();
+  for (const CodeSection& section : SectionsOfSelf()) {
+    const std::optional<Symbol> symbol = file.Find(FileOffsetOf(&__ehdr_start + section.begin));
+    if (symbol.has_value()) {
+      EXPECT_GE(symbol->address, section.begin) << symbol->name;
+    }
+  }
+}
+
+TEST(ElfFile, FunctionsWithoutSymbolsHaveTheirRanges) {
+  const ElfFile file = OwnProgram();
+  const uint64_t start = FileOffsetOf(reinterpret_cast<const void*>(&gpusonde_test_landmark::Function));
+  const uint64_t size = file.Find(start)->size;
+  for (uint64_t at = start; at < start + size; ++at) EXPECT_EQ(file.FindFunctionStart(at), start);
+  EXPECT_NE(file.FindFunctionStart(start - 1), start);
 }
 
 TEST(ElfFile, LibrariesWithoutSymtabAreNamedFromTheirDynamicTable) {

@@ -70,6 +70,20 @@ class Gpu(program.TestCase):
             JOIN binaries USING (binary_id) WHERE binaries.name LIKE 'libgpusonde%' OR binaries.name LIKE 'libcupti%'"""),
             0, "what is there because we look is not shown")
 
+    def test_the_summary_names_the_programs_own_callers_above_a_stripped_driver(self):
+        stripped = self.folder / "stripped"
+        program.shutil.copytree(self.environment["LD_LIBRARY_PATH"], stripped)
+        for library in stripped.glob("*.so*"):
+            program.subprocess.run(["strip", "--strip-all", library], check=True)
+        self.environment["LD_LIBRARY_PATH"] = str(stripped)
+        done = self.record_gpu(program.BUILD / "bin/hpc", "--seconds", "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        callers = [line for line in done.stderr.splitlines() if line.startswith("gpu time")]
+        self.assertTrue(callers, done.stderr)
+        for line in callers:
+            self.assertRegex(line, r"←.*(hpc\.cpp:|\(hpc\))")
+            self.assertNotRegex(line, "LeaveCall|FireProbe|libcuda|libcupti")
+
     def test_a_graphs_nodes_have_the_stack_that_captured_them(self):
         self.assert_callers("""
             SELECT DISTINCT functions.name AS caller

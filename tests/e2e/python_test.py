@@ -42,7 +42,7 @@ class Python(cpython.TestCase):
                 python = self.python_stacks()
                 for names in (["batches"], ["<lambda>"] if version in ("3.9", "3.10") else ["forward.<locals>.<lambda>"]):
                     caller = "backward" if names == ["batches"] else "forward"
-                    self.assertTrue(["<module>", "run_shapes", caller, *names, "spin"] in python, names)
+                    self.assertTrue(["<module> py_shapes.py", "run_shapes", caller, *names, "spin"] in python, names)
 
     def test_lines_and_files(self):
         line = next(number for number, text in enumerate(SHAPES.read_text().splitlines(), 1) if "LINE: spin" in text)
