@@ -29,7 +29,10 @@ class OffCpuRows {
  public:
   OffCpuRows(int64_t epoch_offset_ns, Rows& rows) : epoch_offset_ns_(epoch_offset_ns), rows_(rows) {}
 
-  // In the order of their time.
+  // Waits count from here on, CLOCK_MONOTONIC.
+  void set_start(int64_t start_ns) { start_ns_ = start_ns; }
+
+  // In the order in which their stacks were taken.
   void Begin(const gpusonde_off_cpu_head& head, const Id128& process, const Id128& stack, bool in_cuda_call);
   // After the begins of the same time.
   void End(const ebpf::OffCpu::End& end);
@@ -51,6 +54,7 @@ class OffCpuRows {
   void Write(const Absence& absence, model::ThreadState state, int64_t from_ns, int64_t to_ns);
 
   int64_t epoch_offset_ns_;
+  int64_t start_ns_ = 0;
   Rows& rows_;
   // By thread, oldest first: those that an end may still follow. Of all but the last none will, once there
   // was an end.

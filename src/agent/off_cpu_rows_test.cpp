@@ -29,7 +29,7 @@ gpusonde_off_cpu_head Head(int64_t time_ns, int32_t syscall) {
           .runnable = 0,
           .in_io = 0,
           .uninterruptible = 0,
-          .unused = 0};
+          .by_coin = 1};
 }
 
 ebpf::OffCpu::End End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
@@ -93,6 +93,21 @@ TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsNobodys) {
   EXPECT_THAT(States(), ElementsAre("io"));
   off_cpu_.End(End(10 * kMs, 30 * kMs, 30 * kMs));
   EXPECT_THAT(States(), IsEmpty()) << "an absence before that which has ended";
+}
+
+TEST_F(OffCpuRowsTest, ALongWaitIsItsLengthThoughTheCoinLeftItOut) {
+  gpusonde_off_cpu_head head = Head(5 * kMs, SYS_clock_nanosleep);
+  head.by_coin = 0;
+  off_cpu_.Begin(head, kProcess, kStack, false);
+  off_cpu_.End(End(5 * kMs, 2005 * kMs, 2006 * kMs));  // and 1 ms of waiting for a CPU, which stays left out
+  EXPECT_EQ(States(), std::vector<std::string>{"sleep"});
+}
+
+TEST_F(OffCpuRowsTest, WaitsCountFromTheStartOn) {
+  off_cpu_.set_start(1000 * kMs);
+  off_cpu_.Begin(Head(5 * kMs, SYS_clock_nanosleep), kProcess, kStack, false);
+  off_cpu_.End(End(5 * kMs, 900 * kMs, 900 * kMs));
+  EXPECT_TRUE(rows_.Take().empty());
 }
 
 TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {

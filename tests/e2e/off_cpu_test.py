@@ -1,10 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time in which threads wait, by what they wait for."""
 
+import json
+import sys
 import unittest
 
 import program
 from program import PROGRAMS
+
+# Threads that hop off their CPU some thousand times a second, so that the chance of any stop to be sampled is small,
+# and that sleep long now and then. Prints the long sleeps by thread, as it wanted and as it
+# measured them: it then waited for a CPU, too.
+HOPPERS = """
+import json, random, threading, time
+slept = {}
+def hop(seed):
+    draw = random.Random(seed)
+    own = slept.setdefault(threading.get_native_id(), [])
+    for _ in range(4):
+        for _ in range(300):
+            time.sleep(0.0001)
+        wanted = draw.uniform(0.52, 1.2)
+        begin = time.monotonic()
+        time.sleep(wanted)
+        own.append((wanted, time.monotonic() - begin))
+threads = [threading.Thread(target=hop, args=(seed,)) for seed in range(6)]
+time.sleep(0.3)
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(slept))
+"""
 
 ALONE = "it measures how long threads wait"
 
@@ -34,6 +59,23 @@ class OffCpu(program.TestCase):
                   SELECT list(location) FROM locations l JOIN functions f ON f.function = l.functions[-1]
                   WHERE contains(f.name, '{function}')))""")
             self.assertAlmostEqual(seconds, 1, delta=0.2, msg=function)
+
+    @program.measures
+    def test_long_waits_are_all_there_at_their_length(self):
+        done = self.record(sys.executable, "-c", HOPPERS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for tid, slept in json.loads(done.stdout).items():
+            rows = self.query(f"""
+                SELECT weight_ns / 1e9 AS s, len(locations) AS frames FROM samples JOIN stacks USING (stack)
+                WHERE tid = {tid} AND state = 'sleep' AND weight_ns >= 500000000 ORDER BY time_ns""")
+            self.assertEqual(len(rows), len(slept), f"{rows} {slept}")
+            for row, (wanted, measured) in zip(rows, slept):
+                self.assertGreaterEqual(row["s"], wanted - 0.001)
+                self.assertLessEqual(row["s"], measured)
+                self.assertGreater(row["frames"], 3)
+        joined = self.value("""SELECT max(weight_ns) / 1e9 FROM samples JOIN threads USING (process, tid)
+                               JOIN processes USING (process) WHERE tid = pid AND state <> 'run_queue'""")
+        self.assertGreater(joined, 2, "the main thread joins the first of them, and nothing of it vanishes")
 
     @program.measures
     def test_a_wait_that_never_ends_counts_up_to_the_end(self):

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/time.h"
 #include "off_cpu.skel.h"
 #include "sources/ebpf/cpu_sampler.h"
@@ -41,7 +42,14 @@ struct OffCpu::State {
   ProgramCounters counters = ProgramCounters(GPUSONDE_OFF_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
 
-  std::vector<End> unended;  // those under way when it stopped
+  // Those under way when it stopped.
+  std::vector<Begin> unbegun;  // whose stacks were not taken
+  std::vector<End> unended;
+  bpf_link* late_stacks = nullptr;
+
+  ~State() { bpf_link__destroy(late_stacks); }
+  bpf_program* ChooseResume() const;
+  void AttachResume(bpf_program* program);
 
   static int OnRecord(void* context, void* data, size_t size);
 };
@@ -62,9 +70,34 @@ int OffCpu::State::OnRecord(void* context, void* data, size_t size) {
   if (!stack.has_value()) return 0;
   Begin told;
   told.head = begin->head;
+  told.taken_ns = begin->taken_ns;
   told.stack = *stack;
   (*state.begin)(told);
   return 0;
+}
+
+// The program that takes the stacks of threads that come back, by what this kernel has.
+bpf_program* OffCpu::State::ChooseResume() const {
+  bpf_program* program = libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0
+                             ? skeleton->progs.resume_by_tracepoint
+                             : skeleton->progs.resume_by_probe;
+  bpf_program__set_autoload(program, true);
+  return program;
+}
+
+// A kernel without either loses the long waits that the coin leaves out, as it does short ones.
+void OffCpu::State::AttachResume(bpf_program* program) {
+  if (program == skeleton->progs.resume_by_tracepoint) {
+    late_stacks = bpf_program__attach(program);
+  } else {
+    // As compilers call it that pass its argument another way.
+    for (const char* function : {"finish_task_switch", "finish_task_switch.isra.0"})
+      if (late_stacks == nullptr) late_stacks = bpf_program__attach_kprobe(program, false, function);
+  }
+  if (late_stacks == nullptr)
+    LogWarn("long waits on CPUs that switch often are estimated: {}",
+            ErrnoError(errno, "attach to the return of threads").message);
+  skeleton->bss->late_stacks = late_stacks != nullptr;
 }
 
 OffCpu::OffCpu(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -86,10 +119,12 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
                                 std::pair(state->skeleton->maps.target_changes, sampler.target_changes_fd())})
     if (const int error = bpf_map__reuse_fd(map, fd); error != 0)
       return Fail(Explain(-error, "share the list of processes"));
+  bpf_program* const resume = state->ChooseResume();
   if (const int error = off_cpu_bpf__load(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "load the off-CPU program into the kernel"));
   if (const int error = off_cpu_bpf__attach(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "attach to the scheduler"));
+  state->AttachResume(resume);
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.events), State::OnRecord, state.get(), nullptr));
   if (state->ring == nullptr) return Fail(Explain(errno, "map the ring of off-CPU events"));
@@ -104,6 +139,7 @@ Status OffCpu::Drain(const std::function<void(const Begin&)>& begin,
   state_->begin = nullptr;
   state_->end = nullptr;
   if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring of off-CPU events"));
+  for (const Begin& away : std::exchange(state_->unbegun, {})) begin(away);
   for (const End& away : std::exchange(state_->unended, {})) end(away);
   return {};
 }
@@ -120,6 +156,7 @@ model::DropCounts OffCpu::TakeDrops() {
 
 void OffCpu::Stop() {
   off_cpu_bpf__detach(state_->skeleton.get());
+  bpf_link__destroy(std::exchange(state_->late_stacks, nullptr));
   const int map = bpf_map__fd(state_->skeleton->maps.absences);
   const auto now_ns = static_cast<uint64_t>(MonotonicNow());
   uint32_t tid = 0, next = 0;
@@ -127,17 +164,23 @@ void OffCpu::Stop() {
   for (const uint32_t* at = nullptr; bpf_map_get_next_key(map, at, &next) == 0; at = &tid) {
     tid = next;
     if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
+    const gpusonde_off_cpu_head& head = absence.head;
+    if (head.by_coin == 0) {
+      if (now_ns - head.time_ns < GPUSONDE_OFF_CPU_LONG_NS) continue;
+      state_->unbegun.push_back({.head = head, .taken_ns = now_ns});
+    }
     state_->unended.push_back({.kind = GPUSONDE_OFF_CPU_END,
-                               .tid = absence.tid,
-                               .begin_ns = absence.begin_ns,
+                               .tid = head.tid,
+                               .begin_ns = head.time_ns,
                                .woken_ns = absence.woken_ns != 0 ? absence.woken_ns : now_ns,
                                .end_ns = now_ns});
   }
 }
 
-int64_t OffCpuWeight(int64_t duration_ns, uint32_t chance, uint32_t limit_ns) {
-  if (duration_ns < int64_t{limit_ns}) return 0;
-  const double told = (static_cast<double>(chance) + 1) * 0x1p-32;
+int64_t OffCpuWeight(int64_t duration_ns, const gpusonde_off_cpu_head& head) {
+  if (duration_ns >= GPUSONDE_OFF_CPU_LONG_NS) return duration_ns;
+  if (head.by_coin == 0 || duration_ns < int64_t{head.limit_ns}) return 0;
+  const double told = (static_cast<double>(head.chance) + 1) * 0x1p-32;
   return std::llround(static_cast<double>(std::max<int64_t>(duration_ns, GPUSONDE_OFF_CPU_WHOLE_NS)) / told);
 }
 

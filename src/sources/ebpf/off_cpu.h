@@ -15,10 +15,10 @@ namespace gpusonde::ebpf {
 class CpuSampler;
 class StackTables;
 
-// Tells of threads that leave their CPU, with their stacks, and of how long they were away
-// (bpf/off_cpu.bpf.c): of the processes that a CpuSampler follows. How many is bounded by a budget, and who
-// is told of is drawn at random with a chance that is told, so that sums over intervals weighed with WeightOf
-// are true on average. Not thread-safe.
+// Reports the intervals that threads of the processes that a CpuSampler follows spend off their CPU, with
+// their stacks (bpf/off_cpu.bpf.c): all long ones, and of short ones as many as a budget allows, drawn at
+// random with a chance that goes with them. Sums over intervals weighed with OffCpuWeight are exact for long
+// ones and unbiased for short ones. Not thread-safe.
 class OffCpu {
  public:
   struct Options {
@@ -30,6 +30,7 @@ class OffCpu {
   // The stack is valid during the callback only.
   struct Begin {
     gpusonde_off_cpu_head head{};
+    uint64_t taken_ns = 0;  // when the stack was; without frames: it was not
     RawStack stack;
   };
   using End = gpusonde_off_cpu_end;
@@ -37,7 +38,8 @@ class OffCpu {
   // Starts telling. `sampler` says which processes. Errors: as CpuSampler::Create.
   static Result<OffCpu> Create(const Options& options, const StackTables& tables, const CpuSampler& sampler);
 
-  // Hands over everything that waits; a begin comes before its end.
+  // Hands over everything that waits; a begin comes before its end. One whose stack was taken late comes
+  // right before it.
   Status Drain(const std::function<void(const Begin&)>& begin, const std::function<void(const End&)>& end);
 
   // What was lost or incomplete since the last call.
@@ -56,8 +58,8 @@ class OffCpu {
   std::unique_ptr<State> state_;
 };
 
-// The time that an interval of `duration_ns` stands for, whose begin was told with `chance` and `limit_ns`; 0
-// if it is shorter than the limit, and so one that is left out. The expected value is the duration.
-int64_t OffCpuWeight(int64_t duration_ns, uint32_t chance, uint32_t limit_ns);
+// The time that an interval of `duration_ns` with this head stands for; 0 if it is one that is left out. A
+// long one stands for itself; of others the expected value is the duration.
+int64_t OffCpuWeight(int64_t duration_ns, const gpusonde_off_cpu_head& head);
 
 }  // namespace gpusonde::ebpf

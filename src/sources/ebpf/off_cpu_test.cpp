@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/testing/refused.h"
 #include "base/time.h"
@@ -21,17 +25,21 @@ namespace {
 
 constexpr uint32_t kAlways = 0xFFFFFFFF;
 
+gpusonde_off_cpu_head Chosen(uint32_t chance, uint32_t limit_ns) {
+  return {.limit_ns = limit_ns, .chance = chance, .by_coin = 1};
+}
+
 TEST(OffCpuWeight, OfIntervalsShorterThanWholeOnesIsRightOnAverage) {
   std::mt19937 random(1);
   for (const int64_t duration_ns :
-       std::initializer_list<int64_t>{50'000, 1'000'000, 9'000'000, 10'000'000, 3'000'000'000}) {
+       std::initializer_list<int64_t>{50'000, 1'000'000, 9'000'000, 10'000'000, 400'000'000}) {
     for (const uint32_t chance : {kAlways, 0x3FFFFFFFu}) {
       constexpr int kIntervals = 200'000;
       double sum = 0;
       for (int i = 0; i < kIntervals; ++i) {
         if (random() > chance) continue;
         const auto limit_ns = static_cast<uint32_t>((uint64_t{random()} * GPUSONDE_OFF_CPU_WHOLE_NS) >> 32);
-        sum += static_cast<double>(OffCpuWeight(duration_ns, chance, limit_ns));
+        sum += static_cast<double>(OffCpuWeight(duration_ns, Chosen(chance, limit_ns)));
       }
       const double mean = sum / kIntervals;
       // Standard deviation of the mean: at most √(whole × duration × 4 / intervals), six of which are never
@@ -44,9 +52,16 @@ TEST(OffCpuWeight, OfIntervalsShorterThanWholeOnesIsRightOnAverage) {
 }
 
 TEST(OffCpuWeight, OfLongIntervalsThatAreAlwaysToldOfIsTheirLength) {
-  EXPECT_EQ(OffCpuWeight(123'456'789, kAlways, 9'999'999), 123'456'789);
-  EXPECT_EQ(OffCpuWeight(5'000'000, kAlways, 4'999'999), 10'000'000);
-  EXPECT_EQ(OffCpuWeight(5'000'000, kAlways, 5'000'001), 0);
+  EXPECT_EQ(OffCpuWeight(123'456'789, Chosen(kAlways, 9'999'999)), 123'456'789);
+  EXPECT_EQ(OffCpuWeight(5'000'000, Chosen(kAlways, 4'999'999)), 10'000'000);
+  EXPECT_EQ(OffCpuWeight(5'000'000, Chosen(kAlways, 5'000'001)), 0);
+}
+
+TEST(OffCpuWeight, OfLongIntervalsIsTheirLengthWhateverTheCoinSaid) {
+  constexpr int64_t kLongNs = GPUSONDE_OFF_CPU_LONG_NS;
+  EXPECT_EQ(OffCpuWeight(2 * kNanosPerSecond, Chosen(0x7FFFFFFF, 9'999'999)), 2 * kNanosPerSecond);
+  EXPECT_EQ(OffCpuWeight(kLongNs, {.by_coin = 0}), kLongNs);
+  EXPECT_EQ(OffCpuWeight(kLongNs - 1, {.by_coin = 0}), 0) << "a short one that the coin left out";
 }
 
 // This very process waits, with the kernel's help only where it is allowed.
@@ -100,6 +115,43 @@ TEST_F(OffCpuTest, ASleepIsToldOfWithItsStackLengthAndSystemCall) {
   EXPECT_GE(static_cast<int64_t>(end->begin_ns), before);
   EXPECT_LE(static_cast<int64_t>(end->end_ns), after);
   EXPECT_GE(static_cast<int64_t>(end->woken_ns - end->begin_ns), kSleepNs - kNanosPerMilli);
+}
+
+// While another thread switches so often that the coin leaves nearly everything out.
+TEST_F(OffCpuTest, EveryLongSleepIsReportedOnceWithItsStack) {
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  });
+  constexpr int kSleepers = 8;
+  static constexpr int64_t kSleepNs = 600 * kNanosPerMilli;
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < kSleepers; ++i)
+    sleepers.emplace_back([] {
+      for (int hop = 0; hop < 200; ++hop) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(kSleepNs));
+    });
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  done = true;
+  busy.join();
+  off_cpu_->Stop();
+
+  std::map<std::pair<uint32_t, uint64_t>, size_t> frames;  // by thread and begin
+  int asleep = 0;
+  ASSERT_TRUE(off_cpu_
+                  ->Drain(
+                      [&](const OffCpu::Begin& begin) {
+                        frames[{begin.head.tid, begin.head.time_ns}] = begin.stack.user().size();
+                      },
+                      [&](const OffCpu::End& end) {
+                        if (static_cast<int64_t>(end.woken_ns - end.begin_ns) < kSleepNs) return;
+                        const auto begin = frames.find({end.tid, end.begin_ns});
+                        ASSERT_NE(begin, frames.end());
+                        EXPECT_GT(begin->second, 0u);
+                        asleep += end.tid != static_cast<uint32_t>(::gettid());
+                      })
+                  .has_value());
+  EXPECT_EQ(asleep, kSleepers);
 }
 
 TEST_F(OffCpuTest, NothingIsToldOnceItHasStopped) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tells when threads leave their CPU, with their stack, and when they are back (wire/off_cpu.h). Busy
- * machines switch threads some ten thousand times a second, and a stack costs microseconds, so that it tosses
- * a coin for each, of a chance that keeps the stacks of a CPU below a budget. */
+/* Reports intervals that threads spend off their CPU, with stacks (wire/off_cpu.h). Busy machines switch threads some
+ * ten thousand times a second, and a stack costs microseconds: short intervals are sampled, with a chance that keeps
+ * the stacks of a CPU below a budget. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
@@ -24,7 +24,10 @@ struct {
   __uint(max_entries, 4 << 20); /* resized before loading */
 } events SEC(".maps");
 
-/* Threads whose begin was told. Allocated beforehand: there must be no allocating while the scheduler is at
+/* Set once the program that takes the stacks of threads that come back is attached. */
+volatile bool late_stacks = false;
+
+/* Threads that are away. Allocated beforehand: there must be no allocating while the scheduler is at
  * work. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -53,6 +56,7 @@ struct {
 } cpus SEC(".maps");
 
 struct work {
+  struct gpusonde_off_cpu_absence absence;
   struct gpusonde_off_cpu_begin begin;
   union stack_walk walk;
 };
@@ -80,6 +84,32 @@ static __always_inline __u32 chance_now(struct governor *governor, __u64 now_ns)
   return governor->chance;
 }
 
+/* With the stack of the current thread, whose head is there. Whoever reads it must not be woken from here: the
+ * scheduler holds its locks. */
+static __always_inline bool send_begin(void *context, struct work *work, __u64 now) {
+  work->begin.taken_ns = now;
+  const __u64 stack_bytes =
+      take_stack(context, work->begin.head.pid, true, &work->walk, &work->begin.stack, NULL);
+  const __u64 size = offsetof(struct gpusonde_off_cpu_begin, stack) + stack_bytes;
+  const bool failed =
+      size <= sizeof work->begin && bpf_ringbuf_output(&events, &work->begin, size, BPF_RB_NO_WAKEUP);
+  if (failed) count(GPUSONDE_OFF_CPU_RING_FULL);
+  return failed;
+}
+
+static __always_inline void send_end(const struct gpusonde_off_cpu_absence *absence, __u64 end_ns) {
+  struct gpusonde_off_cpu_end end = {.kind = GPUSONDE_OFF_CPU_END,
+                                     .tid = absence->head.tid,
+                                     .begin_ns = absence->head.time_ns,
+                                     .woken_ns = absence->woken_ns,
+                                     .end_ns = end_ns};
+  /* Not seen to be woken: by an interrupt before it had left. */
+  if (end.woken_ns < end.begin_ns || end.woken_ns > end.end_ns) end.woken_ns = end.end_ns;
+  const __u32 limit_ns = absence->head.by_coin ? absence->head.limit_ns : GPUSONDE_OFF_CPU_LONG_NS;
+  if (end.woken_ns - end.begin_ns < limit_ns && end.end_ns - end.woken_ns < limit_ns) return;
+  if (bpf_ringbuf_output(&events, &end, sizeof end, BPF_RB_NO_WAKEUP)) count(GPUSONDE_OFF_CPU_RING_FULL);
+}
+
 static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
   if (!task->mm) return;
   const __u32 zero = 0;
@@ -88,13 +118,16 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   const __u64 now = bpf_ktime_get_ns();
   const struct pids pids = target_of(task, &cpu->threads, now);
   if (!pids.pid) return;
+  const __u32 state = state_of(task);
+  const bool runnable = preempted || state == 0;
   const __u32 chance = chance_now(&cpu->governor, now);
-  if (bpf_get_prandom_u32() > chance) return;
+  const bool by_coin = bpf_get_prandom_u32() <= chance;
+  /* Nobody waits half a second for a CPU but on a machine that is overloaded, where samples abound. */
+  if (!by_coin && (runnable || !late_stacks)) return;
 
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
   if (!work) return;
-  struct gpusonde_off_cpu_head *head = &work->begin.head;
-  const __u32 state = state_of(task);
+  struct gpusonde_off_cpu_head *head = &work->absence.head;
   head->kind = GPUSONDE_OFF_CPU_BEGIN;
   head->pid = pids.pid;
   head->tid = pids.tid;
@@ -104,42 +137,61 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   head->chance = chance;
   const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
   head->syscall = (__s32)registers->orig_ax;
-  head->runnable = preempted || state == 0;
+  head->runnable = runnable;
   head->in_io = BPF_CORE_READ_BITFIELD(task, in_iowait);
   head->uninterruptible = (state & STATE_UNINTERRUPTIBLE) != 0;
-  head->unused = 0;
+  head->by_coin = by_coin;
+  work->absence.woken_ns = runnable ? now : 0;
+  work->absence.end_ns = 0;
 
-  const struct gpusonde_off_cpu_absence absence = {
-      .begin_ns = now, .woken_ns = head->runnable ? now : 0, .limit_ns = head->limit_ns, .tid = pids.tid};
   const __u32 tid = task->pid;
-  if (bpf_map_update_elem(&absences, &tid, &absence, BPF_ANY)) {
+  if (bpf_map_update_elem(&absences, &tid, &work->absence, BPF_ANY)) {
     count(GPUSONDE_OFF_CPU_TOO_MANY);
     return;
   }
-  const __u64 stack_bytes = take_stack(context, pids.pid, true, &work->walk, &work->begin.stack, NULL);
-  const __u64 size = offsetof(struct gpusonde_off_cpu_begin, stack) + stack_bytes;
-  /* Whoever reads it must not be woken from here: the scheduler holds its locks. */
-  if (size <= sizeof work->begin && bpf_ringbuf_output(&events, &work->begin, size, BPF_RB_NO_WAKEUP)) {
-    count(GPUSONDE_OFF_CPU_RING_FULL);
-    bpf_map_delete_elem(&absences, &tid);
-  }
+  if (!by_coin) return;
+  work->begin.head = work->absence.head;
+  if (send_begin(context, work, now)) bpf_map_delete_elem(&absences, &tid);
 }
 
 static __always_inline void come_back(struct task_struct *task) {
   const __u32 tid = task->pid;
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
   if (!absence) return;
-  struct gpusonde_off_cpu_end end = {.kind = GPUSONDE_OFF_CPU_END,
-                                     .tid = absence->tid,
-                                     .begin_ns = absence->begin_ns,
-                                     .woken_ns = absence->woken_ns,
-                                     .end_ns = bpf_ktime_get_ns()};
-  const __u32 limit_ns = absence->limit_ns;
+  const __u64 now = bpf_ktime_get_ns();
+  if (!absence->head.by_coin && now - absence->head.time_ns >= GPUSONDE_OFF_CPU_LONG_NS) {
+    absence->end_ns = now; /* resume() goes on, on the thread's own stack */
+    return;
+  }
+  if (absence->head.by_coin) send_end(absence, now);
   bpf_map_delete_elem(&absences, &tid);
-  /* Not seen to be woken: by an interrupt before it had left. */
-  if (end.woken_ns < end.begin_ns || end.woken_ns > end.end_ns) end.woken_ns = end.end_ns;
-  if (end.woken_ns - end.begin_ns < limit_ns && end.end_ns - end.woken_ns < limit_ns) return;
-  if (bpf_ringbuf_output(&events, &end, sizeof end, BPF_RB_NO_WAKEUP)) count(GPUSONDE_OFF_CPU_RING_FULL);
+}
+
+/* The thread was switched to, and its memory is there. */
+static __always_inline void resume(void *context) {
+  const __u32 tid = bpf_get_current_task_btf()->pid;
+  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+  if (!absence || !absence->end_ns) return;
+  const __u32 zero = 0;
+  struct work *work = bpf_map_lookup_elem(&scratch, &zero);
+  if (!work) return;
+  work->absence = *absence;
+  bpf_map_delete_elem(&absences, &tid);
+  work->begin.head = work->absence.head;
+  if (!send_begin(context, work, work->absence.end_ns)) send_end(&work->absence, work->absence.end_ns);
+}
+
+/* One of the two is loaded: the tracepoint is there from Linux 6.16 on. */
+SEC("?tp_btf/sched_exit_tp")
+int BPF_PROG(resume_by_tracepoint, bool is_switch) {
+  resume(ctx);
+  return 0;
+}
+
+SEC("?kprobe")
+int resume_by_probe(void *context) {
+  resume(context);
+  return 0;
 }
 
 SEC("tp_btf/sched_switch")
