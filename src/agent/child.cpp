@@ -25,14 +25,33 @@ Result<Pipe> MakePipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// Between fork and exec: only what signal-safety(7) allows.
+// While it lives, signals wait. What is forked meanwhile begins like that: a Ctrl-C that reaches the child
+// before it is the program must not end in our own handler, which it inherits.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Between fork and exec, with all signals blocked: only what signal-safety(7) allows. A signal that came
+// before takes effect when they are unblocked.
 [[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int start_fd,
                                 int failure_fd) {
   char go = 0;
   if (::read(start_fd, &go, 1) != 1) ::_exit(Child::kNotExecutable);
-  ::signal(SIGPIPE, SIG_DFL);
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGINT, SIGTERM}) ::signal(number, SIG_DFL);
+  struct sigaction hangup{};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    ::signal(SIGHUP, SIG_DFL);  // nohup(1)
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -63,12 +82,16 @@ Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector
   for (std::string& variable : added) variables.push_back(variable.data());
   variables.push_back(nullptr);
 
-  const pid_t pid = ::fork();
-  if (pid < 0) return Fail(ErrnoError(errno, "fork"));
-  if (pid == 0) {
-    start.write_end.Close();
-    BecomeProgram(arguments.data(), variables.data(), start.read_end.get(), failure.write_end.get());
+  pid_t pid = -1;
+  {
+    const SignalsBlocked blocked;
+    pid = ::fork();
+    if (pid == 0) {
+      start.write_end.Close();
+      BecomeProgram(arguments.data(), variables.data(), start.read_end.get(), failure.write_end.get());
+    }
   }
+  if (pid < 0) return Fail(ErrnoError(errno, "fork"));
   Child child(pid, std::move(start.write_end), std::move(failure.read_end));
   child.program_ = command.front();
   return child;

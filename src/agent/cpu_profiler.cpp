@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <span>
 #include <unordered_map>
@@ -72,19 +73,22 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, b
   return std::nullopt;
 }
 
-// Errors about hidden kernel addresses don't stop a profile; they make it poorer, which doctor explains.
-std::optional<symbols::KernelSymbols> LoadKernelSymbols() {
-  Result<symbols::KernelSymbols> symbols = symbols::KernelSymbols::Load();
-  if (symbols.has_value()) return std::move(*symbols);
-  LogWarn("kernel functions have no names: {}", symbols.error().message);
-  return std::nullopt;
+// On a thread of its own, while the kernel checks our programs: each takes some 0.1 s. Errors about hidden
+// kernel addresses don't stop a profile; they make it poorer, which doctor explains.
+StackInterner::KernelSymbolsLater LoadKernelSymbols() {
+  return std::async(std::launch::async, [] -> std::optional<symbols::KernelSymbols> {
+    Result<symbols::KernelSymbols> symbols = symbols::KernelSymbols::Load();
+    if (symbols.has_value()) return std::move(*symbols);
+    LogWarn("kernel functions have no names: {}", symbols.error().message);
+    return std::nullopt;
+  });
 }
 
 }  // namespace
 
 struct CpuProfiler::State {
-  State(std::optional<KernelSide> kernel_in, std::optional<cupti::GpuEvents> gpu_in, model::Source source_in,
-        const Options& options)
+  State(std::optional<KernelSide> kernel_in, StackInterner::KernelSymbolsLater symbols,
+        std::optional<cupti::GpuEvents> gpu_in, model::Source source_in, const Options& options)
       : every_process(options.every_process),
         kernel(std::move(kernel_in)),
         gpu(std::move(gpu_in)),
@@ -95,7 +99,7 @@ struct CpuProfiler::State {
                    .every_process = every_process},
                   binaries, rows),
         lines(options.lines),
-        stacks(kernel.has_value() ? LoadKernelSymbols() : std::nullopt, binaries, lines, processes, rows),
+        stacks(std::move(symbols), binaries, lines, processes, rows),
         gpu_rows({.source = source.source,
                   .host = source.host,
                   .epoch_offset_ns = source.epoch_offset_ns,
@@ -107,6 +111,9 @@ struct CpuProfiler::State {
   }
 
   bool every_process;
+  // Samples from before and after are left out. CLOCK_MONOTONIC.
+  int64_t begin_ns = 0;
+  int64_t end_ns = std::numeric_limits<int64_t>::max();
   // Programs load most of their code when they start, and their stacks are broken until the kernel knows it.
   int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
   std::optional<KernelSide> kernel;
@@ -131,6 +138,7 @@ struct CpuProfiler::State {
   std::vector<int32_t> ended_threads;   // in this round
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
+  size_t next_end = 0;    // likewise
   std::unordered_map<int32_t, int64_t>
       replaced_ns;  // when a process becomes another program in this round, by pid
 
@@ -178,15 +186,19 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 
   std::optional<KernelSide> kernel;
+  StackInterner::KernelSymbolsLater symbols;
   if (options.with_kernel) {
+    symbols = LoadKernelSymbols();
     ASSIGN_OR_RETURN(kernel, KernelSide::Create(options));
   }
   std::optional<cupti::GpuEvents> gpu =
       OpenGpuEvents(kernel.has_value() ? &kernel->tables : nullptr, options.every_process);
-  auto state = std::make_unique<State>(std::move(kernel), std::move(gpu), std::move(source), options);
-  state->rows.sources.Append(state->source);
-  if (options.every_process)
+  auto state = std::make_unique<State>(std::move(kernel), std::move(symbols), std::move(gpu),
+                                       std::move(source), options);
+  if (options.every_process) {
+    state->rows.sources.Append(state->source);
     for (const int32_t pid : proc::ListProcesses()) state->HearMapped(pid);
+  }
   return CpuProfiler(std::move(state));
 }
 
@@ -196,6 +208,14 @@ Status CpuProfiler::Follow(int32_t pid) {
   if (state_->kernel.has_value()) return state_->kernel->sampler.Follow(pid);
   state_->proc_events.Follow(pid);
   return {};
+}
+
+void CpuProfiler::Begin(int64_t begin_ns, int64_t end_ns) {
+  state_->begin_ns = begin_ns;
+  state_->end_ns = end_ns;
+  state_->off_cpu_rows.set_limits(begin_ns, end_ns);
+  state_->source.started_ns = begin_ns + state_->source.epoch_offset_ns;
+  state_->rows.sources.Append(state_->source);
 }
 
 Result<CpuProfiler::GpuEar> CpuProfiler::MakeGpuEar() {
@@ -220,7 +240,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Poll() {
 Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   if (state_->kernel.has_value()) state_->kernel->Stop();
   if (state_->gpu.has_value()) state_->gpu->Stop();
-  state_->source.ended_ns = MonotonicNow() + state_->source.epoch_offset_ns;
+  state_->source.ended_ns = std::min(MonotonicNow(), state_->end_ns) + state_->source.epoch_offset_ns;
   state_->rows.sources.Append(state_->source);
   TRY(state_->Gather(std::numeric_limits<int64_t>::max()));
   // The last ends may be among what was lost.
@@ -287,18 +307,24 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
     if (const auto* comm = std::get_if<perf::CommEvent>(&event.what); comm != nullptr && comm->exec)
       replaced_ns[comm->pid] = event.time_ns;
 
+  std::ranges::stable_sort(ends, {}, &ebpf::OffCpu::End::end_ns);
+
   size_t next_sample = 0;
   next_event = 0;
+  next_end = 0;
   for (; next_sample < samples.size() && samples[next_sample].time_ns <= until_ns; ++next_sample) {
     const Pending& sample = samples[next_sample];
     for (; next_event < events.size() && events[next_event].time_ns <= sample.time_ns; ++next_event)
       Apply(events[next_event]);
+    TakeEnds(sample.time_ns - 1);
     TakeSample(sample);
   }
   for (; next_event < events.size() && events[next_event].time_ns <= until_ns; ++next_event)
     Apply(events[next_event]);
   ResyncAfterLoss();
   TakeEnds(until_ns);
+  ends.erase(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(next_end));
+  for (const int32_t tid : std::exchange(ended_threads, {})) off_cpu_rows.Forget(tid);
   Forget(next_sample);
   // Once more, as they are now: what was mapped since is in the stacks to come.
   for (Process* process : sampled) Describe(*process);
@@ -318,15 +344,11 @@ void CpuProfiler::State::ResyncAfterLoss() {
   for (const int32_t pid : processes.Resync(now_ns)) describer->Forget(pid);
 }
 
-// After their begins, which were among the samples, and before their threads are forgotten.
+// Those up to `until_ns`, in order of time. Their begins are among the samples up to then, whose later ones
+// may be so many that a begin would be forgotten before its end.
 void CpuProfiler::State::TakeEnds(int64_t until_ns) {
-  std::erase_if(ends, [&](const ebpf::OffCpu::End& end) {
-    if (static_cast<int64_t>(end.end_ns) > until_ns) return false;
-    off_cpu_rows.End(end);
-    return true;
-  });
-  for (const int32_t tid : ended_threads) off_cpu_rows.Forget(tid);
-  ended_threads.clear();
+  for (; next_end < ends.size() && static_cast<int64_t>(ends[next_end].end_ns) <= until_ns; ++next_end)
+    off_cpu_rows.End(ends[next_end]);
 }
 
 void CpuProfiler::State::TakeLines() {
@@ -408,7 +430,7 @@ Status CpuProfiler::State::DrainOffCpu() {
   return kernel->off_cpu->Drain(
       [this](const ebpf::OffCpu::Begin& begin) {
         const std::span<const uint64_t> stack = begin.stack.words();
-        samples.push_back({static_cast<int64_t>(begin.head.time_ns), static_cast<int32_t>(begin.head.pid),
+        samples.push_back({static_cast<int64_t>(begin.taken_ns), static_cast<int32_t>(begin.head.pid),
                            static_cast<int32_t>(begin.head.tid), static_cast<int32_t>(begin.head.cpu),
                            words.size(), stack.size(), begin.stack.counts(), std::nullopt, begin.head});
         words.insert(words.end(), stack.begin(), stack.end());
@@ -446,6 +468,8 @@ Status CpuProfiler::State::DrainGpu() {
 }
 
 void CpuProfiler::State::TakeSample(const Pending& sample) {
+  const bool of_clock = !sample.call.has_value() && !sample.away.has_value();
+  if (of_clock && (sample.time_ns < begin_ns || sample.time_ns > end_ns)) return;
   Process& process = processes.FindSampled(sample.pid, sample.time_ns);
   // Before symbols are read, which takes longer: until then its stacks are broken. Not for what a later event
   // of this round replaces.
@@ -463,7 +487,8 @@ void CpuProfiler::State::TakeSample(const Pending& sample) {
     frames = frames.subspan(watchers);
   }
   const ebpf::RawStack raw(counts, frames);
-  const Id128 stack = stacks.Intern(process, raw, drops);
+  const bool not_taken = sample.away.has_value() && sample.words == 0;
+  const Id128 stack = not_taken ? stacks.UnknownStack() : stacks.Intern(process, raw, drops);
   if (sample.away.has_value()) {
     off_cpu_rows.Begin(*sample.away, process.id, stack, IsInCudaCall(process, raw.user()));
     return;

@@ -42,6 +42,10 @@ class CpuProfiler {
   // Samples this process and every descendant it makes from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
 
+  // What is recorded begins and ends there (CLOCK_MONOTONIC): samples from before, of setting up, and from
+  // after are left out. The profile of a whole machine has no such limits.
+  void Begin(int64_t begin_ns, int64_t end_ns);
+
   // How a program about to be started can tell of its GPU work: all of it, for as long as it runs. It must be
   // forked while `socket` is open and get `environment` ("NAME=value") on top of its own; both are empty
   // where GPU work can't be heard.

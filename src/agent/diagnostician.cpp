@@ -40,8 +40,7 @@ class Growth {
   std::optional<int64_t> last_;
 };
 
-std::optional<ebpf::HostSignals> OpenSignals(bool with_kernel) {
-  if (!with_kernel) return std::nullopt;
+std::optional<ebpf::HostSignals> OpenSignals() {
   Result<ebpf::HostSignals> signals = ebpf::HostSignals::Create();
   if (!signals.has_value()) {
     LogWarn("why steps are slow is not seen: {}", signals.error().message);
@@ -64,13 +63,12 @@ struct Diagnostician::State {
     proc::IoLimits io;
   };
 
-  explicit State(Options options_in)
-      : options(std::move(options_in)),
-        signals(OpenSignals(options.with_kernel)),
-        diagnosis(NewDiagnosis()) {}
+  explicit State(Options options_in) : options(std::move(options_in)), diagnosis(NewDiagnosis()) {}
 
   Options options;
+  // Of the first program that feeds a GPU: loading them takes a quarter of a second.
   std::optional<ebpf::HostSignals> signals;
+  bool signals_opened = false;
   diagnose::Diagnosis diagnosis;
   bool recalling = false;  // nobody is told
   std::string boot_id = proc::ReadHost().boot_id;
@@ -191,6 +189,7 @@ void Diagnostician::State::ForgetEnded() {
 
 // The process, and those that it had made before: its loaders.
 void Diagnostician::State::Follow(int32_t pid) {
+  if (options.with_kernel && !std::exchange(signals_opened, true)) signals = OpenSignals();
   if (!signals.has_value()) return;
   if (const Status attached = signals->Follow(pid); !attached.has_value()) {
     LogWarn("why steps are slow is not seen: {}", attached.error().message);

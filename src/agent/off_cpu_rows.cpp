@@ -132,6 +132,7 @@ void OffCpuRows::Rewrite(const Id128& unknown_stack) {
 
 void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_ns, int64_t to_ns) {
   from_ns = std::max(from_ns, start_ns_);
+  to_ns = std::min(to_ns, end_ns_);
   const int64_t weight_ns = ebpf::OffCpuWeight(to_ns - from_ns, absence.head);
   if (to_ns <= from_ns || weight_ns == 0) return;
   rows_.samples.Append({.time_ns = to_ns + epoch_offset_ns_,

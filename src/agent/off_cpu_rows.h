@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +30,11 @@ class OffCpuRows {
  public:
   OffCpuRows(int64_t epoch_offset_ns, Rows& rows) : epoch_offset_ns_(epoch_offset_ns), rows_(rows) {}
 
-  // Waits count from here on, CLOCK_MONOTONIC.
-  void set_start(int64_t start_ns) { start_ns_ = start_ns; }
+  // Waits count between these, CLOCK_MONOTONIC.
+  void set_limits(int64_t start_ns, int64_t end_ns) {
+    start_ns_ = start_ns;
+    end_ns_ = end_ns;
+  }
 
   // In the order in which their stacks were taken.
   void Begin(const gpusonde_off_cpu_head& head, const Id128& process, const Id128& stack, bool in_cuda_call);
@@ -55,6 +59,7 @@ class OffCpuRows {
 
   int64_t epoch_offset_ns_;
   int64_t start_ns_ = 0;
+  int64_t end_ns_ = std::numeric_limits<int64_t>::max();
   Rows& rows_;
   // By thread, oldest first: those that an end may still follow. Of all but the last none will, once there
   // was an end.

@@ -103,11 +103,14 @@ TEST_F(OffCpuRowsTest, ALongWaitIsItsLengthThoughTheCoinLeftItOut) {
   EXPECT_EQ(States(), std::vector<std::string>{"sleep"});
 }
 
-TEST_F(OffCpuRowsTest, WaitsCountFromTheStartOn) {
-  off_cpu_.set_start(1000 * kMs);
+TEST_F(OffCpuRowsTest, WaitsCountWithinTheLimits) {
+  off_cpu_.set_limits(1000 * kMs, 2000 * kMs);
   off_cpu_.Begin(Head(5 * kMs, SYS_clock_nanosleep), kProcess, kStack, false);
   off_cpu_.End(End(5 * kMs, 900 * kMs, 900 * kMs));
   EXPECT_TRUE(rows_.Take().empty());
+  off_cpu_.Begin(Head(1500 * kMs, SYS_clock_nanosleep), kProcess, kStack, false);
+  off_cpu_.End(End(1500 * kMs, 2700 * kMs, 2700 * kMs));
+  EXPECT_EQ(FixedColumn<int64_t>(rows_.Take(), "samples", "weight_ns"), std::vector<int64_t>{500 * kMs});
 }
 
 TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {

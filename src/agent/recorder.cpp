@@ -27,6 +27,9 @@ namespace {
 // so that rounds follow what they tell.
 constexpr int kRoundMs = 300, kLeastRoundMs = 100;
 
+// A program that a signal ended has the exit status 128 + signal, as shells say.
+constexpr int kSignalledExit = 128;
+
 // Whether a machine that refuses the kernel's side for this reason may still have something to tell.
 bool MayHearGpuOnly(const Error& error, const std::vector<std::string>& command) {
   const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kUnsupported;
@@ -50,6 +53,8 @@ struct Recorder::State {
   Status Finish();
   int64_t Write(const std::vector<model::Batch>& batches);
   bool Done(const RecorderSignals& signals, int64_t stop_ns);
+  // The signal that came before the program was started; 0: none.
+  static int StoppedBy(const RecorderSignals& signals);
   void PassOn(RecorderSignals& signals) const;
 };
 
@@ -108,19 +113,26 @@ Result<Recorder> Recorder::Create(Options options) {
 
 Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
   State& state = *state_;
+  const int64_t begin_ns = MonotonicNow();
+  const int64_t stop_ns =
+      state.options.duration_s.has_value()
+          ? begin_ns + static_cast<int64_t>(*state.options.duration_s * static_cast<double>(kNanosPerSecond))
+          : INT64_MAX;
+  state.profiler.Begin(begin_ns, stop_ns);
+  if (const int number = state.StoppedBy(signals); number != 0) {
+    TRY(state.Finish());
+    if (state.child.has_value()) state.outcome.exit_status = kSignalledExit + number;
+    return state.outcome;
+  }
   if (state.child.has_value()) {
     if (Status started = state.child->Start(); !started.has_value()) return Fail(std::move(started).error());
   }
-  const int64_t stop_ns = state.options.duration_s.has_value()
-                              ? MonotonicNow() + static_cast<int64_t>(*state.options.duration_s *
-                                                                      static_cast<double>(kNanosPerSecond))
-                              : INT64_MAX;
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
     state.profiler.Wait(kLeastRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)));
     state.PassOn(signals);
-    TRY(state.Gather());
+    if (MonotonicNow() < stop_ns) TRY(state.Gather());
   }
   TRY(state.Finish());
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
@@ -170,6 +182,11 @@ bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
   if (MonotonicNow() >= stop_ns) return true;
   if (child.has_value()) return child->TryWait().has_value() || signals.interrupts.load() > 1;
   return !profiler.any_alive() || signals.interrupts.load() > 0 || signals.forward_signal.load() != 0;
+}
+
+int Recorder::State::StoppedBy(const RecorderSignals& signals) {
+  if (const int number = signals.forward_signal.load(); number != 0) return number;
+  return signals.interrupts.load() > 0 ? SIGINT : 0;
 }
 
 void Recorder::State::PassOn(RecorderSignals& signals) const {

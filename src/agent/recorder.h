@@ -18,7 +18,7 @@ namespace gpusonde::agent {
 // Set from signal handlers, looked at by Recorder::Run.
 struct RecorderSignals {
   std::atomic<int> interrupts{0};      // SIGINT; a terminal sends it to the program as well
-  std::atomic<int> forward_signal{0};  // SIGTERM or SIGHUP, to be passed on to the program
+  std::atomic<int> forward_signal{0};  // of which the program doesn't know, to be passed on to it
 };
 
 // Profiles one program, or a process that runs already, into a spool. Not thread-safe.
@@ -53,9 +53,10 @@ class Recorder {
   static Result<Recorder> Create(Options options);
 
   // Starts the program and gathers until it ends, the duration is over, or a person has had enough: an
-  // interrupt while watching a process, a second one while running a program. What was gathered is in the
-  // spool on return, also after errors. Errors: kNotFound, kPermissionDenied when the program can't be
-  // started.
+  // interrupt while watching a process, a second one while running a program. After a signal that came
+  // before, the program isn't started, and its exit status is as if that signal had ended it. What was
+  // gathered is in the spool on return, also after errors. Errors: kNotFound, kPermissionDenied when the
+  // program can't be started.
   Result<Outcome> Run(RecorderSignals& signals);
 
   // Why the kernel's side doesn't work, when only what needs no privilege is recorded: GPU work as a whole,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stack_interner.h"
 
+#include <fmt/format.h>
+
 #include "agent/interleave.h"
 #include "base/demangle.h"
 
@@ -29,9 +31,13 @@ std::optional<JitSymbol> FindJitCode(const Process& process, uint64_t address) {
 
 }  // namespace
 
-StackInterner::StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
+StackInterner::StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries,
                              symbols::LineClient& lines, ProcessTable& processes, Rows& rows)
-    : kernel_(std::move(kernel)), binaries_(binaries), lines_(lines), processes_(processes), rows_(rows) {}
+    : kernel_later_(std::move(kernel)),
+      binaries_(binaries),
+      lines_(lines),
+      processes_(processes),
+      rows_(rows) {}
 
 Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
   processes_.RefreshJitCode(process);
@@ -110,6 +116,11 @@ std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, co
   return frames;
 }
 
+const std::optional<symbols::KernelSymbols>& StackInterner::Kernel() {
+  if (kernel_later_.valid()) kernel_ = kernel_later_.get();
+  return kernel_;
+}
+
 Id128 StackInterner::UnknownStack() {
   const Id128 location = UnknownFrame().location;
   const Id128 stack = HashIds("stack", {&location, 1});
@@ -149,13 +160,19 @@ Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system
   return function;
 }
 
+// Every file has a "<module>".
+std::string StackInterner::ShownName(const symbols::PythonCode& code) {
+  if (code.name != "<module>") return code.name;
+  return fmt::format("<module> {}", code.file.substr(code.file.rfind('/') + 1));
+}
+
 Id128 StackInterner::WritePythonFunction(const symbols::PythonCode& code) {
   const Id128 scope = IdHasher("python_file").Add(code.file).Finish();
   const Id128 function =
       IdHasher("function").Add(scope).Add(code.name).Add(static_cast<uint64_t>(code.first_line)).Finish();
   if (functions_.try_emplace(function, true).second)
     rows_.functions.Append({.function = function,
-                            .name = code.name,
+                            .name = ShownName(code),
                             .system_name = code.name,
                             .file = code.file,
                             .line = code.first_line});
@@ -163,7 +180,7 @@ Id128 StackInterner::WritePythonFunction(const symbols::PythonCode& code) {
 }
 
 StackInterner::Frame StackInterner::KernelFrame(uint64_t address) {
-  const auto symbol = kernel_.has_value() ? kernel_->Find(address) : std::nullopt;
+  const auto symbol = Kernel().has_value() ? kernel_->Find(address) : std::nullopt;
   IdHasher hasher("kernel");
   if (symbol.has_value())
     hasher.Add(symbol->module).Add(symbol->module_offset);
@@ -215,6 +232,11 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
   if (frame.named) {
     row.functions = {WriteFunction(mapping.binary->id, symbol->name, symbol->address)};
     row.lines = {0};
+  } else if (const auto start = binaries_.FindFunctionStart(mapping.binary, offset); start.has_value()) {
+    // Without a symbol: all of a function under one name.
+    const std::string name = fmt::format("[{}+{:#x}]", mapping.binary->name, *start);
+    row.functions = {WriteFunction(mapping.binary->id, name, *start)};
+    row.lines = {0};
   }
   rows_.locations.Append(row);
   lines_.Ask(mapping.binary->id, process.info.pid, mapping.binary->path, offset,
@@ -222,8 +244,8 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
   return frame;
 }
 
-size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const {
-  if (!kernel_.has_value()) return 0;
+size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) {
+  if (kernel_frames.empty() || !Kernel().has_value()) return 0;
   for (size_t i = 0; i < kernel_frames.size(); ++i)
     if (const auto symbol = kernel_->Find(kernel_frames[i]);
         symbol.has_value() && symbol->name == "__schedule")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +29,12 @@ class StackInterner {
  public:
   // `kernel` may be nothing (addresses hidden): kernel frames are then shown by address.
   // The references must outlive the interner.
-  StackInterner(std::optional<symbols::KernelSymbols> kernel, symbols::BinaryTable& binaries,
-                symbols::LineClient& lines, ProcessTable& processes, Rows& rows);
+  // The kernel's symbols, read meanwhile; they are waited for when the first kernel frame needs its name. An
+  // invalid future: there are none.
+  using KernelSymbolsLater = std::future<std::optional<symbols::KernelSymbols>>;
+
+  StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries, symbols::LineClient& lines,
+                ProcessTable& processes, Rows& rows);
 
   // The id of the stack: kernel frames on top of user frames, Python frames in the places of the
   // interpreter's own. A sample without frames gets the stack of one unknown location. Frames that can't be
@@ -40,7 +45,7 @@ class StackInterner {
   Id128 UnknownStack();
 
   // How many of a kernel stack's frames, leaf first, are those of whoever watches the scheduler.
-  size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) const;
+  size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames);
 
   // Writes a location again, with the lines that were asked for when it was first seen.
   void TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);
@@ -79,9 +84,13 @@ class StackInterner {
   // `source` tells its file and first line.
   Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address,
                       const symbols::SourceFrame& source = {});
+  static std::string ShownName(const symbols::PythonCode& code);
   Id128 WritePythonFunction(const symbols::PythonCode& code);
 
-  std::optional<symbols::KernelSymbols> kernel_;
+  const std::optional<symbols::KernelSymbols>& Kernel();
+
+  KernelSymbolsLater kernel_later_;
+  std::optional<symbols::KernelSymbols> kernel_;  // what Kernel() got
   symbols::BinaryTable& binaries_;
   symbols::LineClient& lines_;
   ProcessTable& processes_;

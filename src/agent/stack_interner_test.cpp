@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
+#include <future>
+#include <optional>
+#include <utility>
 
 #include "agent/rows_testing.h"
 #include "base/fd.h"
@@ -15,6 +19,12 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+
+StackInterner::KernelSymbolsLater Ready(symbols::KernelSymbols known) {
+  std::promise<std::optional<symbols::KernelSymbols>> promise;
+  promise.set_value(std::move(known));
+  return promise.get_future();
+}
 
 class StackInternerTest : public testing::Test {
  protected:
@@ -40,7 +50,8 @@ class StackInternerTest : public testing::Test {
   Rows rows_;
   ProcessTable processes_{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries_, rows_};
   StackInterner stacks_{
-      symbols::KernelSymbols::Parse("ffffffff81000000 T _stext\nffffffff81000100 T do_sys_read\n").value(),
+      Ready(symbols::KernelSymbols::Parse("ffffffff81000000 T _stext\nffffffff81000100 T do_sys_read\n")
+                .value()),
       binaries_, lines_, processes_, rows_};
   model::DropCounts drops_;
   const uint64_t getenv_ = reinterpret_cast<uint64_t>(&::getenv);
@@ -111,7 +122,7 @@ TEST_F(StackInternerTest, TheSameCodeHasTheSameIdInAnotherProcessTable) {
   ProcessTable processes({.host = {}, .source = {3, 4}, .epoch_offset_ns = 5}, binaries, rows);
   ASSERT_TRUE(processes.Follow(::getpid()).has_value());
   symbols::LineClient lines{{}};
-  StackInterner stacks(std::nullopt, binaries, lines, processes, rows);
+  StackInterner stacks({}, binaries, lines, processes, rows);
   EXPECT_EQ(Intern(stacks, processes.FindSampled(::getpid(), 0), {}, {getenv_}), here);
 }
 

@@ -124,10 +124,10 @@ Result<bool> HoldsItsRows(duckdb::Connection& connection, std::string_view catal
 }
 
 Status Attach(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
-              Access access) {
-  return connection.Run(fmt::format("ATTACH {} AS {} (TYPE duckdb{})", duckdb::QuoteText(path),
+              Access access, const std::string& options = "") {
+  return connection.Run(fmt::format("ATTACH {} AS {} (TYPE duckdb{}{})", duckdb::QuoteText(path),
                                     duckdb::QuoteName(catalog),
-                                    access == Access::kReading ? ", READ_ONLY" : ""));
+                                    access == Access::kReading ? ", READ_ONLY" : "", options));
 }
 
 Status CheckContent(duckdb::Connection& connection, std::string_view catalog, const FileBytes& bytes) {
@@ -177,6 +177,19 @@ Status AttachNew(duckdb::Connection& connection, const std::string& path, std::s
   if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
   TRY(SyncFolderOf(path));
   return Attach(connection, path, catalog, Access::kWriting);
+}
+
+Status AttachTemporary(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
+                       int64_t expected_bytes) {
+  // A table that has any rows takes a block or more, of 262,144 bytes by default; 16,384 is the least.
+  constexpr int64_t kSmallFile = int64_t{4} << 20;
+  constexpr std::string_view kSmallBlocks = ", BLOCK_SIZE 16384";
+  // The formats before keep 3 kB of statistics for each of some 400 columns, rows or not; this one 64 bytes.
+  // DuckDB 1.2 (February 2025) reads it.
+  constexpr std::string_view kFormat = ", STORAGE_VERSION 'v1.2.0'";
+  TRY(Attach(connection, path, catalog, Access::kWriting,
+             fmt::format("{}{}", kFormat, expected_bytes < kSmallFile ? kSmallBlocks : "")));
+  return duckdb::CreateTables(connection, catalog);
 }
 
 }  // namespace gpusonde::store

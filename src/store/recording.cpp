@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -93,10 +94,22 @@ class RecordingWriter {
   size_t rows_ = 0;
 };
 
+// Of its files, as far as they can be seen.
+int64_t BytesIn(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::error_code gone;
+    if (const auto size = entry->file_size(gone); !gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
 Result<int64_t> WriteFile(const std::string& spool_folder, const std::string& path) {
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
-  TRY(AttachNew(connection, path, kCatalog));
+  TRY(AttachTemporary(connection, path, kCatalog, BytesIn(spool_folder)));
   RecordingWriter writer(connection);
   ASSIGN_OR_RETURN(const spool::ReadSummary summary,
                    spool::Read(spool_folder, 0, [&](int64_t /*sequence*/, const model::Batch& batch) {

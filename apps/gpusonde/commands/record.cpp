@@ -40,18 +40,23 @@ struct RecordOptions {
 
 agent::RecorderSignals signals;
 
-void OnSignal(int number) {
-  if (number == SIGINT)
-    ++signals.interrupts;
-  else if (number != SIGCHLD)
-    signals.forward_signal = number;
+// A terminal sends SIGINT to the program as well; kill(1) sends it to us alone.
+void OnSignal(int number, siginfo_t* info, void*) {
+  if (number == SIGCHLD) return;
+  if (number == SIGINT) ++signals.interrupts;
+  if (number != SIGINT || info->si_code <= 0) signals.forward_signal = number;
 }
 
-// Without SA_RESTART: a signal ends the wait for the next round.
-void CatchSignals() {
+// SA_RESTART while it sets up: no call fails for a signal. Without it while it records: a signal ends the
+// wait for the next round.
+void CatchSignals(int restart) {
   struct sigaction action{};
-  action.sa_handler = OnSignal;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaction(number, &action, nullptr);
+  action.sa_sigaction = OnSignal;
+  action.sa_flags = SA_SIGINFO | restart;
+  for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaction(number, &action, nullptr);
+  struct sigaction hangup{};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)  // as nohup(1) leaves it
+    ::sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -170,8 +175,8 @@ void RemoveEmptySpool(const RecordOptions& options) {
 
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
+  CatchSignals(SA_RESTART);  // before anything is begun that a signal could leave behind
   if (const Status free = CheckOutput(options); !free.has_value()) return Complain(free.error());
-  CatchSignals();
   Result<agent::Recorder> recorder = agent::Recorder::Create(
       {.spool_folder = options.spool_folder(),
        .frequency_hz = options.frequency_hz,
@@ -190,7 +195,9 @@ int Record(const RecordOptions& options) {
     fmt::print(stderr,
                "gpusonde record: only GPU work is recorded, without the stacks that launched it: {}\n",
                recorder->refusal());
+  CatchSignals(0);
   const auto outcome = recorder->Run(signals);
+  CatchSignals(SA_RESTART);
   if (!outcome.has_value()) {
     std::error_code ignored;
     std::filesystem::remove_all(options.spool_folder(), ignored);

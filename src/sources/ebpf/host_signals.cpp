@@ -2,6 +2,7 @@
 #include "sources/ebpf/host_signals.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 
@@ -28,6 +29,7 @@ constexpr uint32_t kBatch = 1024;
 
 struct Destroy {
   void operator()(host_signals_bpf* skeleton) const { host_signals_bpf__destroy(skeleton); }
+  void operator()(btf* types) const { btf__free(types); }
 };
 
 // What a kernel may lack without taking the rest along; a tracepoint and the program for it.
@@ -78,8 +80,13 @@ struct HostSignals::State {
 
 // A program for a tracepoint that this kernel doesn't have would keep all others from being loaded.
 void HostSignals::State::LeaveOutAbsent() {
+  // Read once: libbpf_find_vmlinux_btf_id reads it anew each time, some 20 ms.
+  const std::unique_ptr<btf, Destroy> types(btf__load_vmlinux_btf());
+  if (types == nullptr) return;  // loading says why
   for (const Extra& extra : kExtras) {
-    if (libbpf_find_vmlinux_btf_id(extra.tracepoint, BPF_TRACE_RAW_TP) > 0) continue;
+    const std::string type =
+        fmt::format("btf_trace_{}", extra.tracepoint);  // as BPF_TRACE_RAW_TP looks it up
+    if (btf__find_by_name_kind(types.get(), type.c_str(), BTF_KIND_TYPEDEF) > 0) continue;
     bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, extra.program), false);
     if (!extra.meaning.empty()) absent.emplace_back(extra.meaning);
   }
