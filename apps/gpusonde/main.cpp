@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
 
 #include "base/version.h"
 #include "commands.h"
+#include "usage.h"
 
 namespace gpusonde::app {
 namespace {
 
-int WrongUsage(const char* message) {
-  std::fprintf(stderr, "gpusonde: %s\nRun `gpusonde --help`, or `gpusonde COMMAND --help` for one command.\n",
-               message);
+int WrongUsage(const std::string& message) {
+  std::fputs(message.c_str(), stderr);
   return kExitUsage;
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("GPU performance observability, from one process to a planet of GPUs.", "gpusonde");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_version_flag("--version", std::string(kVersion), "Show the version");
+  app.set_help_flag("-h,--help", "Show this help");
+  app.formatter(HelpFormatter());
   app.require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
   int exit_status = kExitOk;
   for (const Command& command : AllCommands()) command.add(app, exit_status);
@@ -25,9 +28,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    return WrongUsage(error.what());
+    return WrongUsage(ExplainUsage(app, error));
   }
-  if (app.get_subcommands().empty()) return WrongUsage("no command was given");
+  if (app.get_subcommands().empty()) return WrongUsage(ListCommands(app));
   return exit_status;
 }
 

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "store/gpu_query.h"
 #include "store/profile_query.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -123,12 +124,15 @@ void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
   command.add_option("--from", flags.from, "Only from here on: seconds after the start, or UTC")
       ->check(moment);
   command.add_option("--to", flags.to, "Only before this moment")->check(moment);
-  command.add_option("--pid", flags.pid, "Only this process")->check(CLI::PositiveNumber);
-  command.add_option("--tid", flags.tid, "Only this thread")->check(CLI::PositiveNumber);
+  command.add_option("--pid", flags.pid, "Only this process")->check(WholeNumber("PID", 1, kMaxPid));
+  command.add_option("--tid", flags.tid, "Only this thread")->check(WholeNumber("TID", 1, kMaxPid));
   command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");
   CLI::Option* device =
-      command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)");
-  command.add_option("--stream", flags.stream, "Only GPU work on this stream of it")->needs(device);
+      command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)")
+          ->check(WholeNumber("N", 0));
+  command.add_option("--stream", flags.stream, "Only GPU work on this stream of it")
+      ->check(WholeNumber("N", 0))
+      ->needs(device);
   command.add_flag("--while-gpu-idle", flags.while_gpu_idle,
                    "Only CPU time in which the GPUs that were used had nothing to do");
 }

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <cstdint>
+#include <string_view>
 
 namespace gpusonde::exporters {
 namespace {
@@ -21,6 +22,56 @@ bool IsInterpreter(const model::Profile& profile, const model::Profile::Location
   return name.starts_with("python3") || name.starts_with("libpython3");
 }
 
+// The GPU's driver and its libraries, and our own library in the program: they are on the way of every
+// launch, and nobody's reason for one.
+bool IsGpuRuntime(const model::Profile& profile, const model::Profile::Location& location) {
+  if (location.binary < 0) return false;
+  const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
+  constexpr std::string_view kLibraries[] = {"libcuda.so", "libcudart.so", "libcupti.so", "libnvidia-",
+                                             "libgpusonde-inject"};
+  return std::ranges::any_of(kLibraries, [&](std::string_view library) { return name.starts_with(library); });
+}
+
+// What every program waits and allocates in.
+bool IsSystemLibrary(const model::Profile& profile, const model::Profile::Location& location) {
+  if (location.binary < 0) return false;
+  const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
+  constexpr std::string_view kLibraries[] = {"libc.so",   "libc-2",   "libpthread",
+                                             "libstdc++", "ld-linux", "[vdso]"};
+  return std::ranges::any_of(kLibraries, [&](std::string_view library) { return name.starts_with(library); });
+}
+
+// How much a person can do about a frame.
+enum class Rank : uint8_t { kNone, kSystemFunction, kFunction, kLine, kPythonLibrary, kPythonProgram };
+
+Rank RankOf(const model::Profile& profile, const model::Profile::Location& location,
+            const model::Profile::Line& line) {
+  using enum model::FrameKind;
+  if (line.function < 0 || location.kind == kGpu || location.kind == kKernel ||
+      IsGpuRuntime(profile, location))
+    return Rank::kNone;
+  const model::Profile::Function& function = profile.functions[static_cast<size_t>(line.function)];
+  if (line.line == 0 || function.file.empty()) {
+    if (location.kind == kUnknown || function.name.starts_with('['))  // a range of a stripped file
+      return Rank::kNone;
+    return IsSystemLibrary(profile, location) ? Rank::kSystemFunction : Rank::kFunction;
+  }
+  if (location.kind != kPython) return Rank::kLine;
+  return IsLibrary(function.file) ? Rank::kPythonLibrary : Rank::kPythonProgram;
+}
+
+std::string NameOf(const model::Profile& profile, const model::Profile::Location& location,
+                   const model::Profile::Line& line) {
+  const model::Profile::Function& function = profile.functions[static_cast<size_t>(line.function)];
+  if (line.line > 0 && !function.file.empty()) {
+    // The name of a Python module ends with its file, which stands here already.
+    const std::string& name = function.system_name == "<module>" ? function.system_name : function.name;
+    return fmt::format("{}:{} {}", function.file.substr(function.file.rfind('/') + 1), line.line, name);
+  }
+  if (location.binary < 0) return function.name;
+  return fmt::format("{} ({})", function.name, profile.binaries[static_cast<size_t>(location.binary)].name);
+}
+
 }  // namespace
 
 std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
@@ -31,33 +82,25 @@ std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<in
     size_t line = 0;
   };
   std::optional<Frame> best, called, best_called;
-  int best_rank = 0;
+  auto best_rank = Rank::kNone;
   for (size_t at = 0; at < stack.size(); ++at) {
     const auto* location = stack[at] < 0 ? nullptr : &profile.locations[static_cast<size_t>(stack[at])];
     const size_t lines = location == nullptr ? 0 : location->lines.size();
     for (size_t i = 0; i < std::max<size_t>(lines, 1); ++i) {
-      const auto line = i < lines ? location->lines[i] : model::Profile::Line{};
-      if (line.function >= 0 && line.line > 0) {
-        const std::string& file = profile.functions[static_cast<size_t>(line.function)].file;
-        const bool python = location->kind == model::FrameKind::kPython;
-        const int rank = file.empty() ? 0 : !python ? 1 : IsLibrary(file) ? 2 : 3;
-        if (rank > best_rank) {
-          best_rank = rank;
-          best = {at, i};
-          best_called = called;
-        }
+      const Rank rank = i < lines ? RankOf(profile, *location, location->lines[i]) : Rank::kNone;
+      if (rank > best_rank) {
+        best_rank = rank;
+        best = {at, i};
+        best_called = called;
       }
       if (!IsInterpreter(profile, location)) called = {at, i};
     }
   }
   if (!best.has_value()) return std::nullopt;
-  const auto name_of = [&](const Frame& frame) {
-    return model::FrameName(profile, stack[frame.at], frame.line);
-  };
-  const model::Profile::Line line = profile.locations[static_cast<size_t>(stack[best->at])].lines[best->line];
-  const std::string& file = profile.functions[static_cast<size_t>(line.function)].file;
-  return Place{fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line.line, name_of(*best)),
-               best_called.has_value() ? name_of(*best_called) : ""};
+  const model::Profile::Location& location = profile.locations[static_cast<size_t>(stack[best->at])];
+  return Place{
+      NameOf(profile, location, location.lines[best->line]),
+      best_called.has_value() ? model::FrameName(profile, stack[best_called->at], best_called->line) : ""};
 }
 
 }  // namespace gpusonde::exporters

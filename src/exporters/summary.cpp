@@ -9,6 +9,9 @@
 #include <ranges>
 #include <set>
 
+#include "base/printable.h"
+#include "model/helper_threads.h"
+
 namespace gpusonde::exporters {
 namespace {
 
@@ -16,7 +19,7 @@ constexpr size_t kLines = 10;
 constexpr size_t kHottest = 4;
 constexpr size_t kHottestKernels = 3;
 constexpr size_t kBusiest = 4;
-constexpr size_t kMaxNameBytes = 60;
+constexpr size_t kMaxNameCharacters = 60;
 
 // By (name, where).
 using Weights = std::map<std::pair<std::string, std::string>, int64_t>;
@@ -27,13 +30,7 @@ struct Share {
   int64_t weight_ns = 0;
 };
 
-// Names come from strangers and go to a terminal.
-std::string Printable(std::string_view text, size_t limit = kMaxNameBytes) {
-  std::string safe(text.substr(0, limit));
-  for (char& c : safe)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return text.size() > limit ? safe + "…" : safe;
-}
+std::string Shown(std::string_view name) { return Shorten(Printable(name), kMaxNameCharacters); }
 
 std::vector<Share> Largest(const Weights& weights, size_t count) {
   std::vector<Share> shares;
@@ -60,7 +57,7 @@ std::string WhileIdle(const GpuAccount& account) {
   const GpuAccount::Part& top = cpu ? account.while_idle.front() : account.waiting_in.front();
   const int64_t total_ns = cpu ? account.idle_cpu_ns : account.waited_ns;
   return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of {})\n", Percent(top.time_ns, total_ns),
-                     Printable(top.name), top.detail.empty() ? "" : " → " + Printable(top.detail),
+                     Shown(top.name), top.detail.empty() ? "" : " → " + Shown(top.detail),
                      static_cast<double>(total_ns) / 1e9, cpu ? "CPU time" : "waiting");
 }
 
@@ -69,7 +66,7 @@ std::string HottestKernels(const GpuAccount& account, size_t count) {
   std::string lines;
   for (const GpuAccount::Part& part : account.hottest | std::views::take(count))
     lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(part.time_ns, account.kernels_ns),
-                         Printable(part.name), part.detail.empty() ? "" : " ← " + Printable(part.detail));
+                         Shown(part.name), part.detail.empty() ? "" : " ← " + Shown(part.detail));
   return lines;
 }
 
@@ -77,7 +74,7 @@ std::string HottestKernels(const GpuAccount& account, size_t count) {
 std::string Busy(const GpuFacts& gpu) {
   std::vector<std::string> names;
   for (const model::Profile::Device& device : gpu.devices) {
-    std::string name = Printable(device.name);
+    std::string name = Shown(device.name);
     // Such a device says so in its name; should one not, it is said for it.
     if (device.simulated && name.find("imulated") == std::string::npos) name += " (simulated)";
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
@@ -96,7 +93,9 @@ std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_
   const std::string binary =
       location.binary < 0 ? "" : profile.binaries[static_cast<size_t>(location.binary)].name;
   if (location.lines.empty() && !binary.empty()) return {fmt::format("[{}]", binary), ""};
-  return {model::FrameName(profile, leaf), binary};
+  std::string name = model::FrameName(profile, leaf);
+  const bool names_file = name.starts_with('[');  // of a file without symbols, as a range in it
+  return {std::move(name), names_file ? "" : binary};
 }
 
 // The worst incident, one line.
@@ -111,6 +110,8 @@ std::string Slow(const SummaryFacts& facts) {
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) {
   int64_t total_ns = 0, samples = 0;
   Weights by_function, by_thread;
+  const std::vector<bool> helpers =
+      model::HelperThreads(profile);  // their CPU time counts, they aren't named
   std::set<Id128> processes;
   for (const model::Profile::Sample& sample : profile.samples) {
     total_ns += sample.weight_ns;
@@ -119,13 +120,14 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     by_function[SelfOf(profile, stack == nullptr || stack->empty() ? -1 : stack->front())] +=
         sample.weight_ns;
     const model::Profile::Thread& thread = profile.threads[static_cast<size_t>(sample.thread)];
-    by_thread[{thread.name, fmt::format("{}", thread.tid)}] += sample.weight_ns;
+    if (!helpers[static_cast<size_t>(sample.thread)])
+      by_thread[{thread.name, fmt::format("{}", thread.tid)}] += sample.weight_ns;
     processes.insert(thread.process);
   }
   const double seconds = static_cast<double>(facts.duration_ns) / 1e9;
 
   const bool cpu = facts.sampling_hz > 0;
-  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Printable(facts.command), seconds,
+  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Shown(facts.command), seconds,
                                  cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
                                  HumanBytes(facts.bytes));
   // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
@@ -149,13 +151,12 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
         facts.cpus, static_cast<double>(total_ns) / 1e9, processes.size(), by_thread.size(), samples);
     std::vector<std::string> threads;
     for (const Share& share : Largest(by_thread, kBusiest))
-      threads.push_back(fmt::format("{} ({}) {:.1f} %", Printable(share.name), share.where,
+      threads.push_back(fmt::format("{} ({}) {:.1f} %", Shown(share.name), share.where,
                                     Percent(share.weight_ns, total_ns)));
     if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
     for (const Share& share : Largest(by_function, gpu ? 1 : std::min(kHottest, kLines - others)))
-      text +=
-          fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Printable(share.name),
-                      share.where.empty() ? "" : "  (" + Printable(share.where) + ")");
+      text += fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Shown(share.name),
+                          share.where.empty() ? "" : "  (" + Shown(share.where) + ")");
   }
   text += facts.lost.empty() ? "complete  nothing was dropped\n"
                              : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));

@@ -32,7 +32,7 @@ struct SummaryFacts {
 // At most ten lines, each ended by a newline: what was recorded; where GPUs worked how busy they were, what
 // the CPU did while they were idle, and the hottest kernels with who launched them; why steps were slow; CPU
 // use, busiest threads, hottest functions by self time (of a file without symbols all together); what is
-// incomplete, and where to go on. Any names; control characters are shown as spaces.
+// incomplete, and where to go on. Names are escaped (base/printable.h) and shortened.
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
 
 }  // namespace gpusonde::exporters

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <regex>
 #include <span>
@@ -19,6 +18,8 @@
 #include "analyze/scale/part_file.h"
 #include "base/fd.h"
 #include "command.h"
+#include "messages.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -40,6 +41,7 @@ struct AnalyzeOptions {
   std::string format = "text";
   std::string output;
   std::string rank_from;
+  std::string align = "none";
   std::string part;
   std::vector<std::string> merge;
   analyze::Options how;
@@ -83,11 +85,12 @@ Status RunTogether(const AnalyzeOptions& options) {
   }
   if (done.has_value() || done.error().message.empty()) return done;
   // Before the crew parts, which waits for all of it: once another rank has failed, mpirun kills this one.
-  fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
+  PrintError("analyze", done.error());
   return Fail(done.error().code, "");
 }
 
 Status Run(AnalyzeOptions& options) {
+  if (options.align == "collectives") options.how.alignment = analyze::Alignment::kCollectives;
   if (!options.rank_from.empty()) {
     try {
       options.how.rank_from.emplace(options.rank_from, std::regex::ECMAScript);
@@ -112,10 +115,10 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand("analyze", "What the kernels and copies of GPU traces did");
   command->footer(kFooter);
-  CLI::Option* const traces = command->add_option("trace", options->traces, "Traces, analysed together");
+  CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces, analysed together");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(OneOf({"text", "json"}));
   CLI::Option* const output =
       command->add_option("-o,--output", options->output, "The file to write; default: standard output");
   CLI::Option* const part =
@@ -125,24 +128,22 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   part->needs(traces)->needs(output)->excludes(merge);
   merge->excludes(traces);
   command->add_option("--threads", options->how.threads, "Threads that read; default: one per usable core")
-      ->check(CLI::Range(1, 1024));
+      ->check(WholeNumber("N", 1, 1024));
   command->add_option("--rank-from", options->rank_from,
                       "Ranks from the files' names: a regular expression whose first group is the number");
-  const std::map<std::string, analyze::Alignment> alignments = {
-      {"none", analyze::Alignment::kNone}, {"collectives", analyze::Alignment::kCollectives}};
   command
-      ->add_option("--align", options->how.alignment,
+      ->add_option("--align", options->align,
                    "How the clocks of several traces become one: none, or by the ends of collectives")
-      ->transform(CLI::CheckedTransformer(alignments))
-      ->option_text("none|collectives");
+      ->capture_default_str()
+      ->check(OneOf({"none", "collectives"}));
   command->add_flag("--kernel-summary", options->how.kernel_summary,
                     "Only how often and how long each kernel ran, which takes a fifth of the time");
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
-    if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("trace");
+    if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");
     const Status done = Run(*options);
     if (done.has_value()) return;
-    if (!done.error().message.empty()) fmt::print(stderr, "gpusonde analyze: {}\n", done.error().message);
+    if (!done.error().message.empty()) PrintError("analyze", done.error());
     exit_status = kExitFailed;
   });
 }

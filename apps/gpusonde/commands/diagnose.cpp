@@ -2,6 +2,7 @@
 #include "diagnose/diagnosis.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -9,10 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.h"
 #include "command.h"
 #include "diagnose/print.h"
+#include "messages.h"
+#include "recordings.h"
 #include "replay.h"
 #include "store/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -23,13 +28,15 @@ struct DiagnoseOptions {
 };
 
 Status Run(const DiagnoseOptions& options) {
-  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   diagnose::Diagnosis diagnosis({});
   ASSIGN_OR_RETURN(const store::TimeRange span, ReadSpan(*store, 0));
   TRY(Replay(*store, span, diagnosis));
   diagnosis.Finish(span.to_ns);
-  const std::string text = options.json ? diagnose::FormatJson(diagnosis) : diagnose::FormatText(diagnosis);
-  fmt::print("{}", text);
+  if (options.json)
+    fmt::print("{}", diagnose::FormatJson(diagnosis));
+  else
+    fmt::print("{}", Wrap(diagnose::FormatText(diagnosis), Terminal::Of(STDOUT_FILENO).width, 4));
   return {};
 }
 
@@ -50,12 +57,12 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       ->add_option_function<std::string>(
           "--format", [options](const std::string& format) { options->json = format == "json"; },
           "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(OneOf({"text", "json"}))
       ->option_text("text|json");
   command->callback([options, &exit_status] {
     const Status done = Run(*options);
     if (done.has_value()) return;
-    fmt::print(stderr, "gpusonde diagnose: {}\n", done.error().message);
+    PrintError("diagnose", done.error());
     exit_status = kExitFailed;
   });
 }

@@ -4,13 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "base/state_folder.h"
+#include "base/terminal.h"
 #include "command.h"
 #include "doctor/report.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -20,16 +21,10 @@ struct DoctorOptions {
   std::string state_folder = DefaultStateFolder();
 };
 
-// https://no-color.org: set and not empty.
-bool WantsColour() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
-}
-
 int Diagnose(const DoctorOptions& options) {
   const doctor::Report report = doctor::Examine({.state_folder = options.state_folder});
   fmt::print("{}", options.format == "json" ? doctor::FormatJson(report)
-                                            : doctor::FormatText(report, WantsColour()));
+                                            : doctor::FormatText(report, Terminal::Of(STDOUT_FILENO).colour));
   return report.CanRecord() ? kExitOk : kExitFailed;
 }
 
@@ -40,7 +35,7 @@ void AddDoctor(CLI::App& app, int& exit_status) {
       app.add_subcommand("doctor", "What works on this machine, what doesn't, and what to do");
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("--format", options->format, "text or json (docs/doctor.md)")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(OneOf({"text", "json"}))
       ->capture_default_str();
   command->add_option("--state", options->state_folder, "The folder where `gpusonde up` keeps its data")
       ->capture_default_str();

@@ -15,10 +15,13 @@
 #include "base/time.h"
 #include "command.h"
 #include "exporters/exporter.h"
+#include "messages.h"
+#include "recordings.h"
 #include "selection_flags.h"
 #include "store/gpu_query.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -57,7 +60,7 @@ Status Write(const std::string& output, std::string_view content) {
 }
 
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
-  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(options.files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
   selection.off_cpu = options.type == "offcpu";
@@ -95,20 +98,20 @@ int Run(const ExportOptions& options, bool text_flags_given) {
   const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
   const std::string output = OutputOf(options, exporter);
   if (options.type == "gpu" && options.selection.while_gpu_idle)
-    throw CLI::ValidationError("export", "an idle GPU has no GPU time; --while-gpu-idle is for --type cpu");
+    throw CLI::ValidationError("an idle GPU has no GPU time; --while-gpu-idle is for --type cpu");
   // The moment of a wait is its end, which says nothing of what the GPU did meanwhile.
   if (options.type == "offcpu" && options.selection.while_gpu_idle)
-    throw CLI::ValidationError("export", "--while-gpu-idle is for --type cpu");
+    throw CLI::ValidationError("--while-gpu-idle is for --type cpu");
   if (text_flags_given && !exporter.line_based)
-    throw CLI::ValidationError("export", "--value and --per-thread are for --format folded; " +
-                                             options.format + " holds samples and time of each thread");
+    throw CLI::ValidationError("--value and --per-thread are for --format folded; " + options.format +
+                               " holds samples and time of each thread");
   if (options.files.size() > 1 && options.output.empty() && !exporter.line_based)
-    throw CLI::ValidationError("export", "several recordings become one file; give it a name with -o");
+    throw CLI::ValidationError("several recordings become one file; give it a name with -o");
   if (output == kStandardOutput && !exporter.line_based && ::isatty(STDOUT_FILENO) != 0)
-    throw CLI::ValidationError("export", options.format + " is not for a terminal; give -o FILE or a pipe");
+    throw CLI::ValidationError(options.format + " is not for a terminal; give -o FILE or a pipe");
   const Status done = Export(options, exporter, output);
   if (done.has_value()) return kExitOk;
-  fmt::print(stderr, "gpusonde export: {}\n", done.error().message);
+  PrintError("export", done.error());
   return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
@@ -136,10 +139,10 @@ void AddExport(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write recordings in the formats of other tools");
   command->footer(Footer());
-  command->add_option("file", options->files, "Recordings, read as one")->required();
+  command->add_option("FILE", options->files, "Recordings, read as one")->required();
   command->add_option("--format", options->format, "The format to write")
       ->required()
-      ->check(CLI::IsMember(FormatNames()));
+      ->check(OneOf(FormatNames()));
   command->add_option("-o,--output", options->output,
                       "The file to write, or - for standard output; folded stacks go there by default, the "
                       "others to a file beside the recording");
@@ -148,13 +151,13 @@ void AddExport(CLI::App& app, int& exit_status) {
           "--type", options->type,
           "cpu; gpu: kernels and copies above what launched them; offcpu: what threads wait for, above where")
       ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "gpu", "offcpu"}));
+      ->check(OneOf({"cpu", "gpu", "offcpu"}));
   CLI::Option* value =
       command
           ->add_option("--value", options->value,
                        "Numbers of folded stacks: samples (of GPU time: kernels) or us; by default samples, "
                        "of GPU time us")
-          ->check(CLI::IsMember({"samples", "us"}));
+          ->check(OneOf({"samples", "us"}));
   CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
                                               "Folded stacks of each thread apart, with pid and tid");
   AddSelectionFlags(*command, options->selection);

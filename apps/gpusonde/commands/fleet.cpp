@@ -6,16 +6,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "base/fd.h"
 #include "command.h"
 #include "fleet/kernel_stream.h"
 #include "fleet/simulator/simulator.h"
+#include "messages.h"
 #include "stop_signal.h"
+#include "usage.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -97,40 +102,37 @@ Status SimulateFleet(FleetOptions& options) {
                  options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
 }
 
+template <class T>
+constexpr int64_t MaxOf() {
+  return sizeof(T) < sizeof(int64_t) ? static_cast<int64_t>(std::numeric_limits<T>::max()) : kAnyWhole;
+}
+
 void AddNumbers(CLI::App& command, fleet::Parameters& p) {
-  command.add_option("--devices", p.devices, "Devices of the fleet")->capture_default_str();
-  command.add_option("--hours", p.hours, "Simulated hours; reports are made and released each hour")
-      ->capture_default_str();
-  command.add_option("--seed", p.seed, "The same seed, the same fleet")->capture_default_str();
-  command.add_option("--applications", p.applications, "Applications in the catalog")->capture_default_str();
-  command.add_option("--unknown-applications", p.unknown_applications, "Applications that aren't in it")
-      ->capture_default_str();
-  command.add_option("--unknown-share", p.unknown_share, "Share of jobs that run one of those")
-      ->capture_default_str();
-  command.add_option("--zipf", p.zipf, "Exponent of the applications' popularity")->capture_default_str();
-  command.add_option("--load", p.load, "Share of devices that are busy")->capture_default_str();
-  command.add_option("--job-hours", p.job_hours, "How long a job takes on average")->capture_default_str();
-  command.add_option("--churn", p.churn, "Share of devices that are replaced each hour")
-      ->capture_default_str();
-  command.add_option("--groups", p.groups, "Groups of characteristics that are sampled, 1 to 8")
-      ->capture_default_str();
-  command.add_option("--cohorts", p.cohorts, "Cohorts of each group and page")->capture_default_str();
-  command.add_option("--decryptors", p.decryptors, "Decryptors, of which one honest one is enough")
-      ->capture_default_str();
-  command.add_option("--min-reports", p.min_reports, "Smallest cohort that is released")
-      ->capture_default_str();
-  command.add_option("--epsilon", p.epsilon, "Privacy budget of a device, over all hours")
-      ->capture_default_str();
-  command.add_option("--cheats", p.cheats, "Devices that spoil sums, sign wrongly or report twice")
-      ->capture_default_str();
-  command
-      .add_option("--private-queries", p.private_queries,
-                  "Private identifications that are really computed each hour")
-      ->capture_default_str();
-  command.add_option("--node-cores", p.node_cores, "CPU cores of a node for each GPU, for the overhead")
-      ->capture_default_str();
-  command.add_option("--servers", p.servers, "Cores of the aggregator, for the latencies")
-      ->capture_default_str();
+  // What the simulator can't do with a number, it says itself.
+  const auto add = [&]<class T>(const char* name, T& value, const char* what) {
+    command.add_option(name, value, what)
+        ->capture_default_str()
+        ->check(std::is_integral_v<T> ? WholeNumber("N", 0, MaxOf<T>()) : Number("N", 0, 1e9));
+  };
+  add("--devices", p.devices, "Devices of the fleet");
+  add("--hours", p.hours, "Simulated hours; reports are made and released each hour");
+  add("--seed", p.seed, "The same seed, the same fleet");
+  add("--applications", p.applications, "Applications in the catalog");
+  add("--unknown-applications", p.unknown_applications, "Applications that aren't in it");
+  add("--unknown-share", p.unknown_share, "Share of jobs that run one of those");
+  add("--zipf", p.zipf, "Exponent of the applications' popularity");
+  add("--load", p.load, "Share of devices that are busy");
+  add("--job-hours", p.job_hours, "How long a job takes on average");
+  add("--churn", p.churn, "Share of devices that are replaced each hour");
+  add("--groups", p.groups, "Groups of characteristics that are sampled, 1 to 8");
+  add("--cohorts", p.cohorts, "Cohorts of each group and page");
+  add("--decryptors", p.decryptors, "Decryptors, of which one honest one is enough");
+  add("--min-reports", p.min_reports, "Smallest cohort that is released");
+  add("--epsilon", p.epsilon, "Privacy budget of a device, over all hours");
+  add("--cheats", p.cheats, "Devices that spoil sums, sign wrongly or report twice");
+  add("--private-queries", p.private_queries, "Private identifications that are really computed each hour");
+  add("--node-cores", p.node_cores, "CPU cores of a node for each GPU, for the overhead");
+  add("--servers", p.servers, "Cores of the aggregator, for the latencies");
 }
 
 void AddSimulate(CLI::App& fleet, int& exit_status) {
@@ -139,26 +141,28 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
   CLI::App* command = fleet.add_subcommand("simulate", "A fleet of devices that report in private");
   command->footer(kFooter);
   AddNumbers(*command, options->parameters);
-  command->add_option("--dead-hour", options->dead_hour,
-                      "The hour, from 0, in which one decryptor doesn't answer");
+  command
+      ->add_option("--dead-hour", options->dead_hour,
+                   "The hour, from 0, in which one decryptor doesn't answer")
+      ->check(WholeNumber("N", 0, std::numeric_limits<int32_t>::max()));
   command
       ->add_option("--reports", options->reports,
                    "How reports are encrypted: masks, bfv (Penrose's way) or both")
       ->capture_default_str()
-      ->check(CLI::IsMember({"masks", "bfv", "both"}));
+      ->check(OneOf({"masks", "bfv", "both"}));
   command->add_option("--streams", options->streams,
                       "Folder of kernel streams; default: those that came along");
   command->add_option("--threads", options->parameters.threads, "Default: one per usable core")
-      ->check(CLI::Range(1, 1024));
+      ->check(WholeNumber("N", 1, 1024));
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(OneOf({"text", "json"}));
   command->add_option("-o,--output", options->output, "The file to write; default: standard output");
   command->add_option("--html", options->html, "Write a page with the curves to this file, too");
   command->callback([options, &exit_status] {
     const Status done = SimulateFleet(*options);
     if (done.has_value()) return;
-    fmt::print(stderr, "gpusonde fleet simulate: {}\n", done.error().message);
+    PrintError("fleet simulate", done.error());
     exit_status = done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
   });
 }
@@ -167,8 +171,13 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
 
 void AddFleet(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("fleet", "Private telemetry of a whole fleet");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
   AddSimulate(*command, exit_status);
+  command->callback([command, &exit_status] {
+    if (!command->get_subcommands().empty()) return;
+    fmt::print(stderr, "{}", ListCommands(*command));
+    exit_status = kExitUsage;
+  });
 }
 
 }  // namespace gpusonde::app

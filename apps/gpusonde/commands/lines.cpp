@@ -10,7 +10,9 @@
 #include "base/program_file.h"
 #include "base/state_folder.h"
 #include "command.h"
+#include "messages.h"
 #include "symbols/line_server.h"
+#include "values.h"
 
 namespace gpusonde::app {
 
@@ -34,7 +36,7 @@ void AddLines(CLI::App& app, int& exit_status) {
   command->callback([&exit_status] {
     const Status served = symbols::ServeLines(kSocket);
     if (served.has_value()) return;
-    fmt::print(stderr, "gpusonde lines: {}\n", served.error().message);
+    PrintError("lines", served.error());
     exit_status = kExitFailed;
   });
 }

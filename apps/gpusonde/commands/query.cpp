@@ -4,14 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "command.h"
+#include "messages.h"
+#include "recordings.h"
 #include "store/print_rows.h"
 #include "store/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -26,14 +28,19 @@ all files, of keyed tables the last one per key; raw.TABLE has the rows as they 
 
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
-  store::RowFormat format = store::RowFormat::kText;
+  std::string format = "text";
 };
+
+store::RowFormat FormatOf(const std::string& name) {
+  if (name == "json") return store::RowFormat::kJson;
+  return name == "csv" ? store::RowFormat::kCsv : store::RowFormat::kText;
+}
 
 Status Run(const QueryOptions& options) {
   const std::vector<std::string> files(options.files_and_sql.begin(), options.files_and_sql.end() - 1);
-  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings(files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files));
   ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
-  ASSIGN_OR_RETURN(const int64_t count, store::PrintRows(*rows, options.format, stdout));
+  ASSIGN_OR_RETURN(const int64_t count, store::PrintRows(*rows, FormatOf(options.format), stdout));
   if (::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{} row{}\n", count, count == 1 ? "" : "s");
   return {};
 }
@@ -48,17 +55,16 @@ void AddQuery(CLI::App& app, int& exit_status) {
       ->add_option("FILE... SQL", options->files_and_sql,
                    "recordings, read as one, and then one SQL statement")
       ->required()
-      ->expected(2, CLI::detail::expected_max_vector_size)
+      ->expected(1, CLI::detail::expected_max_vector_size)
       ->option_text(" ");
-  const std::map<std::string, store::RowFormat> formats = {
-      {"text", store::RowFormat::kText}, {"json", store::RowFormat::kJson}, {"csv", store::RowFormat::kCsv}};
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->option_text("text|json|csv");
+      ->check(OneOf({"text", "json", "csv"}));
   command->callback([options, &exit_status] {
+    if (options->files_and_sql.size() < 2)
+      throw CLI::ValidationError("give recordings and then one SQL statement; SQL with spaces needs quotes");
     const Status done = Run(*options);
     if (done.has_value()) return;
-    fmt::print(stderr, "gpusonde query: {}\n", done.error().message);
+    PrintError("query", done.error());
     exit_status = kExitFailed;
   });
 }

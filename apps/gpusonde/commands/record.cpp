@@ -15,11 +15,13 @@
 #include "base/heap.h"
 #include "command.h"
 #include "exporters/summary.h"
+#include "messages.h"
 #include "server/api.h"
 #include "server/gpu_facts.h"
 #include "spool/spool.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -61,7 +63,7 @@ void CatchSignals(int restart) {
 }
 
 int Complain(const Error& error) {
-  fmt::print(stderr, "gpusonde record: {}\n", error.message);
+  PrintError("record", error);
   return kExitOwnFailure;
 }
 
@@ -99,7 +101,7 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
         .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
   if (uncounted_rows > 0)
     facts.lost.push_back(fmt::format("{} rows that could not be written at the end", uncounted_rows));
-  fmt::print(stderr, "{}", exporters::Summarise(profile, facts));
+  PrintLabelled(exporters::Summarise(profile, facts));
   return {};
 }
 
@@ -239,31 +241,31 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "Exits as the program did; 125 when gpusonde itself fails, 126 and 127 when the program can't be "
       "started.");
   command->add_option("-o,--output", options->output, "The recording to make")->capture_default_str();
-  CLI::Option* pid = command->add_option("-p,--pid", options->pid, "Watch this process and its children")
-                         ->check(CLI::PositiveNumber);
+  command->add_option("-p,--pid", options->pid, "Watch this process and its children")
+      ->check(WholeNumber("PID", 1, kMaxPid));
   command
       ->add_option("--duration", options->duration_s,
                    "Stop recording after this many seconds; the program goes on")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber("SECONDS"));
   command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 10'000.0));
+      ->check(Number("HZ", 0.1, 10'000));
   command
       ->add_option("--nvml-hz", options->nvml_hz,
                    "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 10.0) | CLI::Range(0.0, 0.0));
-  CLI::Option* recover =
-      command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
-  CLI::Option* program =
-      command->add_option("command", options->command, "The program and its arguments, after --");
-  pid->excludes(program);
-  recover->excludes(program)->excludes(pid);
+      ->check(Number("HZ", 1, 10, true));
+  command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
+  command->add_option("COMMAND", options->command, "The program and its arguments, after --");
   command->callback([options, &exit_status] {
+    if (options->recover && (options->pid != 0 || !options->command.empty()))
+      throw CLI::ValidationError("--recover finishes a recording; it takes neither a program nor -p");
+    if (options->pid != 0 && !options->command.empty())
+      throw CLI::ValidationError("give either a program after -- or -p PID, not both");
     if (options->recover) {
       exit_status = Recover(*options);
     } else if (options->command.empty() && options->pid == 0) {
-      throw CLI::RequiredError("record: a program after --, or -p PID,");
+      throw CLI::RequiredError("a program after --, or -p PID,");
     } else {
       exit_status = Record(*options);
     }

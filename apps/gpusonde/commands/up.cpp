@@ -21,11 +21,13 @@
 #include "base/time.h"
 #include "browser.h"
 #include "command.h"
+#include "messages.h"
 #include "replay.h"
 #include "server/ui_server.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
 #include "store/live_store.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -97,6 +99,7 @@ void Retain(store::LiveStore& store, const UpOptions& options) {
 }
 
 Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
+  CatchStopSignals();  // before there is anything that a signal could leave unfinished
   ReturnMemoryEarly();
   TRY(MakeFolder(options.state));
   const auto reserve_bytes = static_cast<int64_t>(options.reserve_mb * 1e6);
@@ -147,8 +150,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                .notices = notices,
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
                               listen));
-  CatchStopSignals();
-  if (!server->remark().empty()) fmt::print(stderr, "gpusonde up: {}\n", server->remark());
+  if (!server->remark().empty()) PrintNotice("up", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (Ctrl-C ends)\n",
              options.frequency_hz, options.state, server->Url());
   std::fflush(stdout);
@@ -170,7 +172,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
 int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
   const Status ended = RunUp(options, listen);
   if (ended.has_value()) return kExitOk;
-  fmt::print(stderr, "gpusonde up: {}\n", ended.error().message);
+  PrintError("up", ended.error());
   return kExitFailed;
 }
 
@@ -187,26 +189,26 @@ void AddUp(CLI::App& app, int& exit_status) {
   command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
   command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 1'000.0));
+      ->check(Number("HZ", 0.1, 1'000));
   command
       ->add_option("--nvml-hz", options->nvml_hz,
                    "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 10.0) | CLI::Range(0.0, 0.0));
+      ->check(Number("HZ", 1, 10, true));
   command->add_option("--days", options->days, "Days to keep")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber("N", 1, 1'000'000));
   command->add_option("--max-gb", options->gigabytes, "Gigabytes to keep")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber("GB"));
   command
       ->add_option(
           "--disk-reserve-mb", options->reserve_mb,
           "Store nothing while the disk has less than this left; half of it stays free whatever comes")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(Number("MB", 0, 1e9));
   command->add_option("--duration", options->duration_s, "End by itself after this many seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber("SECONDS"));
   command->add_option(
       "--listen", options->listen,
       fmt::format(
@@ -225,12 +227,12 @@ void AddUp(CLI::App& app, int& exit_status) {
     std::optional<server::ListenAddress> listen;
     if (!options->listen.empty()) {
       const auto address = server::ParseListenAddress(options->listen);
-      if (!address.has_value()) throw CLI::ValidationError("up: --listen", address.error().message);
+      if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
       listen = *address;
     }
     if (!options->webhook.empty()) {
       const auto url = agent::HttpUrl::Parse(options->webhook);
-      if (!url.has_value()) throw CLI::ValidationError("up: --webhook", url.error().message);
+      if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);
       options->webhook_url = *url;
     }
     exit_status = Up(*options, listen);

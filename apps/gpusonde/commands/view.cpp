@@ -11,10 +11,13 @@
 
 #include "browser.h"
 #include "command.h"
+#include "messages.h"
+#include "recordings.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -27,7 +30,7 @@ struct ViewOptions {
 };
 
 int Complain(const Error& error) {
-  fmt::print(stderr, "gpusonde view: {}\n", error.message);
+  PrintError("view", error);
   return kExitFailed;
 }
 
@@ -51,7 +54,7 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
 }
 
 int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
-  const auto store = store::OpenRecordings(options.files);
+  const auto store = OpenRecordings(options.files);
   if (!store.has_value()) return Complain(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
   if (!notices.has_value()) return Complain(notices.error());
@@ -67,7 +70,7 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
                               listen);
   if (!server.has_value()) return Complain(server.error());
   CatchStopSignals();
-  if (!(*server)->remark().empty()) fmt::print(stderr, "gpusonde view: {}\n", (*server)->remark());
+  if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
   fmt::print("{} is at {} (Ctrl-C ends)\n", TitleOf(options.files), (*server)->Url());
   std::fflush(stdout);
   if (!options.no_open) OpenInBrowser((*server)->Url());
@@ -85,7 +88,7 @@ void AddView(CLI::App& app, int& exit_status) {
       "  gpusonde view run.sonde\n"
       "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open\n"
       "  gpusonde view run.sonde --sources ~/train --sources /usr/lib/python3.11");
-  command->add_option("files", options->files, "Recordings, shown as one")->required();
+  command->add_option("FILE", options->files, "Recordings, shown as one")->required();
   command->add_option(
       "--listen", options->listen,
       fmt::format("IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free "
@@ -100,7 +103,7 @@ void AddView(CLI::App& app, int& exit_status) {
     std::optional<server::ListenAddress> listen;
     if (!options->listen.empty()) {
       const auto address = server::ParseListenAddress(options->listen);
-      if (!address.has_value()) throw CLI::ValidationError("view: --listen", address.error().message);
+      if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
       listen = *address;
     }
     exit_status = View(*options, listen);

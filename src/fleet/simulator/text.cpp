@@ -12,7 +12,23 @@ double Percent(uint64_t part, uint64_t all) {
   return all == 0 ? 100.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
 }
 
-void WriteRun(std::back_insert_iterator<std::string> out, const Run& run) {
+// Reports fall on cohorts at random: with so many more than needed on average, hardly one stays too small.
+constexpr double kSpread = 1.1;
+
+// Why there is nothing to see, and what would change it.
+void ExplainNothingReleased(std::back_insert_iterator<std::string> out, const Parameters& p, const Run& run,
+                            uint64_t reports, uint64_t cohorts) {
+  const uint64_t cohorts_an_hour = cohorts / run.hours.size();
+  fmt::format_to(
+      out,
+      "  nothing released: a cohort is released from {} reports on (--min-reports), and the {} cohorts of an "
+      "hour\n"
+      "                   had {:.0f} each; give about {:.0f} --devices, or fewer --groups and --cohorts\n",
+      p.min_reports, cohorts_an_hour, static_cast<double>(reports) / static_cast<double>(cohorts),
+      kSpread * static_cast<double>(p.min_reports * cohorts_an_hour));
+}
+
+void WriteRun(std::back_insert_iterator<std::string> out, const Parameters& parameters, const Run& run) {
   const bool masked = run.kind == ReportKind::kMasked;
   fmt::format_to(out, "\n{}\n",
                  masked ? "Masked reports, with noise"
@@ -44,6 +60,7 @@ void WriteRun(std::back_insert_iterator<std::string> out, const Run& run) {
       out,
       "  cohorts          {} of {} released; {} too small, {} unanswered, {} spoilt; {} cheats expelled\n",
       lists - small - unanswered - refused, lists, small, unanswered, refused, expelled);
+  if (small > 0 && small == lists) ExplainNothingReleased(out, parameters, run, accepted, lists);
   fmt::format_to(
       out,
       "  identified       {:.2f} % of {} known, {:.2f} % of {} unknown called so; {} of {} private "
@@ -83,7 +100,7 @@ std::string ToText(const Simulated& simulated) {
       "{} simulated devices, {} h, {} applications (Zipf {}) from {} real kernel streams, load {:.0f} %\n",
       p.devices, p.hours, p.applications, p.zipf, simulated.streams.size(), 100 * p.load);
   if (simulated.stopped) text += "Stopped before its end.\n";
-  for (const Run& run : simulated.runs) WriteRun(std::back_inserter(text), run);
+  for (const Run& run : simulated.runs) WriteRun(std::back_inserter(text), p, run);
   return text;
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "base/printable.h"
+#include "base/terminal.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr size_t kLabelWidth = 10;
+
+void Print(std::string_view command, std::string_view message, Style style) {
+  const Terminal terminal = Terminal::Of(STDERR_FILENO);
+  const std::string head = fmt::format("gpusonde {}:", command);
+  const std::string text = Wrap(fmt::format("{} {}", head, PrintableLines(message)), terminal.width, 2);
+  fmt::print(stderr, "{}{}\n", terminal.Paint(style, head), std::string_view(text).substr(head.size()));
+}
+
+Style StyleOf(std::string_view label) {
+  if (label.starts_with("dropped")) return Style::kRed;
+  if (label.starts_with("slow")) return Style::kYellow;
+  return Style::kBold;
+}
+
+}  // namespace
+
+void PrintError(std::string_view command, const Error& error) { Print(command, error.message, Style::kRed); }
+
+void PrintNotice(std::string_view command, std::string_view message) {
+  Print(command, message, Style::kBold);
+}
+
+void PrintLabelled(std::string_view text) {
+  const Terminal terminal = Terminal::Of(STDERR_FILENO);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = Wrap(text.substr(at, end - at), terminal.width, kLabelWidth);
+    const std::string_view label = std::string_view(line).substr(0, kLabelWidth);
+    fmt::print(stderr, "{}{}\n", terminal.Paint(StyleOf(label), label),
+               std::string_view(line).substr(label.size()));
+    at = end + 1;
+  }
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recordings.h"
+
+#include <fmt/format.h>
+
+#include "importers/trace.h"
+#include "store/recording.h"
+
+namespace gpusonde::app {
+namespace {
+
+std::string_view Describe(importers::TraceFormat format) {
+  constexpr std::string_view kNames[] = {"an Nsight Systems export", "an nvprof database",
+                                         "a PyTorch profiler (Kineto) trace", "an Nsight Compute CSV",
+                                         "a recording"};
+  return kNames[static_cast<size_t>(format)];
+}
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files) {
+  Result<std::unique_ptr<store::Store>> opened = store::OpenRecordings(files);
+  if (opened.has_value() || opened.error().code == ErrorCode::kNotFound) return opened;
+  for (const std::string& file : files) {
+    const auto trace = importers::OpenTrace(file, {});
+    if (trace.has_value() && (*trace)->info().format != importers::TraceFormat::kSonde)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{} is {}, not a recording; `gpusonde analyze {}` reads it", file,
+                              Describe((*trace)->info().format), file));
+  }
+  return opened;
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usage.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/printable.h"
+#include "base/terminal.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr size_t kDescriptionColumn = 30;
+// Lines longer than this are hard to read, however wide the terminal is.
+constexpr size_t kMaxHelpWidth = 110;
+
+size_t HelpWidth() {
+  const size_t width = Terminal::Of(STDOUT_FILENO).width;
+  return width == 0 ? kMaxHelpWidth : std::min(width, kMaxHelpWidth);
+}
+
+// What an option takes. CLI11 has "TEXT:text|json": its own name of the type, then what the validator says.
+std::string ValueName(const CLI::Option& option) {
+  std::string name = option.get_type_name();
+  if (const size_t colon = name.find(':'); colon != std::string::npos) name.erase(0, colon + 1);
+  return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
+}
+
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    return Entry(make_option_name(option, is_positional) + make_option_opts(option),
+                 make_option_desc(option));
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (!option->get_option_text().empty()) return " " + option->get_option_text();
+    if (option->get_type_size() == 0) return "";
+    return (option->get_positional() ? "" : " " + ValueName(*option)) +
+           (option->get_expected_max() == CLI::detail::expected_max_vector_size ? " ..." : "");
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string& fallback = option->get_default_str();
+    return option->get_description() + (fallback.empty() ? "" : fmt::format(" [{}]", fallback));
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    return Entry(command->get_name(), command->get_description());
+  }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = fmt::format("Usage: {}{} [OPTIONS]", app->get_parent() != nullptr ? "gpusonde " : "",
+                                    PathOf(*app, std::move(name)));
+    for (const CLI::Option* option :
+         app->get_options([](const CLI::Option* each) { return each->get_positional(); }))
+      usage += " " + make_option_usage(option);
+    if (!app->get_subcommands({}).empty()) usage += " COMMAND";
+    return Wrap(usage, HelpWidth(), 7) + "\n";
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    const std::string text = CLI::Formatter::make_footer(app);
+    return Terminal::Of(STDOUT_FILENO).width == 0 ? text : Wrap(text, HelpWidth(), 4);
+  }
+
+ private:
+  static std::string Entry(const std::string& name, const std::string& description) {
+    std::string text = "  " + name;
+    if (CountCharacters(text) + 2 > kDescriptionColumn) text += "\n";
+    const size_t column = text.ends_with('\n') ? 0 : CountCharacters(text);
+    text.append(kDescriptionColumn - column, ' ');
+    return Wrap(text + description, HelpWidth(), kDescriptionColumn) + "\n";
+  }
+
+  // CLI11 knows a command by its last name only: "fleet simulate".
+  static std::string PathOf(const CLI::App& app, std::string name) {
+    const CLI::App* parent = app.get_parent();
+    if (parent == nullptr || parent->get_parent() == nullptr) return name.empty() ? app.get_name() : name;
+    return name.starts_with(parent->get_name()) ? name : parent->get_name() + " " + app.get_name();
+  }
+};
+
+// The command that the line came to.
+const CLI::App& ChosenCommand(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().back();
+  return *chosen;
+}
+
+std::string FullName(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : FullName(*command.get_parent()) + " " + command.get_name();
+}
+
+// Levenshtein's distance.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j)
+      diagonal = std::exchange(
+          row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0u : 1u)}));
+  }
+  return row.back();
+}
+
+// The one that was probably meant.
+std::optional<std::string> Similar(std::string_view word, const std::vector<std::string>& known) {
+  if (known.empty()) return std::nullopt;
+  const auto distance = [&](const std::string& each) { return Distance(word, each); };
+  const auto nearest = std::ranges::min_element(known, {}, distance);
+  return distance(*nearest) <= std::max<size_t>(1, nearest->size() / 3) ? std::optional(*nearest)
+                                                                        : std::nullopt;
+}
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
+  const std::optional<std::string> similar = Similar(word, known);
+  return similar.has_value() ? fmt::format("; did you mean {}?", *similar) : "";
+}
+
+std::string ExplainOption(const CLI::App& command, const std::string& option) {
+  const std::string similar =
+      DidYouMean(std::string_view(option).substr(0, option.find('=')), OptionNames(command));
+  // One that was meant for the program to run.
+  const CLI::Option* program = command.get_option_no_throw("COMMAND");
+  if (similar.empty() && program != nullptr && program->count() > 0)
+    return fmt::format("unknown option {}; put -- before the program to run, and its options after it",
+                       option);
+  return fmt::format("unknown option {}{}", option, similar);
+}
+
+std::string ExplainExtras(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto option =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("-"); });
+  if (option != words.end()) return ExplainOption(command, *option);
+  if (!command.get_subcommands({}).empty())
+    return fmt::format("unknown command {}{}", words.front(),
+                       DidYouMean(words.front(), CommandNames(command)));
+  return fmt::format("unexpected argument {}", words.front());
+}
+
+std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty())
+    return ExplainExtras(command, extras);
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return text;
+  const CLI::Option* missing = command.get_option_no_throw(text.substr(0, text.find(' ')));
+  if (missing == nullptr || missing->get_type_name().find('|') == std::string::npos) return text;
+  return text + ": " + CLI::detail::find_and_replace(ValueName(*missing), "|", ", ");
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> HelpFormatter() { return std::make_shared<Formatter>(); }
+
+std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = ChosenCommand(app);
+  const std::string name = FullName(command);
+  const std::string head = Terminal::Of(STDERR_FILENO).Paint(Style::kBold, name + ":");
+  return fmt::format("{} {}\nRun `{} --help` for {}.\n", head, Printable(Explain(app, command, error)), name,
+                     command.get_subcommands({}).empty() ? "its options" : "the commands");
+}
+
+std::string ListCommands(const CLI::App& app) {
+  size_t width = 0;
+  const std::vector<std::string> names = CommandNames(app);
+  for (const std::string& name : names) width = std::max(width, name.size());
+  const std::string path = FullName(app);
+  std::string text = fmt::format("{}: no command was given. Commands:\n", path);
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (!command->get_group().empty())
+      text += fmt::format("  {:<{}}  {}\n", command->get_name(), width, command->get_description());
+  return text + fmt::format("Run `{} COMMAND --help` for one of them.\n", path);
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace gpusonde::app {
+namespace {
+
+template <class T>
+std::optional<T> Parse(const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> ParseFinite(const std::string& text) {
+  const std::optional<double> value = Parse<double>(text);
+  return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
+}
+
+}  // namespace
+
+CLI::Validator OneOf(std::vector<std::string> values) {
+  const std::string label = fmt::format("{}", fmt::join(values, "|"));
+  return {[values = std::move(values)](std::string& input) {
+            if (std::ranges::find(values, input) != values.end()) return std::string();
+            return fmt::format("'{}' is not one of: {}", input, fmt::join(values, ", "));
+          },
+          label};
+}
+
+CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max) {
+  return {[=](std::string& input) {
+            const std::optional<int64_t> value = Parse<int64_t>(input);
+            if (value.has_value() && *value >= min && *value <= max) return std::string();
+            return max == kAnyWhole
+                       ? fmt::format("'{}' is not a whole number of at least {}", input, min)
+                       : fmt::format("'{}' is not a whole number from {} to {}", input, min, max);
+          },
+          std::move(name)};
+}
+
+CLI::Validator Number(std::string name, double min, double max, bool also_zero) {
+  return {[=](std::string& input) {
+            const std::optional<double> value = ParseFinite(input);
+            if (value.has_value() && ((*value >= min && *value <= max) || (also_zero && *value == 0)))
+              return std::string();
+            return fmt::format("'{}' is not a number from {:g} to {:g}{}", input, min, max,
+                               also_zero ? ", nor 0" : "");
+          },
+          std::move(name)};
+}
+
+CLI::Validator PositiveNumber(std::string name) {
+  return {[](std::string& input) {
+            const std::optional<double> value = ParseFinite(input);
+            return value.has_value() && *value > 0
+                       ? std::string()
+                       : fmt::format("'{}' is not a number greater than 0", input);
+          },
+          std::move(name)};
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/place.h"
+
+#include <gtest/gtest.h>
+
+namespace gpusonde::exporters {
+namespace {
+
+// As a real driver has it: stripped, so that the first lines known are those of our own library.
+TEST(PlaceOf, GpuTimeIsTheProgramsNotTheDriversOrOurs) {
+  using enum model::FrameKind;
+  model::Profile profile;
+  profile.type = model::ProfileType::kGpu;
+  profile.binaries = {{.name = "libgpusonde-inject.so"},
+                      {.name = "libcuda.so.535.104"},
+                      {.name = "libcudart.so.12"},
+                      {.name = "train"}};
+  profile.functions = {{.name = "gemm"},
+                       {.name = "LeaveCall", .file = "calls.cpp"},
+                       {.name = "[libcuda.so.535.104+0x1200]"},
+                       {.name = "cudaLaunchKernel", .file = "cudart.cpp"},
+                       {.name = "forward", .file = "/home/a/train.cpp"},
+                       {.name = "main"}};
+  profile.locations = {{.kind = kGpu, .lines = {{0, 0}}},
+                       {.kind = kNative, .binary = 0, .lines = {{1, 77}}},
+                       {.kind = kNative, .binary = 1, .lines = {{2, 0}}},
+                       {.kind = kNative, .binary = 2, .lines = {{3, 12}}},
+                       {.kind = kNative, .binary = 3, .lines = {{4, 21}}},
+                       {.kind = kNative, .binary = 3, .lines = {{5, 0}}}};
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 4, 5})->name, "train.cpp:21 forward");
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 5})->name, "main (train)") << "without debug information";
+  EXPECT_FALSE(PlaceOf(profile, {0, 1, 2, 3}).has_value()) << "nobody's";
+}
+
+TEST(PlaceOf, APythonModulesFileStandsThereOnce) {
+  model::Profile profile;
+  profile.functions = {{.name = "<module> train.py", .system_name = "<module>", .file = "/home/a/train.py"}};
+  profile.locations = {{.kind = model::FrameKind::kPython, .lines = {{0, 7}}}};
+  EXPECT_EQ(PlaceOf(profile, {0})->name, "train.py:7 <module>");
+}
+
+}  // namespace
+}  // namespace gpusonde::exporters
