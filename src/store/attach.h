@@ -22,7 +22,8 @@ Status AttachRecording(duckdb::Connection& connection, const std::string& path, 
 // A file of that name has all its tables, also after kill -9.
 Status AttachNew(duckdb::Connection& connection, const std::string& path, std::string_view catalog);
 
-// The same for a file that only counts once its writer has renamed it: quicker, and small if little is expected.
+// The same for a file that only counts once its writer has renamed it: quicker, and small if little is
+// expected.
 Status AttachTemporary(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
                        int64_t expected_bytes);
 

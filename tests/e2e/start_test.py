@@ -11,7 +11,7 @@ import unittest
 import program
 from program import GPUSONDE
 
-STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "20"))  # 5 is what was tried by hand
+STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "50"))  # 5 is what was tried by hand
 LAST_MS = 500
 
 

@@ -80,7 +80,7 @@ Status RunTogether(const AnalyzeOptions& options) {
   Status done = report.has_value() ? Status() : std::unexpected(report.error());
   if (report.has_value() && report->has_value()) done = WriteReport(**report, options);
   if (others_wait) {
-    fmt::print(stderr, "gpusonde analyze: rank {}: {}\n", crew->rank(), done.error().message);
+    PrintError("analyze", Error(done.error()).With(fmt::format("rank {}", crew->rank())));
     crew->Abort();
   }
   if (done.has_value() || done.error().message.empty()) return done;

@@ -118,8 +118,8 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   std::error_code failed;
   std::filesystem::remove_all(options.spool_folder(), failed);
   if (failed)
-    fmt::print(stderr, "gpusonde record: {} could not be removed: {}\n", options.spool_folder(),
-               failed.message());
+    PrintNotice("record",
+                fmt::format("{} could not be removed: {}", options.spool_folder(), failed.message()));
   return PrintSummary(options.output, uncounted_rows);
 }
 
@@ -194,9 +194,8 @@ int Record(const RecordOptions& options) {
   }
 
   if (!recorder->refusal().empty())
-    fmt::print(stderr,
-               "gpusonde record: only GPU work is recorded, without the stacks that launched it: {}\n",
-               recorder->refusal());
+    PrintNotice("record", fmt::format("only GPU work is recorded, without the stacks that launched it: {}",
+                                      recorder->refusal()));
   CatchSignals(0);
   const auto outcome = recorder->Run(signals);
   CatchSignals(SA_RESTART);
@@ -208,8 +207,8 @@ int Record(const RecordOptions& options) {
                                                         : agent::Child::kNotExecutable;
   }
   if (outcome->failed_rows > 0)
-    fmt::print(stderr, "gpusonde record: {} rows could not be written: {}\n", outcome->failed_rows,
-               outcome->first_failure);
+    PrintNotice("record", fmt::format("{} rows could not be written: {}", outcome->failed_rows,
+                                      outcome->first_failure));
   if (outcome->clock_step_ns != 0)
     fmt::print(
         stderr,
@@ -220,7 +219,7 @@ int Record(const RecordOptions& options) {
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) Complain(finished.error());
   if (program_runs_on) {
-    fmt::print(stderr, "gpusonde record: done; the program runs on\n");
+    PrintNotice("record", "done; the program runs on");
     return recorder->WaitForProgram(signals);
   }
   if (!finished.has_value()) return kExitOwnFailure;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reports intervals that threads spend off their CPU, with stacks (wire/off_cpu.h). Busy machines switch threads some
- * ten thousand times a second, and a stack costs microseconds: short intervals are sampled, with a chance that keeps
- * the stacks of a CPU below a budget. */
+/* Reports intervals that threads spend off their CPU, with stacks (wire/off_cpu.h). Busy machines switch
+ * threads some ten thousand times a second, and a stack costs microseconds: short intervals are sampled, with
+ * a chance that keeps the stacks of a CPU below a budget. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
@@ -84,8 +84,8 @@ static __always_inline __u32 chance_now(struct governor *governor, __u64 now_ns)
   return governor->chance;
 }
 
-/* With the stack of the current thread, whose head is there. Whoever reads it must not be woken from here: the
- * scheduler holds its locks. */
+/* With the stack of the current thread, whose head is there. Whoever reads it must not be woken from here:
+ * the scheduler holds its locks. */
 static __always_inline bool send_begin(void *context, struct work *work, __u64 now) {
   work->begin.taken_ns = now;
   const __u64 stack_bytes =
