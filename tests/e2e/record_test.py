@@ -220,7 +220,7 @@ class BadDays(program.TestCase):
     def test_wrong_usage(self):
         self.assert_fails(program.run("record"), "PID", status=2)
         self.assert_fails(program.run("record", "--hz", "0", "--", "true"), "--hz", status=2)
-        self.assert_fails(program.run("record", "-p", "1", "--", "true"), "excludes", status=2)
+        self.assert_fails(program.run("record", "-p", "1", "--", "true"), "not both", status=2)
         self.assert_fails(program.run("record", "--recover", "-o", self.recording),
                           f"no unfinished recording: {self.recording}.spool")
 
