@@ -35,7 +35,7 @@ std::string Percent(int64_t part, int64_t whole) {
 }
 
 // Three names and the lines that launched them fit one line of a wide screen.
-constexpr size_t kMaxShortName = 36;
+constexpr size_t kMaxShortName = 28;
 
 // What people call a kernel: its name without return type, template arguments and parameters, cut.
 std::string ShortName(std::string_view kernel) {

@@ -49,7 +49,7 @@ const FILE_SLOTS = [0, 1, 3, 4, 6, 7];
 
 // Files that are often seen side by side, so that they differ.
 const KNOWN_FILES: Record<string, number> = {
-  libc: 0, python: 7, libpython: 7, libcuda: 3, libz: 1, libcrypto: 6, "libstdc++": 4, libtorch_cpu: 6, libtorch_cuda: 1, libtorch_python: 4, libcudart: 4, libnccl: 6,
+  libc: 0, python: 7, libpython: 7, libcuda: 3, libz: 1, zlib: 3, libcrypto: 6, "libstdc++": 4, libtorch_cpu: 6, libtorch_cuda: 1, libtorch_python: 4, libcudart: 4, libnccl: 6,
 };
 
 // The hue of a file, by its name without versions and by nothing else: it is the same in every profile, selection

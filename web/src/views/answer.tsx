@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ComponentChildren } from "preact";
 import type { Summary } from "../api/types";
 import { formatShare } from "../format";
 import type { Navigation } from "../state/use-view";
@@ -51,7 +50,7 @@ interface LineProps {
   here: boolean;
   href: string;
   onGo: () => void;
-  children: ComponentChildren;
+  children: string;
 }
 
 function Line({ label, share, part, kind, to, here, href, onGo, children }: LineProps) {
@@ -67,7 +66,9 @@ function Line({ label, share, part, kind, to, here, href, onGo, children }: Line
       <span class="answer-bar" aria-hidden="true">
         <span style={{ width: `${100 * part}%` }} />
       </span>
-      <span class="answer-why">{children}</span>
+      <span class="answer-why" title={children}>
+        {children}
+      </span>
       <span class="answer-to">
         {to} <span aria-hidden="true">→</span>
       </span>

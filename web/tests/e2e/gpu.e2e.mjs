@@ -32,10 +32,10 @@ export const tests = [
       await page.settle();
       assert.equal(page.param("type"), "cpu");
       assert.equal(page.param("while_gpu_idle"), "1");
-      assert.match(await page.text(".summary"), /of CPU time while the GPU was idle/);
+      await page.raw.locator(".summary", { hasText: "of CPU time while the GPU was idle" }).waitFor();
       assert.equal(await page.raw.locator(".answer-line.idle").getAttribute("aria-current"), "true");
       await page.back();
-      assert.match(await page.text(".summary"), /of GPU time/);
+      await page.raw.locator(".summary", { hasText: "of GPU time" }).waitFor();
       assert.ok(server.requests.some((r) => r.includes("/summary")));
     },
   },
