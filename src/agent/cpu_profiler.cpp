@@ -134,8 +134,11 @@ struct CpuProfiler::State {
   std::vector<Pending> samples;
   std::unordered_set<Process*> sampled;  // in this round
   std::vector<PendingCall> calls;
-  std::vector<ebpf::OffCpu::End> ends;  // of absences
-  std::vector<int32_t> ended_threads;   // in this round
+  std::vector<ebpf::OffCpu::End> ends;               // of absences
+  std::vector<int32_t> ended_threads;                // in this round
+  std::unordered_map<int32_t, Id128> gpu_processes;  // that reported GPU work and run, by pid
+  std::vector<int32_t> beginning;                // processes whose GPU work is observed from this round on
+  std::vector<std::pair<int32_t, Id128>> ended;  // processes; in this round, or in the one before
   std::vector<perf::SidebandEvent> events;
   size_t next_event = 0;  // to apply in this round
   size_t next_end = 0;    // likewise
@@ -159,6 +162,9 @@ struct CpuProfiler::State {
   void Describe(Process& process);
   void Hear(int32_t pid, const std::string& path);
   void HearMapped(int32_t pid);
+  void TakeStacks(int32_t pid);
+  void EndGpuWork(int32_t pid);
+  void SettleEnded(size_t count);
   void Forget(size_t count);
   void TakeLines();
   void AwaitLines();
@@ -246,6 +252,7 @@ Result<std::vector<model::Batch>> CpuProfiler::Finish() {
   // The last ends may be among what was lost.
   if (state_->kernel.has_value() && state_->kernel->sideband.lost() > 0)
     state_->processes.Resync(MonotonicNow());
+  state_->SettleEnded(state_->ended.size());
   state_->gpu_rows.SettleAll();
   state_->AwaitLines();
   return state_->TakeRows();
@@ -294,6 +301,7 @@ void CpuProfiler::Wait(int least_ms, int most_ms) {
 Status CpuProfiler::State::Gather(int64_t until_ns) {
   TRY(DrainSamples());
   TRY(DrainOffCpu());
+  const size_t ended_before = ended.size();
   TRY(DrainGpu());
   if (kernel.has_value())
     kernel->sideband.Drain(events);
@@ -326,9 +334,13 @@ Status CpuProfiler::State::Gather(int64_t until_ns) {
   ends.erase(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(next_end));
   for (const int32_t tid : std::exchange(ended_threads, {})) off_cpu_rows.Forget(tid);
   Forget(next_sample);
+  SettleEnded(ended_before);
   // Once more, as they are now: what was mapped since is in the stacks to come.
+  for (const int32_t pid : beginning)
+    if (processes.Runs(pid)) sampled.insert(&processes.FindSampled(pid, MonotonicNow()));
   for (Process* process : sampled) Describe(*process);
   sampled.clear();
+  for (const int32_t pid : std::exchange(beginning, {})) TakeStacks(pid);
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(next_event));
   return {};
 }
@@ -341,7 +353,23 @@ void CpuProfiler::State::ResyncAfterLoss() {
     return;
   events_lost = kernel->sideband.lost();
   resynced_ns = now_ns;
-  for (const int32_t pid : processes.Resync(now_ns)) describer->Forget(pid);
+  for (const int32_t pid : processes.Resync(now_ns)) {
+    describer->Forget(pid);
+    EndGpuWork(pid);
+  }
+}
+
+void CpuProfiler::State::EndGpuWork(int32_t pid) {
+  if (auto process = gpu_processes.extract(pid); !process.empty()) ended.emplace_back(pid, process.mapped());
+}
+
+// Of processes that ended before the last drain, which so had their last words.
+void CpuProfiler::State::SettleEnded(size_t count) {
+  for (const auto& [pid, process] : std::span(ended).first(count)) {
+    gpu_rows.Settle(process);
+    if (gpu.has_value() && !processes.Runs(pid)) gpu->Forget(pid);
+  }
+  ended.erase(ended.begin(), ended.begin() + static_cast<ptrdiff_t>(count));
 }
 
 // Those up to `until_ns`, in order of time. Their begins are among the samples up to then, whose later ones
@@ -383,8 +411,14 @@ std::vector<model::Batch> CpuProfiler::State::TakeRows() {
 void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
   processes.Apply(event);
   if (describer.has_value()) describer->Follow(event);
-  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
+  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr) {
     ended_threads.push_back(exit->tid);
+    if (!processes.Runs(exit->pid)) EndGpuWork(exit->pid);
+  }
+  const auto* comm = std::get_if<perf::CommEvent>(&event.what);
+  if (comm != nullptr && !kernel.has_value() && gpu.has_value() && comm->name == cupti::kLibraryThread &&
+      processes.Runs(comm->pid) && !gpu->HasSocket(comm->pid))
+    drops.Add(model::DropReason::kGpuProgramUnheard);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   // A program that was asked for by name is worth describing before its first sample. Of a whole machine most
   // processes are never sampled.
@@ -396,7 +430,8 @@ void CpuProfiler::State::Apply(const perf::SidebandEvent& event) {
 // Listens to a process that has mapped this file, if it is our library.
 void CpuProfiler::State::Hear(int32_t pid, const std::string& path) {
   if (!gpu.has_value() || !cupti::LooksLikeInjectLibrary(path)) return;
-  if (const Result<bool> heard = gpu->Consider(pid, path); !heard.has_value())
+  const Result<bool> heard = gpu->Consider(pid, path);
+  if (!heard.has_value() && heard.error().code != ErrorCode::kNotFound)
     LogWarn("GPU work of process {} is not seen: {}", pid, heard.error().message);
 }
 
@@ -406,6 +441,13 @@ void CpuProfiler::State::HearMapped(int32_t pid) {
   const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
   if (!files.has_value()) return;  // it has ended
   for (const proc::MappedFile& file : *files) Hear(pid, file.path);
+}
+
+// The process is described: its stacks can be walked.
+void CpuProfiler::State::TakeStacks(int32_t pid) {
+  const Status taken = gpu->TakeStacks(pid);
+  if (!taken.has_value() && taken.error().code != ErrorCode::kNotFound)
+    LogWarn("the callers of process {}'s GPU work are not seen: {}", pid, taken.error().message);
 }
 
 // Removes the first `count` samples; what the others refer to moves to the front.
@@ -450,8 +492,10 @@ Status CpuProfiler::State::DrainGpu() {
     const auto* node = std::get_if<cupti::GraphNode>(&event.what);
     const bool is_work = call == nullptr && node == nullptr;
     heard_of_work |= is_work;
+    if (std::holds_alternative<cupti::SessionBegin>(event.what)) beginning.push_back(event.pid);
     if (is_work || !event.stack_taken) {
-      if (event.pid != last_pid) last_process = processes.FindSampled(event.pid, now_ns).id;
+      if (event.pid != last_pid)
+        gpu_processes[event.pid] = last_process = processes.FindSampled(event.pid, now_ns).id;
       last_pid = event.pid;
       gpu_rows.Take(event, last_process, std::nullopt);
       return;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <variant>
 
@@ -49,6 +50,9 @@ std::optional<int64_t> NodeOf(const T& activity) {
   return activity.graph_node == 0 ? std::nullopt : std::optional(static_cast<int64_t>(activity.graph_node));
 }
 
+// Correlation ids grow, and wrap.
+bool IsLater(uint32_t correlation, uint32_t than) { return static_cast<int32_t>(correlation - than) > 0; }
+
 // How a leaf that isn't a kernel is called; a kernel by its own name.
 std::string LeafName(Total::Of of, std::string_view name) {
   switch (of) {
@@ -91,6 +95,7 @@ void GpuRows::Settle(const Id128& process) {
   const auto found = sessions_.find(process);
   if (found == sessions_.end()) return;
   WriteMissing(found->second);
+  CountUnreported(found->second);
   sessions_.erase(found);
 }
 
@@ -124,12 +129,27 @@ Id128 GpuRows::DeviceOf(const Session& session, uint32_t ordinal) const {
   return known == session.devices.end() ? Id128{} : known->second;
 }
 
+// Whoever ends in an orderly way reports everything, and says so.
+void GpuRows::CountUnreported(const Session& session) {
+  if (session.row.end_ns.has_value()) return;
+  double calls = 0;
+  for (const Launch& launch : session.launches)
+    if (!IsReported(session, launch)) calls += launch.stands_for;
+  drops_.Add(model::DropReason::kGpuWorkUnreported, std::llround(calls));
+}
+
+bool GpuRows::IsReported(const Session& session, const Launch& launch) {
+  return session.reported.has_value() && !IsLater(launch.correlation, *session.reported);
+}
+
 bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of of, std::string_view name) {
   if (activity.start_ns == 0 || activity.end_ns < activity.start_ns) {
     drops_.Add(model::DropReason::kGpuUntimed);
     return false;
   }
   if (session_number_ != session.row.session) return true;
+  if (!session.reported.has_value() || IsLater(activity.correlation, *session.reported))
+    session.reported = activity.correlation;
   auto sum = session.seen.find(TotalView(of, activity.device, name));
   if (sum == session.seen.end())
     sum = session.seen.try_emplace({of, activity.device, std::string(name)}).first;
@@ -142,7 +162,11 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
 void GpuRows::WriteMissing(Session& session) {
   for (const auto& [key, told] : session.told) {
     const auto& [of, device, name] = key;
-    const Sum seen = session.seen[key];
+    Sum seen = session.seen[key];
+    if (const auto earlier = session.earlier.find(key); earlier != session.earlier.end()) {
+      seen.count = AddSaturated(seen.count, earlier->second.count);
+      seen.total_ns = AddSaturated(seen.total_ns, earlier->second.total_ns);
+    }
     if (told.count <= seen.count) continue;
     drops_.Add(model::DropReason::kGpuRecordsSummed, told.count - seen.count);
     if (of == Total::Of::kSync) continue;  // waiting is not work
@@ -159,6 +183,7 @@ void GpuRows::WriteMissing(Session& session) {
 }
 
 void GpuRows::Write(const cupti::SessionBegin& begin, Session& session) {
+  if (session.row.start_ns != 0) return;  // once more, for names that were lost
   session.row.start_ns = Epoch(begin.begin_ns);
   session.row.cupti_version = static_cast<int32_t>(begin.cupti_version);
   rows_.gpu_sessions.Append(session.row);
@@ -268,8 +293,16 @@ void GpuRows::Write(const cupti::Total& total, Session& session) {
     return;
   }
   if (session_number_ != session.row.session) return;
-  session.told[{total.of, total.device, std::string(total.name)}] = {
-      static_cast<int64_t>(total.count - total.untimed), static_cast<int64_t>(total.total_ns)};
+  const TotalKey key{total.of, total.device, std::string(total.name)};
+  const Sum sum{static_cast<int64_t>(total.count - total.untimed), static_cast<int64_t>(total.total_ns)};
+  if (!total.joined) {
+    session.told[key] = sum;
+    return;
+  }
+  // What has become rows by now is in it, too.
+  const Sum seen = session.seen[key];
+  session.earlier.try_emplace(key, Sum{.count = std::max<int64_t>(sum.count - seen.count, 0),
+                                       .total_ns = std::max<int64_t>(sum.total_ns - seen.total_ns, 0)});
 }
 
 void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
@@ -280,6 +313,12 @@ void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
 
 void GpuRows::WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,
                         std::optional<Id128> stack) {
+  if (session_number_ == session.row.session && call.result == 0) {
+    if (session.launches.size() == kMaxLaunches)
+      std::erase_if(session.launches, [&](const Launch& launch) { return IsReported(session, launch); });
+    if (session.launches.size() < kMaxLaunches)
+      session.launches.push_back({call.correlation, 1 / call.probability});
+  }
   rows_.api_calls.Append({.process = session.row.process,
                           .tid = event.tid,
                           .session = session_number_,

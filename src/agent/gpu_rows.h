@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "agent/device_table.h"
 #include "agent/kernel_packer.h"
@@ -45,7 +46,7 @@ class GpuRows {
   // Writes what was taken and is no row yet.
   void Flush() { packer_.Write(rows_); }
 
-  // The process has ended, or nothing more will be heard of it.
+  // The process has ended, and all that it reported was taken.
   void Settle(const Id128& process);
   void SettleAll();
 
@@ -68,12 +69,22 @@ class GpuRows {
     int64_t count = 0;
     int64_t total_ns = 0;
   };
+  // A call that was chosen with a probability, and so stands for so many.
+  struct Launch {
+    uint32_t correlation = 0;
+    double stands_for = 1;
+  };
+  // Enough for the calls of 250 ms, in which a program reports; the coin chooses 100 a second and thread.
+  static constexpr size_t kMaxLaunches = 4096;
   using SeenSums = std::unordered_map<TotalKey, Sum, TotalHash, std::equal_to<>>;
   struct Session {
     model::GpuSession row;
     std::map<uint32_t, Id128> devices;  // by ordinal
     std::map<TotalKey, Sum> told;       // the library's totals, without what had no times
+    std::map<TotalKey, Sum> earlier;    // of the library's totals, what was before we joined the session
     SeenSums seen;                      // records that became rows
+    std::vector<Launch> launches;       // whose work may not have been reported yet
+    std::optional<uint32_t> reported;   // the newest correlation id of a record
     int64_t last_ns = 0;                // epoch; the end of the last activity
   };
 
@@ -82,6 +93,8 @@ class GpuRows {
   // Whether CUPTI gave it times; keeps count of it if so, and counts it as lost if not.
   bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
   void WriteMissing(Session& session);
+  void CountUnreported(const Session& session);
+  static bool IsReported(const Session& session, const Launch& launch);
   // Strangers' times may be any.
   int64_t Epoch(int64_t monotonic_ns) const { return AddSaturated(monotonic_ns, options_.epoch_offset_ns); }
 

@@ -99,6 +99,49 @@ TEST_F(GpuRowsTest, WhatTheTotalsHoldAndNoRecordShowedIsKeptAsASum) {
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsSummed), 5);
 }
 
+TEST_F(GpuRowsTest, WhatWasBeforeASessionWasJoinedIsNotMissing) {
+  Take(cupti::SessionBegin{.begin_ns = 50, .joined = true});
+  Take(Kernel("gemm", 100, 150));
+  cupti::Total earlier = KernelTotal("gemm", 11, 1050);  // this one among them
+  earlier.joined = true;
+  Take(earlier);
+  Take(Kernel("gemm", 200, 250));
+  Take(KernelTotal("gemm", 13, 1150));
+  gpu_.SettleAll();
+  EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "kernel_windows", "count"), ElementsAre(1))
+      << "the thirteenth";
+}
+
+TEST_F(GpuRowsTest, ASessionThatIsToldOfAgainBeganWhenItDid) {
+  Take(cupti::SessionBegin{.begin_ns = 50});
+  Take(cupti::SessionBegin{.begin_ns = 80, .joined = true});
+  EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "gpu_sessions", "start_ns"), ElementsAre(50 + kOffset));
+}
+
+TEST_F(GpuRowsTest, CallsWhoseWorkWasNotReportedBeforeTheEndAreCounted) {
+  const auto call = [this](uint32_t correlation, double probability, int32_t result = 0) {
+    Take(cupti::Call{.correlation = correlation, .probability = probability, .name = "", .result = result});
+  };
+  const auto end = [this] {
+    gpu_.Settle(kProcess);
+    return drops_.Take().Of(model::DropReason::kGpuWorkUnreported);
+  };
+  call(4, 1);
+  cupti::Kernel kernel = Kernel("gemm", 100, 150);
+  kernel.correlation = 5;
+  Take(kernel);
+  call(5, 1);
+  call(6, 0.25);
+  call(7, 1, 700);  // it failed
+  call(8, 1);
+  EXPECT_EQ(end(), 5);
+  call(0x90000000, 1);
+  EXPECT_EQ(end(), 1) << "nothing was reported at all";
+  call(9, 1);
+  Take(cupti::SessionEnd{.end_ns = 900});
+  EXPECT_EQ(end(), 0) << "who says that it ends has reported everything";
+}
+
 TEST_F(GpuRowsTest, NothingIsSummedWhenEveryRecordCame) {
   Take(Kernel("gemm", 100, 150));
   Take(KernelTotal("gemm", 1, 50));

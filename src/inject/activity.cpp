@@ -8,6 +8,7 @@
 #include "inject/devices.h"
 #include "inject/libc.h"
 #include "inject/names.h"
+#include "inject/probes.h"
 #include "inject/sink.h"
 #include "inject/totals.h"
 #include "wire/gpu_event.h"
@@ -45,6 +46,8 @@ struct ContextDevice {
   uint32_t context;
   uint32_t device;
 };
+// A listener asks for a snapshot until it has one; records may be delivered more often than it looks.
+constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
 constexpr uint32_t kMaxDevices = 64;
 
@@ -59,6 +62,10 @@ constinit Totals g_totals;
 ContextDevice g_contexts[kContexts];
 uint64_t g_devices_told = 0;  // bit per ordinal
 uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
+uint64_t g_session_begin_ns = 0;  // 0: between sessions
+uint64_t g_delivered_ns = 0;      // when records were last delivered
+uint64_t g_snapshot_ns = 0;       // when the last snapshot was told
+constinit Batch g_snapshot(GPUSONDE_GPU_SNAPSHOT, false);
 
 uint64_t g_record_count = 0;
 uint64_t g_cost_ns = 0;
@@ -104,8 +111,35 @@ void SeeDevice(uint32_t device, uint32_t context, bool own_thread) {
 }
 
 template <class Record>
+Record* AddTo(Batch& batch, uint16_t type) {
+  return static_cast<Record*>(batch.Add(g_session, type, sizeof(Record)));
+}
+
+template <class Record>
 Record* Add(uint16_t type) {
-  return static_cast<Record*>(g_records.Add(g_session, type, sizeof(Record)));
+  return AddTo<Record>(g_records, type);
+}
+
+void TellDrops(const uint64_t (&drops)[GPUSONDE_GPU_DROP_REASONS], Batch& out) {
+  auto* record = AddTo<gpusonde_gpu_drops>(out, GPUSONDE_GPU_DROPS);
+  memcpy(record->counts, drops, sizeof drops);
+}
+
+// Repeats what the records to come are read with.
+void TellSnapshot() {
+  auto* begin = AddTo<gpusonde_gpu_snapshot_begin>(g_snapshot, GPUSONDE_GPU_SNAPSHOT_BEGIN);
+  begin->cupti_version = g_cupti->version;
+  begin->begin_ns = g_session_begin_ns;
+  begin->since_ns = g_delivered_ns;
+  for (uint32_t device = 0; device < kMaxDevices; ++device)
+    if ((g_devices_told >> device & 1) != 0) TellDevice(device, g_session, g_snapshot);
+  g_names.TellAgain(g_session, g_snapshot);
+  AddTo<gpusonde_gpu_snapshot_end>(g_snapshot, GPUSONDE_GPU_SNAPSHOT_END);
+  g_totals.TellAgain(g_session, g_snapshot);
+  uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
+  CopyDrops(drops);
+  TellDrops(drops, g_snapshot);
+  g_snapshot.Flush();
 }
 
 void Take(const gpusonde_cupti_kernel& kernel, bool own_thread) {
@@ -261,7 +295,7 @@ void BeginAccount(const Cupti& cupti, uint32_t session) {
   auto* begin = static_cast<gpusonde_gpu_session_begin*>(
       g_state.Add(session, GPUSONDE_GPU_SESSION_BEGIN, sizeof(gpusonde_gpu_session_begin)));
   begin->cupti_version = cupti.version;
-  begin->begin_ns = NowNs();
+  begin->begin_ns = g_session_begin_ns = g_delivered_ns = NowNs();
   g_records.Flush();
 }
 
@@ -269,6 +303,13 @@ void TakeRecords(bool own_thread) {
   const Locked locked(g_account);
   if (g_cupti == nullptr) return;
   const uint64_t before = ThreadCpuNs();
+  const uint64_t now = NowNs();
+  if (own_thread && g_session_begin_ns != 0 && ProbeHeard(GPUSONDE_GPU_SNAPSHOT) &&
+      now - g_snapshot_ns > kSnapshotIntervalNs) {
+    g_snapshot_ns = now;
+    TellSnapshot();
+  }
+  g_delivered_ns = now;
   while (Buffer* buffer = TakeWaiting()) {
     TakeBuffer(*buffer, own_thread);
     GiveBack(buffer);
@@ -291,9 +332,7 @@ void TellTotals() {
   uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
   CopyDrops(drops);
   if (memcmp(drops, g_drops_told, sizeof drops) != 0) {
-    auto* record = static_cast<gpusonde_gpu_drops*>(
-        g_state.Add(g_session, GPUSONDE_GPU_DROPS, sizeof(gpusonde_gpu_drops)));
-    memcpy(record->counts, drops, sizeof drops);
+    TellDrops(drops, g_state);
     memcpy(g_drops_told, drops, sizeof drops);
   }
   g_records.Flush();
@@ -307,6 +346,7 @@ void EndAccount(uint32_t reason) {
   end->reason = reason;
   end->end_ns = NowNs();
   g_records.Flush();
+  g_session_begin_ns = 0;
 }
 
 void TellForeign(const char* holder, uint64_t until_ns) {

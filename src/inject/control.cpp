@@ -9,6 +9,7 @@
 #include "inject/cupti.h"
 #include "inject/governor.h"
 #include "inject/libc.h"
+#include "inject/probes.h"
 #include "inject/shared_batch.h"
 #include "inject/sink.h"
 #include "wire/gpu_event.h"
@@ -27,6 +28,13 @@ constexpr uint64_t kSilenceNs = 10 * kSecondNs;
 constexpr uint64_t kSilentCalls = 16;
 // How long our thread waits for a slow reader of the socket before it drops what it has.
 constexpr uint64_t kReaderPatienceNs = kSecondNs;
+// A program that was to have a socket and doesn't is about to be heard by its recorder's probes: a recorder
+// that follows a new process attaches to it within 0.3 s.
+constexpr uint64_t kExpectedNs = kSecondNs;
+// cuInit waits so long for a listener that learns to walk the program's stacks. It takes 10 to 40 ms for
+// most.
+constexpr uint64_t kReadyPatienceNs = kSecondNs / 2;
+constexpr uint64_t kReadyLookNs = 1'000'000;
 // The host's exit waits this long for our thread to be out of the way.
 constexpr uint64_t kExitPatienceNs = 2 * kSecondNs;
 
@@ -49,7 +57,7 @@ uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
 uint64_t g_out_until_ns = 0;
 uint32_t g_exit_registrations = 0;
-uint32_t g_recorded_rank = 0;  // started, without its socket, by a program that is recorded
+uint64_t g_expected_until_ns = 0;  // a recorder that isn't there yet
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_cost_before_ns = 0;
@@ -90,7 +98,7 @@ void FallAsleep(uint32_t reason) {
   HostBatch().Flush();
   TakeRecords(true);
   EndAccount(reason);
-  if (reason == GPUSONDE_GPU_END_UNHEARD) g_recorded_rank = 0;  // who listens next is another
+  if (reason == GPUSONDE_GPU_END_UNHEARD) ForgetSocket();  // who listens next is another
 }
 
 void AtExit();
@@ -159,9 +167,10 @@ bool RecordsStopped(uint64_t now) {
   return now - g_heard_from_cupti_ns > kSilenceNs;
 }
 
-// What is recorded on purpose is recorded whole; who listens always has to be cheap. Launchers start ranks
-// without what they inherited themselves (Python's subprocess does by default), but for the environment.
-bool Governed() { return !SocketOpen() && g_recorded_rank == 0; }
+// What is recorded on purpose is recorded whole; who listens always has to be cheap.
+bool Governed() { return !SocketOpen() && !SocketLost(); }
+
+bool Wanted() { return Heard() || (SocketLost() && NowNs() < g_expected_until_ns); }
 
 void Govern(uint64_t now) {
   if (now < g_window_ends_ns) return;
@@ -188,7 +197,7 @@ void Listen() {
     TellTotals();
     NextSecond();
   }
-  if (!Heard()) return FallAsleep(GPUSONDE_GPU_END_UNHEARD);
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_UNHEARD);
   if (TakeCuptiGone()) {
     g_out_until_ns = now + kOutNs;
     return FallAsleep(GPUSONDE_GPU_END_CUPTI);
@@ -204,7 +213,7 @@ void Tick() {
   const Locked locked(g_control);
   if (Awake())
     Listen();
-  else if (Heard() && NowNs() >= g_out_until_ns)
+  else if (Wanted() && NowNs() >= g_out_until_ns)
     WakeUp();
 }
 
@@ -256,6 +265,14 @@ void AtExit() {
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT);
 }
 
+// A listener is ready when it can walk this process's stacks: until then a graph that is
+// captured would have no callers, for as long as it is launched.
+void AwaitReadiness() {
+  const uint64_t give_up_ns = NowNs() + kReadyPatienceNs;
+  while (ProbeHeard(GPUSONDE_GPU_STATE) && !ListenerReady() && NowNs() < give_up_ns)
+    WaitWhile(&g_stop, 0, kReadyLookNs);
+}
+
 void InForkedChild() {
   __atomic_store_n(&g_forked, 1, __ATOMIC_RELAXED);
   SetCallSession(0);
@@ -269,19 +286,19 @@ void CallThread() {
 }
 
 void Start() {
-  const Locked locked(g_control);
-  if (g_started != 0) return;
-  g_started = 1;
-  const char* socket = getenv(kSocketVariable);
-  OpenSocket(socket);
-  g_recorded_rank = socket != nullptr && !SocketOpen() ? 1 : 0;
-  pthread_atfork(nullptr, nullptr, InForkedChild);
-  SetPhase(ThreadPhase::kWaiting);
-  if (!StartThread(ThreadBody, "gpusonde")) {
-    SetPhase(ThreadPhase::kNone);
-    return;
+  {
+    const Locked locked(g_control);
+    if (g_started != 0) return;
+    g_started = 1;
+    OpenSocket(getenv(kSocketVariable));
+    g_expected_until_ns = NowNs() + kExpectedNs;
+    pthread_atfork(nullptr, nullptr, InForkedChild);
+    SetPhase(ThreadPhase::kWaiting);
+    if (!StartThread(ThreadBody, "gpusonde")) return SetPhase(ThreadPhase::kNone);
+    if (Wanted()) WakeUp();
+    if (!Awake()) return;
   }
-  if (Heard()) WakeUp();
+  AwaitReadiness();
 }
 
 }  // namespace gpusonde::inject

@@ -69,6 +69,11 @@ uint32_t Names::Find(const char* text, size_t length, bool cut) {
   }
 }
 
+void Names::TellAgain(uint32_t session, Batch& out) {
+  for (uint32_t id = 1; id < count_; ++id)
+    if (tables_->names[id].told == session) Tell(id, session, out);
+}
+
 void Names::Tell(uint32_t id, uint32_t session, Batch& out) {
   Name& name = tables_->names[id];
   auto* record = static_cast<gpusonde_gpu_name*>(

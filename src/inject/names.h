@@ -21,6 +21,9 @@ class Names {
   // it has no room or can't be read (both counted).
   uint32_t Intern(const char* text, uint32_t session, Batch& out);
 
+  // Tells every name that this session has been told.
+  void TellAgain(uint32_t session, Batch& out);
+
   // The hash of an interned name.
   uint64_t HashOf(uint32_t id) const {
     return tables_ == nullptr || id >= count_ ? 0 : tables_->names[id].hash;

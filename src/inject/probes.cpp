@@ -13,6 +13,8 @@
 SEMAPHORE(state)
 SEMAPHORE(records)
 SEMAPHORE(launch)
+SEMAPHORE(snapshot)
+SEMAPHORE(ready)
 
 // A note in the form of sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: address of the probe, of
 // .stapsdt.base, of the semaphore; provider, name, arguments.
@@ -56,10 +58,14 @@ bool ProbeHeard(uint32_t channel) {
       return gpusonde_records_semaphore != 0;
     case GPUSONDE_GPU_LAUNCH:
       return gpusonde_launch_semaphore != 0;
+    case GPUSONDE_GPU_SNAPSHOT:
+      return gpusonde_snapshot_semaphore != 0;
     default:
       return false;
   }
 }
+
+bool ListenerReady() { return gpusonde_ready_semaphore != 0; }
 
 // Not inlined: a note for each copy would follow.
 __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, size_t bytes) {
@@ -72,6 +78,12 @@ __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, si
       break;
     case GPUSONDE_GPU_LAUNCH:
       PROBE(launch, batch, bytes);
+      break;
+    case GPUSONDE_GPU_SNAPSHOT:
+      PROBE(snapshot, batch, bytes);
+      break;
+    case GPUSONDE_GPU_CHANNELS:  // nothing passes by: the probe is there for its semaphore
+      PROBE(ready, batch, bytes);
       break;
     default:
       break;

@@ -17,6 +17,7 @@ namespace {
 
 int g_socket = -1;
 uint64_t g_socket_inode = 0;
+uint32_t g_socket_lost = 0;
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
 uint64_t g_instance = 0;
 uint32_t g_hurry = 0;
@@ -29,9 +30,13 @@ bool IsTheSocket(int fd) {
   return syscall(SYS_fstat, fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == g_socket_inode;
 }
 
-void CloseSocket() {
-  __atomic_store_n(&g_socket, -1, __ATOMIC_RELAXED);
-}  // the number may be another's by now
+// Only forgotten: the number may be another's by now.
+void CloseSocket() { __atomic_store_n(&g_socket, -1, __ATOMIC_RELAXED); }
+
+void LoseSocket() {
+  __atomic_store_n(&g_socket_lost, 1, __ATOMIC_RELAXED);
+  CloseSocket();
+}
 
 bool MayWait() {
   return __atomic_load_n(&g_hurry, __ATOMIC_RELAXED) == 0 &&
@@ -43,7 +48,7 @@ void Send(const void* batch, size_t bytes, bool patient) {
   for (;;) {
     const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);
     if (fd < 0) return;
-    if (!IsTheSocket(fd)) return CloseSocket();
+    if (!IsTheSocket(fd)) return LoseSocket();
     if (send(fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // nobody reads any more
@@ -83,10 +88,13 @@ void OpenSocket(const char* value) {
   ++value;
   if (!ParseNumber(value, '\0', inode)) return;
   g_socket_inode = inode;
-  if (IsTheSocket(static_cast<int>(fd))) __atomic_store_n(&g_socket, static_cast<int>(fd), __ATOMIC_RELAXED);
+  if (!IsTheSocket(static_cast<int>(fd))) return LoseSocket();
+  __atomic_store_n(&g_socket, static_cast<int>(fd), __ATOMIC_RELAXED);
 }
 
 bool SocketOpen() { return __atomic_load_n(&g_socket, __ATOMIC_RELAXED) >= 0; }
+bool SocketLost() { return __atomic_load_n(&g_socket_lost, __ATOMIC_RELAXED) != 0; }
+void ForgetSocket() { __atomic_store_n(&g_socket_lost, 0, __ATOMIC_RELAXED); }
 
 bool Heard() {
   return SocketOpen() || ProbeHeard(GPUSONDE_GPU_STATE) || ProbeHeard(GPUSONDE_GPU_RECORDS) ||
@@ -107,7 +115,7 @@ void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool
   // The probe first: who reads both finds a call with its stack before the same without (sources/cupti relies
   // on it).
   if (ProbeHeard(channel)) FireProbe(channel, batch, bytes);
-  if (SocketOpen()) Send(batch, bytes, patient);
+  if (SocketOpen() && channel != GPUSONDE_GPU_SNAPSHOT) Send(batch, bytes, patient);
 }
 
 void SetPatience(uint64_t until_ns) { __atomic_store_n(&g_patience_ends_ns, until_ns, __ATOMIC_RELAXED); }

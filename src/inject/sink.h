@@ -12,8 +12,7 @@ namespace gpusonde::inject {
 // "GPUSONDE_INJECT_SOCKET=FD:INODE": a datagram socket (SOCK_SEQPACKET) that the process inherited. A socket
 // and no pipe, because writing to a pipe that nobody reads raises SIGPIPE in somebody else's program. The
 // inode tells whether the number still means that socket: a program may close what it doesn't know and open
-// something else there. A process with the variable and without the socket was started by a recorded program
-// that kept it to itself.
+// something else there.
 inline constexpr const char* kSocketVariable = "GPUSONDE_INJECT_SOCKET";
 void OpenSocket(const char* value);
 
@@ -21,6 +20,12 @@ void OpenSocket(const char* value);
 bool Heard();
 // Whether a socket is open: somebody records this very program.
 bool SocketOpen();
+// Whether there was to be a socket and it is closed at our end: by the program itself, or by a launcher that
+// was recorded and kept it to itself (Python's subprocess does by default). Its recorder listens to the
+// probes too.
+bool SocketLost();
+// The recorder has gone.
+void ForgetSocket();
 
 // Hands a batch to everybody who listens. `batch` begins with room for the header, which is filled in here.
 // Thread-safe. `patient`: when the socket is full, wait for its reader for up to a second; for threads of our

@@ -23,9 +23,13 @@ class Totals {
       Entry& entry = entries_[slot];
       if (entry.changed == 0) continue;
       grown(entry.of, entry.key, entry.total_ns - entry.told_ns);
-      TellOne(entry, session, out);
+      entry.changed = 0;
+      entry.told_ns = entry.total_ns;
+      Tell(entry, session, out);
     }
   }
+  // Tells all as they are.
+  void TellAgain(uint32_t session, Batch& out) const;
 
  private:
   static constexpr size_t kSlots = 32768;
@@ -43,7 +47,7 @@ class Totals {
     uint32_t changed;
   };
 
-  static void TellOne(Entry& entry, uint32_t session, Batch& out);
+  static void Tell(const Entry& entry, uint32_t session, Batch& out);
 
   Entry* entries_ = nullptr;
   size_t count_ = 0;

@@ -42,6 +42,8 @@ enum class DropReason : uint8_t {
   kGpuNameLost,        // GPU kernels without their name
   kGpuTotalsLost,      // GPU records that no total counts
   kGpuRangesDropped,   // annotated ranges that were not kept
+  kGpuWorkUnreported,  // calls whose GPU work was not reported before the program ended
+  kGpuProgramUnheard,  // programs whose GPU work could not be recorded
   kGpuReadingsFailed,  // GPU counters that the driver failed to read
   kGpuReadingsAbsurd,  // such readings that can't be true
   kGpuReadingsLost,    // such readings that waited too long to be taken
@@ -109,6 +111,10 @@ inline constexpr std::array kDropReasons = {
              "GPU activity records that had no room in the exact totals."},
     DropInfo{DropReason::kGpuRangesDropped, true, "gpu_ranges_dropped",
              "Annotated ranges that were nested too deep or too many at once."},
+    DropInfo{DropReason::kGpuWorkUnreported, true, "gpu_work_unreported",
+             "Calls whose GPU work was not reported because the program was killed or left by _exit."},
+    DropInfo{DropReason::kGpuProgramUnheard, true, "gpu_program_unheard",
+             "Programs whose GPU work could not be recorded: they had closed gpusonde's socket."},
     DropInfo{DropReason::kGpuReadingsFailed, true, "gpu_readings_failed",
              "Readings of a GPU's state that its driver failed to give."},
     DropInfo{DropReason::kGpuReadingsAbsurd, true, "gpu_readings_absurd",

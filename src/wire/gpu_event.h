@@ -37,10 +37,12 @@ struct gpusonde_gpu_batch {
 
 /* What a batch holds, and so by which probe it goes out. */
 enum gpusonde_gpu_channel {
-  GPUSONDE_GPU_STATE,   /* sessions, names, devices, totals, drops: little, and what the rest is read with */
-  GPUSONDE_GPU_RECORDS, /* activity and ranges: much */
-  GPUSONDE_GPU_LAUNCH,  /* one launch or graph node, on the thread that makes it, so that its stack can be
-                           taken */
+  GPUSONDE_GPU_STATE,    /* sessions, names, devices, totals, drops: little, and what the rest is read with */
+  GPUSONDE_GPU_RECORDS,  /* activity and ranges: much */
+  GPUSONDE_GPU_LAUNCH,   /* one launch or graph node, on the thread that makes it, so that its stack can be
+                            taken */
+  GPUSONDE_GPU_SNAPSHOT, /* what was said earlier, for a listener that attaches within a session; by its probe
+                            only, while a listener is attached to that */
   GPUSONDE_GPU_CHANNELS,
 };
 
@@ -59,6 +61,8 @@ enum gpusonde_gpu_type {
   GPUSONDE_GPU_GRAPH_NODE = 12,
   GPUSONDE_GPU_RANGE = 13,
   GPUSONDE_GPU_FOREIGN = 14,
+  GPUSONDE_GPU_SNAPSHOT_BEGIN = 15,
+  GPUSONDE_GPU_SNAPSHOT_END = 16,
 };
 
 struct gpusonde_gpu_record {
@@ -248,6 +252,21 @@ struct gpusonde_gpu_foreign {
   __u32 padding;
   __u64 until_ns;
   char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
+};
+
+/* A snapshot: this record, then the session's devices and names; its end; then the totals and drops so far.
+ * It comes before the next records, and holds for all records that come after it. */
+struct gpusonde_gpu_snapshot_begin {
+  struct gpusonde_gpu_record record;
+  __u32 cupti_version;
+  __u64 begin_ns; /* of the session */
+  __u64 since_ns; /* what ended later has not been delivered yet */
+};
+
+/* Every name and device that the session has referred to is known. */
+struct gpusonde_gpu_snapshot_end {
+  struct gpusonde_gpu_record record;
+  __u32 padding;
 };
 
 /* --- what the kernel program adds

@@ -62,6 +62,8 @@ struct Heard {
   std::vector<std::string> holders;
   // By session, what and name: the newest.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
+  // The same when the session was joined: not counted here.
+  std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> earlier_totals;
 
   void operator()(const Event& event);
   Sum TotalOf(Total::Of of, const std::string& name) const;
@@ -89,8 +91,8 @@ inline void Heard::operator()(const Event& event) {
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
   if (const auto* total = std::get_if<Total>(&event.what))
-    totals[{event.session, total->of, std::string(total->name)}] = {total->count, total->untimed,
-                                                                    total->total_ns, total->bytes};
+    (total->joined ? earlier_totals : totals)[{event.session, total->of, std::string(total->name)}] = {
+        total->count, total->untimed, total->total_ns, total->bytes};
 }
 
 inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {

@@ -207,10 +207,12 @@ TEST(Inject, ASocketNumberThatMeansSomethingElseNowIsNotWrittenTo) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Heard heard;
-  Client client({"kernels=1000", "holder"}, {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
+  Client client({"kernels=1000", "holder", "wait=2000", "holder"},
+                {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
   ::close(pair[1]);
   EXPECT_EQ(client.Finish(*events, heard), 0);
-  EXPECT_EQ(client.printed(), "free\n");
+  EXPECT_EQ(client.printed(), "held\nfree\n")
+      << "for a second it expects its recorder to attach to the probes";
   char byte = 0;
   EXPECT_EQ(::read(pair[0], &byte, 1), 0);
   ::close(pair[0]);

@@ -29,12 +29,16 @@ class Probes : public ::testing::Test {
     events_.emplace(std::move(*events));
   }
 
+  // Everything of a program that is not yet itself.
+  void Attach(int32_t pid) {
+    const Status attached = events_->AttachBeforeExec(pid);
+    EXPECT_TRUE(attached.has_value()) << attached.error().message;
+    EXPECT_TRUE(events_->TakeStacks(pid).has_value());
+  }
+
   // Runs it from before its first instruction to its end.
   int Hear(const std::vector<std::string>& steps, const std::vector<std::string>& variables = {}) {
-    Client client(steps, variables, [&](int32_t pid) {
-      const Status attached = events_->AttachBeforeExec(pid);
-      EXPECT_TRUE(attached.has_value()) << attached.error().message;
-    });
+    Client client(steps, variables, [&](int32_t pid) { Attach(pid); });
     const int status = client.Finish(*events_, heard_);
     printed_ = client.printed();
     events_->Forget(client.pid());
@@ -89,6 +93,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
+  EXPECT_TRUE(events_->TakeStacks(client.pid()).has_value());
   client.Listen(*events_, heard_, std::chrono::milliseconds(1300));
   events_->Stop();
   EXPECT_EQ(client.Finish(*events_, heard_), 5);
@@ -100,8 +105,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
 }
 
 TEST_F(Probes, WakeOnceByWhatIsToldAfterTheTimeAskedFor) {
-  Client client({"rate=20,4", "exit=0"}, {},
-                [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
+  Client client({"rate=20,4", "exit=0"}, {}, [&](int32_t pid) { Attach(pid); });
   const auto woken = [&](int patience_ms) {
     client.Listen(*events_, heard_, std::chrono::milliseconds(30));
     pollfd wait{.fd = events_->wake_fd(), .events = POLLIN, .revents = 0};
@@ -145,20 +149,24 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
 
 // At this speed listening costs more than the governor lets it: the program is heard in windows. Totals are
 // what the device did (SIMGPU_LOG) in those, to the nanosecond, and nothing is missing but between two
-// windows.
+// windows, and what CUPTI says that it dropped there: on a busy machine our thread comes too late for its
+// buffers.
 TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   const TempFolder folder;
   const std::string log = folder / "log";
-  // Where threads get no CPU for a while, records are dropped, and counted: then again.
+  // Where this process gets no CPU for a while, the ring runs over, and that is counted: then again.
   model::DropCounts drops;
   for (int attempt = 0; attempt < 3; ++attempt) {
     heard_ = {};
     std::filesystem::remove(log);
     ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
     drops = events_->TakeDrops();
-    if (drops.Of(model::DropReason::kGpuRecordsDropped) == 0) break;
+    if (drops.Of(model::DropReason::kGpuMessagesLost) == 0) break;
   }
-  ExpectNothingLost(drops);
+  const auto dropped = static_cast<uint64_t>(drops.Of(model::DropReason::kGpuRecordsDropped));
+  for (const model::DropInfo& info : model::kDropReasons)
+    EXPECT_TRUE(info.reason == model::DropReason::kGpuRecordsDropped || drops.Of(info.reason) == 0)
+        << info.name;
   ASSERT_GE(heard_.begins.size(), 2U) << "it slept, and woke again";
   EXPECT_EQ(heard_.ends[0].reason, EndReason::kGovernor);
 
@@ -181,6 +189,7 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
 
   std::map<uint32_t, uint64_t> told;
   struct Ends {
+    uint32_t first = std::numeric_limits<uint32_t>::max(), last = 0;
     uint32_t last_timed = 0, first_untimed = std::numeric_limits<uint32_t>::max();
   };
   std::map<uint32_t, Ends> sessions;
@@ -194,6 +203,8 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
     } else {
       told[kernel.correlation] = duration_ns;
       Ends& ends = sessions[kernel.session];
+      ends.first = std::min(ends.first, kernel.correlation);
+      ends.last = std::max(ends.last, kernel.correlation);
       if (duration_ns != 0)
         ends.last_timed = std::max(ends.last_timed, kernel.correlation);
       else
@@ -203,19 +214,22 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   EXPECT_EQ(told.size() + strays, heard_.kernels.size()) << "each once";
   ASSERT_GT(told.size(), 1000U);
   uint64_t did_ns = 0, untimed = 0;
-  size_t gaps = 0;
-  bool in_gap = false;
-  for (auto at = device.find(told.begin()->first); at != device.end() && at->first <= told.rbegin()->first;
-       ++at) {
-    const bool is_told = told.contains(at->first);
+  for (const auto& [correlation, told_ns] : told) {
     // Still queued or running when its window ended: it counts, and how long it took isn't known.
-    const bool is_timed = is_told && told[at->first] != 0;
-    if (is_timed) did_ns += at->second;
-    if (is_told && !is_timed) ++untimed;
-    if (!is_told && !in_gap) ++gaps;
-    in_gap = !is_told;
+    if (told_ns == 0)
+      ++untimed;
+    else
+      did_ns += device.at(correlation);
   }
-  EXPECT_LE(gaps, heard_.begins.size() - 1);
+  uint64_t missing = 0;  // within windows
+  uint32_t before = 0;
+  for (const auto& [session, ends] : sessions) {
+    EXPECT_GT(ends.first, before) << "windows follow each other";
+    before = ends.last;
+    for (auto at = device.find(ends.first); at->first < ends.last; ++at)
+      missing += told.contains(at->first) ? 0 : 1;
+  }
+  EXPECT_LE(missing, dropped);
   const Heard::Sum total = heard_.TotalOf(Total::Of::kKernel, "alpha");
   EXPECT_EQ(total.count, told.size() + strays);
   EXPECT_EQ(total.untimed, untimed);
@@ -238,8 +252,7 @@ TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
 }
 
 TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
-  Client client({"kernels=1000", "sync", "wait=60000"}, {},
-                [&](int32_t pid) { EXPECT_TRUE(events_->AttachBeforeExec(pid).has_value()); });
+  Client client({"kernels=1000", "sync", "wait=60000"}, {}, [&](int32_t pid) { Attach(pid); });
   client.Listen(*events_, heard_, std::chrono::milliseconds(3000));  // a busy machine takes its time
   ::kill(client.pid(), SIGKILL);
   EXPECT_EQ(client.Finish(*events_, heard_), 128 + SIGKILL);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Launches kernels, copies and a graph whose numbers are known: `gpu_launches.py [ROUNDS [SECONDS]]`. It waits for
-SECONDS first, as programs do that load something. A round is 100 sgemm from forward(), 50 relu from backward(), 20
+"""Launches kernels, copies and a graph whose numbers are known: `gpu_launches.py [ROUNDS [SECONDS [PAUSE]]]`. It waits
+for SECONDS first, as programs do that load something, and for PAUSE seconds after each round. A round is 100 sgemm from forward(), 50 relu from backward(), 20
 copies of 4096 bytes and one launch of a graph of three relu captured in make_graph()."""
 
 import ctypes
@@ -41,6 +41,7 @@ def make_graph(gpu, functions, stream):
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    pause_s = float(sys.argv[3]) if len(sys.argv) > 3 else 0
     gpu = cuda.Cuda()
     stream = gpu.stream()
     time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)
@@ -54,6 +55,7 @@ def main():
             gpu.check(gpu.copy(memory, pinned, ctypes.c_size_t(4096), cuda.HOST_TO_DEVICE, stream))
         gpu.launch_graph(graph, stream)
         gpu.synchronize()
+        time.sleep(pause_s)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,14 @@ std::optional<SessionBegin> Read(const gpusonde_gpu_session_begin& wire) {
   return SessionBegin{.begin_ns = static_cast<int64_t>(wire.begin_ns), .cupti_version = wire.cupti_version};
 }
 
+std::optional<SessionBegin> Read(const gpusonde_gpu_snapshot_begin& wire) {
+  const uint64_t begin_ns = std::max(wire.begin_ns, wire.since_ns);
+  if (!IsTime(begin_ns)) return std::nullopt;
+  return SessionBegin{.begin_ns = static_cast<int64_t>(begin_ns),
+                      .cupti_version = wire.cupti_version,
+                      .joined = wire.since_ns > wire.begin_ns};
+}
+
 std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
   static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kUnheard, EndReason::kGovernor,
                                            EndReason::kForeign, EndReason::kExit,    EndReason::kCupti};
@@ -236,6 +244,7 @@ Decoder::Process* Decoder::FindProcess(int32_t pid) {
 
 void Decoder::BeginInstance(Process& process, uint64_t instance) {
   CountLostOnTheWay(process);
+  DropHeld(process);
   const uint32_t sessions = process.session;
   process = {.instance = instance, .earlier_sessions = sessions, .session = sessions, .names = {}};
 }
@@ -257,25 +266,100 @@ void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, con
   if (header->instance < process->instance) return drops_.Add(DropReason::kGpuMessagesLost);
   if (!process->received[header->channel].Mark(header->sequence)) return;
   const uint32_t session = header->session == 0 ? 0 : process->earlier_sessions + header->session;
-  if (session > process->session) {
-    process->session = session;
-    process->names.clear();
-    process->name_bytes = 0;
+  if (session > process->session) BeginSession(origin.pid, *process, session, visit);
+  if (header->channel == GPUSONDE_GPU_SNAPSHOT) {
+    if (session == process->session) DecodeSnapshot(origin.pid, *process, *header, batch, visit);
+  } else if (session != process->session || !Hold(*process, *header, batch)) {
+    DecodeRecords(origin, *process, session, batch.subspan(sizeof *header), visit);
   }
+}
 
+void Decoder::BeginSession(int32_t pid, Process& process, uint32_t session, const Visit& visit) {
+  ReleaseHeld(pid, process, visit);
+  process.session = session;
+  process.names.clear();
+  process.name_bytes = 0;
+  process.state = Process::Names::kMissing;
+  process.next_of_snapshot.reset();
+}
+
+bool Decoder::Hold(Process& process, const gpusonde_gpu_batch& header, std::span<const std::byte> batch) {
+  if (process.state != Process::Names::kMissing || header.session == 0 ||
+      header.channel == GPUSONDE_GPU_LAUNCH)
+    return false;
+  if (const auto first = As<gpusonde_gpu_record>(batch.subspan(sizeof header));
+      first.has_value() && first->type == GPUSONDE_GPU_SESSION_BEGIN) {
+    process.state = Process::Names::kComplete;
+    return false;
+  }
+  if (!snapshots_ || process.held_bytes + batch.size() > kMaxHeldBytes ||
+      held_bytes_ + batch.size() > kMaxHeldBytesOfAll)
+    return false;
+  process.held.emplace_back(batch.begin(), batch.end());
+  process.held_bytes += batch.size();
+  held_bytes_ += batch.size();
+  return true;
+}
+
+// Complete, from its begin to its end, or it isn't used.
+void Decoder::DecodeSnapshot(int32_t pid, Process& process, const gpusonde_gpu_batch& header,
+                             std::span<const std::byte> batch, const Visit& visit) {
+  const std::span<const std::byte> records = batch.subspan(sizeof header);
+  const auto first = As<gpusonde_gpu_record>(records);
+  if (first.has_value() && first->type == GPUSONDE_GPU_SNAPSHOT_BEGIN)
+    process.next_of_snapshot =
+        process.state == Process::Names::kComplete ? std::nullopt : std::optional(header.sequence);
+  if (process.next_of_snapshot != header.sequence) return process.next_of_snapshot.reset();
+  process.next_of_snapshot = header.sequence + 1;
+  DecodeRecords({.pid = pid}, process, process.session, records, visit);
+}
+
+void Decoder::ReleaseHeld(int32_t pid, Process& process, const Visit& visit) {
+  const std::optional<uint64_t> next_of_snapshot = std::exchange(process.next_of_snapshot, {});
+  held_bytes_ -= process.held_bytes;
+  process.held_bytes = 0;
+  for (const std::vector<std::byte>& batch : std::exchange(process.held, {}))
+    DecodeRecords({.pid = pid}, process, process.session,
+                  std::span(batch).subspan(sizeof(gpusonde_gpu_batch)), visit);
+  process.next_of_snapshot = next_of_snapshot;
+}
+
+std::vector<int32_t> Decoder::Holding() const {
+  std::vector<int32_t> pids;
+  for (const auto& [pid, process] : processes_)
+    if (!process.held.empty()) pids.push_back(pid);
+  return pids;
+}
+
+void Decoder::Release(const Visit& visit) {
+  for (auto& [pid, process] : processes_) {
+    if (process.held.empty()) continue;
+    process.state = Process::Names::kGivenUp;
+    ReleaseHeld(pid, process, visit);
+  }
+}
+
+void Decoder::DropHeld(Process& process) {
+  drops_.Add(DropReason::kGpuMessagesLost, std::ssize(process.held));
+  held_bytes_ -= process.held_bytes;
+  process.held.clear();
+  process.held_bytes = 0;
+}
+
+void Decoder::DecodeRecords(const Origin& origin, Process& process, uint32_t session,
+                            std::span<const std::byte> rest, const Visit& visit) {
   Event event{.pid = origin.pid,
               .tid = 0,
               .session = session,
               .stack = origin.stack,
               .stack_taken = origin.stack_taken,
               .what = {}};
-  std::span<const std::byte> rest = batch.subspan(sizeof *header);
   while (!rest.empty()) {
     const std::optional<gpusonde_gpu_record> record = As<gpusonde_gpu_record>(rest);
     if (!record || record->bytes < sizeof *record || record->bytes % 8 != 0 || record->bytes > rest.size())
       return CountMalformed();
     event.tid = origin.tid;
-    DecodeRecord(*record, rest.first(record->bytes), *process, event, visit);
+    DecodeRecord(*record, rest.first(record->bytes), process, event, visit);
     rest = rest.subspan(record->bytes);
   }
 }
@@ -315,7 +399,11 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return take(static_cast<gpusonde_gpu_kernel*>(nullptr), [&](const auto& wire, Kernel& kernel) {
         event.tid = 0;
         kernel.name = NameOf(process, event.session, wire.name);
-        if (kernel.name.empty() && wire.name != GPUSONDE_GPU_OTHER_NAME) drops_.Add(DropReason::kGpuNameLost);
+        if (!kernel.name.empty() || wire.name == GPUSONDE_GPU_OTHER_NAME) return;
+        drops_.Add(DropReason::kGpuNameLost);
+        // Its name was lost on the way: the next snapshot has it.
+        if (event.session == process.session && process.state == Process::Names::kComplete)
+          process.state = Process::Names::kMissing;
       });
     case GPUSONDE_GPU_MEMCPY:
       return take(static_cast<gpusonde_gpu_memcpy*>(nullptr), nothing);
@@ -327,11 +415,15 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return take(static_cast<gpusonde_gpu_total*>(nullptr), [&](const auto& wire, Total& total) {
         event.tid = 0;
         if (total.of == Total::Of::kKernel) total.name = NameOf(process, event.session, wire.key);
+        total.joined = process.next_of_snapshot.has_value();
       });
     case GPUSONDE_GPU_DROPS: {
       const std::optional<gpusonde_gpu_drops> drops = As<gpusonde_gpu_drops>(bytes);
       if (!drops) return CountMalformed();
-      return TakeLibraryDrops(process, *drops);
+      // A snapshot ends with what was dropped before we joined.
+      if (!std::exchange(process.next_of_snapshot, {}).has_value()) return TakeLibraryDrops(process, *drops);
+      std::copy(std::begin(drops->counts), std::end(drops->counts), std::begin(process.drops));
+      return;
     }
     case GPUSONDE_GPU_CALL:
       return take(static_cast<gpusonde_gpu_call*>(nullptr),
@@ -359,6 +451,12 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     }
     case GPUSONDE_GPU_FOREIGN:
       return take(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
+    case GPUSONDE_GPU_SNAPSHOT_BEGIN:
+      return take(static_cast<gpusonde_gpu_snapshot_begin*>(nullptr), nothing);
+    case GPUSONDE_GPU_SNAPSHOT_END:
+      if (!process.next_of_snapshot.has_value()) return CountMalformed();
+      process.state = Process::Names::kComplete;
+      return ReleaseHeld(event.pid, process, visit);
     default:
       return;  // of a newer library; fields and types are only ever added
   }
@@ -399,6 +497,7 @@ void Decoder::Forget(int32_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   CountLostOnTheWay(found->second);
+  DropHeld(found->second);
   processes_.erase(found);
 }
 

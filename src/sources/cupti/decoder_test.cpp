@@ -234,7 +234,7 @@ TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
       {"a part of a header", {good.begin(), good.begin() + 20}},
       {"another magic", With(good, 0, uint32_t{0})},
       {"another version", With(good, 4, uint16_t{GPUSONDE_GPU_VERSION + 1})},
-      {"another channel", With(good, 6, uint16_t{3})},
+      {"another channel", With(good, 6, uint16_t{GPUSONDE_GPU_CHANNELS})},
       {"more bytes than there are", With(good, 8, uint32_t{8000})},
       {"a record of no bytes", With(good, kRecord + 2, uint16_t{0})},
       {"a record of odd bytes", With(good, kRecord + 2, uint16_t{77})},
@@ -258,6 +258,88 @@ TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
     EXPECT_EQ(Decode(bad.batch), 0) << bad.what;
     EXPECT_EQ(Malformed(), 1) << bad.what;
   }
+}
+
+// Of a session that began earlier: what the library repeats for those who ask.
+class Joining : public DecoderTest {
+ protected:
+  Joining() { decoder_ = Decoder(true); }
+
+  static std::vector<std::byte> Records(uint64_t sequence, uint32_t name = 3) {
+    return Batch(GPUSONDE_GPU_RECORDS, sequence).Add(GPUSONDE_GPU_KERNEL, KernelOf(name)).bytes();
+  }
+  static Batch SnapshotBegin(uint64_t sequence) {
+    gpusonde_gpu_snapshot_begin begin{};
+    begin.begin_ns = 1000;
+    begin.since_ns = 5000;
+    return Batch(GPUSONDE_GPU_SNAPSHOT, sequence).Add(GPUSONDE_GPU_SNAPSHOT_BEGIN, begin);
+  }
+  static gpusonde_gpu_total TotalOf(uint64_t count) {
+    gpusonde_gpu_total total{};
+    total.of = GPUSONDE_GPU_KERNEL;
+    total.key = 3;
+    total.count = count;
+    return total;
+  }
+  void Take(const std::vector<std::byte>& batch) {
+    Decode(batch, [this](const Event& event) { Describe(event); });
+  }
+  void Describe(const Event& event) {
+    if (const auto* kernel = std::get_if<Kernel>(&event.what))
+      seen_.push_back("kernel " + std::string(kernel->name));
+    if (const auto* begin = std::get_if<SessionBegin>(&event.what))
+      seen_.push_back("since " + std::to_string(begin->begin_ns) + (begin->joined ? " joined" : ""));
+    if (const auto* total = std::get_if<Total>(&event.what))
+      seen_.push_back(std::to_string(total->count) + " " + std::string(total->name) +
+                      (total->joined ? " earlier" : ""));
+  }
+
+  std::vector<std::string> seen_;
+};
+
+TEST_F(Joining, HoldsRecordsUntilASnapshotHasNamedThem) {
+  Take(Records(10));
+  EXPECT_THAT(seen_, ::testing::IsEmpty());
+  EXPECT_THAT(decoder_.Holding(), ::testing::ElementsAre(kPid));
+  Take(SnapshotBegin(0)
+           .Add(GPUSONDE_GPU_NAME, Name(3, 5), "alpha")
+           .Add(GPUSONDE_GPU_SNAPSHOT_END, gpusonde_gpu_snapshot_end{})
+           .Add(GPUSONDE_GPU_TOTAL, TotalOf(7))
+           .Add(GPUSONDE_GPU_DROPS, gpusonde_gpu_drops{.record = {}, .padding = 0, .counts = {100}})
+           .bytes());
+  Take(Records(11));
+  Take(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_TOTAL, TotalOf(9)).bytes());
+  EXPECT_THAT(seen_, ::testing::ElementsAre("since 5000 joined", "kernel alpha", "7 alpha earlier",
+                                            "kernel alpha", "9 alpha"));
+  EXPECT_THAT(decoder_.Holding(), ::testing::IsEmpty());
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 0) << "those were dropped before";
+}
+
+TEST_F(Joining, DoesNotUseASnapshotOfWhichAPartIsMissing) {
+  Take(Records(10));
+  Take(SnapshotBegin(0).bytes());
+  Take(Batch(GPUSONDE_GPU_SNAPSHOT, 2).Add(GPUSONDE_GPU_SNAPSHOT_END, gpusonde_gpu_snapshot_end{}).bytes());
+  EXPECT_THAT(decoder_.Holding(), ::testing::SizeIs(1));
+  decoder_.Release([this](const Event& event) { Describe(event); });
+  EXPECT_THAT(seen_, ::testing::ElementsAre("since 5000 joined", "kernel "));
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
+}
+
+TEST_F(Joining, HoldsNothingOfASessionThatItHeardBegin) {
+  Take(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_SESSION_BEGIN, gpusonde_gpu_session_begin{}).bytes());
+  Take(Records(0, GPUSONDE_GPU_OTHER_NAME));
+  Take(SnapshotBegin(0).bytes());
+  EXPECT_THAT(seen_, ::testing::ElementsAre("since 0", "kernel ")) << "a snapshot for somebody else";
+  // A name was lost on the way: the next records wait for it.
+  Take(Records(1));
+  Take(Records(2));
+  EXPECT_THAT(decoder_.Holding(), ::testing::SizeIs(1));
+}
+
+TEST_F(Joining, CountsWhatIsHeldWhenTheProcessIsForgotten) {
+  Take(Records(0));
+  decoder_.Forget(kPid);
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
 TEST_F(DecoderTest, AnyBytesAreSurvived) {

@@ -13,11 +13,12 @@
 // both are 0.
 namespace gpusonde::cupti {
 
-// An awake period of the library begins: from here on everything is told. Time outside sessions is
+// An awake period of the library begins: from here on everything is reported. Time outside sessions is
 // unobserved.
 struct SessionBegin {
   int64_t begin_ns = 0;
   uint32_t cupti_version = 0;
+  bool joined = false;  // it had begun earlier: begin_ns is since when it is observed here
 };
 
 enum class EndReason : uint8_t { kUnheard, kGovernor, kForeign, kExit, kCupti, kUnknown };
@@ -27,7 +28,8 @@ struct SessionEnd {
   EndReason reason = EndReason::kUnknown;
 };
 
-// A device as the process counts them; told once a session before the first record that refers to it.
+// A device as the process counts them; reported before the session's first record that refers to it, maybe
+// again.
 struct Device {
   uint32_t ordinal = 0;
   std::array<uint8_t, 16> uuid{};  // all zero when the driver would not say
@@ -87,6 +89,7 @@ struct Total {
   uint64_t untimed = 0;  // of `count`, those that CUPTI gave no times for; not in total_ns
   uint64_t total_ns = 0;
   uint64_t bytes = 0;
+  bool joined = false;  // as it was when we joined the session: none of these records were reported here
 };
 
 // A call that put work on a device, chosen by an independent coin with this probability.

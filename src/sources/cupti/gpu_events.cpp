@@ -12,9 +12,12 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
+#include "base/time.h"
 #include "sources/cupti/decoder.h"
 #include "sources/cupti/probe_reader.h"
 #include "sources/cupti/socket_reader.h"
@@ -24,6 +27,11 @@ namespace gpusonde::cupti {
 namespace {
 
 constexpr std::string_view kLibraryName = "libgpusonde-inject.so";
+
+// The library looks every 250 ms whether somebody asks for a snapshot, and sends it before its next records.
+// Asking ends after this long at the least, and at the most, where records are held that no snapshot comes
+// for.
+constexpr int64_t kMinAskNs = 600 * kNanosPerMilli, kMaxAskNs = 3 * kNanosPerSecond;
 
 struct FileId {
   dev_t device;
@@ -47,6 +55,9 @@ bool HasContent(int fd, std::string_view content) {
   return true;
 }
 
+// By the descriptor, so that what was compared is what is attached to.
+std::string PathOf(const Fd& file) { return fmt::format("/proc/self/fd/{}", file.get()); }
+
 bool IsLaunchBatch(std::span<const std::byte> batch) {
   gpusonde_gpu_batch header;
   if (batch.size() < sizeof header) return false;
@@ -62,12 +73,14 @@ struct GpuEvents::State {
   Fd epoll;
   Decoder decoder;
   SocketReader sockets;
-  bool has_sockets = false;
   // The program's end of the last one: its number, and what /proc calls it ("socket:[4711]").
   int socket_number = -1;
   std::string socket_name;
   std::optional<ProbeReader> probes;
-  std::map<FileId, bool> attached_files;  // with every_process: whether it is ours
+  std::map<FileId, bool> considered_files;           // with every_process: whether it is ours
+  std::map<FileId, Fd> files;                        // that are ours
+  std::set<std::pair<int32_t, FileId>> with_stacks;  // processes whose launches are taken
+  std::optional<int64_t> asked_ns;                   // since when processes are asked for snapshots
 
   Status Watch(int fd) {
     epoll_event event{};
@@ -75,18 +88,11 @@ struct GpuEvents::State {
     if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Fail(ErrnoError(errno, "epoll_ctl"));
     return {};
   }
-  Result<bool> ConsiderFile(int32_t pid, const Fd& file);
+  Result<bool> ConsiderFile(int32_t pid, Fd file, bool has_begun);
 
-  // Launchers start ranks without what they inherited themselves (Python's subprocess does by default): those
-  // have the probes alone.
-  bool HasSocket(int32_t pid) const {
-    if (!has_sockets) return false;
-    std::array<char, 64> name{};
-    const ssize_t length =
-        ::readlink(fmt::format("/proc/{}/fd/{}", pid, socket_number).c_str(), name.data(), name.size());
-    if (length < 0) return errno != ENOENT;
-    return std::string_view(name.data(), static_cast<size_t>(length)) == socket_name;
-  }
+  Status AttachReports(int32_t pid, const Fd& file);
+  Status AskForSnapshot(int32_t pid, const Fd& file);
+  void FollowSnapshots(const Decoder::Visit& visit);
 };
 
 GpuEvents::GpuEvents(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -101,18 +107,22 @@ Result<GpuEvents> GpuEvents::Create(const Options& options, const ebpf::StackTab
   state->epoll = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return Fail(ErrnoError(errno, "epoll_create1"));
   if (tables != nullptr) {
+    state->decoder = Decoder(true);
     ASSIGN_OR_RETURN(state->probes,
                      ProbeReader::Create(options.ring_bytes, options.bytes_per_second, *tables));
     TRY(state->Watch(state->probes->fd()));
   }
-  return GpuEvents(std::move(state));
+  GpuEvents events(std::move(state));
+  // Programs that start with our own library are heard from their first call on; copies of it once they are
+  // mapped.
+  if (options.every_process) TRY(events.AttachBeforeExec(ProbeReader::kEveryProcess));
+  return events;
 }
 
 Result<GpuEvents::Inheritance> GpuEvents::MakeSocket() {
   ASSIGN_OR_RETURN(SocketReader::ProgramEnd end, state_->sockets.Open());
   struct stat status{};
   if (::fstat(end.fd.get(), &status) != 0) return Fail(ErrnoError(errno, "fstat"));
-  state_->has_sockets = true;
   state_->socket_number = end.fd.get();
   state_->socket_name = fmt::format("socket:[{}]", status.st_ino);
   TRY(state_->Watch(state_->sockets.fds().back()));
@@ -132,29 +142,73 @@ Result<bool> GpuEvents::Consider(int32_t pid, const std::string& path) {
     if (file.error().code == ErrorCode::kNotFound) return false;  // it ended, or the file was replaced
     return Fail(std::move(file).error());
   }
-  return state_->ConsiderFile(pid, *file);
+  return state_->ConsiderFile(pid, std::move(*file), true);
 }
 
-Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, const Fd& file) {
+Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "fstat"));
   const FileId id{status.st_dev, status.st_ino};
-  if (const auto known = attached_files.find(id); known != attached_files.end()) return known->second;
+  if (const auto known = considered_files.find(id); known != considered_files.end()) return known->second;
   const bool ours = HasContent(file.get(), content);
-  if (options.every_process) attached_files.emplace(id, ours);
+  if (options.every_process) considered_files.emplace(id, ours);
   if (!ours) return false;
-  // By the descriptor, so that what was compared is what is attached to.
-  TRY(probes->Attach(options.every_process ? ProbeReader::kEveryProcess : pid,
-                     fmt::format("/proc/self/fd/{}", file.get()), HasSocket(pid)));
+  const auto [kept, is_new] = files.try_emplace(id, std::move(file));
+  const int32_t whose = options.every_process ? ProbeReader::kEveryProcess : pid;
+  // First: the next records then come after it. A program that hasn't begun has reported nothing yet.
+  if (has_begun) TRY(AskForSnapshot(whose, kept->second));
+  TRY(probes->Attach(whose, PathOf(kept->second), ProbeReader::Probes::kReports));
   return true;
+}
+
+Status GpuEvents::State::AskForSnapshot(int32_t pid, const Fd& file) {
+  asked_ns = MonotonicNow();
+  return probes->Attach(pid, PathOf(file), ProbeReader::Probes::kSnapshots);
+}
+
+// Asks as long as somebody's records are held for want of names, and for a little longer.
+void GpuEvents::State::FollowSnapshots(const Decoder::Visit& visit) {
+  const std::vector<int32_t> holding = decoder.Holding();
+  const int64_t now_ns = MonotonicNow();
+  if (!asked_ns.has_value()) {
+    for (const int32_t pid : holding)
+      for (const auto& [id, file] : files)
+        if (const Status asked = AskForSnapshot(pid, file); !asked.has_value())
+          LogInfo("no snapshot of process {}: {}", pid, asked.error().message);
+    return;
+  }
+  if (now_ns < *asked_ns + (holding.empty() ? kMinAskNs : kMaxAskNs)) return;
+  decoder.Release(visit);
+  probes->EndSnapshots();
+  asked_ns.reset();
 }
 
 Status GpuEvents::AttachBeforeExec(int32_t pid) {
   if (!state_->probes) return {};
-  return state_->probes->Attach(pid, state_->options.library_path, state_->has_sockets);
+  ASSIGN_OR_RETURN(Fd file, Open(state_->options.library_path, O_RDONLY));
+  ASSIGN_OR_RETURN(const bool ours,
+                   state_->ConsiderFile(pid, std::move(file), state_->options.every_process));
+  return ours ? Status() : Fail(ErrorCode::kIo, state_->options.library_path + " was replaced meanwhile");
+}
+
+Status GpuEvents::TakeStacks(int32_t pid) {
+  if (!state_->probes) return {};
+  for (const auto& [id, file] : state_->files)
+    if (state_->with_stacks.emplace(pid, id).second)
+      TRY(state_->probes->Attach(pid, PathOf(file), ProbeReader::Probes::kLaunches));
+  return {};
+}
+
+bool GpuEvents::HasSocket(int32_t pid) const {
+  std::array<char, 64> name{};
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, state_->socket_number);
+  const ssize_t length = ::readlink(path.c_str(), name.data(), name.size());
+  if (length < 0) return errno != ENOENT;
+  return std::string_view(name.data(), static_cast<size_t>(length)) == state_->socket_name;
 }
 
 void GpuEvents::Forget(int32_t pid) {
+  std::erase_if(state_->with_stacks, [pid](const auto& of) { return of.first == pid; });
   if (state_->probes) state_->probes->Detach(pid);
   state_->decoder.Forget(pid);
 }
@@ -174,6 +228,7 @@ Status GpuEvents::Drain(const std::function<void(const Event&)>& visit) {
       state_->decoder.Decode(origin, batch, visit);
     });
   for (const auto& [pid, batch] : launches) state_->decoder.Decode({.pid = pid}, batch, visit);
+  if (state_->probes) state_->FollowSnapshots(visit);
   return {};
 }
 
@@ -191,7 +246,9 @@ void GpuEvents::WakeAfter(int64_t time_ns) {
 }
 
 void GpuEvents::Stop() {
-  if (state_->probes) state_->probes->Stop();
+  if (!state_->probes) return;
+  state_->probes->Stop();
+  state_->asked_ns = 0;  // nothing more comes: the next Drain releases what is held
 }
 
 }  // namespace gpusonde::cupti

@@ -40,6 +40,7 @@ struct ProbeReader::State {
   std::unique_ptr<gpu_events_bpf, Destroy> skeleton;
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
+  std::vector<Link> snapshot_links;
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
   ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
   ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
@@ -95,28 +96,32 @@ Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_
   return ProbeReader(std::move(state));
 }
 
-Status ProbeReader::Attach(int32_t pid, const std::string& path, bool launches_only) {
+Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) {
   struct Probe {
     const char* name;
     bpf_program* program;
-    bool with_stack;
+    Probes group;
   };
-  const Probe probes[] = {{"state", state_->skeleton->progs.take_batch, false},
-                          {"records", state_->skeleton->progs.take_batch, false},
-                          {"launch", state_->skeleton->progs.take_launch, true}};
+  const Probe probes[] = {{"state", state_->skeleton->progs.take_batch, Probes::kReports},
+                          {"records", state_->skeleton->progs.take_batch, Probes::kReports},
+                          {"launch", state_->skeleton->progs.take_launch, Probes::kLaunches},
+                          {"ready", state_->skeleton->progs.take_batch, Probes::kLaunches},  // after `launch`
+                          {"snapshot", state_->skeleton->progs.take_batch, Probes::kSnapshots}};
   std::vector<Link> links;
   for (const Probe& probe : probes) {
-    if (launches_only && !probe.with_stack) continue;
+    if (probe.group != wanted) continue;
     bpf_link* link =
         bpf_program__attach_usdt(probe.program, pid, path.c_str(), "gpusonde", probe.name, nullptr);
     if (link == nullptr)
       return Fail(ebpf::Explain(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
     links.emplace_back(link);
   }
-  std::vector<Link>& kept = state_->links[pid];
+  std::vector<Link>& kept = wanted == Probes::kSnapshots ? state_->snapshot_links : state_->links[pid];
   for (Link& link : links) kept.push_back(std::move(link));
   return {};
 }
+
+void ProbeReader::EndSnapshots() { state_->snapshot_links.clear(); }
 
 void ProbeReader::Detach(int32_t pid) { state_->links.erase(pid); }
 
@@ -146,6 +151,9 @@ void ProbeReader::WakeAfter(int64_t time_ns) {
   __atomic_store_n(&state_->skeleton->bss->wake_after_ns, static_cast<uint64_t>(time_ns), __ATOMIC_RELAXED);
 }
 
-void ProbeReader::Stop() { state_->links.clear(); }
+void ProbeReader::Stop() {
+  state_->links.clear();
+  EndSnapshots();
+}
 
 }  // namespace gpusonde::cupti

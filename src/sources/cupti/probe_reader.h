@@ -24,10 +24,16 @@ class ProbeReader {
                                     const ebpf::StackTables& tables);
 
   static constexpr int32_t kEveryProcess = -1;
-  // Attaches to the probes in the library at `path`, for one process or all. The probes' semaphores wake the
-  // library. `launches_only`: what needs no stack comes another way. Errors: kNotFound, kPermissionDenied,
-  // kIo.
-  Status Attach(int32_t pid, const std::string& path, bool launches_only);
+  // Which of the library's probes.
+  enum class Probes {
+    kReports,    // all that needs no stack; their semaphores wake the library
+    kLaunches,   // with stacks; a process that starts is told that it need not wait any more
+    kSnapshots,  // until EndSnapshots: what was reported earlier in the session
+  };
+  // Attaches to probes in the library at `path`, for one process or all. Errors: kNotFound,
+  // kPermissionDenied, kIo.
+  Status Attach(int32_t pid, const std::string& path, Probes probes);
+  void EndSnapshots();
   // Of one process; nothing when it was not attached to by itself.
   void Detach(int32_t pid);
   bool AttachedTo(int32_t pid) const;

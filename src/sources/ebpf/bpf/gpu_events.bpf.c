@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes what libgpusonde-inject.so says at its USDT probes (src/inject/probes.h) out of the processes it is
  * in: a batch of bytes that lies in the process's memory, and on the launch channel the stack of the thread
- * that makes the call. The bytes are not looked at here. A process that says more than its budget is cut off
- * until the next second. */
+ * that makes the call. Of the bytes only the first record's type is looked at here. A process that says more
+ * than its budget is cut off until the next second. */
 #include "kernel.h"
 
 #include <linux/ptrace.h>
@@ -12,8 +12,9 @@
 #include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
 
-/* libbpf's table of what a probe's arguments mean; ours are all alike. */
-#define BPF_USDT_MAX_SPEC_CNT 16
+/* libbpf's table of what a probe's arguments mean. We don't ask it, but each attachment takes a place in it:
+ * some five per process that is listened to. */
+#define BPF_USDT_MAX_SPEC_CNT 2048
 #include <bpf/usdt.bpf.h>
 
 #include "wire/gpu_event.h"
@@ -125,6 +126,15 @@ static __always_inline bool asked_to_wake(void) {
          __sync_val_compare_and_swap(&wake_after_ns, after, 0) == after;
 }
 
+/* A session begins or is joined: user space learns now how the stacks of its launches are walked, and the
+ * process may be waiting for that. */
+static __always_inline bool begins_session(const struct message *message, __u64 bytes) {
+  const struct gpusonde_gpu_record *first =
+      (const void *)(message->batch + sizeof(struct gpusonde_gpu_batch));
+  return bytes >= sizeof(struct gpusonde_gpu_batch) + sizeof *first &&
+         (first->type == GPUSONDE_GPU_SESSION_BEGIN || first->type == GPUSONDE_GPU_SNAPSHOT_BEGIN);
+}
+
 static __always_inline void send_batch(struct message *message, struct pids pids, const void *batch,
                                        __u64 bytes) {
   if (bytes > sizeof message->batch || bpf_probe_read_user(message->batch, bytes, batch)) {
@@ -132,7 +142,7 @@ static __always_inline void send_batch(struct message *message, struct pids pids
     return;
   }
   begin(&message->head, pids, bytes);
-  send(message, offsetof(struct message, batch) + bytes, asked_to_wake());
+  send(message, offsetof(struct message, batch) + bytes, begins_session(message, bytes) || asked_to_wake());
 }
 
 static __always_inline void send_launch(struct pt_regs *context, struct launch *launch,
@@ -150,7 +160,7 @@ static __always_inline void send_launch(struct pt_regs *context, struct launch *
   if (size <= sizeof *launch) send(launch, size, wake);
 }
 
-/* Probes state and records. */
+/* Probes state, records and snapshot. */
 SEC("usdt")
 int take_batch(struct pt_regs *context) {
   const struct pids pids = current_pids();

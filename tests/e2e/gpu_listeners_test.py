@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several listeners to the GPU work of one program, in any order, and programs that don't make it easy."""
+
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import program
+
+ALONE = "up listens to every GPU program of the machine"
+LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
+SIMGPU = program.BUILD / "bin/simgpu"
+LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
+KERNELS_A_ROUND = 153
+# So slow that the governor lets a listener stay awake.
+PAUSE_S = "0.1"
+
+IDENTITIES = """
+    SELECT count(*) AS kernels, count(*) FILTER (kernels.name = '') AS nameless,
+           count(*) FILTER (devices.device IS NULL) AS of_no_device, count(DISTINCT kernels.device) AS devices
+    FROM kernels LEFT JOIN devices USING (device)"""
+
+# Python functions in the stacks that captured what ran in graphs.
+CAPTURERS = """
+    SELECT functions.name AS name, count(*) AS kernels
+    FROM kernels
+    JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
+    JOIN graph_nodes AS made ON made.process = ran.process AND made.node = ran.original_node
+    JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
+    JOIN locations ON locations.location = part.location
+    JOIN functions ON functions.function = locations.functions[1]
+    WHERE locations.kind = 'python' GROUP BY ALL"""
+
+
+class Listeners(program.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "state"
+        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
+        # As of a rank of a recorded program, so that no governor ends its sessions and all of it can be counted.
+        self.heard = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
+
+    def start(self, *command, environment=None):
+        process = subprocess.Popen([str(part) for part in command], env=environment or self.heard,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def start_up(self, state=None):
+        """`gpusonde up`, once it listens."""
+        up = self.start(program.GPUSONDE, "up", "--state", state or self.state, "--listen", "127.0.0.1:0", "--no-open")
+        self.assertTrue(any("the UI is at" in line for line in up.stdout))
+        return up
+
+    def start_record(self, name, *options):
+        record = self.start(program.GPUSONDE, "record", "-o", self.folder / name, *options)
+        record.recording = self.folder / name
+        return record
+
+    def launches(self, rounds, loading_s=0, through=()):
+        return self.start(*through, sys.executable, LAUNCHES, rounds, loading_s, PAUSE_S)
+
+    def stop(self, listener, how=signal.SIGINT):
+        listener.send_signal(how)
+        _, errors = listener.communicate(timeout=30)
+        self.assertEqual(listener.returncode, 0, errors)
+        return errors
+
+    def end(self, process):
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, errors)
+        return errors
+
+    def day(self, state=None):
+        (day,) = ((state or self.state) / "days").glob("*.sonde")
+        return day
+
+    def assert_identified(self, recording, kernels=None):
+        """Every kernel has its name, and its device is the one that there is. How many kernels there are."""
+        (row,) = self.query(IDENTITIES, recording)
+        self.assertEqual((row["nameless"], row["of_no_device"], row["devices"]), (0, 0, 1), row)
+        self.assertGreater(row["kernels"], 0)
+        if kernels is not None:
+            self.assertEqual(row["kernels"], kernels)
+        self.assertEqual(self.query("SELECT * FROM drops WHERE reason LIKE 'gpu%'", recording), [])
+        self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions WHERE start_ns <= 0", recording), 0)
+        self.assertEqual(self.value("SELECT count(*) FROM devices", recording), 1)
+        return row["kernels"]
+
+    def test_record_joins_a_program_that_up_listens_to(self):
+        up = self.start_up()
+        launches = self.launches(60)
+        time.sleep(2)
+        record = self.start_record("run.sonde", "-p", launches.pid)
+        self.end(launches)
+        self.end(record)
+        time.sleep(1.5)
+        self.stop(up)
+        self.assert_identified(self.day(), 60 * KERNELS_A_ROUND)
+        joined = self.assert_identified(record.recording)
+        self.assertLess(joined, 60 * KERNELS_A_ROUND)
+        self.assertGreater(joined, 20 * KERNELS_A_ROUND)
+        self.assertEqual(self.value("SELECT count(*) FROM kernel_windows WHERE part = 'lost'", record.recording), 0,
+                         "what ran before it joined isn't its")
+
+    def test_up_joins_a_program_that_is_recorded(self):
+        record = self.start_record("run.sonde", "--", sys.executable, LAUNCHES, 60, 0, PAUSE_S)
+        time.sleep(2.5)
+        up = self.start_up()
+        self.end(record)
+        time.sleep(1.5)
+        self.stop(up)
+        self.assert_identified(record.recording, 60 * KERNELS_A_ROUND)
+        self.assert_identified(self.day())
+
+    def test_up_is_restarted_while_record_listens(self):
+        up = self.start_up()
+        launches = self.launches(100)
+        time.sleep(1.5)
+        record = self.start_record("run.sonde", "-p", launches.pid)
+        time.sleep(2)
+        self.stop(up)
+        up = self.start_up()
+        self.end(launches)
+        self.end(record)
+        time.sleep(1.5)
+        self.stop(up)
+        self.assert_identified(record.recording)
+        self.assert_identified(self.day())
+        self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (correlation, graph_node)) FROM kernels", self.day()), 0,
+                         "none is there twice")
+
+    def test_one_of_three_leaves(self):
+        up = self.start_up()
+        launches = self.launches(60)
+        time.sleep(1.5)
+        leaving = self.start_record("leaving.sonde", "-p", launches.pid, "--duration", "2")
+        staying = self.start_record("staying.sonde", "-p", launches.pid)
+        self.end(leaving)
+        self.end(launches)
+        self.end(staying)
+        time.sleep(1.5)
+        self.stop(up)
+        self.assert_identified(self.day(), 60 * KERNELS_A_ROUND)
+        left, stayed = self.assert_identified(leaving.recording), self.assert_identified(staying.recording)
+        self.assertLess(left, stayed)
+
+    def test_a_graph_captured_unheard_appears_under_its_launch_and_marked(self):
+        launches = self.launches(40)
+        time.sleep(1.5)
+        record = self.start_record("run.sonde", "-p", launches.pid)
+        self.end(launches)
+        self.end(record)
+        done = program.run("export", record.recording, "--format", "folded", "--type", "gpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        graphs = [line for line in done.stdout.splitlines() if "[graph launch]" in line]
+        self.assertTrue(graphs, done.stdout)
+        self.assertTrue(any("launch_graph" in line for line in graphs), graphs)
+        self.assertNotIn("[captured in graph]", done.stdout)
+
+    def test_the_first_capture_of_a_recorded_program_is_whole(self):
+        record = self.start_record("run.sonde", "--", sys.executable, LAUNCHES, 10)
+        self.end(record)
+        capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, record.recording)}
+        self.assertEqual(capturers.get("make_graph"), 3 * 10, capturers)
+
+    def test_the_first_capture_of_a_program_is_whole_under_up(self):
+        up = self.start_up()
+        time.sleep(3)  # its first rounds compile the tables of all that runs
+        self.end(self.launches(10))
+        time.sleep(1.5)
+        self.stop(up)
+        capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, self.day())}
+        self.assertEqual(capturers.get("make_graph"), 3 * 10, capturers)
+
+    def test_a_program_that_closes_all_descriptors_before_cuda_starts_is_recorded_whole(self):
+        code = f"import os, runpy, sys; os.closerange(3, 1024); sys.argv = {['', '10']}; runpy.run_path('{LAUNCHES}', run_name='__main__')"
+        record = self.start_record("run.sonde", "--", sys.executable, "-c", code)
+        self.end(record)
+        self.assert_identified(record.recording, 10 * KERNELS_A_ROUND)
+
+    def test_ranks_without_the_socket_are_recorded_whole(self):
+        code = (f"import subprocess, sys; ranks = [subprocess.Popen([sys.executable, '{LAUNCHES}', '10', '0.3']) "
+                "for _ in range(8)]; sys.exit(sum(rank.wait() for rank in ranks))")
+        record = self.start_record("run.sonde", "--", sys.executable, "-c", code)
+        self.end(record)
+        self.assert_identified(record.recording, 8 * 10 * KERNELS_A_ROUND)
+
+    def test_work_that_a_program_does_not_report_before_exit_is_counted(self):
+        code = (f"import os, runpy, sys; sys.path.insert(0, '{LAUNCHES.parent}'); import gpu_launches; "
+                f"sys.argv = {['', '10']}; gpu_launches.main(); os._exit(0)")
+        record = self.start_record("run.sonde", "--", sys.executable, "-c", code)
+        errors = self.end(record)
+        kernels = self.value("SELECT count(*) FROM kernels", record.recording)
+        unreported = sum(row["count"] for row in self.query("SELECT * FROM drops WHERE reason = 'gpu_work_unreported'",
+                                                            record.recording))
+        # 100 + 50 launches, 20 copies and 1 launch of a graph in a round; the call that a sample stands for is estimated.
+        self.assertGreater(kernels * 171 / 153 + unreported, 0.5 * 10 * 171, errors)
+        if kernels < 10 * KERNELS_A_ROUND:
+            self.assertGreater(unreported, 0)
+            self.assertIn("dropped", errors)
+            self.assertNotIn("nothing was dropped", errors)
+
+    def test_a_hang_up_ends_listeners_in_an_orderly_way(self):
+        up = self.start_up()
+        launches = self.launches(60)
+        record = self.start_record("run.sonde", "-p", launches.pid)
+        time.sleep(3)
+        self.stop(record, signal.SIGHUP)
+        self.stop(up, signal.SIGHUP)
+        self.end(launches)
+        self.assert_identified(record.recording)
+        self.assert_identified(self.day())
+
+
+if __name__ == "__main__":
+    unittest.main()

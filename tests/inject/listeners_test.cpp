@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several listeners to one program (client.cpp), which come and go while it runs.
+#include <memory>
+#include <set>
+
+#include "base/testing/refused.h"
+#include "harness.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+struct Listener {
+  GpuEvents events;
+  Heard heard;
+
+  // Kernels of the sessions since they were joined, as their totals have it.
+  uint64_t CountTotals() const {
+    uint64_t count = 0;
+    for (const auto& [key, sum] : heard.totals) {
+      if (std::get<Total::Of>(key) != Total::Of::kKernel) continue;
+      const auto earlier = heard.earlier_totals.find(key);
+      count += sum.count - (earlier == heard.earlier_totals.end() ? 0 : earlier->second.count);
+    }
+    return count;
+  }
+
+  // Everything that it received is named, and the totals that it may compare with are of that alone.
+  void ExpectWhole(const std::string& who) {
+    EXPECT_THAT(heard.kernels, Not(IsEmpty())) << who;
+    for (const Heard::KernelOf& kernel : heard.kernels)
+      ASSERT_TRUE(kernel.kernel_name == "alpha" || kernel.kernel_name == "beta") << who;
+    std::set<std::string> devices;
+    for (const Heard::DeviceOf& device : heard.devices)
+      devices.emplace(reinterpret_cast<const char*>(device.uuid.data()), device.uuid.size());
+    EXPECT_THAT(devices, SizeIs(1)) << who;
+    EXPECT_THAT(heard.begins, SizeIs(1)) << who;
+    for (const SessionEnd& end : heard.ends) EXPECT_EQ(end.reason, EndReason::kExit) << who;
+    EXPECT_EQ(heard.kernels.size(), CountTotals()) << who;
+    ExpectNothingLost(events.TakeDrops());
+  }
+};
+
+// It looks like a rank of a recorded program, so that no governor ends its sessions.
+const std::vector<std::string> kUngoverned = {"GPUSONDE_INJECT_SOCKET=99:1"};
+
+class Listeners : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+    SKIP_WHERE_REFUSED(tables);
+    tables_.emplace(std::move(*tables));
+    SKIP_WHERE_REFUSED(GpuEvents::Create({.library_path = GPUSONDE_INJECT_LIBRARY}, &*tables_));
+  }
+
+  std::unique_ptr<Listener> Create(bool every_process = false) {
+    Result<GpuEvents> events = GpuEvents::Create(
+        {.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = every_process}, &*tables_);
+    return std::make_unique<Listener>(std::move(*events), Heard{});
+  }
+
+  static void Attach(Listener& listener, int32_t pid) {
+    EXPECT_TRUE(listener.events.AttachBeforeExec(pid).has_value());
+    EXPECT_TRUE(listener.events.TakeStacks(pid).has_value());
+  }
+
+  static void Join(Listener& listener, int32_t pid) {
+    EXPECT_TRUE(listener.events.Consider(pid, GPUSONDE_INJECT_LIBRARY).value_or(false));
+    EXPECT_TRUE(listener.events.TakeStacks(pid).has_value());
+  }
+
+  // All of them drain what the client says for this long.
+  static void Listen(Client& client, std::vector<Listener*> listeners, int milliseconds) {
+    for (int passed = 0; passed < milliseconds; passed += 10 * static_cast<int>(listeners.size()))
+      for (Listener* listener : listeners)
+        client.Listen(listener->events, listener->heard, std::chrono::milliseconds(10));
+  }
+
+  static void Finish(Client& client, std::vector<Listener*> listeners, int milliseconds) {
+    Listen(client, listeners, milliseconds);
+    EXPECT_EQ(client.Finish(listeners[0]->events, listeners[0]->heard), 0);
+    for (Listener* listener : listeners)
+      client.Listen(listener->events, listener->heard, std::chrono::milliseconds(20));
+  }
+
+  std::optional<ebpf::StackTables> tables_;
+};
+
+TEST_F(Listeners, ThatJoinLaterKnowTheNamesOfWhatTheyReceive) {
+  const auto first = Create();
+  const auto second = Create();
+  Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, {},
+                [&](int32_t pid) { Attach(*first, pid); });
+  Listen(client, {first.get()}, 800);
+  Join(*second, client.pid());
+  Listen(client, {first.get(), second.get()}, 800);
+  const auto third = Create(true);
+  Join(*third, client.pid());
+  Finish(client, {first.get(), second.get(), third.get()}, 3000);
+  first->ExpectWhole("the first");
+  second->ExpectWhole("the second");
+  third->ExpectWhole("the one of every process");
+  EXPECT_EQ(first->heard.kernels.size(), 8100U);
+  EXPECT_FALSE(first->heard.begins[0].joined);
+  EXPECT_TRUE(second->heard.begins[0].joined);
+  EXPECT_GT(second->heard.begins[0].begin_ns, first->heard.begins[0].begin_ns);
+  EXPECT_GT(second->heard.kernels.size(), third->heard.kernels.size());
+  EXPECT_THAT(second->heard.calls, Not(IsEmpty()));
+  for (const Heard::CallOf& call : second->heard.calls) EXPECT_TRUE(call.stack_taken);
+}
+
+TEST_F(Listeners, ThatLeaveDisturbNobody) {
+  const auto first = Create();
+  auto second = Create(true);
+  const auto third = Create();
+  Client client({"rate=2000,4", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
+  Listen(client, {first.get()}, 500);
+  Join(*second, client.pid());
+  Join(*third, client.pid());
+  Listen(client, {first.get(), second.get(), third.get()}, 1000);
+  second.reset();
+  Finish(client, {first.get(), third.get()}, 3500);
+  first->ExpectWhole("the first");
+  third->ExpectWhole("the third");
+  EXPECT_EQ(first->heard.kernels.size(), 8000U);
+}
+
+// As `up` that is restarted while `record` listens: the process doesn't notice.
+TEST_F(Listeners, ThatComeBackJoinLikeAnyOther) {
+  const auto first = Create();
+  auto second = Create(true);
+  EXPECT_TRUE(second->events.Consider(::getpid(), GPUSONDE_INJECT_LIBRARY).value_or(false));
+  Client client({"rate=2000,5", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
+  Listen(client, {first.get(), second.get()}, 1000);
+  EXPECT_THAT(second->heard.begins, SizeIs(1));
+  second.reset();
+  Listen(client, {first.get()}, 500);
+  second = Create(true);
+  Join(*second, client.pid());
+  Finish(client, {first.get(), second.get()}, 4000);
+  first->ExpectWhole("the first");
+  second->ExpectWhole("the one that came back");
+}
+
+// It isn't there yet when the rank starts its work: recorders follow new processes a little later.
+TEST_F(Listeners, OfARankWithoutItsSocketAreExpectedForASecond) {
+  const auto recorder = Create();
+  Client client({"kernels=1000", "sync", "wait=500", "kernels=500", "sync", "wait=300"}, kUngoverned);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Join(*recorder, client.pid());
+  Finish(client, {recorder.get()}, 1000);
+  recorder->ExpectWhole("the recorder");
+  EXPECT_EQ(recorder->heard.kernels.size(), 1500U) << "from its first kernel on";
+  EXPECT_FALSE(recorder->heard.begins[0].joined);
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti
