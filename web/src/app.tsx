@@ -17,7 +17,7 @@ import { Help } from "./views/help";
 import { IncidentsPage } from "./views/incidents";
 import { ProfilePage } from "./views/profile";
 import { SourcePage } from "./views/source";
-import { Failed, Loading, NothingRecorded, NothingSelected, Troubles } from "./views/states";
+import { Failed, Loading, NothingRecorded, NothingSelected, Notices, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
@@ -147,6 +147,7 @@ export function App() {
         onTheme={theme.choose}
         onHelp={() => setHelping(true)}
       />
+      <Notices notices={seen.notices} />
       <Troubles errors={troubles} />
       {summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
       {summary.data === null && summary.loading && <p class="answer reading">Reading where GPU time goes…</p>}

@@ -51,6 +51,19 @@ export function Troubles({ errors }: { errors: ApiError[] }) {
   );
 }
 
+// Why what is shown may not be all there is, whatever page is open: the disk is full, a file was damaged.
+export function Notices({ notices }: { notices: string[] }) {
+  return (
+    <>
+      {notices.map((notice) => (
+        <p class="lost" role="status" key={notice}>
+          {notice}
+        </p>
+      ))}
+    </>
+  );
+}
+
 export function NothingRecorded({ overview }: { overview: Overview }) {
   if (overview.mode === "view") {
     return (
@@ -172,7 +185,7 @@ export function Incomplete({
   total: number;
   unit: string;
 }) {
-  const lines: Line[] = overview.notices.map((notice) => ({ text: notice, detail: "" }));
+  const lines: Line[] = [];
   const poorer: Line[] = [];
   for (const { count, lost, meaning, reason } of overview.drops) {
     (lost ? lines : poorer).push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });

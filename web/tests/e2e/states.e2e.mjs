@@ -72,14 +72,24 @@ export const tests = [
     },
   },
   {
-    name: "what is missing is listed: notices, drops and omitted frames",
+    name: "what is missing is listed: drops and omitted frames",
     scenario: "partial",
     async run(page) {
       await page.ready();
       const text = await page.text(".incomplete");
-      assert.match(text, /stopped without warning/);
       assert.match(text, /1,204 dropped: the ring/);
       assert.match(text, /12,031 frames too small to see/);
+    },
+  },
+  {
+    name: "a notice is above every page",
+    scenario: "partial",
+    async run(page) {
+      await page.ready();
+      assert.match(await page.text(".lost"), /stopped without warning/);
+      await page.open("?page=incidents");
+      await page.raw.waitForSelector(".lost");
+      assert.match(await page.text(".lost"), /stopped without warning/);
     },
   },
   {
