@@ -119,16 +119,24 @@ Status CheckReplaceable(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  const auto write_to = [&](const Fd& fd) -> Status {
+    Status written = WriteAll(fd.get(), std::as_bytes(std::span(content)));
+    if (!written.has_value()) return Fail(std::move(written).error().With(path));
+    return {};
+  };
   if (!CheckReplaceable(path).has_value()) {
     ASSIGN_OR_RETURN(const Fd fd, Open(path, O_WRONLY));
-    return WriteAll(fd.get(), std::as_bytes(std::span(content)));
+    return write_to(fd);
   }
+  // The person knows `path`, and not the file beside it.
+  const auto failed = [&path](int number) { return Fail(ErrnoError(number, "write " + path)); };
   const std::string temporary = path + ".tmp";
+  const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.valid()) return failed(errno);
   const Status replaced = [&]() -> Status {
-    ASSIGN_OR_RETURN(const Fd fd, Open(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-    TRY(WriteAll(fd.get(), std::as_bytes(std::span(content))));
-    if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + temporary));
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+    TRY(write_to(fd));
+    if (::fsync(fd.get()) != 0) return failed(errno);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return failed(errno);
     return {};
   }();
   if (!replaced.has_value()) {

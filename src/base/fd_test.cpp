@@ -50,6 +50,15 @@ TEST_F(FdTest, AtomicWriteThatFailsLeavesNoTemporaryEither) {
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
 }
 
+TEST_F(FdTest, AtomicWriteThatFailsNamesTheFileThatWasWanted) {
+  const Error error = WriteFileAtomically(folder_ + "/absent/file", "content").error();
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_EQ(error.message, "write " + folder_ + "/absent/file: No such file or directory");
+  const Error full = WriteFileAtomically("/dev/full", "content").error();
+  EXPECT_EQ(full.code, ErrorCode::kOutOfSpace);
+  EXPECT_EQ(full.message, "/dev/full: write: No space left on device");
+}
+
 TEST_F(FdTest, ReadFileRefusesMoreThanItsLimit) {
   const std::string path = folder_ + "/file";
   ASSERT_TRUE(WriteFileAtomically(path, "0123456789").has_value());

@@ -67,9 +67,7 @@ Result<Fraction> ParseFraction(std::string_view text) {
 Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options) {
   const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
   if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
-  Status done = WriteFileAtomically(options.output, text);
-  if (done.has_value() || done.error().message.find(options.output) != std::string::npos) return done;
-  return Fail(std::move(done).error().With(options.output));
+  return WriteFileAtomically(options.output, text);
 }
 
 // As one of the processes that mpirun started. Only the first of them writes, errors too.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -48,15 +47,8 @@ std::string OutputOf(const ExportOptions& options, const exporters::Exporter& ex
 }
 
 Status Write(const std::string& output, std::string_view content) {
-  const auto bytes = std::as_bytes(std::span(content));
-  if (output == kStandardOutput) return WriteAll(STDOUT_FILENO, bytes);
-  // A pipe or device has no content to keep; and replacing /dev/null by a file would do harm.
-  std::error_code ignored;
-  if (std::filesystem::exists(output, ignored) && !std::filesystem::is_regular_file(output, ignored)) {
-    ASSIGN_OR_RETURN(const Fd fd, Open(output, O_WRONLY));
-    return WriteAll(fd.get(), bytes);
-  }
-  return WriteFileAtomically(output, content);
+  if (output != kStandardOutput) return WriteFileAtomically(output, content);
+  return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(content)));
 }
 
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
