@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -209,6 +210,32 @@ TEST_F(HttpServerTest, PartialRequestsHoldUpNobody) {
   EXPECT_EQ(Connect().Get("/api/x").body, "/api/x");
   partial.clear();
   EXPECT_EQ(Connect().Get("/api/y").body, "/api/y");
+}
+
+TEST_F(HttpServerTest, SixHundredSlowConnectionsAndAsManyMalformedRequestsHoldUpNobody) {
+  // Both ends of every connection are in this process, where shells allow 1024 descriptors.
+  rlimit descriptors{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  const rlimit before = descriptors;
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  Start();
+  std::vector<HttpClient> slow;
+  for (int i = 0; i < 600; ++i) {
+    slow.push_back(Connect());
+    slow.back().Send("GET /api/slow HTTP/1.1\r\nHost: loc");
+    HttpClient malformed = Connect();
+    malformed.Send(fmt::format("GET /{} HTTP/1.{}\r\nHost localhost\r\n\r\n", i, i));
+    const auto answer = malformed.Receive();
+    ASSERT_TRUE(answer.has_value()) << i;
+    EXPECT_EQ(answer->status, 400) << i;
+    if (i % 50 == 0) {
+      EXPECT_EQ(Connect().Get("/api/x").body, "/api/x") << i;
+    }
+  }
+  slow.clear();
+  EXPECT_EQ(Connect().Get("/api/y").body, "/api/y");
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(HttpServerTest, AClientThatNeverEndsItsRequestIsClosed) {
