@@ -41,6 +41,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -217,19 +218,22 @@ def run_step(case, step, folder, environment):
         command = command.replace(placeholder, str(path))
     checks = [(line, key, value.replace("{tmp}", str(folder)).replace("{input}", str(resolve(case.input))))
               for line, key, value in step.checks]
-    try:
-        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=case.timeout_s, check=False)
-    except subprocess.TimeoutExpired:
-        return f"{case.path}:{step.line}: still running after {case.timeout_s} s: {command}"
+    with subprocess.Popen(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                          start_new_session=True) as shell:
+        try:
+            stdout, stderr = shell.communicate(timeout=case.timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)  # what it started, too
+            return f"{case.path}:{step.line}: still running after {case.timeout_s} s: {command}"
     problems = []
-    if done.returncode != step.exit:
-        problems.append(f"{step.line}: exit status {done.returncode}, expected {step.exit}")
-    problems += filter(None, (failed_check(check, done.stdout, done.stderr) for check in checks))
+    if shell.returncode != step.exit:
+        problems.append(f"{step.line}: exit status {shell.returncode}, expected {step.exit}")
+    problems += filter(None, (failed_check(check, stdout, stderr) for check in checks))
     if not problems:
         return ""
     lines = [f"{case.path}:{problem}" for problem in problems] + [f"  $ {command}"]
-    for stream, text in (("stdout", done.stdout), ("stderr", done.stderr)):
+    for stream, text in (("stdout", stdout), ("stderr", stderr)):
         lines += [f"  {stream}: {line}" for line in text.splitlines()[:SHOWN_OUTPUT_LINES]]
     return "\n".join(lines)
 
