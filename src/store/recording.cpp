@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -42,13 +43,14 @@ class RecordingWriter {
     if (table == nullptr) return {};  // of a newer program
     ASSIGN_OR_RETURN(duckdb::TableAppender * appender, AppenderOf(*table));
     TRY(appender->Append(batch));
+    if (const auto staged = staged_.find(table); staged != staged_.end()) staged->second += batch.rows;
     rows_ += batch.rows;
     return rows_ < kRowsPerCommit ? Status{} : Commit();
   }
 
   Status Finish() {
     TRY(Commit());
-    for (const model::TableInfo* table : staged_) TRY(duckdb::MoveStaged(*connection_, *table, kCatalog));
+    for (const auto& [table, rows] : staged_) TRY(duckdb::MoveStaged(*connection_, *table, kCatalog, rows));
     return {};
   }
 
@@ -66,9 +68,9 @@ class RecordingWriter {
       transaction_.emplace(std::move(transaction));
     }
     const bool keyed = table.key_columns > 0;
-    if (keyed && std::ranges::find(staged_, &table) == staged_.end()) {
+    if (keyed && !staged_.contains(&table)) {
       TRY(duckdb::CreateStaging(*connection_, table, kCatalog));
-      staged_.push_back(&table);
+      staged_[&table] = 0;
     }
     ASSIGN_OR_RETURN(
         duckdb::TableAppender appender,
@@ -90,7 +92,7 @@ class RecordingWriter {
   duckdb::Connection* connection_;
   std::optional<duckdb::Transaction> transaction_;
   std::vector<Open> open_;
-  std::vector<const model::TableInfo*> staged_;
+  std::map<const model::TableInfo*, size_t> staged_;  // and their rows
   size_t rows_ = 0;
 };
 

@@ -16,10 +16,12 @@
 #include "base/testing/temp_folder.h"
 #include "model/schema.h"
 #include "model/tables/meta.h"
+#include "model/tables/processes.h"
 #include "model/tables/samples.h"
 #include "model/tables/threads.h"
 #include "model/testing/random_batch.h"
 #include "spool/spool.h"
+#include "store/memory_limit.h"
 
 namespace gpusonde::store {
 namespace {
@@ -299,6 +301,55 @@ TEST_F(Recording, OneThatIsBeingWrittenSaysSo) {
   EXPECT_THAT(opened.error().message, testing::HasSubstr(path));
   ASSERT_EQ(::write(done[1], &byte, 1), 1);
   ::waitpid(child, nullptr, 0);
+}
+
+// Sets the limit of this process for one test.
+class MemoryLimitOf {
+ public:
+  explicit MemoryLimitOf(int64_t bytes) { SetMemoryLimit(bytes); }
+  MemoryLimitOf(const MemoryLimitOf&) = delete;
+  MemoryLimitOf& operator=(const MemoryLimitOf&) = delete;
+  ~MemoryLimitOf() { SetMemoryLimit(0); }
+};
+
+// As a big build makes in an hour.
+TEST_F(Recording, OfSevenHundredThousandProcessesIsFinishedAndAskedWithin128MiB) {
+  const MemoryLimitOf limit(kMinMemoryLimit);
+  constexpr uint64_t kProcesses = 700'000, kABatch = 50'000;
+  const std::string spool = folder_ / "many.spool", path = folder_ / "many.sonde";
+  {
+    auto writer = spool::Writer::Open(spool).value();
+    for (uint64_t first = 0; first < kProcesses; first += kABatch) {
+      BatchBuilder processes(model::kProcesses);
+      BatchBuilder samples(model::kSamples);
+      for (uint64_t i = first; i < first + kABatch; ++i) {
+        const auto add = [&](const char* name) {
+          processes.Append({.process = {i * 0x9E3779B97F4A7C15, i},
+                            .pid = static_cast<int32_t>(i % 4'000'000),
+                            .name = name,
+                            .command = "/usr/lib/gcc/cc1plus -quiet -O2 file_" + std::to_string(i) + ".cpp"});
+        };
+        if (i % 16 == 0) add("sh");  // as it was first seen; the last row of a key counts
+        add("cc1plus");
+        samples.Append(
+            {.time_ns = static_cast<int64_t>(i), .process = {i * 0x9E3779B97F4A7C15, i}, .tid = 1});
+      }
+      ASSERT_TRUE(writer.Append(processes.Take()).has_value());
+      ASSERT_TRUE(writer.Append(samples.Take()).has_value());
+    }
+    ASSERT_TRUE(writer.Sync().has_value());
+  }
+  const auto written = WriteRecording(spool, path);
+  ASSERT_TRUE(written.has_value()) << written.error().message;
+  const auto store = OpenRecordings({path}).value();
+  EXPECT_EQ(Ask(*store, "SELECT count(*) FROM processes WHERE name = 'cc1plus'"), std::to_string(kProcesses));
+  EXPECT_EQ(Ask(*store, "SELECT count(*) FROM raw.processes"), std::to_string(kProcesses));
+  // A join whose build side exceeds the limit goes to temporary files, which are gone afterwards.
+  EXPECT_EQ(Ask(*store,
+                "SELECT count(*) FROM (SELECT s.time_ns, p.command, q.command FROM samples s JOIN processes "
+                "p USING "
+                "(process) JOIN processes q USING (process) ORDER BY p.command DESC, s.time_ns)"),
+            std::to_string(kProcesses));
 }
 
 }  // namespace

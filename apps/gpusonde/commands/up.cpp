@@ -27,6 +27,7 @@
 #include "sources/proc/process.h"
 #include "stop_signal.h"
 #include "store/live_store.h"
+#include "store/memory_limit.h"
 #include "values.h"
 
 namespace gpusonde::app {
@@ -101,6 +102,8 @@ void Retain(store::LiveStore& store, const UpOptions& options) {
 Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
   CatchStopSignals();  // before there is anything that a signal could leave unfinished
   ReturnMemoryEarly();
+  // It runs always, and DuckDB keeps what it has read until the limit is reached.
+  if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
   TRY(MakeFolder(options.state));
   const auto reserve_bytes = static_cast<int64_t>(options.reserve_mb * 1e6);
   ASSIGN_OR_RETURN(const auto store,

@@ -68,7 +68,10 @@ Status ReplaceKeyed(Connection& connection, const model::TableInfo& table, std::
                     std::span<const model::Batch> batches) {
   TRY(CreateStaging(connection, table, catalog));
   TRY(AppendTo(connection, "temp", StagingName(table), table, batches));
-  return MoveStaged(connection, table, catalog);
+  size_t rows = 0;
+  for (const model::Batch& batch : batches)
+    if (batch.table == table.name) rows += batch.rows;
+  return MoveStaged(connection, table, catalog, rows);
 }
 
 }  // namespace
@@ -135,17 +138,25 @@ Status CreateStaging(Connection& connection, const model::TableInfo& table, std:
                                     ColumnNames(table.columns), FullName(table, catalog)));
 }
 
-Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog) {
+Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog,
+                  size_t rows) {
   const std::string staging = "temp.main." + StagingName(table);
   const std::string target = FullName(table, catalog);
   const std::string key = KeyColumns(table);
   const std::string columns = ColumnNames(table.columns);
-  TRY(connection.Run(
-      fmt::format("DELETE FROM {} WHERE ({}) IN (SELECT ({}) FROM {})", target, key, key, staging)));
-  // Row ids rise as rows are appended.
-  TRY(connection.Run(fmt::format(
-      "INSERT INTO {} ({}) SELECT {} FROM {} WHERE rowid IN (SELECT max(rowid) FROM {} GROUP BY {})", target,
-      columns, columns, staging, staging, key)));
+  // The keys of a piece are held in memory twice: grouped, and to join with.
+  constexpr size_t kRowsAPiece = 100'000;
+  const size_t pieces = 1 + rows / kRowsAPiece;
+  for (size_t piece = 0; piece < pieces; ++piece) {
+    const std::string of_piece = pieces == 1 ? "true" : fmt::format("hash({}) % {} = {}", key, pieces, piece);
+    TRY(connection.Run(fmt::format("DELETE FROM {} WHERE ({}) IN (SELECT ({}) FROM {} WHERE {})", target, key,
+                                   key, staging, of_piece)));
+    // Row ids rise as rows are appended.
+    TRY(
+        connection.Run(fmt::format("INSERT INTO {} ({}) SELECT {} FROM {} WHERE rowid IN (SELECT max(rowid) "
+                                   "FROM {} WHERE {} GROUP BY {})",
+                                   target, columns, columns, staging, staging, of_piece, key)));
+  }
   return connection.Run("DROP TABLE " + staging);
 }
 

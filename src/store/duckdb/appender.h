@@ -49,9 +49,11 @@ Status AppendNew(Connection& connection, std::string_view catalog, const model::
                  std::span<const model::Batch> batches);
 
 // How rows of keyed tables replace others: append them to an empty temporary table StagingName(), then move
-// the last row of every key into the table, in place of the row that has the key there.
+// the last row of every key into the table, in place of the row that has the key there. `rows` is how many
+// were appended: many are moved in pieces, which bounds the memory that their keys take.
 Status CreateStaging(Connection& connection, const model::TableInfo& table, std::string_view catalog);
 std::string StagingName(const model::TableInfo& table);
-Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog);
+Status MoveStaged(Connection& connection, const model::TableInfo& table, std::string_view catalog,
+                  size_t rows);
 
 }  // namespace gpusonde::store::duckdb

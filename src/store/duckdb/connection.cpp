@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <stdlib.h>
+
 #include <array>
+#include <filesystem>
 #include <utility>
 #include <variant>
 
 #include "base/log.h"
 #include "store/duckdb/rows.h"
+#include "store/memory_limit.h"
 
 namespace gpusonde::store::duckdb {
 namespace {
@@ -70,6 +74,12 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
   if (code == ErrorCode::kOutOfSpace)
     return file.empty() ? "no space is left on the disk"
                         : fmt::format("{}: no space is left on its disk", file);
+  if (message.find("Out of Memory Error") != std::string_view::npos)
+    return fmt::format(
+        "this needs more memory than the {} MB that the database may use; allow more with --memory-limit, or "
+        "ask about "
+        "less time",
+        MemoryLimit() >> 20);
   if (code == ErrorCode::kPermissionDenied && !file.empty())
     return fmt::format("{}: permission denied", file);
   return std::string(message);
@@ -106,15 +116,27 @@ Error ErrorOf(std::string_view message) {
 std::string QuoteText(std::string_view text) { return Quote(text, '\''); }
 std::string QuoteName(std::string_view name) { return Quote(name, '"'); }
 
+Instance::OwnFolder Instance::OwnFolder::Make() {
+  std::error_code failed;
+  std::string path = std::filesystem::temp_directory_path(failed).string() + "/gpusonde-XXXXXX";
+  return OwnFolder(!failed && ::mkdtemp(path.data()) != nullptr ? path : "");
+}
+
+Instance::OwnFolder::~OwnFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
 Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
   ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
+  OwnFolder folder = OwnFolder::Make();
   Handle<duckdb_config> config(library->destroy_config);
   library->create_config(config.out());
   const std::array<std::pair<const char*, std::string>, 9> options = {{
-      {"memory_limit", fmt::format("{}B", settings.memory_bytes)},
+      {"memory_limit", fmt::format("{}B", MemoryLimit())},
       {"threads", std::to_string(settings.threads)},
       {"checkpoint_threshold", fmt::format("{}B", settings.log_bytes)},
-      {"temp_directory", settings.temporary_folder},
+      {"temp_directory", settings.temporary_folder.empty() ? folder.path() : settings.temporary_folder},
       {"autoinstall_known_extensions", "false"},
       {"autoload_known_extensions", "false"},
       {"allow_community_extensions", "false"},
@@ -132,7 +154,7 @@ Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
     library->free(message);
     return Fail(std::move(error).With("start DuckDB"));
   }
-  return std::shared_ptr<Instance>(new Instance(*library, std::move(database)));
+  return std::shared_ptr<Instance>(new Instance(*library, std::move(folder), std::move(database)));
 }
 
 Result<Connection> Connection::Open(std::shared_ptr<Instance> instance) {

@@ -15,10 +15,11 @@
 namespace gpusonde::store::duckdb {
 
 struct Settings {
-  int64_t memory_bytes = int64_t{128} << 20;  // what DuckDB may hold; more goes to temporary files
   int threads = 2;
   int64_t log_bytes = int64_t{16} << 20;  // a file's write-ahead log that is this long goes into the file
-  std::string temporary_folder;           // for those; "" forbids them
+  // For what exceeds MemoryLimit() (store/memory_limit.h). "": a private folder of its own under $TMPDIR,
+  // removed with the instance; where none can be made, memory is all there is.
+  std::string temporary_folder;
 };
 
 // An in-memory DuckDB, to which files are attached. It loads no extension and never touches the network.
@@ -31,10 +32,25 @@ class Instance {
   duckdb_database database() const { return database_.get(); }
 
  private:
-  Instance(const Library& library, Handle<duckdb_database> database)
-      : library_(&library), database_(std::move(database)) {}
+  // A folder that goes with its owner.
+  class OwnFolder {
+   public:
+    static OwnFolder Make();
+    OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    OwnFolder& operator=(OwnFolder&&) = delete;
+    ~OwnFolder();
+    const std::string& path() const { return path_; }  // empty: none could be made
+
+   private:
+    explicit OwnFolder(std::string path) : path_(std::move(path)) {}
+    std::string path_;
+  };
+
+  Instance(const Library& library, OwnFolder folder, Handle<duckdb_database> database)
+      : library_(&library), folder_(std::move(folder)), database_(std::move(database)) {}
 
   const Library* library_;
+  OwnFolder folder_;  // outlives the database, which writes to it
   Handle<duckdb_database> database_;
 };
 
