@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "store/memory_limit.h"
 #include "usage.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -24,13 +25,13 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
   int exit_status = kExitOk;
   app.fallthrough();  // so that it may stand after the command, too
-  app.add_option_function<uint64_t>(
-         "--memory-limit", [](const uint64_t& bytes) { store::SetMemoryLimit(static_cast<int64_t>(bytes)); },
-         "What databases may hold in memory, e.g. 512MB; more goes to temporary files [an eighth of the "
-         "machine's, at "
-         "most 2 GB; up: 128 MB]")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{store::kMinMemoryLimit}, uint64_t{1} << 50));
+  app.add_option_function<double>(
+         "--memory-limit-mb",
+         [](const double& megabytes) { store::SetMemoryLimit(static_cast<int64_t>(megabytes * 1e6)); },
+         "What a database may hold in memory; more goes to temporary files [an eighth of the machine's, at "
+         "most 2 GB; "
+         "up: 128 MiB]")
+      ->check(Number("megabytes", 128, 1e9));
   for (const Command& command : AllCommands()) command.add(app, exit_status);
   try {
     app.parse(argc, argv);

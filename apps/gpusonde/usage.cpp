@@ -33,6 +33,12 @@ std::string ValueName(const CLI::Option& option) {
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
 
+// "gpusonde fleet simulate". CLI11 knows a command by its last name only.
+std::string FullName(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : FullName(*command.get_parent()) + " " + command.get_name();
+}
+
 class Formatter : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -56,9 +62,8 @@ class Formatter : public CLI::Formatter {
     return Entry(command->get_name(), command->get_description());
   }
 
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = fmt::format("Usage: {}{} [OPTIONS]", app->get_parent() != nullptr ? "gpusonde " : "",
-                                    PathOf(*app, std::move(name)));
+  std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
+    std::string usage = fmt::format("Usage: {} [OPTIONS]", FullName(*app));
     for (const CLI::Option* option :
          app->get_options([](const CLI::Option* each) { return each->get_positional(); }))
       usage += " " + make_option_usage(option);
@@ -79,13 +84,6 @@ class Formatter : public CLI::Formatter {
     text.append(kDescriptionColumn - column, ' ');
     return Wrap(text + description, HelpWidth(), kDescriptionColumn) + "\n";
   }
-
-  // CLI11 knows a command by its last name only: "fleet simulate".
-  static std::string PathOf(const CLI::App& app, std::string name) {
-    const CLI::App* parent = app.get_parent();
-    if (parent == nullptr || parent->get_parent() == nullptr) return name.empty() ? app.get_name() : name;
-    return name.starts_with(parent->get_name()) ? name : parent->get_name() + " " + app.get_name();
-  }
 };
 
 // The command that the line came to.
@@ -93,11 +91,6 @@ const CLI::App& ChosenCommand(const CLI::App& app) {
   const CLI::App* chosen = &app;
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().back();
   return *chosen;
-}
-
-std::string FullName(const CLI::App& command) {
-  return command.get_parent() == nullptr ? command.get_name()
-                                         : FullName(*command.get_parent()) + " " + command.get_name();
 }
 
 // Levenshtein's distance.

@@ -205,7 +205,7 @@ TEST_F(Recording, ACutFileIsRefusedAtEveryLength) {
   const std::string whole = ReadFile(path).value();
   for (const size_t size : {size_t{1}, size_t{11}, size_t{12}, size_t{100}, size_t{4096}, size_t{4100},
                             size_t{8192}, size_t{12287}, size_t{12288}, size_t{12289}, whole.size() / 2,
-                            whole.size() - 262144, whole.size() - 4096, whole.size() - 1}) {
+                            whole.size() - 16384, whole.size() - 4096, whole.size() - 1}) {
     ASSERT_TRUE(WriteFileAtomically(folder_ / "cut.sonde", whole.substr(0, size)).has_value());
     const auto store = OpenRecordings({folder_ / "cut.sonde"});
     ASSERT_FALSE(store.has_value()) << size;

@@ -76,7 +76,8 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
                         : fmt::format("{}: no space is left on its disk", file);
   if (message.find("Out of Memory Error") != std::string_view::npos)
     return fmt::format(
-        "this needs more memory than the {} MB that the database may use; allow more with --memory-limit, or "
+        "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
+        "or "
         "ask about "
         "less time",
         MemoryLimit() >> 20);
