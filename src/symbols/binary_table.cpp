@@ -23,6 +23,11 @@ constexpr std::string_view kVdso = "[vdso]";
 // Symbol tables kept in memory, 24 bytes a symbol: 48 MB. libLLVM has 170,000 symbols, CPython 12,000.
 constexpr size_t kMaxSymbolsLoaded = 2'000'000;
 
+// Files kept open, each with a debug file at most: descriptors are limited to 1,024 by default, and a file
+// that is deleted keeps its disk space while it is open. A machine runs code of some hundred files, of which
+// few are new in any one minute; what was closed is opened again when a frame in it has no name yet.
+constexpr size_t kMaxFilesLoaded = 128;
+
 std::string ToHex(std::span<const uint8_t> bytes) {
   std::string hex;
   for (const uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
@@ -117,6 +122,7 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
                                         : Result<ElfFile>(std::unexpected(std::move(fd).error()));
   if (file.has_value()) {
     symbols_loaded_ += file->symbol_count();
+    ++files_loaded_;
     entry.file = std::make_unique<ElfFile>(std::move(*file));
     KeepWithinBudget(&entry);
     return {};
@@ -175,9 +181,9 @@ std::optional<uint64_t> BinaryTable::FindFunctionStart(const Binary* binary, uin
   return entry.file == nullptr ? std::nullopt : entry.file->FindFunctionStart(file_offset);
 }
 
-// Forgets the tables used longest ago; they are read again when asked for.
+// Closes the files used longest ago; they are read again when asked for.
 void BinaryTable::KeepWithinBudget(const Entry* keep) {
-  while (symbols_loaded_ > kMaxSymbolsLoaded) {
+  while (symbols_loaded_ > kMaxSymbolsLoaded || files_loaded_ > kMaxFilesLoaded) {
     Entry* oldest = nullptr;
     for (auto& [id, entry] : by_id_)
       if (entry->file != nullptr && entry.get() != keep && (oldest == nullptr || entry->used < oldest->used))
@@ -185,6 +191,7 @@ void BinaryTable::KeepWithinBudget(const Entry* keep) {
     if (oldest == nullptr) return;
     symbols_loaded_ -= oldest->file->symbol_count();
     oldest->file.reset();
+    --files_loaded_;
   }
 }
 

@@ -83,6 +83,7 @@ class BinaryTable {
   std::unordered_map<FileKey, const Binary*, FileKeyHash> by_file_;
   uint64_t clock_ = 0;
   size_t symbols_loaded_ = 0;
+  size_t files_loaded_ = 0;
 };
 
 }  // namespace gpusonde::symbols

@@ -5,7 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+
+#include "base/fd.h"
+#include "base/testing/temp_folder.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -51,6 +55,40 @@ TEST(BinaryTable, TheVdsoHasNames) {
     if (const auto symbol = table.Find(vdso, offset); symbol.has_value())
       found = symbol->name.find("clock_gettime") != std::string::npos;
   EXPECT_TRUE(found);
+}
+
+std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+size_t OpenDescriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST(BinaryTable, KeepsFewFilesOpenHoweverManyWereLoaded) {
+  constexpr int kFiles = 400;
+  const TempFolder folder;
+  const std::string original = ReadFile("/usr/bin/true").value();
+  BinaryTable table;
+  const std::string id = FromHex(table.InternFromProcess(::getpid(), "/usr/bin/true")->build_id);
+  const size_t at = original.find(id);
+  ASSERT_NE(at, std::string::npos);
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < kFiles; ++i) {
+    std::string program = original;
+    std::memcpy(&program[at], &i, sizeof i);  // a build id of its own
+    const std::string path = folder / std::to_string(i);
+    ASSERT_TRUE(WriteFileAtomically(path, program).has_value());
+    const Status loaded = table.Load(table.InternFromProcess(::getpid(), path), ::getpid());
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  }
+  EXPECT_EQ(table.size(), size_t{kFiles} + 1);
+  EXPECT_LE(OpenDescriptors(), before + 256);
 }
 
 TEST(BinaryTable, DevicesAndFifosAreNeverOpened) {

@@ -29,18 +29,9 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
                      const std::function<Result<Fd>()>& open) {
   if (options_.command.empty()) return false;
   const auto [known, is_new] = numbers_.try_emplace(file, static_cast<uint32_t>(files_.size()));
-  if (is_new) {
-    Result<Fd> fd = open();
-    files_.push_back({.id = file,
-                      .pid = pid,
-                      .path = path,
-                      .fd = {},
-                      .known = {},
-                      .found = {},
-                      .offsets = {},
-                      .hopeless = !fd.has_value()});
-    if (fd.has_value()) files_.back().fd = std::move(*fd);
-  }
+  if (is_new)
+    files_.push_back(
+        {.id = file, .pid = pid, .path = path, .fd = {}, .known = {}, .found = {}, .offsets = {}});
   File& asked = files_[known->second];
   asked_ns_ = MonotonicNow();
   if (!asked.known.has_value()) asked.known = cache_.Load(file);
@@ -49,7 +40,18 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
     return true;
   }
   if (asked.hopeless) return false;
-  if (asked.offsets.empty()) queue_.push_back(known->second);
+  if (asked.offsets.empty()) {
+    if (open_files_ >= kMaxOpenFiles) return false;  // descriptors are worth more than lines
+    Result<Fd> fd = open();
+    if (!fd.has_value()) {
+      asked.hopeless = is_new;
+      return false;
+    }
+    asked.fd = std::move(*fd);
+    asked.pid = pid;
+    ++open_files_;
+    queue_.push_back(known->second);
+  }
   asked.offsets.push_back(offset);
   return true;
 }
@@ -78,8 +80,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (answer.kind != LineAnswer::Kind::kFrames) {
       File& file = files_[asked_->file];
       file.hopeless = true;
-      file.fd.Close();
-      file.offsets = {};
+      Close(file);
       std::erase(queue_, asked_->file);
       asked_->answers_due = 0;
     }
@@ -108,6 +109,7 @@ void LineClient::Send() {
       LogWarn("functions have no lines: {}", started.error().message);
       options_.command.clear();
       queue_.clear();
+      for (File& file : files_) Close(file);
       return;
     }
   }
@@ -126,16 +128,26 @@ void LineClient::Send() {
   }
   file.offsets.erase(file.offsets.begin(), file.offsets.begin() + static_cast<ptrdiff_t>(count));
   queue_.pop_front();
-  if (!file.offsets.empty()) queue_.push_back(number);
+  if (file.offsets.empty())
+    Close(file);
+  else
+    queue_.push_back(number);
   asked_ = {.file = number, .answers_due = count};
   heard_ns_ = MonotonicNow();
+}
+
+// Forgets the requests that wait.
+void LineClient::Close(File& file) {
+  file.offsets = {};
+  if (!file.fd.valid()) return;
+  file.fd.Close();
+  --open_files_;
 }
 
 void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit) {
   File& file = files_[asked_->file];
   file.hopeless = true;
-  file.fd.Close();
-  file.offsets = {};
+  Close(file);
   std::erase(queue_, asked_->file);
   asked_.reset();
   Stop();

@@ -47,15 +47,17 @@ class LineClient {
     std::vector<SourceFrame> frames;  // innermost first
   };
 
-  // Wants to know the lines at an offset of a file, which `path` names in the root of process `pid`. `open`
-  // is called once per file, at once. False when there is no use in asking. What the cache knows is answered
-  // without the server.
+  // Requests the lines at an offset of a file, which `path` names in the root of process `pid`. `open` is
+  // called unless the file is open or the cache knows the answer. A file is held open while requests about it
+  // wait, and at most kMaxOpenFiles are. False when no answer will come.
   bool Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
            const std::function<Result<Fd>()>& open);
 
   // Hands over the answers that are there, and sends what there is room for. A file of which there are no
   // lines gets one answer that says so.
   void Exchange(const std::function<void(const Answer&)>& visit);
+
+  static constexpr size_t kMaxOpenFiles = 128;
 
   // Whether nothing is asked.
   bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
@@ -70,7 +72,7 @@ class LineClient {
     Id128 id;
     int32_t pid = 0;
     std::string path;
-    Fd fd;
+    Fd fd;  // open while `offsets` has any
     // From the cache; nothing while nobody asks.
     std::optional<LineCache::Lines> known;
     LineCache::Found found;         // what the cache hasn't got yet
@@ -85,6 +87,7 @@ class LineClient {
   Status Start();
   void Stop();
   void Send();
+  void Close(File& file);
   // Hands what was found to the cache.
   void Keep();
   // The file that was asked about last gets no more questions.
@@ -96,6 +99,7 @@ class LineClient {
   int32_t server_pid_ = 0;
   Fd socket_;
   std::vector<File> files_;  // by number
+  size_t open_files_ = 0;
   std::unordered_map<Id128, uint32_t> numbers_;
   std::deque<uint32_t> queue_;  // of files with offsets to send
   std::optional<Asked> asked_;

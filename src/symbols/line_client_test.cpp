@@ -66,6 +66,21 @@ TEST(LineClient, WithoutAServerNothingIsAsked) {
   EXPECT_TRUE(missing.idle());
 }
 
+TEST(LineClient, HoldsFewFilesOpenHoweverManyAreAskedAbout) {
+  const auto open_descriptors = [] {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+  };
+  const size_t before = open_descriptors();
+  LineClient client({.command = {"/bin/sleep", "100"}});
+  int refused = 0;
+  for (uint64_t file = 1; file <= 1000; ++file)
+    if (!client.Ask({3, file}, ::getpid(), "/x", 1, OpenSomething)) ++refused;
+  EXPECT_EQ(refused, 1000 - static_cast<int>(LineClient::kMaxOpenFiles));
+  EXPECT_LE(open_descriptors(), before + LineClient::kMaxOpenFiles);
+}
+
 TEST(LineClient, WhatTheCacheKnowsIsAnsweredWithoutTheServer) {
   const TempFolder folder;
   const std::vector<SourceFrame> frames = {{"f", "x.cpp", 3, 1}};
