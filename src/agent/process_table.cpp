@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/regular_file.h"
 #include "base/time.h"
 
 namespace gpusonde::agent {
@@ -16,7 +18,10 @@ namespace {
 // A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
 // this.
 constexpr int64_t kJitIntervalNs = 200 * kNanosPerMilli;
-constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
+// Of one map, of which Parse keeps at most twice as much; and of all: any user may write maps, and the
+// agent's memory is the machine's. Node.js with a large application writes some 5 MB.
+constexpr size_t kMaxPerfMapBytes = size_t{32} << 20;
+constexpr size_t kMaxPerfMapsBytes = size_t{96} << 20;
 
 // Memory without a file, in the kernel's words ("//anon", "[heap]", memfds, shared zero pages): JITs run code
 // there.
@@ -278,12 +283,21 @@ void ProcessTable::RefreshPerfMap(Process& process) {
   for (const std::string& path :
        {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.info.pid, process.info.namespace_pid),
         fmt::format("/tmp/perf-{}.map", process.info.pid)}) {
+    const Result<Fd> file = OpenRegular(path);
     struct stat status{};
-    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (!file.has_value() || ::fstat(file->get(), &status) != 0) continue;
     if (static_cast<uint64_t>(status.st_size) == process.perf_map_bytes) return;
-    Result<std::string> text = ReadFile(path, kMaxPerfMapBytes);
-    if (!text.has_value()) return;
     process.perf_map_bytes = static_cast<uint64_t>(status.st_size);
+    // The old map goes first, so that there are never two.
+    process.perf_map = {};
+    size_t held = 0;
+    for (const auto& [pid, other] : by_pid_) held += other->perf_map.bytes();
+    if (held >= kMaxPerfMapsBytes) {
+      LogWarn("{} is not read: the perf maps of this machine take {} MB already", path, held >> 20);
+      return;
+    }
+    Result<std::string> text = ReadRegular(*file, kMaxPerfMapBytes);
+    if (!text.has_value()) return;
     process.perf_map = symbols::PerfMap::Parse(std::move(*text));
     ++process.jit_version;
     return;

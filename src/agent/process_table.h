@@ -119,7 +119,7 @@ class ProcessTable {
   void End(Process& process, int64_t time_ns);
   void MakeVisible(Process& process);
   static void OpenJitDump(Process& process, const std::string& path);
-  static void RefreshPerfMap(Process& process);
+  void RefreshPerfMap(Process& process);
   void Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns);
 
   void On(const perf::MapEvent& event, int64_t time_ns);

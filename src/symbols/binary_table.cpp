@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/time.h"
 #include "symbols/debug_file.h"
 
@@ -37,15 +38,6 @@ std::string ToHex(std::span<const uint8_t> bytes) {
 std::string LastPart(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   return std::string(path.substr(path.rfind('/') + 1));
-}
-
-// Only regular files: opening a device or a FIFO that a stranger's path names could block or have effects.
-Result<Fd> OpenRegular(const std::string& path) {
-  ASSIGN_OR_RETURN(Fd fd, Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
-  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
-  return fd;
 }
 
 // The vDSO is no file, but every process has the same one: ours.

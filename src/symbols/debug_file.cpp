@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/regular_file.h"
 #include "symbols/elf_file.h"
 #include "symbols/elf_handle.h"
 
@@ -26,11 +27,9 @@ struct DebugLink {
   uint32_t checksum = 0;
 };
 
-std::optional<Fd> OpenRegular(const std::string& path) {
-  Result<Fd> fd = Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  struct stat status{};
-  if (!fd.has_value() || ::fstat(fd->get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return std::move(*fd);
+std::optional<Fd> OpenIfRegular(const std::string& path) {
+  Result<Fd> file = OpenRegular(path);
+  return file.has_value() ? std::optional(std::move(*file)) : std::nullopt;
 }
 
 // .gnu_debuglink: a file name, padding up to a multiple of four, a CRC-32.
@@ -83,8 +82,8 @@ bool IsSameFile(int a, int b) {
 std::optional<Fd> OpenByBuildId(const std::string& build_id, std::span<const std::string> roots) {
   if (build_id.size() < kMinBuildIdHex) return std::nullopt;
   for (const std::string& root : roots) {
-    std::optional<Fd> found = OpenRegular(fmt::format("{}/usr/lib/debug/.build-id/{}/{}.debug", root,
-                                                      build_id.substr(0, 2), build_id.substr(2)));
+    std::optional<Fd> found = OpenIfRegular(fmt::format("{}/usr/lib/debug/.build-id/{}/{}.debug", root,
+                                                        build_id.substr(0, 2), build_id.substr(2)));
     if (found.has_value() && ReadBuildId(found->get()).value_or("") == build_id) return found;
   }
   return std::nullopt;
@@ -100,7 +99,7 @@ std::optional<Fd> OpenDebugFile(int fd, const std::string& path, std::span<const
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (const std::string& root : roots)
     for (const std::string& place : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
-      std::optional<Fd> found = OpenRegular(root + place + link->name);
+      std::optional<Fd> found = OpenIfRegular(root + place + link->name);
       if (!found.has_value() || IsSameFile(found->get(), fd)) continue;
       const bool matches = build_id.empty() ? Checksum(found->get()) == link->checksum
                                             : ReadBuildId(found->get()).value_or("") == build_id;

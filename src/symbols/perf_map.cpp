@@ -33,8 +33,8 @@ PerfMap PerfMap::Parse(std::string text) {
     const std::string_view line = all.substr(begin, end - begin);
     size_t position = 0;
     Entry entry{};
-    if (TakeHex(line, position, entry.address) && TakeHex(line, position, entry.size) &&
-        position < line.size()) {
+    if (map.entries_.size() < kMaxEntries && TakeHex(line, position, entry.address) &&
+        TakeHex(line, position, entry.size) && position < line.size()) {
       entry.name = begin + position;
       entry.name_size = line.size() - position;
       map.entries_.push_back(entry);
@@ -43,6 +43,7 @@ PerfMap PerfMap::Parse(std::string text) {
     }
     begin = end + 1;
   }
+  map.entries_.shrink_to_fit();
   std::ranges::stable_sort(map.entries_, {}, &Entry::address);
   return map;
 }

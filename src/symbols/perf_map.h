@@ -20,11 +20,15 @@ class PerfMap {
     std::string_view name;  // valid as long as the map
   };
 
-  // Lines that don't parse are skipped and counted. Where entries overlap, the later line is newer and wins.
+  // Lines that don't parse are skipped and counted, and so are those after the first kMaxEntries. Where
+  // entries overlap, the later line is newer and wins.
   static PerfMap Parse(std::string text);
+
+  static constexpr size_t kMaxEntries = 1'000'000;  // 32 MB: a shortest line is five bytes, an entry 32
 
   std::optional<Symbol> Find(uint64_t address) const;
   size_t size() const { return entries_.size(); }
+  size_t bytes() const { return text_.capacity() + entries_.capacity() * sizeof(Entry); }
   size_t malformed_lines() const { return malformed_lines_; }
 
  private:

@@ -28,5 +28,14 @@ TEST(PerfMap, MalformedLinesAreCountedAndSkipped) {
   EXPECT_EQ(map.Find(0x2000)->name, "good");
 }
 
+TEST(PerfMap, OfManyShortLinesTakesBoundedMemory) {
+  std::string text;
+  for (size_t i = 0; i < PerfMap::kMaxEntries + 1000; ++i) text += "1 1 a\n";
+  const PerfMap map = PerfMap::Parse(std::move(text));
+  EXPECT_EQ(map.size(), PerfMap::kMaxEntries);
+  EXPECT_EQ(map.malformed_lines(), 1000u);
+  EXPECT_LT(map.bytes(), size_t{64} << 20);
+}
+
 }  // namespace
 }  // namespace gpusonde::symbols
