@@ -108,7 +108,7 @@ TEST(InjectLibrary, HasNoCppRuntimeAndExportsItsTwoEntryPoints) {
   EXPECT_THAT(exported, UnorderedElementsAre("InitializeInjection", "InitializeInjectionNvtx2"));
 }
 
-TEST(InjectLibrary, HasAProbeForEachChannelWithAFiveByteNop) {
+TEST(InjectLibrary, HasItsProbesWithAFiveByteNop) {
   const Library library = Load();
   std::set<std::string> probes;
   for (const Elf64_Shdr& section : library.sections) {
@@ -131,7 +131,8 @@ TEST(InjectLibrary, HasAProbeForEachChannelWithAFiveByteNop) {
       at = description + PaddedSize(note.n_descsz);
     }
   }
-  EXPECT_THAT(probes, UnorderedElementsAre("gpusonde:state", "gpusonde:records", "gpusonde:launch"));
+  EXPECT_THAT(probes, UnorderedElementsAre("gpusonde:state", "gpusonde:records", "gpusonde:launch",
+                                           "gpusonde:ready", "gpusonde:snapshot"));
 }
 
 }  // namespace

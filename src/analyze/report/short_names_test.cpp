@@ -17,7 +17,7 @@ TEST(ShortNames, OfALongNameBeginningAndEndAreLeft) {
   const std::string shown = ShortNames({name})(name);
   EXPECT_TRUE(shown.starts_with("void gemm<xxx")) << shown;
   EXPECT_TRUE(shown.ends_with("x>(float*, float const*)")) << shown;
-  EXPECT_EQ(ShortNames({})("a\nb\x7F"), "a b ");
+  EXPECT_EQ(ShortNames({})("a\nb\x7F"), "a\\x0ab\\x7f");
 }
 
 TEST(ShortNames, NamesThatDifferInTheirMiddleLookDifferent) {
