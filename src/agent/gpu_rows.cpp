@@ -155,6 +155,8 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
     sum = session.seen.try_emplace({of, activity.device, std::string(name)}).first;
   ++sum->second.count;
   sum->second.total_ns = AddSaturated(sum->second.total_ns, activity.end_ns - activity.start_ns);
+  const int64_t start_ns = Epoch(activity.start_ns);
+  session.first_ns = session.first_ns == 0 ? start_ns : std::min(session.first_ns, start_ns);
   session.last_ns = std::max(session.last_ns, Epoch(activity.end_ns));
   return true;
 }
@@ -170,15 +172,16 @@ void GpuRows::WriteMissing(Session& session) {
     if (told.count <= seen.count) continue;
     drops_.Add(model::DropReason::kGpuRecordsSummed, told.count - seen.count);
     if (of == Total::Of::kSync) continue;  // waiting is not work
-    rows_.kernel_windows.Append({.start_ns = session.row.start_ns,
-                                 .end_ns = std::max(session.last_ns, session.row.end_ns.value_or(0)),
-                                 .process = session.row.process,
-                                 .device = DeviceOf(session, device),
-                                 .name = LeafName(of, name),
-                                 .stack = std::nullopt,
-                                 .count = told.count - seen.count,
-                                 .duration_ns = std::max<int64_t>(told.total_ns - seen.total_ns, 0),
-                                 .sketch = {}});
+    rows_.kernel_windows.Append(
+        {.start_ns = session.row.start_ns != 0 ? session.row.start_ns : session.first_ns,
+         .end_ns = std::max(session.last_ns, session.row.end_ns.value_or(0)),
+         .process = session.row.process,
+         .device = DeviceOf(session, device),
+         .name = LeafName(of, name),
+         .stack = std::nullopt,
+         .count = told.count - seen.count,
+         .duration_ns = std::max<int64_t>(told.total_ns - seen.total_ns, 0),
+         .sketch = {}});
   }
 }
 
@@ -191,6 +194,10 @@ void GpuRows::Write(const cupti::SessionBegin& begin, Session& session) {
 
 void GpuRows::Write(const cupti::SessionEnd& end, Session& session) {
   session.row.end_ns = Epoch(end.end_ns);
+  // Whoever starts to listen in the middle of a session never receives its begin: what was observed starts
+  // with the first activity.
+  if (session.row.start_ns == 0)
+    session.row.start_ns = session.first_ns != 0 ? session.first_ns : *session.row.end_ns;
   session.row.end_reason = std::string(NameOf(end.reason));
   rows_.gpu_sessions.Append(session.row);
 }

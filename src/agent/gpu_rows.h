@@ -85,6 +85,7 @@ class GpuRows {
     SeenSums seen;                      // records that became rows
     std::vector<Launch> launches;       // whose work may not have been reported yet
     std::optional<uint32_t> reported;   // the newest correlation id of a record
+    int64_t first_ns = 0;               // epoch; the start of the first activity, 0 before there is one
     int64_t last_ns = 0;                // epoch; the end of the last activity
   };
 

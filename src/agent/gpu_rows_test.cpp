@@ -163,6 +163,16 @@ TEST_F(GpuRowsTest, ANewSessionSettlesTheOneBefore) {
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(1));
 }
 
+TEST_F(GpuRowsTest, ASessionWhoseBeginWasNotReceivedStartsWithItsFirstWork) {
+  Take(Kernel("gemm", 300, 350));
+  Take(Kernel("gemm", 100, 150));
+  Take(cupti::SessionEnd{.end_ns = 900});
+  Take(cupti::SessionEnd{.end_ns = 950}, 2);
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "gpu_sessions", "start_ns"),
+              ElementsAre(kOffset + 100, kOffset + 950));
+}
+
 TEST_F(GpuRowsTest, WorkWithoutTimesIsCountedNotInvented) {
   Take(Kernel("gemm", 0, 0));
   Take(Kernel("gemm", 200, 100));
