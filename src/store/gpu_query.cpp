@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,6 +37,37 @@ bool IsWholeDevices(const model::Selection& selection) {
   return !selection.process.has_value() && !selection.stream.has_value();
 }
 
+// When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
+// session of the inject library may outlive the run that started it, and nobody watches the device in
+// between. The last run has no end here: its last sign of life may be older than the newest GPU work.
+Result<std::vector<TimeRange>> ReadRuns(Store& store) {
+  ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
+  if (runs.empty()) return runs;
+  runs.back().to_ns = std::numeric_limits<int64_t>::max();
+  std::vector<TimeRange> merged;
+  for (const TimeRange& run : runs) {
+    if (!merged.empty() && run.from_ns <= merged.back().to_ns)
+      merged.back().to_ns = std::max(merged.back().to_ns, run.to_ns);
+    else
+      merged.push_back(run);
+  }
+  return merged;
+}
+
+// What two sorted lists of disjoint times have in common.
+std::vector<TimeRange> Overlap(std::span<const TimeRange> a, std::span<const TimeRange> b) {
+  std::vector<TimeRange> both;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const TimeRange common{std::max(a[i].from_ns, b[j].from_ns), std::min(a[i].to_ns, b[j].to_ns)};
+    if (common.from_ns < common.to_ns) both.push_back(common);
+    if (a[i].to_ns < b[j].to_ns)
+      ++i;
+    else
+      ++j;
+  }
+  return both;
+}
+
 // Times in which each device's work would have been seen, cut to the range.
 Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
                                       const TimeRange& range) {
@@ -56,7 +88,11 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
   }
   sessions.text += ") USING (process)";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
-  return ReadBusyTimes(*rows, range);
+  ASSIGN_OR_RETURN(DeviceTimes observed, ReadBusyTimes(*rows, range));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
+  if (!runs.empty())
+    for (auto& [device, times] : observed) times = Overlap(times, runs);
+  return observed;
 }
 
 // Tells on_time(device, range, busy share) of all time in the range in which a device was busy, with windows
@@ -271,10 +307,14 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
     const auto found = by_device.find(device.device);
     if (found == by_device.end()) continue;
     const BucketTimes& times = found->second;
-    DeviceStrip strip{device, {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)}};
+    DeviceStrip strip{device,
+                      {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)},
+                      std::vector<double>(count)};
     for (size_t i = 0; i < count; ++i)
-      if (const double known = std::max(times.busy[i], times.observed[i]); known > 0)
+      if (const double known = std::max(times.busy[i], times.observed[i]); known > 0) {
         strip.strip.values[i] = times.busy[i] / known;
+        strip.observed[i] = known;
+      }
     strips.push_back(std::move(strip));
   }
   return strips;

@@ -55,6 +55,9 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
 struct DeviceStrip {
   GpuDevice device;
   Strip strip;  // the busy share, 0…1, of each bucket's observed time; nothing where that is none
+  // How much of each bucket was observed, 0…1. The mean of the values weighted by it is busy_ns / observed_ns
+  // of ReadDeviceUse.
+  std::vector<double> observed;
 };
 // The strips of all devices that were observed in the selection's time, in the order of ReadDevices.
 Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Selection& selection, int buckets);

@@ -192,7 +192,8 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
        {range.to_ns, range.from_ns}};
   const TimeRange reach = SessionReach(range);
   SqlPart condition{
-      "process NOT IN (SELECT process FROM gpu_sessions) AND "
+      "{'process': process, 'session': session} NOT IN "
+      "(SELECT {'process': process, 'session': session} FROM gpu_sessions WHERE start_ns > 0) AND "
       "end_ns > ? AND start_ns < ? AND end_ns >= start_ns AND start_ns >= 0",
       {reach.from_ns, reach.to_ns}};
   condition += of_process;

@@ -34,6 +34,26 @@ std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<Time
   return seen;
 }
 
+// A bucket of the CPU strip holds at least so many samples of a busy CPU: with fewer it would show when
+// samples happened to be taken, not how busy CPUs were.
+constexpr double kMinSamplesPerBucket = 4;
+
+struct CpuSampling {
+  double period_ns = 0;  // between samples of one CPU, the longest of any source; 0 when not known
+  double cpus = 0;       // of all hosts; 0 when not known
+};
+
+Result<CpuSampling> ReadCpuSampling(Store& store) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          "SELECT coalesce(max(period_ns), 0), coalesce(sum(cpus), 0)::DOUBLE FROM ("
+          "SELECT max(1e9 / sampling_hz) FILTER (sampling_hz > 0 AND isfinite(sampling_hz)) AS period_ns, "
+          "greatest(max(cpus), 0) AS cpus FROM sources GROUP BY host)"));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any ? CpuSampling{rows->Float64(0), rows->Float64(1)} : CpuSampling{};
+}
+
 Overview::Drop DropOf(std::string_view reason, int64_t count) {
   const auto found = std::ranges::find(model::kDropReasons, reason, &model::DropInfo::name);
   if (found == model::kDropReasons.end())
@@ -95,6 +115,15 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   const uint64_t length_ns = static_cast<uint64_t>(range.to_ns) - static_cast<uint64_t>(range.from_ns);
   const double bucket_ns = static_cast<double>(length_ns) / buckets;
 
+  ASSIGN_OR_RETURN(const CpuSampling sampling, ReadCpuSampling(store));
+  if (const double finest_ns = kMinSamplesPerBucket * sampling.period_ns;
+      bucket_ns < finest_ns && buckets > 1) {
+    const auto coarse = static_cast<int>(std::max(1.0, static_cast<double>(length_ns) / finest_ns));
+    ASSIGN_OR_RETURN(const Strip read, ReadCpuStrip(store, selection, coarse));
+    for (size_t i = 0; i < count; ++i) strip.values[i] = read.values[i * read.values.size() / count];
+    return strip;
+  }
+
   ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadObserved(store));
   const std::vector<bool> seen = ObservedBuckets(range, observed, bucket_ns, count);
   for (size_t i = 0; i < count; ++i)
@@ -123,7 +152,7 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   };
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return strip;
+    if (!more) break;
     const auto cpu_ns = static_cast<double>(rows->Int64(3));
     if (!rows->IsNull(0)) {
       add(rows->Float64(0), cpu_ns);
@@ -135,6 +164,11 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
     add(start, share * cpu_ns);
     if (share < 1) add(next, (1 - share) * cpu_ns);
   }
+  // A sample stands for a period of its CPU, which may begin in the bucket before.
+  if (sampling.cpus > 0)
+    for (std::optional<double>& value : strip.values)
+      if (value.has_value()) value = std::min(*value, sampling.cpus);
+  return strip;
 }
 
 Result<Overview> ReadOverview(Store& store) {

@@ -240,6 +240,33 @@ TEST_F(ProfileQuery, TheStripIsTheMeanOfBusyCpus) {
                           Optional(1e-6), Optional(0.0), Optional(0.0), Optional(0.0), Optional(0.0)));
 }
 
+TEST_F(ProfileQuery, TheStripShowsNoMoreCoresThanThereAreAndNoFinerThanSamples) {
+  Add(Rows(model::kSources, {{.source = {9, 11},
+                              .host = "here",
+                              .cpus = 2,
+                              .sampling_hz = 20,
+                              .started_ns = 20'000'000'000,
+                              .ended_ns = 21'000'000'000}}));
+  // Both CPUs are busy all the time: a sample of each every 50 ms.
+  for (int64_t time_ns = 20'000'000'000; time_ns < 21'000'000'000; time_ns += 50'000'000)
+    for (const int32_t tid : {100, 101})
+      Add(Rows(model::kSamples, {{.time_ns = time_ns,
+                                  .process = kTrainer,
+                                  .tid = tid,
+                                  .stack = kMainStack,
+                                  .weight_ns = 50'000'000}}));
+  for (const int buckets : {3, 7, 600}) {
+    const auto strip = ReadCpuStrip(*store_, {.from_ns = 20'000'000'000, .to_ns = 21'000'000'000}, buckets);
+    ASSERT_TRUE(strip.has_value()) << strip.error().message;
+    ASSERT_EQ(strip->values.size(), static_cast<size_t>(buckets));
+    for (const auto& value : strip->values) {
+      ASSERT_TRUE(value.has_value());
+      EXPECT_LE(*value, 2) << buckets;
+      EXPECT_GE(*value, 1.5) << buckets;
+    }
+  }
+}
+
 TEST_F(ProfileQuery, TheStripIsEmptyWhereNobodyWasGathering) {
   Add(Rows(model::kSources, {{.source = {9, 10}, .host = "here", .started_ns = 15'000'000'000}}));  // killed
   Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 17'500'000'000}}));
