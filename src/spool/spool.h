@@ -46,8 +46,8 @@ class Writer {
   // again, their numbers are used anew, and later frames go to a new segment.
   Status Sync();
 
-  // Appends batches and syncs them. After a batch that failed the rest is lost, too: batches come with names before
-  // what refers to them, and a sample without its stack is worth less than a count of lost rows.
+  // Appends batches and syncs them. After a batch that failed the rest is lost, too: batches come with names
+  // before what refers to them, and a sample without its stack is worth less than a count of lost rows.
   struct Stored {
     std::vector<int64_t> sequences;  // of each batch; 0 where it was lost
     int64_t lost_rows = 0;

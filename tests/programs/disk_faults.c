@@ -3,8 +3,9 @@
 //
 //   DISK_FAULT=CALL:ERRNO:FROM:COUNT:PART      e.g. fsync:5:3:1:run.sonde.spool
 //
-// Of the calls named CALL (fsync, which includes fdatasync; write, which includes pwrite; rename) on files whose path
-// contains PART, those with the numbers FROM to FROM + COUNT - 1, counted from 1 in this process, fail with ERRNO.
+// Of the calls named CALL (fsync, which includes fdatasync; write, which includes pwrite; rename) on files
+// whose path contains PART, those with the numbers FROM to FROM + COUNT - 1, counted from 1 in this process,
+// fail with ERRNO.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +22,8 @@ static int Fails(const char* call, const char* path) {
   char name[16], part[256];
   int error = 0, from = 0, count = 0;
   const char* fault = getenv("DISK_FAULT");
-  if (fault == NULL || sscanf(fault, "%15[^:]:%d:%d:%d:%255s", name, &error, &from, &count, part) != 5) return 0;
+  if (fault == NULL || sscanf(fault, "%15[^:]:%d:%d:%d:%255s", name, &error, &from, &count, part) != 5)
+    return 0;
   if (strcmp(name, call) != 0 || strstr(path, part) == NULL) return 0;
   const int number = atomic_fetch_add(&calls, 1) + 1;
   if (number < from || number >= from + count) return 0;

@@ -5,6 +5,8 @@ import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
 import "./styles/incidents.css";
 import "./styles/profile.css";
+import "./styles/answer.css";
+import "./styles/picker.css";
 import "./styles/source.css";
 import "./styles/strips.css";
 
