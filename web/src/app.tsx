@@ -22,8 +22,7 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
-// The summary reads two profiles, half a second of CPU time on the training example: of live data it is asked for
-// every 30 s.
+// The summary reads whole profiles, which is the dearest question of the page: of live data it is asked every 30 s.
 const POLLS_PER_SUMMARY = 15;
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
