@@ -30,7 +30,9 @@ int fsyncs_until_failure = -1;
 }  // namespace
 
 extern "C" int fsync(int fd) {
-  if (fsyncs_until_failure >= 0 && fsyncs_until_failure-- == 0) {
+  const bool fails = fsyncs_until_failure == 0;
+  if (fsyncs_until_failure >= 0) --fsyncs_until_failure;
+  if (fails) {
     errno = EIO;
     return -1;
   }
