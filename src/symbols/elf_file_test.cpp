@@ -16,7 +16,8 @@
 #include "symbols/elf_code.h"
 #include "symbols/elf_handle.h"
 
-extern "C" const char __ehdr_start;  // where this program was loaded
+// Where this program was loaded: a symbol of the linker.
+extern "C" const char __ehdr_start;  // NOLINT(readability-identifier-naming,bugprone-reserved-identifier)
 
 // Found again below through the symbol table of this very program.
 namespace gpusonde_test_landmark {

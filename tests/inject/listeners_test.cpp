@@ -73,13 +73,13 @@ class Listeners : public ::testing::Test {
   }
 
   // All of them drain what the client says for this long.
-  static void Listen(Client& client, std::vector<Listener*> listeners, int milliseconds) {
+  static void Listen(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
     for (int passed = 0; passed < milliseconds; passed += 10 * static_cast<int>(listeners.size()))
       for (Listener* listener : listeners)
         client.Listen(listener->events, listener->heard, std::chrono::milliseconds(10));
   }
 
-  static void Finish(Client& client, std::vector<Listener*> listeners, int milliseconds) {
+  static void Finish(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
     Listen(client, listeners, milliseconds);
     EXPECT_EQ(client.Finish(listeners[0]->events, listeners[0]->heard), 0);
     for (Listener* listener : listeners)
