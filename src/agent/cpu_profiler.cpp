@@ -73,17 +73,6 @@ std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, b
   return std::nullopt;
 }
 
-// On a thread of its own, while the kernel checks our programs: each takes some 0.1 s. Errors about hidden
-// kernel addresses don't stop a profile; they make it poorer, which doctor explains.
-StackInterner::KernelSymbolsLater LoadKernelSymbols() {
-  return std::async(std::launch::async, [] -> std::optional<symbols::KernelSymbols> {
-    Result<symbols::KernelSymbols> symbols = symbols::KernelSymbols::Load();
-    if (symbols.has_value()) return std::move(*symbols);
-    LogWarn("kernel functions have no names: {}", symbols.error().message);
-    return std::nullopt;
-  });
-}
-
 }  // namespace
 
 struct CpuProfiler::State {
@@ -194,7 +183,8 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
   std::optional<KernelSide> kernel;
   StackInterner::KernelSymbolsLater symbols;
   if (options.with_kernel) {
-    symbols = LoadKernelSymbols();
+    // On a thread of its own, while the kernel checks our programs: each takes some 0.1 s.
+    symbols = std::async(std::launch::async, symbols::KernelSymbols::Load);
     ASSIGN_OR_RETURN(kernel, KernelSide::Create(options));
   }
   std::optional<cupti::GpuEvents> gpu =

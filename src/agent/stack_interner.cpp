@@ -5,6 +5,7 @@
 
 #include "agent/interleave.h"
 #include "base/demangle.h"
+#include "base/log.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -117,7 +118,12 @@ std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, co
 }
 
 const std::optional<symbols::KernelSymbols>& StackInterner::Kernel() {
-  if (kernel_later_.valid()) kernel_ = kernel_later_.get();
+  if (!kernel_later_.valid()) return kernel_;
+  Result<symbols::KernelSymbols> loaded = kernel_later_.get();
+  if (loaded.has_value())
+    kernel_ = std::move(*loaded);
+  else
+    LogWarn("kernel functions have no names: {}", loaded.error().message);
   return kernel_;
 }
 

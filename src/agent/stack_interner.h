@@ -27,12 +27,11 @@ namespace gpusonde::agent {
 // nothing. Not thread-safe.
 class StackInterner {
  public:
-  // `kernel` may be nothing (addresses hidden): kernel frames are then shown by address.
-  // The references must outlive the interner.
-  // The kernel's symbols, read meanwhile; they are waited for when the first kernel frame needs its name. An
-  // invalid future: there are none.
-  using KernelSymbolsLater = std::future<std::optional<symbols::KernelSymbols>>;
+  // The kernel's symbols, loaded meanwhile.
+  using KernelSymbolsLater = std::future<Result<symbols::KernelSymbols>>;
 
+  // The first kernel frame waits for `kernel`; where that is invalid or an error (hidden addresses), kernel
+  // frames are shown by address. The references must outlive the interner.
   StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries, symbols::LineClient& lines,
                 ProcessTable& processes, Rows& rows);
 

@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 
 StackInterner::KernelSymbolsLater Ready(symbols::KernelSymbols known) {
-  std::promise<std::optional<symbols::KernelSymbols>> promise;
+  std::promise<Result<symbols::KernelSymbols>> promise;
   promise.set_value(std::move(known));
   return promise.get_future();
 }
