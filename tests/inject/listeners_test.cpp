@@ -92,7 +92,7 @@ class Listeners : public ::testing::Test {
 TEST_F(Listeners, ThatJoinLaterKnowTheNamesOfWhatTheyReceive) {
   const auto first = Create();
   const auto second = Create();
-  Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, {},
+  Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
   Listen(client, {first.get()}, 800);
   Join(*second, client.pid());
