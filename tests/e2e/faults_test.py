@@ -4,7 +4,6 @@
 import errno
 import os
 import pathlib
-import signal
 import subprocess
 import time
 import unittest
@@ -16,25 +15,6 @@ FAULTS = PROGRAMS / "disk_faults.so"
 
 
 class Faults(program.TestCase):
-    def mount(self, megabytes):
-        """A disk of so many MB, in a folder of its own."""
-        disk = self.folder / "disk"
-        disk.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", disk], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0:
-            self.skipTest("mounting is not allowed here: " + done.stderr.strip())
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
-        return disk
-
-    def fill(self, disk, leave_bytes):
-        """A file that takes all but about `leave_bytes` of the disk."""
-        ballast = disk / "ballast"
-        space = os.statvfs(disk)
-        with ballast.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - leave_bytes))
-        return ballast
-
     def fault(self, text):
         return dict(os.environ, LD_PRELOAD=str(FAULTS), DISK_FAULT=text)
 
@@ -82,7 +62,7 @@ class Record(Faults):
         recorder = self.start(3)
         beside = program.run("record", "--recover", "-o", self.recording)
         self.assertEqual(beside.returncode, 125)
-        self.assertIn("still being made", beside.stderr)
+        self.assertIn("another recorder still makes", beside.stderr)
         self.assertIn(f"process {recorder.pid}", beside.stderr)
         again = self.record("true")
         self.assertEqual(again.returncode, 125)
@@ -115,28 +95,28 @@ class Record(Faults):
         self.assertEqual(self.record("true").returncode, 0)
 
     def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(self):
-        disk = self.mount(8)
-        self.recording = disk / "run.sonde"
-        ballast = self.fill(disk, 0)
+        disk = program.SmallDisk(self, self.folder / "disk", 8)
+        self.recording = disk.folder / "run.sonde"
+        disk.fill(0)
         done = self.record("true")
         self.assertEqual(done.returncode, 125)
         self.assertIn("No space left on device", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertFalse(self.spool().exists())
-        ballast.unlink()
+        disk.make_room()
         self.assertEqual(self.record("true").returncode, 0)
 
     def test_a_recording_that_does_not_fit_stays_in_its_spool(self):
-        disk = self.mount(16)
-        self.recording = disk / "run.sonde"
-        ballast = self.fill(disk, 700 << 10)
+        disk = program.SmallDisk(self, self.folder / "disk", 16)
+        self.recording = disk.folder / "run.sonde"
+        disk.fill(700 << 10)
         done = self.record(HOTPATHS, "--seconds", "1")
         self.assertEqual(done.returncode, 125)
         for words in ("duckdb", "Error:", "Transaction"):
             self.assertNotIn(words.lower(), done.stderr.lower())
         self.assertIn("no space", done.stderr.lower())
         self.assertIn("--recover", done.stderr)
-        ballast.unlink()
+        disk.make_room()
         done = program.run("record", "--recover", "-o", self.recording)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(self.value("SELECT count(*) FROM samples"), 0)

@@ -22,16 +22,7 @@ IDENTITIES = """
            count(*) FILTER (devices.device IS NULL) AS of_no_device, count(DISTINCT kernels.device) AS devices
     FROM kernels LEFT JOIN devices USING (device)"""
 
-# Python functions in the stacks that captured what ran in graphs.
-CAPTURERS = """
-    SELECT functions.name AS name, count(*) AS kernels
-    FROM kernels
-    JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
-    JOIN graph_nodes AS made ON made.process = ran.process AND made.node = ran.original_node
-    JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
-    JOIN locations ON locations.location = part.location
-    JOIN functions ON functions.function = locations.functions[1]
-    WHERE locations.kind = 'python' GROUP BY ALL"""
+CAPTURERS = f"SELECT functions.name AS name, count(*) AS kernels {program.GRAPH_CAPTURERS} GROUP BY ALL"
 
 
 class Listeners(program.TestCase):

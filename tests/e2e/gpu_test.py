@@ -85,16 +85,8 @@ class Gpu(program.TestCase):
             self.assertNotRegex(line, "LeaveCall|FireProbe|libcuda|libcupti")
 
     def test_a_graphs_nodes_have_the_stack_that_captured_them(self):
-        self.assert_callers("""
-            SELECT DISTINCT functions.name AS caller
-            FROM kernels
-            JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
-            JOIN graph_nodes AS made ON made.process = ran.process AND made.node = ran.original_node
-            JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
-            JOIN locations ON locations.location = part.location
-            JOIN functions ON functions.function = locations.functions[1]
-            WHERE locations.kind = 'python'""",
-            lambda rows: "make_graph" in {row["caller"] for row in rows})
+        self.assert_callers(f"SELECT DISTINCT functions.name AS caller {program.GRAPH_CAPTURERS}",
+                            lambda rows: "make_graph" in {row["caller"] for row in rows})
 
     def test_the_device_says_that_it_is_simulated(self):
         self.record_gpu(sys.executable, LAUNCHES, "1")

@@ -17,6 +17,7 @@ GPUSONDE = os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde"))
 GO_SOURCES = pathlib.Path("/usr/share/gocode")
 PPROF_SOURCE = "github.com/google/pprof"
 CONTROL = re.compile(r"[\x00-\x1f]")
+BREAK = "\x01"  # stands for a line break in a name while lines are taken apart
 
 
 def run(*command, **options):
@@ -48,7 +49,8 @@ def folded(recording, *flags):
 
 def as_folded(name):
     """A name as pprof prints it, in the way that folded stacks write it."""
-    return CONTROL.sub(" ", name.removesuffix(" (inline)").replace(";", ":"))
+    name = name.removesuffix(" (inline)").replace(";", ":").replace(BREAK, "\n")
+    return CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", name)
 
 
 def as_pprof(frame):
@@ -63,7 +65,7 @@ def traces(program, profile):
     for block in re.split(r"^-+\+-+\n", text, flags=re.MULTILINE)[1:]:
         labels, frames, value = {}, [], None
         # A name with a line break in it goes on at the beginning of the next line.
-        for line in re.sub(r"\n(?=[^ \n])", "\x01", block).splitlines():
+        for line in re.sub(r"\n(?=[^ \n])", BREAK, block).splitlines():
             label = re.match(r" +(process|thread|pid|tid):  (.*)$", line)
             first = re.match(r" +(\d+)   (.*)$", line)
             if label and value is None:
@@ -92,7 +94,7 @@ def top(program, profile):
     """The flat column of `pprof -top`: {name: microseconds}."""
     text = run(program, "-top", "-sample_index=cpu", "-unit=us", "-nodecount=100000", profile).decode()
     flat = collections.Counter()
-    for line in re.sub(r"\n(?=[^ \n])", "\x01", text.split("cum%\n", 1)[1]).splitlines():
+    for line in re.sub(r"\n(?=[^ \n])", BREAK, text.split("cum%\n", 1)[1]).splitlines():
         value, name = re.match(r" +(\S+) +\S+ +\S+ +\S+ +\S+  (.*)$", line).groups()
         if value != "0":
             flat[as_folded(name)] += round(float(value.removesuffix("us")))

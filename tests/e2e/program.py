@@ -43,6 +43,16 @@ def cpu_ticks():
     return sum(ticks), ticks[7]
 
 
+# SQL after SELECT: the Python functions (functions.name) in the stacks that captured what ran in graphs.
+GRAPH_CAPTURERS = """
+    FROM kernels
+    JOIN graph_nodes AS ran ON ran.process = kernels.process AND ran.node = kernels.graph_node
+    JOIN graph_nodes AS made ON made.process = ran.process AND made.node = ran.original_node
+    JOIN stacks ON stacks.stack = made.stack, unnest(stacks.locations) AS part(location)
+    JOIN locations ON locations.location = part.location
+    JOIN functions ON functions.function = locations.functions[1]
+    WHERE locations.kind = 'python'"""
+
 MOST_STOLEN = 0.01
 ATTEMPTS = 3
 
@@ -108,6 +118,28 @@ class TestCase(unittest.TestCase):
             frames, _, count = line.rpartition(" ")
             stacks.append((frames.split(";"), int(count)))
         return stacks
+
+
+class SmallDisk:
+    """A file system of so many MB at `folder`, until the test ends; the test is skipped where mounting isn't allowed."""
+
+    def __init__(self, test, folder, megabytes):
+        self.folder = folder
+        folder.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder], capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            test.skipTest("mounting is not allowed here: " + done.stderr.strip())
+        test.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+
+    def fill(self, leave_bytes):
+        """A file takes all but about `leave_bytes`."""
+        space = os.statvfs(self.folder)
+        with (self.folder / "ballast").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - leave_bytes))
+
+    def make_room(self):
+        (self.folder / "ballast").unlink()
 
 
 class UpTestCase(TestCase):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpusonde up` on a disk that fills up and empties again: it says so, answers, recovers by itself, and doubles nothing."""
 
-import os
-import subprocess
 import time
 import unittest
 import urllib.error
@@ -16,23 +14,8 @@ DISK_MB = 96
 class FullDisk(program.UpTestCase):
     def setUp(self):
         super().setUp()
-        disk = self.folder / "disk"
-        disk.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", disk], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0:
-            self.skipTest("mounting is not allowed here: " + done.stderr.strip())
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
-        self.disk = disk
-        self.state = disk / "state"
-
-    def fill(self, leave_bytes):
-        space = os.statvfs(self.disk)
-        with (self.disk / "ballast").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - leave_bytes))
-
-    def make_room(self):
-        (self.disk / "ballast").unlink()
+        self.disk = program.SmallDisk(self, self.folder / "disk", DISK_MB)
+        self.state = self.disk.folder / "state"
 
     def wait_for_notice(self, up, wanted):
         """The page's notices, once there is one (or none, as wanted). Asking has the store commit what it holds."""
@@ -57,11 +40,11 @@ class FullDisk(program.UpTestCase):
         up = self.start("--disk-reserve-mb", "40")
         seen = self.wait_for_samples(up)["samples"]
         for _ in range(2):
-            self.fill(30 << 20)
+            self.disk.fill(30 << 20)
             (notice,) = self.wait_for_notice(up, True)
             self.assertIn("nearly full", notice)
             self.assertGreater(len(self.get(up, "flamegraph?type=cpu")["strings"]), 1)
-            self.make_room()
+            self.disk.make_room()
             self.wait_for_notice(up, False)
             seen = self.wait_for_samples(up, more_than=seen)["samples"]
         self.stop(up)
@@ -75,7 +58,7 @@ class FullDisk(program.UpTestCase):
         up = self.start("--disk-reserve-mb", "0")
         seen = self.wait_for_samples(up)["samples"]
         for leave_bytes in (0, 64 << 10, 256 << 10, 1 << 20):
-            self.fill(leave_bytes)
+            self.disk.fill(leave_bytes)
             try:
                 (notice,) = self.wait_for_notice(up, True)
                 self.assertIn("no space", notice.lower())
@@ -83,7 +66,7 @@ class FullDisk(program.UpTestCase):
                 self.assertEqual(error.code, 503)
             time.sleep(2)
             self.assertIsNone(up.poll(), "it goes on")
-            self.make_room()
+            self.disk.make_room()
             self.wait_for_notice(up, False)
             seen = self.wait_for_samples(up, more_than=seen)["samples"]
         self.stop(up)

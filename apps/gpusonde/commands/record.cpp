@@ -18,6 +18,7 @@
 #include "messages.h"
 #include "server/api.h"
 #include "server/gpu_facts.h"
+#include "spool/segment.h"
 #include "spool/spool.h"
 #include "store/profile_query.h"
 #include "store/recording.h"
@@ -123,6 +124,14 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   return PrintSummary(options.output, uncounted_rows);
 }
 
+// Holds the spool, so that nobody writes it meanwhile.
+Result<Fd> LockSpool(const RecordOptions& options) {
+  Result<Fd> lock = LockFolder(options.spool_folder());
+  if (lock.has_value() || lock.error().code != ErrorCode::kUnavailable) return lock;
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("another recorder still makes {}: {}", options.output, lock.error().message));
+}
+
 int Recover(const RecordOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(options.spool_folder(), ignored))
@@ -130,15 +139,11 @@ int Recover(const RecordOptions& options) {
                      fmt::format("no unfinished recording: {} is not there; -o names the recording that was "
                                  "to be made",
                                  options.spool_folder())});
-  const Result<Fd> lock = LockFolder(options.spool_folder());
-  if (!lock.has_value())
-    return Complain(
-        lock.error().code == ErrorCode::kUnavailable
-            ? Error(ErrorCode::kUnavailable, "the recording is still being made: " + lock.error().message)
-            : lock.error());
-  const Result<bool> any = spool::HasFrames(options.spool_folder());
-  if (!any.has_value()) return Complain(any.error());
-  if (!*any) {
+  const Result<Fd> lock = LockSpool(options);
+  if (!lock.has_value()) return Complain(lock.error());
+  const auto segments = spool::ListSegments(options.spool_folder());
+  if (!segments.has_value()) return Complain(segments.error());
+  if (segments->empty()) {
     std::filesystem::remove_all(options.spool_folder(), ignored);
     return Complain({ErrorCode::kNotFound, fmt::format("nothing to recover: {} held no data, and was removed",
                                                        options.spool_folder())});
@@ -157,7 +162,7 @@ Status CheckOutput(const RecordOptions& options) {
                 fmt::format("{} is a folder; give -o a file name", options.output));
   TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
-  TRY(LockFolder(options.spool_folder()));
+  TRY(LockSpool(options));
   ASSIGN_OR_RETURN(const bool any, spool::HasFrames(options.spool_folder()));
   if (!any) return {};  // a recorder that could not start left it
   return Fail(
