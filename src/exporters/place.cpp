@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace gpusonde::exporters {
@@ -16,29 +17,28 @@ bool IsLibrary(const std::string& file) {
          file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
 }
 
+// Whether the frame's binary has a name that begins with one of these.
+bool IsIn(const model::Profile& profile, const model::Profile::Location& location,
+          std::initializer_list<std::string_view> binaries) {
+  if (location.binary < 0) return false;
+  const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
+  return std::ranges::any_of(binaries, [&](std::string_view binary) { return name.starts_with(binary); });
+}
+
 bool IsInterpreter(const model::Profile& profile, const model::Profile::Location* location) {
-  if (location == nullptr || location->binary < 0) return false;
-  const std::string& name = profile.binaries[static_cast<size_t>(location->binary)].name;
-  return name.starts_with("python3") || name.starts_with("libpython3");
+  return location != nullptr && IsIn(profile, *location, {"python3", "libpython3"});
 }
 
 // The GPU's driver and its libraries, and our own library in the program: they are on the way of every
 // launch, and nobody's reason for one.
 bool IsGpuRuntime(const model::Profile& profile, const model::Profile::Location& location) {
-  if (location.binary < 0) return false;
-  const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
-  constexpr std::string_view kLibraries[] = {"libcuda.so", "libcudart.so", "libcupti.so", "libnvidia-",
-                                             "libgpusonde-inject"};
-  return std::ranges::any_of(kLibraries, [&](std::string_view library) { return name.starts_with(library); });
+  return IsIn(profile, location,
+              {"libcuda.so", "libcudart.so", "libcupti.so", "libnvidia-", "libgpusonde-inject"});
 }
 
 // What every program waits and allocates in.
 bool IsSystemLibrary(const model::Profile& profile, const model::Profile::Location& location) {
-  if (location.binary < 0) return false;
-  const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
-  constexpr std::string_view kLibraries[] = {"libc.so",   "libc-2",   "libpthread",
-                                             "libstdc++", "ld-linux", "[vdso]"};
-  return std::ranges::any_of(kLibraries, [&](std::string_view library) { return name.starts_with(library); });
+  return IsIn(profile, location, {"libc.so", "libc-2", "libpthread", "libstdc++", "ld-linux", "[vdso]"});
 }
 
 // How much a person can do about a frame.

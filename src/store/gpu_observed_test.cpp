@@ -12,7 +12,7 @@
 #include "model/tables/kernels.h"
 #include "model/tables/sources.h"
 #include "store/gpu_query.h"
-#include "store/recording.h"
+#include "store/testing/memory_store.h"
 
 // What of a device's time was observed, and that the strip and the sums say the same of it.
 namespace gpusonde::store {
@@ -39,26 +39,13 @@ model::Kernel Kernel(int32_t session, int64_t start_ns, int64_t end_ns, Id128 pr
           .name = "gemm"};
 }
 
-class GpuObserved : public testing::Test {
+class GpuObserved : public MemoryStoreTest {
  protected:
-  void SetUp() override {
-    auto store = CreateInMemory();
-    ASSERT_TRUE(store.has_value()) << store.error().message;
-    store_ = std::move(store).value();
-  }
-  template <class Table>
-  void Add(const Table& table, const std::vector<typename Table::Row>& rows) {
-    model::BatchBuilder builder(table);
-    for (const auto& row : rows) builder.Append(row);
-    const Status added = store_->Append({{builder.Take()}});
-    ASSERT_TRUE(added.has_value()) << added.error().message;
-  }
   void Run(int64_t from_ns, int64_t to_ns) {
     Add(model::kSources,
         {{.source = {9, ++runs_}, .host = "here", .cpus = 2, .started_ns = from_ns, .ended_ns = to_ns}});
   }
 
-  std::unique_ptr<Store> store_;
   uint64_t runs_ = 0;
 };
 

@@ -27,7 +27,7 @@
 #include "model/tables/stacks.h"
 #include "model/tables/syncs.h"
 #include "model/tables/threads.h"
-#include "store/recording.h"
+#include "store/testing/memory_store.h"
 
 namespace gpusonde::store {
 namespace {
@@ -47,12 +47,11 @@ constexpr int64_t kSecond = kNanosPerSecond;
 constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
 
 // Ten seconds on two devices; each test puts work there.
-class GpuQuery : public testing::Test {
+class GpuQuery : public MemoryStoreTest {
  protected:
   void SetUp() override {
-    auto store = CreateInMemory();
-    ASSERT_TRUE(store.has_value()) << store.error().message;
-    store_ = std::move(store).value();
+    MemoryStoreTest::SetUp();
+    ASSERT_NE(store_, nullptr);
     Add(model::kSources,
         {{.source = {9, 9}, .host = "here", .cpus = 2, .started_ns = 0, .ended_ns = 10 * kSecond}});
     Add(model::kProcesses, {{.process = kTrainer, .pid = 100, .name = "python3"},
@@ -72,14 +71,6 @@ class GpuQuery : public testing::Test {
     frame(4, "capture");
     Add(model::kStacks,
         {{kForward, {{3, 2}, {3, 1}}}, {kBackward, {{3, 3}, {3, 1}}}, {kCapture, {{3, 4}, {3, 1}}}});
-  }
-
-  template <class Table>
-  void Add(const Table& table, const std::vector<typename Table::Row>& rows) {
-    model::BatchBuilder builder(table);
-    for (const auto& row : rows) builder.Append(row);
-    const Status added = store_->Append({{builder.Take()}});
-    ASSERT_TRUE(added.has_value()) << added.error().message;
   }
 
   // What a launch of `kernel` leaves behind; not sampled without a stack.
@@ -146,8 +137,6 @@ class GpuQuery : public testing::Test {
     for (const auto& sample : profile->samples) count += sample.count;
     return count;
   }
-
-  std::unique_ptr<Store> store_;
 };
 
 TEST_F(GpuQuery, AKernelsExactTimeIsDividedByItsSampledLaunches) {

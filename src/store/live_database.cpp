@@ -22,7 +22,6 @@ Status LiveDatabase::Open() {
   if (!retired_.expired())
     return Fail(ErrorCode::kUnavailable,
                 "the store is being reopened after a failed write and waits for queries to end; try again");
-  TRY(CheckRoom());
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(
                                       {.log_bytes = kLogBytes, .temporary_folder = folder_ + "/temporary"}));
   ASSIGN_OR_RETURN(duckdb::Connection writer, duckdb::Connection::Open(instance));

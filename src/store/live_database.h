@@ -28,8 +28,7 @@ class LiveDatabase {
       : folder_(std::move(folder)), min_free_bytes_(min_free_bytes) {}
 
   bool is_open() const { return instance_ != nullptr; }
-  // Opens an instance without files. Errors: kUnavailable while queries over the retired instance run;
-  // CheckRoom's.
+  // Opens an instance without files. Errors: kUnavailable while queries over the retired instance run.
   Status Open();
   // Closes the instance for good, because a write or its set-up failed.
   void Retire();

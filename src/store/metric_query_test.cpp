@@ -10,7 +10,7 @@
 #include "model/tables/devices.h"
 #include "model/tables/metrics.h"
 #include "model/tables/sources.h"
-#include "store/recording.h"
+#include "store/testing/memory_store.h"
 
 namespace gpusonde::store {
 namespace {
@@ -28,12 +28,11 @@ constexpr int64_t kSecond = kNanosPerSecond;
 constexpr double kPowerCap = 4, kHeat = 0x20, kIdle = 1;
 
 // Ten seconds; each test puts readings there.
-class MetricQuery : public testing::Test {
+class MetricQuery : public MemoryStoreTest {
  protected:
   void SetUp() override {
-    auto store = CreateInMemory();
-    ASSERT_TRUE(store.has_value()) << store.error().message;
-    store_ = std::move(store).value();
+    MemoryStoreTest::SetUp();
+    ASSERT_NE(store_, nullptr);
     AddSource(10 * kSecond);
     Add(model::kDevices, {{.device = kGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "X"},
                           {.device = kGpu0,
@@ -45,13 +44,6 @@ class MetricQuery : public testing::Test {
   }
   void AddSource(int64_t ended_ns) {
     Add(model::kSources, {{.source = {9, 9}, .host = "here", .started_ns = 0, .ended_ns = ended_ns}});
-  }
-  template <class Table>
-  void Add(const Table& table, const std::vector<typename Table::Row>& rows) {
-    model::BatchBuilder builder(table);
-    for (const auto& row : rows) builder.Append(row);
-    const Status added = store_->Append({{builder.Take()}});
-    ASSERT_TRUE(added.has_value()) << added.error().message;
   }
   static model::MetricValue Value(Metric metric, int64_t time_ns, double value, Id128 device = kGpu0,
                                   std::optional<Id128> process = std::nullopt) {
@@ -72,8 +64,6 @@ class MetricQuery : public testing::Test {
     EXPECT_TRUE(marks.has_value()) << marks.error().message;
     return std::move(marks).value_or(DeviceMarks());
   }
-
-  std::unique_ptr<Store> store_;
 };
 
 TEST_F(MetricQuery, AReadingStandsUntilTheNext) {

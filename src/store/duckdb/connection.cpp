@@ -130,7 +130,7 @@ Instance::OwnFolder::~OwnFolder() {
 
 Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
   ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
-  OwnFolder folder = OwnFolder::Make();
+  OwnFolder folder = settings.temporary_folder.empty() ? OwnFolder::Make() : OwnFolder();
   Handle<duckdb_config> config(library->destroy_config);
   library->create_config(config.out());
   const std::array<std::pair<const char*, std::string>, 9> options = {{

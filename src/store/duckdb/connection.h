@@ -35,6 +35,7 @@ class Instance {
   // A folder that goes with its owner.
   class OwnFolder {
    public:
+    OwnFolder() = default;
     static OwnFolder Make();
     OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
     OwnFolder& operator=(OwnFolder&&) = delete;
