@@ -141,7 +141,13 @@ class Listeners(program.TestCase):
         self.assertLess(left, stayed)
 
     def test_a_graph_captured_unheard_appears_under_its_launch_and_marked(self):
-        launches = self.launches(40)
+        # Fewer than 100 calls a second, so that each one's stack is taken.
+        code = (f"import sys, time; sys.path.insert(0, '{LAUNCHES.parent}'); from gpu_launches import *\n"
+                "gpu = cuda.Cuda(); stream = gpu.stream()\n"
+                "graph = make_graph(gpu, gpu.functions(PTX, ['sgemm', 'relu']), stream)\n"
+                "for _ in range(100):\n"
+                "    gpu.launch_graph(graph, stream); gpu.synchronize(); time.sleep(0.04)")
+        launches = self.start(sys.executable, "-c", code)
         time.sleep(1.5)
         record = self.start_record("run.sonde", "-p", launches.pid)
         self.end(launches)
