@@ -7,12 +7,15 @@
 #include <limits>
 #include <string_view>
 
+#include "base/id128.h"
+#include "base/time.h"
 #include "server/api_json.h"
 #include "server/flame_tree.h"
 #include "server/gpu_facts.h"
 #include "server/incidents_json.h"
 #include "server/line_times.h"
 #include "server/query_parameters.h"
+#include "server/revision_pacer.h"
 
 namespace gpusonde::server {
 namespace {
@@ -159,9 +162,10 @@ struct Route {
   Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
 };
 
+constexpr std::string_view kOverviewPath = "/api/v1/overview";
 constexpr Route kRoutes[] = {
     {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
-    {"/api/v1/incidents", GetIncidents}, {"/api/v1/overview", GetOverview},
+    {"/api/v1/incidents", GetIncidents}, {kOverviewPath, GetOverview},
     {"/api/v1/processes", GetProcesses}, {"/api/v1/source", GetSource},
     {"/api/v1/strips", GetStrips},       {"/api/v1/summary", GetSummary},
 };
@@ -175,12 +179,38 @@ Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest&
   return route->get(data, facts, parameters);
 }
 
+// Names the answer to a request without working it out: it stays the same as long as the data does. `started`
+// distinguishes runs of the server, each of which counts revisions from 0. Weak, because the same answer may
+// be sent compressed or not.
+std::string EtagOf(const HttpRequest& request, const ApiFacts& facts, uint64_t started, uint64_t revision) {
+  IdHasher hasher("answer");
+  hasher.Add(started).Add(revision).Add(request.path);
+  for (const auto& [name, value] : request.query) hasher.Add(name).Add(value);
+  if (request.path == kOverviewPath)
+    for (const std::string& notice : facts.notices()) hasher.Add(notice);
+  return fmt::format("W/\"{}\"", hasher.Finish().ToHex());
+}
+
+// Answers from files that may change while the data does not.
+bool ReadsFiles(const HttpRequest& request) { return request.path == "/api/v1/source"; }
+
 }  // namespace
 
 HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
-  return [&data, facts = std::move(facts)](const HttpRequest& request) {
+  const auto started = static_cast<uint64_t>(EpochNow());
+  const auto pacer = std::make_shared<RevisionPacer>();
+  return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
+    // Taken before the answer is worked out: rows that arrive meanwhile belong to a later revision.
+    const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
+    const std::string etag = ReadsFiles(request) ? "" : EtagOf(request, facts, started, revision);
+    if (!etag.empty() && request.if_none_match.contains(etag))
+      return HttpResponse{.status = 304, .etag = etag};
+    const RevisionPacer::Answering answering(*pacer);
     Result<std::string> json = Get(data, facts, request);
-    return json.has_value() ? JsonResponse(*std::move(json)) : ErrorResponse(json.error());
+    if (!json.has_value()) return ErrorResponse(json.error());
+    HttpResponse response = JsonResponse(*std::move(json));
+    response.etag = etag;
+    return response;
   };
 }
 

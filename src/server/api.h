@@ -24,6 +24,8 @@ namespace gpusonde::server {
 class ApiData {
  public:
   virtual ~ApiData() = default;
+  // Changes whenever the answer to some question may have changed.
+  virtual uint64_t Revision() { return 0; }
   virtual Result<store::Overview> ReadOverview() = 0;
   virtual Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) = 0;

@@ -8,6 +8,7 @@ class StoreData final : public ApiData {
  public:
   explicit StoreData(store::Store& store) : store_(store) {}
 
+  uint64_t Revision() override { return store_.revision(); }
   Result<store::Overview> ReadOverview() override { return store::ReadOverview(store_); }
   Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) override {
     return store::ReadCpuStrip(store_, selection, buckets);

@@ -145,7 +145,9 @@ std::string StripsJson(const AllStrips& strips) {
     json.Field("unit", "%").Field("max", 100.0);
     WriteDevice(json, gpu.device);
     WriteValues(json, gpu.strip, 100);
-    json.EndObject();
+    json.Key("observed").BeginArray();
+    for (const double share : gpu.observed) json.Value(share);
+    json.EndArray().EndObject();
     for (const store::MetricStrip& metric : strips.metrics)
       if (metric.device.device == gpu.device.device) WriteMetricStrip(json, metric);
   }

@@ -20,6 +20,7 @@ constexpr const char* kIdText = "00112233445566778899aabbccddeeff";
 // Answers as it is told and remembers what it was asked.
 class FakeData final : public ApiData {
  public:
+  uint64_t Revision() override { return revision; }
   Result<store::Overview> ReadOverview() override { return overview; }
   Result<store::Strip> ReadCpuStrip(const model::Selection& asked, int asked_buckets) override {
     selection = asked;
@@ -57,6 +58,7 @@ class FakeData final : public ApiData {
     return devices;
   }
 
+  uint64_t revision = 0;
   Result<store::Overview> overview;
   Result<model::Profile> gpu_profile;
   std::vector<store::DeviceStrip> gpu_strips;
@@ -169,13 +171,13 @@ const store::GpuDevice kGpu{
 
 TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
   data_.overview = store::Overview{};
-  data_.gpu_strips = {{kGpu, {.from_ns = 0, .to_ns = 2'000'000, .values = {0.25, std::nullopt}}}};
+  data_.gpu_strips = {{kGpu, {.from_ns = 0, .to_ns = 2'000'000, .values = {0.25, std::nullopt}}, {0.5, 0}}};
   data_.strip = {.from_ns = 0, .to_ns = 2'000'000, .values = {0.5, std::nullopt}};
   const json strips = Get("strips", {{"buckets", "2"}})["strips"];
   ASSERT_EQ(strips.size(), 2u);
   EXPECT_EQ(strips[0], json::parse(R"({"id":"gpu-00112233445566778899aabbccddeeff","label":"GPU 3","unit":"%",
     "max":100.0,"device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,
-    "simulated":true,"values":[25.0,null]})"));
+    "simulated":true,"values":[25.0,null],"observed":[0.5,0.0]})"));
   EXPECT_EQ(strips[1]["id"], "cpu");
 }
 
@@ -420,6 +422,37 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_TRUE(warning["to_us"].is_null());
   EXPECT_EQ(warning["lead_us"], 3'000);
   EXPECT_EQ(warning["incident"], id.ToHex());
+}
+
+TEST_F(ApiTest, AnAnswerThatHasNotChangedIsNotWorkedOutAgain) {
+  std::vector<std::string> notices;
+  const HttpHandler api =
+      ApiHandler(data_, {.mode = "up", .live = true, .title = "here", .notices = [&] { return notices; }});
+  data_.overview = store::Overview{};
+  const HttpResponse first = api({.path = "/api/v1/overview"});
+  ASSERT_EQ(first.status, 200);
+  ASSERT_FALSE(first.etag.empty());
+  data_.overview = std::unexpected(gpusonde::Error{ErrorCode::kIo, "must not be asked"});
+  const HttpResponse again = api({.path = "/api/v1/overview", .if_none_match = first.etag});
+  EXPECT_EQ(again.status, 304);
+  EXPECT_EQ(again.body, nullptr);
+  EXPECT_EQ(again.etag, first.etag);
+  EXPECT_EQ(api({.path = "/api/v1/strips", .if_none_match = first.etag}).status, 500) << "another question";
+  EXPECT_EQ(api({.path = "/api/v1/overview", .query = {{"x", "1"}}, .if_none_match = first.etag}).status,
+            400);
+  notices = {"The disk is full."};
+  EXPECT_EQ(api({.path = "/api/v1/overview", .if_none_match = first.etag}).status, 500) << "a notice is news";
+}
+
+TEST_F(ApiTest, NewDataHaveAnotherTagAfterASecond) {
+  const HttpHandler api = ApiHandler(data_, {.mode = "up", .live = true, .title = "here"});
+  data_.overview = store::Overview{};
+  const HttpResponse first = api({.path = "/api/v1/overview"});
+  data_.revision = 1;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'100));
+  const HttpResponse news = api({.path = "/api/v1/overview", .if_none_match = first.etag});
+  EXPECT_EQ(news.status, 200);
+  EXPECT_NE(news.etag, first.etag);
 }
 
 TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {

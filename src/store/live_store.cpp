@@ -306,6 +306,7 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
     TRY(DeleteGpuWindows(writer(), CatalogOf(day), gpu_windows_.to_ns));
   }
   TRY(transaction.Commit());
+  ++revision_;
   names().Forget(batches);
   if (work.has_value()) {
     int64_t& newest_work_ns = newest_work_ns_[day];
@@ -407,6 +408,14 @@ TimeRange LiveStore::gpu_windows() const {
   return gpu_windows_;
 }
 
+uint64_t LiveStore::revision() {
+  const std::scoped_lock lock(mutex_);
+  // A failure is logged and shown as a notice; what is stored can still be read.
+  if (const Status committed = CommitHeldNow(); !committed.has_value())
+    LogDebug("the revision omits rows that are not committed yet: {}", committed.error().message);
+  return revision_;
+}
+
 int64_t LiveStore::windows_end_ns() const {
   const std::scoped_lock lock(mutex_);
   return windows_end_ns_;
@@ -459,6 +468,7 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
 }
 
 Status LiveStore::DeleteDay(Day day) {
+  ++revision_;
   std::erase(days_, day);
   newest_ns_.erase(day);
   newest_work_ns_.erase(day);

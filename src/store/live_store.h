@@ -87,6 +87,8 @@ class LiveStore : public Store {
                                       std::span<const Parameter> parameters = {}) override;
   int64_t windows_end_ns() const override;
   TimeRange gpu_windows() const override;
+  // Commits what is held first, so it counts that, too.
+  uint64_t revision() override;
 
   ~LiveStore() override;
 
@@ -141,6 +143,7 @@ class LiveStore : public Store {
   std::map<Day, int64_t> newest_ns_;  // of the samples of each day's file
   TimeRange gpu_windows_;             // likewise of GPU work; empty before there is any
   std::map<Day, int64_t> newest_work_ns_;
+  uint64_t revision_ = 0;  // transactions and deleted days since it was opened
 };
 
 }  // namespace gpusonde::store

@@ -125,6 +125,23 @@ TEST_F(Live, WhatIsHeldIsInEveryAnswerAndDurableOnceItSaysSo) {
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5,6");
 }
 
+TEST_F(Live, TheRevisionChangesWithWhatQueriesAnswer) {
+  auto store = Open();
+  const uint64_t empty = store->revision();
+  EXPECT_EQ(store->revision(), empty);
+  ASSERT_TRUE(store->Hold(kMonday, kSpool, 1, {Sample(1)}).has_value());
+  const uint64_t held = store->revision();
+  EXPECT_NE(held, empty) << "a query would answer with what is held";
+  EXPECT_EQ(store->CommittedThrough(kSpool), 1);
+  EXPECT_EQ(Ask(*store, kTimes), "1");
+  EXPECT_EQ(store->revision(), held) << "asking changes nothing";
+  ASSERT_TRUE(store->Commit(kMonday + days(1), kSpool, 2, {{Sample(2)}}).has_value());
+  const uint64_t committed = store->revision();
+  EXPECT_NE(committed, held);
+  ASSERT_EQ(store->Retain(1, INT64_MAX).value(), 1);
+  EXPECT_NE(store->revision(), committed) << "a day went";
+}
+
 TEST_F(Live, WhatCannotBeAddedIsHeldAndAnswersGoOn) {
   auto store = Open();
   ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1)}}).has_value());

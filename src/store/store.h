@@ -80,6 +80,9 @@ class Store {
   // keeps none.
   virtual TimeRange gpu_windows() const { return {}; }
 
+  // Changes whenever the answer to some query may have changed. Constant for data that does not change.
+  virtual uint64_t revision() { return 0; }
+
   // What earlier questions read; whoever implements Append says there what is new.
   NameCache& names() { return names_; }
 

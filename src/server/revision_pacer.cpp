@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/revision_pacer.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace gpusonde::server {
+namespace {
+
+// 2 % of a core.
+constexpr int64_t kRestPerCost = 50;
+// The agent hands rows over once a second.
+constexpr int64_t kMinIntervalNs = kNanosPerSecond;
+// After a costly question by hand, a live page must not stand still for long.
+constexpr int64_t kMaxIntervalNs = 60 * kNanosPerSecond;
+
+}  // namespace
+
+int64_t ProcessCpuNow() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * kNanosPerSecond + time.tv_nsec;
+}
+
+uint64_t RevisionPacer::Revision(const std::function<uint64_t()>& newest) {
+  const std::scoped_lock lock(mutex_);
+  CountCost();
+  const int64_t interval_ns =
+      std::clamp(cost_ns_, kMinIntervalNs / kRestPerCost, kMaxIntervalNs / kRestPerCost) * kRestPerCost;
+  const int64_t now_ns = now_ns_();
+  if (asked_ && now_ns - renewed_ns_ < interval_ns) return revision_;
+  // Committing what the store holds is part of the next revision's cost.
+  const int64_t cpu_ns = cpu_ns_();
+  revision_ = newest();
+  asked_ = true;
+  renewed_ns_ = now_ns;
+  cost_ns_ = cpu_ns_() - cpu_ns;
+  counted_to_ns_ = cpu_ns_();
+  return revision_;
+}
+
+void RevisionPacer::Begin() {
+  const std::scoped_lock lock(mutex_);
+  if (answering_++ == 0) counted_to_ns_ = cpu_ns_();
+}
+
+void RevisionPacer::End() {
+  const std::scoped_lock lock(mutex_);
+  CountCost();
+  --answering_;
+}
+
+void RevisionPacer::CountCost() {
+  if (answering_ == 0) return;
+  const int64_t cpu_ns = cpu_ns_();
+  cost_ns_ += cpu_ns - counted_to_ns_;
+  counted_to_ns_ = cpu_ns;
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "base/time.h"
+
+namespace gpusonde::server {
+
+// CPU time of all threads of this process, ns.
+int64_t ProcessCpuNow();
+
+// Decides when clients that poll get new data.
+//
+// An answer may sum up a day; new rows come every second. So the revision that If-None-Match is compared with
+// is renewed only after 50 times the CPU time that answering took since the last renewal: polling pages cost
+// 2 % of a core together, whatever they ask and however much data there is. A question without
+// If-None-Match is answered from the newest data at any time, and counts as well.
+//
+// Thread-safe.
+class RevisionPacer {
+ public:
+  using Clock = std::function<int64_t()>;
+  explicit RevisionPacer(Clock now_ns = MonotonicNow, Clock cpu_ns = ProcessCpuNow)
+      : now_ns_(std::move(now_ns)), cpu_ns_(std::move(cpu_ns)) {}
+
+  // The revision as of the last renewal; asks `newest` when the next one is due.
+  uint64_t Revision(const std::function<uint64_t()>& newest);
+
+  // While one exists, the process's CPU time counts as the cost of answering.
+  class Answering {
+   public:
+    explicit Answering(RevisionPacer& pacer) : pacer_(pacer) { pacer_.Begin(); }
+    ~Answering() { pacer_.End(); }
+    Answering(const Answering&) = delete;
+    Answering& operator=(const Answering&) = delete;
+
+   private:
+    RevisionPacer& pacer_;
+  };
+
+ private:
+  void Begin();
+  void End();
+  void CountCost();
+
+  Clock now_ns_, cpu_ns_;
+  std::mutex mutex_;  // guards what follows
+  bool asked_ = false;
+  uint64_t revision_ = 0;
+  int64_t renewed_ns_ = 0;  // monotonic
+  int64_t cost_ns_ = 0;     // CPU time of answers since then
+  int answering_ = 0;
+  int64_t counted_to_ns_ = 0;  // CPU time; while something is being answered
+};
+
+}  // namespace gpusonde::server
