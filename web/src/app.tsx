@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Incidents, Overview, Processes, SourceJson, Strips, Summary } from "./api/types";
+import type { Devices, FlamegraphJson, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
-import { useResource } from "./state/use-resource";
+import { useResource, type Asked } from "./state/use-resource";
 import { useView } from "./state/use-view";
-import { formatView, stackSelection, timeSelection, windowOf, type ProfileType, type View } from "./state/view";
+import { formatView, isSettled, lastOf, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
 import { Answer } from "./views/answer";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
@@ -22,8 +22,9 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
-// The summary reads whole profiles, which is the dearest question of the page: of live data it is asked every 30 s.
-const POLLS_PER_SUMMARY = 15;
+// What is dear (the summary reads whole profiles) or changes seldom is fetched every 30 s.
+const POLLS_PER_SLOW = 15;
+const OVERVIEW = { url: apiUrl("overview"), question: "overview" };
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
 // With more of them than this they are low.
@@ -41,47 +42,59 @@ export function App() {
   const [retries, setRetries] = useState(0);
   const search = useRef<HTMLInputElement>(null);
 
-  const overview = useResource<Overview, Overview>(apiUrl("overview"), polls + retries, same);
+  const overview = useResource<Overview, Overview>(OVERVIEW, polls + retries, same);
   const seen = overview.data;
   const opensOn = useOpening(seen);
   const [view, nav] = useView(opensOn);
   useKeys({ nav, search, onHelp: () => setHelping(true) });
   const available = seen && seen.from_us !== null && seen.to_us !== null ? { from: seen.from_us, to: seen.to_us } : null;
-  const window = windowOf(view, available);
+  const last = lastOf(view, seen?.live ?? false);
+  const window = windowOf(last, available);
   const stacks = stackSelection(view);
-  // All of the time is left out of the query: the address then stays the same while data arrives.
-  const windowTime = view.last === null ? {} : timeSelection(window);
-  const time = view.brush ? timeSelection(view.brush) : windowTime;
-  const ask = (endpoint: string, ...rest: [object, Record<string, string | number>?]) => (available ? apiUrl(endpoint, ...rest) : null);
+  // What costs most is fetched less often, and not for each step of a moving window.
+  const tick = Math.floor(polls / POLLS_PER_SLOW);
+  const slowWindow = windowOf(last, useHeld(available, `${tick} ${available === null}`));
+  const brushed = view.brush && { time: timeSelection(view.brush), name: `${view.brush.from} to ${view.brush.to}` };
+  const windowed = spanOf(last, window);
+  const span = brushed ?? windowed;
+  const slowSpan = brushed ?? spanOf(last, slowWindow);
 
-  // New data means other counts; a retry asks again whatever they are.
-  const revision = (seen?.samples ?? 0) + (seen?.kernels ?? 0) + retries;
-  const strips = useResource<Strips, Strips>(ask("strips", { ...windowTime, ...stacks }, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
-  const processes = useResource<Processes, Processes>(ask("processes", time), revision, same);
-  const devices = useResource<Devices, Devices>(ask("devices", time), revision, same);
-  const wait = view.type === "off_cpu" && view.wait;
-  const profileUrl = view.source ? null : ask("flamegraph", { ...time, ...stacks }, { type: view.type, roots: 1, ...(wait && { wait }), ...(view.helpers && { helper_threads: 1 }) });
+  // A page fetches only what it shows, and again only when there is new data, which the overview's tag tells, or
+  // to try again.
+  const revision = `${overview.etag} ${retries}`;
+  const slowRevision = `${tick} ${retries}`;
+  const spanRevision = isSettled(view.brush, available) ? `settled ${retries}` : revision;
+  const onProfile = view.page === "profile";
+  const ask = (endpoint: string, { time, name }: Span, selection: Selection = {}, extra: Record<string, string | number> = {}): Asked | null =>
+    available && { url: apiUrl(endpoint, { ...time, ...selection }, extra), question: `${apiUrl(endpoint, selection, extra)} of ${name}` };
+  const strips = useResource<Strips, Strips>(ask("strips", windowed, stacks, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
+  const choices = onProfile ? span : slowSpan;
+  const choicesRevision = onProfile ? spanRevision : slowRevision;
+  const processes = useResource<Processes, Processes>(ask("processes", choices), choicesRevision, same);
+  const devices = useResource<Devices, Devices>(ask("devices", choices), choicesRevision, same);
   // Of all programs and all of the window: an incident is chosen from them, not they by a brush. Known on
   // every page, so that it is said how many there are.
-  const incidents = useResource<Incidents, Incidents>(ask("incidents", windowTime, { buckets: INCIDENT_BUCKETS }), revision, same);
-  const profile = useResource<FlamegraphJson, Profile>(profileUrl, revision, parseProfile);
+  const incidentSpan = onProfile ? spanOf(last, slowWindow) : windowed;
+  const incidents = useResource<Incidents, Incidents>(ask("incidents", incidentSpan, {}, { buckets: INCIDENT_BUCKETS }), onProfile ? slowRevision : revision, same);
 
-  // Held while a moving window would give every poll another address.
-  const summaryTurn = Math.floor(polls / POLLS_PER_SUMMARY) + retries;
-  const summaryUrl = useMemo(
-    () => (seen?.kernels ? ask("summary", { ...time, ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) }) : null),
-    [summaryTurn, seen?.kernels ? 1 : 0, view.last, view.brush?.from, view.brush?.to, view.process, view.device],
-  );
-  const summary = useResource<Summary, Summary>(summaryUrl, summaryTurn, same);
-
-  const sourceUrl = view.source ? ask("source", { ...time, ...stacks }, { file: view.source }) : null;
-  const source = useResource<SourceJson, SourceFile>(sourceUrl, revision, parseSource);
+  const wait = view.type === "off_cpu" && view.wait;
+  const profileAsked = onProfile && !view.source ? ask("flamegraph", span, stacks, { type: view.type, roots: 1, ...(wait && { wait }), ...(view.helpers && { helper_threads: 1 }) }) : null;
+  const profile = useResource<FlamegraphJson, Profile>(profileAsked, spanRevision, parseProfile);
+  const whose = { ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) };
+  const summary = useResource<Summary, Summary>(onProfile && seen?.kernels ? ask("summary", slowSpan, whose) : null, slowRevision, same);
+  const sourceAsked = onProfile && view.source ? ask("source", span, stacks, { file: view.source }) : null;
+  const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
 
   useEffect(() => {
     // A recording does not change; a server that was lost may come back.
     if (!seen?.live && !overview.error) return;
-    const timer = setInterval(() => document.hidden || setPolls((count) => count + 1), POLL_MS);
-    return () => clearInterval(timer);
+    const poll = () => document.hidden || setPolls((count) => count + 1);
+    const timer = setInterval(poll, POLL_MS);
+    document.addEventListener("visibilitychange", poll);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", poll);
+    };
   }, [seen?.live, overview.error !== null]);
 
   const retry = () => setRetries((count) => count + 1);
@@ -95,7 +108,7 @@ export function App() {
   const processName = known ? `process ${known.name} ${known.pid}` : "process";
   const cleared = [
     view.brush && { label: formatRange(view.brush.from, view.brush.to), clear: () => nav.step({ brush: null }) },
-    view.last !== null && { label: `last ${formatDuration(view.last * 1e9)}`, clear: () => nav.step({ last: null }) },
+    last !== null && { label: `last ${formatDuration(last * 1e9)}`, clear: () => nav.step({ last: seen.live ? "all" : null }) },
     view.process && { label: processName, clear: () => nav.step({ process: null, tid: null }) },
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.device && { label: deviceName, clear: () => nav.step({ device: null, stream: null }) },
@@ -112,12 +125,12 @@ export function App() {
       return incidents.error ? <Failed error={incidents.error} onRetry={retry} /> : <Loading what="incidents" />;
     }
     if (view.source) {
-      if (source.error && source.url !== sourceUrl) return <Failed error={source.error} onRetry={retry} />;
+      if (source.error && source.question !== sourceAsked?.question) return <Failed error={source.error} onRetry={retry} />;
       if (source.data?.file !== view.source) return <Loading what={view.source} />;
       return <SourcePage source={source.data} overview={seen} view={view} nav={nav} />;
     }
-    // When only an update failed, what was read for the same address stays, under a line that says so.
-    if (profile.error && profile.url !== profileUrl) return <Failed error={profile.error} onRetry={retry} />;
+    // When only an update failed, what was read for the same question stays, under a line that says so.
+    if (profile.error && profile.question !== profileAsked?.question) return <Failed error={profile.error} onRetry={retry} />;
     if (!profile.data) return <Loading what={READING[view.type]} />;
     if (profile.data.tree.total[0] === 0) {
       return <NothingSelected view={view} overview={seen} parts={cleared} onGpu={() => nav.step({ type: "gpu" })} />;
@@ -129,9 +142,9 @@ export function App() {
   const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
   const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
   const open = incidents.data?.incidents.length ?? 0;
-  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.url === profileUrl ? profile.error : null];
+  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
-  const busy = profile.loading && profile.url !== null && !seen.live;
+  const busy = profile.loading && profile.question !== null && !seen.live;
   return (
     <div class={`app ${busy ? "busy" : ""}`}>
       <Header
@@ -139,7 +152,8 @@ export function App() {
         lost={overview.error !== null}
         processes={processes.data?.processes ?? []}
         devices={devices.data?.devices ?? []}
-        available={window}
+        available={available}
+        window={window}
         view={view}
         nav={nav}
         theme={theme.choice}
@@ -148,8 +162,8 @@ export function App() {
       />
       <Notices notices={seen.notices} />
       <Troubles errors={troubles} />
-      {summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
-      {summary.data === null && summary.loading && <p class="answer reading">Reading where GPU time goes…</p>}
+      {onProfile && summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
+      {onProfile && summary.data === null && summary.loading && <p class="answer reading">Reading where GPU time goes…</p>}
       <div class="strips">
         {window &&
           shown.map((strip, i) => (
@@ -203,6 +217,24 @@ export function App() {
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>
   );
+}
+
+// A stretch of time in a question: of a window that moves on only the name stays the same.
+interface Span {
+  time: Selection;
+  name: string;
+}
+
+// All of the time is left out of the query: the address then stays the same while data arrives.
+function spanOf(last: number | null, window: Range | null): Span {
+  return { time: last === null ? {} : timeSelection(window), name: `last ${last}` };
+}
+
+// The value as it was when the key last changed.
+function useHeld<T>(value: T, key: string): T {
+  const held = useRef({ key, value });
+  if (held.current.key !== key) held.current = { key, value };
+  return held.current.value;
 }
 
 // What the page opens on: GPU time where there is GPU work. Decided once there is data, and kept: work that begins

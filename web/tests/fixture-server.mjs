@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
 import { createReadStream, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
@@ -38,11 +39,13 @@ function readSelection(params, allowed) {
 
 const SELECTION = ["from_us", "to_us", "process", "tid", "filter", "device", "stream", "while_gpu_idle"];
 
-// Starts a server on a free port (or the one given) and resolves to { url, close, requests, state }.
-// `state` may be changed while it runs: { scenario, nodes, delayMs, down, failing }.
+// Starts a server on a free port (or the one given) and resolves to { url, close, requests, unchanged, state };
+// `unchanged` are the requests answered with a 304. `state` may be changed while it runs:
+// { scenario, nodes, delayMs, down, failing, quiet }; while `quiet`, no data arrives.
 export async function startFixture({ scenario = "realistic", nodes = 200_000, port = 0, delayMs = 0 } = {}) {
   const state = { scenario, nodes, delayMs, down: false, failing: "" };
   const requests = [];
+  const unchanged = [];
   const large = new Map();
   // In `live`, time passes: 5 s of data for each look at the overview.
   let until = END_US;
@@ -52,7 +55,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     const empty = state.scenario === "empty";
     const partial = state.scenario === "partial";
     const live = state.scenario === "live" || empty;
-    if (state.scenario === "live") until = Math.min(END_US, until + 5e6);
+    if (state.scenario === "live" && !state.quiet) until = Math.min(END_US, until + 5e6);
     return {
       version: "0.1.0", mode: live ? "up" : "view", live, title: "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
@@ -115,9 +118,15 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
 
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://fixture");
-    const send = (status, body) => {
-      response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
-      response.end(typeof body === "string" ? body : JSON.stringify(body));
+    const send = (status, body, known) => {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const etag = `"${createHash("sha256").update(text).digest("hex")}"`;
+      if (status === 200 && known === etag) {
+        unchanged.push(url.pathname + url.search);
+        return response.writeHead(304, { etag }).end();
+      }
+      response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...(status === 200 && { etag }) });
+      response.end(text);
     };
     if (!url.pathname.startsWith("/api/v1/")) return serveFile(url.pathname, response);
     requests.push(url.pathname + url.search);
@@ -127,7 +136,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       try {
         const body = api(url.pathname.slice("/api/v1/".length), url.searchParams);
         if (body === null) send(404, { error: { code: "not_found", message: `no endpoint ${url.pathname}` } });
-        else send(200, body);
+        else send(200, body, request.headers["if-none-match"]);
       } catch (error) {
         const status = error instanceof Refusal ? 400 : 500;
         send(status, { error: { code: error.code ?? "invalid_argument", message: error.message } });
@@ -138,6 +147,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
     requests,
+    unchanged,
     state,
     close: () => new Promise((resolve) => {
       server.closeAllConnections();

@@ -26,15 +26,23 @@ export function apiUrl(
   return `api/v1/${endpoint}${text ? `?${text}` : ""}`;
 }
 
-// Throws ApiError; an abort passes through as the DOM's AbortError.
-export async function getJson<T>(url: string, signal: AbortSignal): Promise<T> {
+export interface Answer<T> {
+  json: T;
+  // The answer's version, to be sent with the next request for it.
+  etag: string | null;
+}
+
+// Null when the answer is still the one that `etag` names. Throws ApiError; an abort passes through as the DOM's
+// AbortError.
+export async function getJson<T>(url: string, signal: AbortSignal, etag: string | null = null): Promise<Answer<T> | null> {
   let response: Response;
   try {
-    response = await fetch(url, { signal, headers: { accept: "application/json" } });
+    response = await fetch(url, { signal, headers: { accept: "application/json", ...(etag && { "if-none-match": etag }) } });
   } catch (cause) {
     if (signal.aborted) throw cause;
     throw new ApiError("unreachable", `gpusonde does not answer at ${location.host}. Is it still running?`);
   }
+  if (response.status === 304) return null;
   let body: unknown;
   try {
     body = await response.json();
@@ -42,7 +50,7 @@ export async function getJson<T>(url: string, signal: AbortSignal): Promise<T> {
     if (signal.aborted) throw cause;
     throw new ApiError("malformed", `The answer to ${url} (status ${response.status}) is not JSON.`);
   }
-  if (response.ok) return body as T;
+  if (response.ok) return { json: body as T, etag: response.headers.get("etag") };
   const error = (body as { error?: { code?: string; message?: string } }).error;
   throw new ApiError(
     error?.code ?? `http_${response.status}`,

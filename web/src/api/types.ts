@@ -49,7 +49,10 @@ export interface Strip extends Partial<Device> {
   label: string;
   unit: string;
   max: number | null;
+  // Null where nothing was observed.
   values: (number | null)[];
+  // For a device's work: the observed part of each bucket, 0…1.
+  observed?: number[];
   // Of a device's state: its name in the catalogue, and what it says.
   metric?: string;
   meaning?: string;

@@ -10,19 +10,32 @@ export function seriesOf(strips: Strips, strip: Strip): [number[], (number | nul
   return [xs, [...values, values.at(-1) ?? null]];
 }
 
-// The mean of the buckets that lie in a range by more than half; null where nothing was observed.
-export function meanOver(strips: Strips, { values }: Strip, { from, to }: Range): number | null {
+// The buckets that lie in a range by more than half: from the first to before the last.
+function bucketsIn(strips: Strips, { from, to }: Range): [number, number] {
   const first = Math.max(0, Math.round((from - strips.from_us) / strips.bucket_us));
   // A range thinner than a bucket still has one.
-  const last = Math.max(first + 1, Math.round((to - strips.from_us) / strips.bucket_us));
+  return [first, Math.max(first + 1, Math.round((to - strips.from_us) / strips.bucket_us))];
+}
+
+// The mean over the observed time of a range; null where nothing was observed.
+export function meanOver(strips: Strips, { values, observed }: Strip, range: Range): number | null {
+  const [first, last] = bucketsIn(strips, range);
   let sum = 0;
-  let count = 0;
-  for (const value of values.slice(first, last)) {
-    if (value === null) continue;
-    sum += value;
-    count++;
-  }
-  return count > 0 ? sum / count : null;
+  let weights = 0;
+  values.slice(first, last).forEach((value, i) => {
+    if (value === null) return;
+    const weight = observed?.[first + i] ?? 1;
+    sum += weight * value;
+    weights += weight;
+  });
+  return weights > 0 ? sum / weights : null;
+}
+
+// How much of a range was observed, 0…1.
+export function observedIn(strips: Strips, { values, observed }: Strip, range: Range): number {
+  const [first, last] = bucketsIn(strips, range);
+  const shares = values.slice(first, last).map((value, i) => (value === null ? 0 : (observed?.[first + i] ?? 1)));
+  return shares.reduce((sum, share) => sum + share, 0) / Math.max(shares.length, 1);
 }
 
 // Where an arrow key moves the brush: by a twentieth of the window, with Shift its right edge only.

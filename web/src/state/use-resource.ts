@@ -2,34 +2,52 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, getJson } from "../api/client";
 
+// What to fetch: the address, and the question behind it, which stays the same while a live window moves on.
+export interface Asked {
+  url: string;
+  question: string;
+}
+
 export interface Resource<T> {
   data: T | null;
   // Set when the last request failed; `data` then still holds the one before.
   error: ApiError | null;
   loading: boolean;
-  // The address that `data` answers.
-  url: string | null;
+  // The question that `data` answers, and the version that the server gave the answer.
+  question: string | null;
+  etag: string | null;
 }
 
-// Keeps the answer to `url`, and the one before on the screen until the next arrives.
-//
-// A new address aborts the request under way. A new `revision` (live data, a retry) asks for the
-// same address again and never aborts: a server slower than the polling would otherwise never be
-// heard. `parse` may throw ApiError.
-export function useResource<Json, T>(
-  url: string | null,
-  revision: number,
-  parse: (json: Json) => T,
-): Resource<T> {
-  const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: url !== null, url: null });
-  const inFlight = useRef<{ url: string; abort: AbortController; stale: boolean } | null>(null);
+interface Request extends Asked {
+  abort: AbortController;
+  stale: boolean;
+}
 
-  const load = (address: string) => {
-    const request = { url: address, abort: new AbortController(), stale: false };
+// Keeps the answer to what is asked, and the one before on the screen until the next arrives.
+//
+// A new question aborts the request under way. A new `revision` (live data, a retry) or another address for the
+// same question asks again and never aborts: a server slower than the polling would otherwise never be
+// heard. An answer that has not changed is neither sent nor parsed again. `parse` may throw ApiError.
+export function useResource<Json, T>(asked: Asked | null, revision: number | string, parse: (json: Json) => T): Resource<T> {
+  const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: asked !== null, question: null, etag: null });
+  const inFlight = useRef<Request | null>(null);
+  const latest = useRef(asked);
+  latest.current = asked;
+  // Of `data`; the state that a request begins with may be older.
+  const held = useRef<{ url: string; etag: string | null } | null>(null);
+
+  const load = ({ url, question }: Asked) => {
+    const request = { url, question, abort: new AbortController(), stale: false };
     inFlight.current = request;
     setState((old) => ({ ...old, loading: true }));
-    getJson<Json>(address, request.abort.signal)
-      .then((json) => ({ data: parse(json), error: null, loading: false, url: address }))
+    const etag = held.current?.url === url ? held.current.etag : null;
+    getJson<Json>(url, request.abort.signal, etag)
+      .then((answer) => {
+        if (answer === null) return { error: null, loading: false, question };
+        const data = parse(answer.json);
+        if (inFlight.current === request) held.current = { url, etag: answer.etag };
+        return { data, error: null, loading: false, question, etag: answer.etag };
+      })
       .catch((cause: unknown) => {
         if (request.abort.signal.aborted) return null;
         const error = cause instanceof ApiError ? cause : new ApiError("malformed", String(cause));
@@ -39,19 +57,19 @@ export function useResource<Json, T>(
         if (inFlight.current !== request) return;
         inFlight.current = null;
         if (outcome) setState((old) => ({ ...old, ...outcome }));
-        if (request.stale) load(address);
+        if (request.stale && latest.current?.question === question) load(latest.current);
       });
   };
 
   useEffect(() => {
-    if (url === null) return;
-    if (inFlight.current?.url === url) {
+    if (asked === null) return;
+    if (inFlight.current?.question === asked.question) {
       inFlight.current.stale = true;
       return;
     }
     inFlight.current?.abort.abort();
-    load(url);
-  }, [url, revision]);
+    load(asked);
+  }, [asked?.url, asked?.question, revision]);
 
   useEffect(() => () => inFlight.current?.abort.abort(), []);
   return state;

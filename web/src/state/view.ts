@@ -5,8 +5,9 @@ import type { Selection } from "../api/types";
 // that Back works and every figure can be linked to.
 export interface View {
   page: "profile" | "incidents";
-  // The stretch of time that the strips cover: the last so many seconds, or all there is (null).
-  last: number | null;
+  // The stretch of time that the strips cover: the last so many seconds, or all there is; null is the default
+  // (lastOf).
+  last: number | "all" | null;
   // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
   brush: Range | null;
   // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
@@ -98,7 +99,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
     page: params.get("page") === "incidents" ? "incidents" : "profile",
-    last: integer(params.get("last")),
+    last: params.get("last") === "all" ? "all" : integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     metrics: params.get("metrics") === "1",
     type,
@@ -160,10 +161,27 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   return text ? `?${text}` : "";
 }
 
+// A live page opens on its newest data: there may be weeks of it, which would be read anew all the time.
+export const LIVE_SECONDS = 900;
+
+// The seconds that the strips cover; null for all there is. A recording is shown whole.
+export function lastOf(view: View, live: boolean): number | null {
+  if (view.last === "all") return null;
+  return view.last ?? (live ? LIVE_SECONDS : null);
+}
+
 // The window that the strips cover, given what the server has; null while there is no data.
-export function windowOf(view: View, available: Range | null): Range | null {
-  if (!available || view.last === null) return available;
-  return { from: Math.max(available.from, available.to - view.last * 1e6), to: available.to };
+export function windowOf(last: number | null, available: Range | null): Range | null {
+  if (!available || last === null) return available;
+  return { from: Math.max(available.from, available.to - last * 1e6), to: available.to };
+}
+
+// The agent hands rows over within a second or a few; a minute is on the safe side.
+const SETTLED_US = 60e6;
+
+// Whether a stretch of time is old enough that no more rows are expected for it.
+export function isSettled(range: Range | null, available: Range | null): boolean {
+  return range !== null && available !== null && range.to < available.to - SETTLED_US;
 }
 
 // The selection without its time, for what spans the window; with it, for what the brush rules.

@@ -5,7 +5,7 @@ import type { DeviceUse, Overview, Process } from "../api/types";
 import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../format";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
-import type { Range, View } from "../state/view";
+import { lastOf, LIVE_SECONDS, type Range, type View } from "../state/view";
 import { ProcessPicker } from "./process-picker";
 import { Simulated } from "./simulated";
 
@@ -15,7 +15,9 @@ interface Props {
   devices: DeviceUse[];
   // The server doesn't answer.
   lost: boolean;
+  // All there is, and what of it the strips cover.
   available: Range | null;
+  window: Range | null;
   view: View;
   nav: Navigation;
   theme: ThemeChoice;
@@ -24,7 +26,7 @@ interface Props {
 }
 
 // The one selection that rules every page.
-export function Header({ overview, lost, processes, devices, available, view, nav, theme, onTheme, onHelp }: Props) {
+export function Header({ overview, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -48,7 +50,7 @@ export function Header({ overview, lost, processes, devices, available, view, na
       {available && (devices.length > 0 || view.device) && <DeviceChoices devices={devices} view={view} nav={nav} />}
       {available && <Filter view={view} nav={nav} />}
       <span class="spring" />
-      {available && <TimeWindow available={available} view={view} nav={nav} />}
+      {available && window && <TimeWindow available={available} window={window} live={overview.live} view={view} nav={nav} />}
       <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
         <option value="auto">Auto</option>
         <option value="light">Light</option>
@@ -163,10 +165,25 @@ const WINDOWS: [seconds: number, label: string][] = [
   [86400, "last 24 h"],
 ];
 
-function TimeWindow({ available, view, nav }: { available: Range; view: View; nav: Navigation }) {
+// What the view holds for a choice; null for the default.
+function lastFor(choice: string, live: boolean): View["last"] {
+  const last = choice === "all" ? "all" : Number(choice);
+  return last === (live ? LIVE_SECONDS : "all") ? null : last;
+}
+
+interface TimeWindowProps {
+  available: Range;
+  window: Range;
+  live: boolean;
+  view: View;
+  nav: Navigation;
+}
+
+function TimeWindow({ available, window, live, view, nav }: TimeWindowProps) {
   const length = (available.to - available.from) / 1e6;
   // A window longer than the data would show the same as all of it.
-  const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === view.last);
+  const chosen = lastOf(view, live);
+  const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === chosen);
   return (
     <>
       {view.brush ? (
@@ -178,12 +195,12 @@ function TimeWindow({ available, view, nav }: { available: Range; view: View; na
           </button>
         </span>
       ) : (
-        <span class="figure range" title={formatRangeUtc(available.from, available.to)}>
-          {formatRange(available.from, available.to)}
+        <span class="figure range" title={formatRangeUtc(window.from, window.to)}>
+          {formatRange(window.from, window.to)}
         </span>
       )}
-      <Choice label="Time" value={String(view.last ?? "")} onChoose={(seconds) => nav.step({ last: seconds ? Number(seconds) : null, brush: null })}>
-        <option value="">all {formatDuration(length * 1e9)}</option>
+      <Choice label="Time" value={String(chosen ?? "all")} onChoose={(seconds) => nav.step({ last: lastFor(seconds, live), brush: null })}>
+        <option value="all">all {formatDuration(length * 1e9)}</option>
         {offered.map(([seconds, label]) => (
           <option key={seconds} value={seconds}>
             {label}

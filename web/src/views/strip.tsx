@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
-import { formatClock, formatRange, threeDigits } from "../format";
-import { meanOver, nudge, seriesOf } from "../state/brush";
+import { formatClock, formatRange, formatShare, threeDigits } from "../format";
+import { meanOver, nudge, observedIn, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Marks } from "./marks";
 import { Simulated } from "./simulated";
@@ -87,7 +87,7 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, mar
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
         </div>
-        {!low && <div class="figure dim">{hovered === undefined ? scaleOf(strip) : formatClock(at)}</div>}
+        {!low && <div class="figure dim">{hovered === undefined ? (partOf(observedIn(strips, strip, shown)) ?? scaleOf(strip)) : hovered === null ? "not observed" : formatClock(at)}</div>}
       </div>
       <div class="strip-plot" ref={host} />
       <Marks marks={marks} window={window} label={nameOf(strip)} />
@@ -105,6 +105,12 @@ function nameOf({ label, metric, ordinal }: Strip): string {
 function scaleOf({ max, unit, name }: Strip): string {
   if (unit === "%") return name ?? "";
   return max === null ? "" : `of ${max} ${unit}`;
+}
+
+// What of the time the figure is a mean of, where that is not all.
+function partOf(observed: number): string | null {
+  if (observed > 0.995) return null;
+  return observed === 0 ? "not observed" : `while observed: ${formatShare(observed, 1)}`;
 }
 
 function figure(value: number | null): string {
@@ -182,6 +188,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
         },
       ],
       hooks: {
+        drawClear: [(u) => hatchUnobserved(u, colour("--dim"))],
         setSelect: [
           () => {
             const { left, width } = u.select;
@@ -196,6 +203,37 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
     host,
   );
   return u;
+}
+
+const HATCH_PX = 6;
+
+// Where nothing was observed there is no value, and it must not look like 0.
+function hatchUnobserved(u: uPlot, colour: string): void {
+  const [xs, values] = u.data as unknown as [number[], (number | null)[]];
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  for (let i = 0, end = 0; i + 1 < xs.length; i = end) {
+    end = i + 1;
+    if (values[i] != null) continue;
+    while (end + 1 < xs.length && values[end] == null) end++;
+    const left = u.valToPos(xs[i]!, "x", true);
+    ctx.rect(left, bbox.top, u.valToPos(xs[end]!, "x", true) - left, bbox.height);
+  }
+  ctx.clip();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.beginPath();
+  for (let x = bbox.left - bbox.height; x < bbox.left + bbox.width; x += HATCH_PX * devicePixelRatio) {
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  ctx.globalAlpha = 0.35;
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.stroke();
+  ctx.restore();
 }
 
 function showBrush(u: uPlot, brush: Range | null): void {

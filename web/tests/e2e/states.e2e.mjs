@@ -134,6 +134,72 @@ export const tests = [
     },
   },
   {
+    name: "time that nobody observed is hatched and has no value",
+    async run(page) {
+      await page.ready();
+      // Of 450 slices the fixture leaves out 330 to 342.
+      const unobserved = 336 / 450;
+      const box = await page.raw.locator(".strip .u-over").last().boundingBox();
+      await page.raw.mouse.move(box.x + unobserved * box.width, box.y + 10);
+      assert.match(await page.text(".strip:last-child .strip-figures"), /–.*not observed/s);
+      const drawn = await page.raw.locator(".strip .u-wrap").last().evaluate((wrap, across) => {
+        const canvas = wrap.querySelector("canvas");
+        const over = wrap.querySelector(".u-over");
+        const x = Math.round((over.offsetLeft + across * over.offsetWidth) * devicePixelRatio);
+        const { data } = canvas.getContext("2d").getImageData(x, (over.offsetTop + 2) * devicePixelRatio, 1, (over.offsetHeight - 4) * devicePixelRatio);
+        return data.filter((_, i) => i % 4 === 3 && data[i] > 0).length;
+      }, unobserved);
+      assert.ok(drawn > 5, `${drawn} pixels of a column`);
+    },
+  },
+  {
+    name: "without new data a live page asks only whether there is any",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      server.state.quiet = true;
+      await page.raw.waitForTimeout(2500);
+      server.requests.length = 0;
+      server.unchanged.length = 0;
+      await page.raw.waitForTimeout(4500);
+      assert.ok(server.requests.length >= 2, `${server.requests}`);
+      assert.deepEqual(server.requests, server.requests.map(() => "/api/v1/overview"));
+      assert.deepEqual(server.unchanged, server.requests, "and gets no data");
+    },
+  },
+  {
+    name: "the incidents page asks for no profile",
+    scenario: "live",
+    query: "?page=incidents",
+    async run(page, server) {
+      await page.raw.waitForSelector(".message.empty");
+      await page.raw.waitForTimeout(4500);
+      const asked = server.requests.map((request) => request.replace(/^.*v1\//, "").replace(/\?.*$/, ""));
+      assert.deepEqual([...new Set(asked)].sort(), ["devices", "incidents", "overview", "processes", "strips"]);
+      assert.equal(asked.filter((endpoint) => endpoint === "processes").length, 1, "the header's choices are renewed seldom");
+    },
+  },
+  {
+    name: "a hidden page asks for nothing, and looks again when it is shown",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      const show = (hidden) =>
+        page.raw.evaluate((value) => {
+          Object.defineProperty(document, "hidden", { configurable: true, get: () => value });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }, hidden);
+      await show(true);
+      await page.raw.waitForTimeout(1000);
+      server.requests.length = 0;
+      await page.raw.waitForTimeout(4500);
+      assert.deepEqual(server.requests, []);
+      await show(false);
+      await page.raw.waitForTimeout(500);
+      assert.ok(server.requests.includes("/api/v1/overview"));
+    },
+  },
+  {
     name: "a recording is read once",
     async run(page, server) {
       await page.ready();

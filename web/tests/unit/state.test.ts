@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
-import { meanOver, nudge, seriesOf } from "../../src/state/brush";
+import { meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
 import { oneLevelOut } from "../../src/state/keys";
-import { DEFAULT_VIEW, formatView, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
+import { DEFAULT_VIEW, formatView, isSettled, lastOf, LIVE_SECONDS, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
 
 const PROCESS = "00000000000000000000000000000abc";
 
@@ -73,10 +73,25 @@ describe("the view in the address", () => {
 
   test("the window is the last stretch, but never longer than the data", () => {
     const available = { from: 1_000_000, to: 61_000_000 };
-    expect(windowOf(DEFAULT_VIEW, available)).toEqual(available);
-    expect(windowOf({ ...DEFAULT_VIEW, last: 10 }, available)).toEqual({ from: 51_000_000, to: 61_000_000 });
-    expect(windowOf({ ...DEFAULT_VIEW, last: 999 }, available)).toEqual(available);
-    expect(windowOf({ ...DEFAULT_VIEW, last: 10 }, null)).toBeNull();
+    expect(windowOf(null, available)).toEqual(available);
+    expect(windowOf(10, available)).toEqual({ from: 51_000_000, to: 61_000_000 });
+    expect(windowOf(999, available)).toEqual(available);
+    expect(windowOf(10, null)).toBeNull();
+  });
+
+  test("live data opens on its newest stretch, a recording on all of it", () => {
+    expect(lastOf(DEFAULT_VIEW, true)).toBe(LIVE_SECONDS);
+    expect(lastOf(DEFAULT_VIEW, false)).toBeNull();
+    expect(lastOf(parseView("?last=all"), true)).toBeNull();
+    expect(lastOf(parseView("?last=60"), true)).toBe(60);
+    expect(formatView(parseView("?last=all"))).toBe("?last=all");
+  });
+
+  test("a stretch long past gets nothing new", () => {
+    const available = { from: 0, to: 200e6 };
+    expect(isSettled({ from: 0, to: 100e6 }, available)).toBe(true);
+    expect(isSettled({ from: 0, to: 190e6 }, available)).toBe(false);
+    expect(isSettled(null, available)).toBe(false);
   });
 });
 
@@ -123,6 +138,13 @@ describe("the strip", () => {
     expect(meanOver(strips, strip, { from: 0, to: 4e6 })).toBeCloseTo(4 / 3);
     expect(meanOver(strips, strip, { from: 1e6, to: 2e6 })).toBeNull();
     expect(meanOver(strips, strip, { from: 2_100_000, to: 2_200_000 })).toBe(3);
+  });
+
+  test("a mean is over observed time, and says how much that is", () => {
+    const partly = { ...strip, observed: [1, 0, 0.25, 0.75] };
+    expect(meanOver(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo((1 + 3 * 0.25) / 2);
+    expect(observedIn(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo(0.5);
+    expect(observedIn(strips, strip, { from: 0, to: 4e6 })).toBeCloseTo(0.75);
   });
 
   test("arrow keys select, move, resize and stop at the ends", () => {
