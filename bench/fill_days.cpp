@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills a folder of days as `gpusonde up` would have done until now: for bench/page_bench.py.
+//
+//     bench_fill_days FOLDER HOURS KERNELS_PER_SECOND
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/time.h"
+#include "bench.h"
+#include "node_feed.h"
+
+int main(int argc, char** argv) {
+  using namespace gpusonde;
+  const int64_t minutes = argc == 4 ? std::atoll(argv[2]) * 60 : 0;
+  const int64_t rate = argc == 4 ? std::atoll(argv[3]) : 0;
+  if (minutes < 1 || rate < 100) {
+    fmt::print(stderr, "usage: bench_fill_days FOLDER HOURS KERNELS_PER_SECOND, of which at least 100\n");
+    return 2;
+  }
+  auto store = Must(store::LiveStore::Open(argv[1]));
+  // A tenth of the names of bench_gpu: a second is then a tenth of the rows.
+  NodeFeed feed(*store, {.first_ns = EpochNow() - minutes * 60 * kNanosPerSecond,
+                         .kernels_per_second = rate,
+                         .names = 8,
+                         .streams = 4});
+  for (int64_t minute = 0; minute < minutes; ++minute) {
+    feed.Minute();
+    Must(store->CommitHeld());
+  }
+}

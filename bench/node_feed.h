@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "model/batch.h"
+#include "store/live_store.h"
+
+namespace gpusonde {
+
+// Fills a store as `gpusonde up` does on a node of two CPUs on which one program launches kernels all the
+// time, 250 of them a second at most with a stack.
+class NodeFeed {
+ public:
+  struct Options {
+    int64_t first_ns = 0;  // since the epoch
+    int64_t kernels_per_second = 10'000;
+    size_t names = 80;  // of kernels
+    size_t streams = 4;
+  };
+  NodeFeed(store::LiveStore& store, const Options& options);
+
+  // Holds the next minute's frames, one per second.
+  void Minute();
+  // The next minute's frames, without handing them over.
+  std::vector<std::vector<model::Batch>> Prepare();
+  // Hands over frames of the present day.
+  void Hold(std::vector<model::Batch> frames);
+
+ private:
+  int64_t NowNs() const;
+  std::vector<model::Batch> Second();
+
+  store::LiveStore& store_;
+  Options options_;
+  std::mt19937_64 random_{2};
+  int64_t sequence_ = 1;
+  int64_t second_ = 0;
+  store::Day day_{};  // whose file has the names
+};
+
+}  // namespace gpusonde
