@@ -27,6 +27,7 @@ class ApiData {
   // Changes whenever the answer to some question may have changed.
   virtual uint64_t Revision() { return 0; }
   virtual Result<store::Overview> ReadOverview() = 0;
+  virtual Result<std::vector<store::Overview::SourceInfo>> ReadSources() = 0;
   virtual Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) = 0;
   virtual Result<model::Profile> ReadProfile(const model::Selection& selection) = 0;

@@ -10,6 +10,9 @@ class StoreData final : public ApiData {
 
   uint64_t Revision() override { return store_.revision(); }
   Result<store::Overview> ReadOverview() override { return store::ReadOverview(store_); }
+  Result<std::vector<store::Overview::SourceInfo>> ReadSources() override {
+    return store::ReadSources(store_);
+  }
   Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) override {
     return store::ReadCpuStrip(store_, selection, buckets);
   }

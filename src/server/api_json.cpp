@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -107,7 +108,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   json.Field("title", facts.title).Field("simulated", overview.simulated);
   json.Field("from_us", overview.from_ns.transform(StartMicros));
   json.Field("to_us", overview.to_ns.transform(EndMicros));
-  json.Field("cpus", CpusOf(overview));
+  json.Field("cpus", CpusOf(overview.sources));
   json.Key("sources").BeginArray();
   for (const store::Overview::SourceInfo& source : overview.sources) {
     json.BeginObject().Field("id", source.source.ToHex()).Field("host", source.host);
@@ -290,9 +291,9 @@ std::string SourceJson(const SourceFile& source) {
   return json.Take();
 }
 
-int64_t CpusOf(const store::Overview& overview) {
+int64_t CpusOf(std::span<const store::Overview::SourceInfo> sources) {
   std::map<std::string_view, int64_t> by_host;
-  for (const store::Overview::SourceInfo& source : overview.sources) {
+  for (const store::Overview::SourceInfo& source : sources) {
     int64_t& cpus = by_host[source.host];
     cpus = std::max<int64_t>(cpus, source.cpus);
   }

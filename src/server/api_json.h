@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,6 @@ struct SourceFile {
 std::string SourceJson(const SourceFile& source);
 
 // CPUs of all hosts that were observed. Several runs on one host count once, the largest.
-int64_t CpusOf(const store::Overview& overview);
+int64_t CpusOf(std::span<const store::Overview::SourceInfo> sources);
 
 }  // namespace gpusonde::server

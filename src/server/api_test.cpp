@@ -22,6 +22,10 @@ class FakeData final : public ApiData {
  public:
   uint64_t Revision() override { return revision; }
   Result<store::Overview> ReadOverview() override { return overview; }
+  Result<std::vector<store::Overview::SourceInfo>> ReadSources() override {
+    if (!overview.has_value()) return Fail(overview.error());
+    return overview->sources;
+  }
   Result<store::Strip> ReadCpuStrip(const model::Selection& asked, int asked_buckets) override {
     selection = asked;
     buckets = asked_buckets;

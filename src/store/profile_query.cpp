@@ -171,23 +171,28 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   return strip;
 }
 
-Result<Overview> ReadOverview(Store& store) {
-  Overview overview;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sources,
+Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
                    store.Query("SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "
                                "FROM sources ORDER BY started_ns, source"));
+  std::vector<Overview::SourceInfo> sources;
   while (true) {
-    ASSIGN_OR_RETURN(const bool more, sources->Next());
-    if (!more) break;
-    overview.sources.push_back({.source = sources->Id(0),
-                                .kind = std::string(sources->Text(1)),
-                                .host = std::string(sources->Text(2)),
-                                .command = std::string(sources->Text(3)),
-                                .sampling_hz = Optional(*sources, 4, sources->Float64(4)),
-                                .cpus = static_cast<int32_t>(sources->Int64(5)),
-                                .started_ns = sources->Int64(6),
-                                .ended_ns = Optional(*sources, 7, sources->Int64(7))});
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return sources;
+    sources.push_back({.source = rows->Id(0),
+                       .kind = std::string(rows->Text(1)),
+                       .host = std::string(rows->Text(2)),
+                       .command = std::string(rows->Text(3)),
+                       .sampling_hz = Optional(*rows, 4, rows->Float64(4)),
+                       .cpus = static_cast<int32_t>(rows->Int64(5)),
+                       .started_ns = rows->Int64(6),
+                       .ended_ns = Optional(*rows, 7, rows->Int64(7))});
   }
+}
+
+Result<Overview> ReadOverview(Store& store) {
+  Overview overview;
+  ASSIGN_OR_RETURN(overview.sources, ReadSources(store));
   if (!overview.sources.empty()) {
     ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, {}));
     overview.from_ns = range.from_ns;

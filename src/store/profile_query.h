@@ -75,6 +75,9 @@ struct Overview {
 };
 Result<Overview> ReadOverview(Store& store);
 
+// The sources of the overview alone, which cost a fraction of it.
+Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store);
+
 // Whether some function is known to come from this source file, whenever it ran.
 Result<bool> NamesFile(Store& store, const std::string& file);
 

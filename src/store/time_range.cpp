@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/time_range.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 namespace gpusonde::store {
 namespace {
@@ -13,24 +17,27 @@ constexpr const char* kRunsSql = R"(
          lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns
   FROM sources ORDER BY started_ns)";
 
-// The last sign of life in the range: a sample, or a commit of a spool; the range's begin when there is none.
-Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
+// The latest value of a time column in the range, if there is any. Reads raw tables: making the rows of a
+// keyed table distinct took 90 ms of the 95 for a day's commits, and the maximum is the same.
+Result<std::optional<int64_t>> Latest(Store& store, std::string_view table, std::string_view column,
+                                      const TimeRange& range) {
+  const Parameter parameters[] = {range.from_ns, range.to_ns};
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
-      store.Query("SELECT greatest(?, (SELECT max(time_ns) FROM samples WHERE time_ns >= ? AND time_ns < ?), "
-                  "(SELECT max(committed_ns) FROM batches WHERE committed_ns >= ? AND committed_ns < ?))",
-                  {{range.from_ns, range.from_ns, range.to_ns, range.from_ns, range.to_ns}}));
+      store.Query(fmt::format("SELECT max({1}) FROM raw.{0} WHERE {1} >= ? AND {1} < ?", table, column),
+                  parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
-  return any ? rows->Int64(0) : range.from_ns;
+  return any && !rows->IsNull(0) ? std::optional(rows->Int64(0)) : std::nullopt;
 }
 
-// The same, soonest where it is late: few samples are newer than the windows.
-Result<int64_t> LastSeenFromTheEnd(Store& store, const TimeRange& range) {
-  if (const int64_t newest = store.windows_end_ns(); newest > range.from_ns && newest < range.to_ns) {
-    ASSIGN_OR_RETURN(const int64_t last_ns, LastSeen(store, {newest, range.to_ns}));
-    if (last_ns > newest) return last_ns;
-  }
-  return LastSeen(store, range);
+// The last sign of life in the range: a sample, or a commit of a spool; the range's begin when there is none.
+// There is a commit a second but a sample for each of a CPU's periods: only samples after the last commit are
+// read.
+Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
+  ASSIGN_OR_RETURN(const auto commit_ns, Latest(store, "batches", "committed_ns", range));
+  const int64_t from_ns = commit_ns.value_or(range.from_ns);
+  ASSIGN_OR_RETURN(const auto sample_ns, Latest(store, "samples", "time_ns", {from_ns, range.to_ns}));
+  return sample_ns.value_or(from_ns);
 }
 
 }  // namespace
@@ -43,7 +50,7 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
     if (!more) return observed;
     TimeRange run{rows->Int64(0), rows->Int64(1)};
     if (rows->IsNull(1)) {
-      ASSIGN_OR_RETURN(run.to_ns, LastSeenFromTheEnd(store, {run.from_ns, rows->Int64(2)}));
+      ASSIGN_OR_RETURN(run.to_ns, LastSeen(store, {run.from_ns, rows->Int64(2)}));
     }
     observed.push_back(run);
   }
