@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/id128.h"
@@ -43,10 +45,10 @@ Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& p
   ASSIGN_OR_RETURN(const bool with_metrics, parameters.TakeFlag("metrics"));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
-  ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
+  ASSIGN_OR_RETURN(const auto sources, Answer(data.ReadSources()));
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
   ASSIGN_OR_RETURN(const store::Strip cpu, Answer(data.ReadCpuStrip(selection, count)));
-  AllStrips strips{.cpu = cpu, .cpus = CpusOf(overview)};
+  AllStrips strips{.cpu = cpu, .cpus = CpusOf(sources)};
   ASSIGN_OR_RETURN(strips.gpus, Answer(data.ReadGpuStrips(selection, count)));
   ASSIGN_OR_RETURN(strips.marks, Answer(data.ReadDeviceMarks(selection, count)));
   if (with_metrics) {
@@ -202,10 +204,12 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
     // Taken before the answer is worked out: rows that arrive meanwhile belong to a later revision.
     const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
-    const std::string etag = ReadsFiles(request) ? "" : EtagOf(request, facts, started, revision);
-    if (!etag.empty() && request.if_none_match.contains(etag))
+    const std::string etag = EtagOf(request, facts, started, revision);
+    if (request.if_none_match.contains(etag) && !ReadsFiles(request))
       return HttpResponse{.status = 304, .etag = etag};
-    const RevisionPacer::Answering answering(*pacer);
+    // A question without If-None-Match was asked by hand, and costs what it costs.
+    std::optional<RevisionPacer::Answering> answering;
+    if (!request.if_none_match.empty()) answering.emplace(*pacer);
     Result<std::string> json = Get(data, facts, request);
     if (!json.has_value()) return ErrorResponse(json.error());
     HttpResponse response = JsonResponse(*std::move(json));

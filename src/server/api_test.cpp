@@ -448,6 +448,17 @@ TEST_F(ApiTest, AnAnswerThatHasNotChangedIsNotWorkedOutAgain) {
   EXPECT_EQ(api({.path = "/api/v1/overview", .if_none_match = first.etag}).status, 500) << "a notice is news";
 }
 
+TEST_F(ApiTest, ASourceFileIsReadAgainThoughTheDataHasNotChanged) {
+  data_.profile = model::Profile{};
+  data_.gpu_profile = model::Profile{};
+  data_.waits = model::Profile{};
+  const HttpHandler api = ApiHandler(data_, {.mode = "up", .live = true, .title = "here"});
+  HttpRequest request{.path = "/api/v1/source", .query = {{"file", "/src/data.py"}}};
+  request.if_none_match = api(request).etag;
+  EXPECT_FALSE(request.if_none_match.empty()) << "it marks the next request as a poll";
+  EXPECT_EQ(api(request).status, 200);
+}
+
 TEST_F(ApiTest, NewDataHaveAnotherTagAfterASecond) {
   const HttpHandler api = ApiHandler(data_, {.mode = "up", .live = true, .title = "here"});
   data_.overview = store::Overview{};

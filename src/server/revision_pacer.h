@@ -15,9 +15,8 @@ int64_t ProcessCpuNow();
 // Decides when clients that poll get new data.
 //
 // An answer may sum up a day; new rows come every second. So the revision that If-None-Match is compared with
-// is renewed only after 50 times the CPU time that answering took since the last renewal: polling pages cost
-// 2 % of a core together, whatever they ask and however much data there is. A question without
-// If-None-Match is answered from the newest data at any time, and counts as well.
+// is renewed only after 66 times the CPU time that answering polls took since the last renewal: polling pages
+// cost 1.5 % of a core together, whatever they ask and however much data there is.
 //
 // Thread-safe.
 class RevisionPacer {
@@ -29,7 +28,7 @@ class RevisionPacer {
   // The revision as of the last renewal; asks `newest` when the next one is due.
   uint64_t Revision(const std::function<uint64_t()>& newest);
 
-  // While one exists, the process's CPU time counts as the cost of answering.
+  // While one exists, the process's CPU time counts as the cost of answering polls.
   class Answering {
    public:
     explicit Answering(RevisionPacer& pacer) : pacer_(pacer) { pacer_.Begin(); }
