@@ -22,7 +22,7 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
-// What is dear (the summary reads whole profiles) or changes seldom is fetched every 30 s.
+// What changes seldom (what the header offers) is fetched every 30 s.
 const POLLS_PER_SLOW = 15;
 const OVERVIEW = { url: apiUrl("overview"), question: "overview" };
 const STRIP_BUCKETS = 600;
@@ -54,6 +54,8 @@ export function App() {
   // What costs most is fetched less often, and not for each step of a moving window.
   const tick = Math.floor(polls / POLLS_PER_SLOW);
   const slowWindow = windowOf(last, useHeld(available, `${tick} ${available === null}`));
+  const summaryTick = Math.floor((polls * POLL_MS) / summaryIntervalMs(window));
+  const summaryWindow = windowOf(last, useHeld(available, `${summaryTick} ${available === null}`));
   const brushed = view.brush && { time: timeSelection(view.brush), name: `${view.brush.from} to ${view.brush.to}` };
   const windowed = spanOf(last, window);
   const span = brushed ?? windowed;
@@ -63,15 +65,17 @@ export function App() {
   // to try again.
   const revision = `${overview.etag} ${retries}`;
   const slowRevision = `${tick} ${retries}`;
-  const spanRevision = isSettled(view.brush, available) ? `settled ${retries}` : revision;
+  const settled = isSettled(view.brush, available) && `settled ${retries}`;
+  const spanRevision = settled || revision;
+  const slowSpanRevision = settled || slowRevision;
   const onProfile = view.page === "profile";
   const ask = (endpoint: string, { time, name }: Span, selection: Selection = {}, extra: Record<string, string | number> = {}): Asked | null =>
     available && { url: apiUrl(endpoint, { ...time, ...selection }, extra), question: `${apiUrl(endpoint, selection, extra)} of ${name}` };
   const strips = useResource<Strips, Strips>(ask("strips", windowed, stacks, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
-  const choices = onProfile ? span : slowSpan;
-  const choicesRevision = onProfile ? spanRevision : slowRevision;
-  const processes = useResource<Processes, Processes>(ask("processes", choices), choicesRevision, same);
-  const devices = useResource<Devices, Devices>(ask("devices", choices), choicesRevision, same);
+  // Also as soon as there is a GPU to choose.
+  const choicesRevision = `${slowSpanRevision} ${seen?.kernels ? 1 : 0}`;
+  const processes = useResource<Processes, Processes>(ask("processes", slowSpan), choicesRevision, same);
+  const devices = useResource<Devices, Devices>(ask("devices", slowSpan), choicesRevision, same);
   // Of all programs and all of the window: an incident is chosen from them, not they by a brush. Known on
   // every page, so that it is said how many there are.
   const incidentSpan = onProfile ? spanOf(last, slowWindow) : windowed;
@@ -81,7 +85,7 @@ export function App() {
   const profileAsked = onProfile && !view.source ? ask("flamegraph", span, stacks, { type: view.type, roots: 1, ...(wait && { wait }), ...(view.helpers && { helper_threads: 1 }) }) : null;
   const profile = useResource<FlamegraphJson, Profile>(profileAsked, spanRevision, parseProfile);
   const whose = { ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) };
-  const summary = useResource<Summary, Summary>(onProfile && seen?.kernels ? ask("summary", slowSpan, whose) : null, slowRevision, same);
+  const summary = useResource<Summary, Summary>(onProfile && seen?.kernels ? ask("summary", brushed ?? spanOf(last, summaryWindow), whose) : null, settled || `${summaryTick} ${retries}`, same);
   const sourceAsked = onProfile && view.source ? ask("source", span, stacks, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
 
@@ -228,6 +232,15 @@ interface Span {
 // All of the time is left out of the query: the address then stays the same while data arrives.
 function spanOf(last: number | null, window: Range | null): Span {
   return { time: last === null ? {} : timeSelection(window), name: `last ${last}` };
+}
+
+// The summary reads whole profiles, which is by far the dearest question of the page, and over a long window it
+// changes slowly: it is fetched three to six times while the window moves on by its length, every 30 s to 8 min. In
+// powers of two, so that the interval seldom changes while data arrives.
+function summaryIntervalMs(window: Range | null): number {
+  let interval = 30_000;
+  while (window && interval < 480_000 && 6 * interval <= (window.to - window.from) / 1000) interval *= 2;
+  return interval;
 }
 
 // The value as it was when the key last changed.

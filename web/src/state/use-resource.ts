@@ -34,18 +34,19 @@ export function useResource<Json, T>(asked: Asked | null, revision: number | str
   const latest = useRef(asked);
   latest.current = asked;
   // Of `data`; the state that a request begins with may be older.
-  const held = useRef<{ url: string; etag: string | null } | null>(null);
+  const held = useRef<{ question: string; etag: string | null } | null>(null);
 
   const load = ({ url, question }: Asked) => {
     const request = { url, question, abort: new AbortController(), stale: false };
     inFlight.current = request;
     setState((old) => ({ ...old, loading: true }));
-    const etag = held.current?.url === url ? held.current.etag : null;
+    // Sent even if the window has moved on: the server tells polls from questions asked by hand by it.
+    const etag = held.current?.question === question ? held.current.etag : null;
     getJson<Json>(url, request.abort.signal, etag)
       .then((answer) => {
         if (answer === null) return { error: null, loading: false, question };
         const data = parse(answer.json);
-        if (inFlight.current === request) held.current = { url, etag: answer.etag };
+        if (inFlight.current === request) held.current = { question, etag: answer.etag };
         return { data, error: null, loading: false, question, etag: answer.etag };
       })
       .catch((cause: unknown) => {
