@@ -3,6 +3,7 @@
 //
 //     bench_fill_days FOLDER HOURS KERNELS_PER_SECOND
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,12 +20,15 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: bench_fill_days FOLDER HOURS KERNELS_PER_SECOND, of which at least 100\n");
     return 2;
   }
+  char host[256] = {};  // of this machine, whose next run `up` will be
+  if (::gethostname(host, sizeof(host) - 1) != 0) return 1;
   auto store = Must(store::LiveStore::Open(argv[1]));
   // A tenth of the names of bench_gpu: a second is then a tenth of the rows.
   NodeFeed feed(*store, {.first_ns = EpochNow() - minutes * 60 * kNanosPerSecond,
                          .kernels_per_second = rate,
                          .names = 8,
-                         .streams = 4});
+                         .streams = 4,
+                         .host = host});
   for (int64_t minute = 0; minute < minutes; ++minute) {
     feed.Minute();
     Must(store->CommitHeld());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -43,7 +44,7 @@ model::Batch RowsOf(const Table& table, const std::vector<typename Table::Row>& 
 }
 
 // What the rows below point to.
-std::vector<model::Batch> Names(int64_t started_ns) {
+std::vector<model::Batch> Names(int64_t started_ns, const std::string& host) {
   std::mt19937_64 random(1);
   std::vector<model::Function> functions;
   std::vector<model::Location> locations;
@@ -64,7 +65,7 @@ std::vector<model::Batch> Names(int64_t started_ns) {
   }
   return {RowsOf(model::kSources, {{.source = IdOf("source"),
                                     .kind = model::SourceKind::kAgent,
-                                    .host = "node",
+                                    .host = host,
                                     .cpus = 2,
                                     .sampling_hz = 19,
                                     .started_ns = started_ns}}),
@@ -171,7 +172,7 @@ std::vector<std::vector<model::Batch>> NodeFeed::Prepare() {
 void NodeFeed::Hold(std::vector<model::Batch> frames) {
   // Each day's file stands for itself.
   const store::Day day = store::DayOf(NowNs() - 1);
-  if (std::exchange(day_, day) != day) Hold(Names(options_.first_ns));
+  if (std::exchange(day_, day) != day) Hold(Names(options_.first_ns, options_.host));
   const auto count = std::ssize(frames);
   Must(store_.Hold(day, {1, 1}, sequence_, std::move(frames)));
   sequence_ += count;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "model/batch.h"
@@ -19,6 +20,7 @@ class NodeFeed {
     int64_t kernels_per_second = 10'000;
     size_t names = 80;  // of kernels
     size_t streams = 4;
+    std::string host = "node";
   };
   NodeFeed(store::LiveStore& store, const Options& options);
 

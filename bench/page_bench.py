@@ -17,13 +17,14 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from gpu_bench import children_s
+from gpu_bench import RATE, children_s
 from record_bench import BUILD, cpu_s
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -38,6 +39,7 @@ def fill(build, state, hours, rate):
     days = state / "days"
     if days.exists() and any(days.glob("*.sonde")):
         return
+    print(f"  {hours} hours at {rate:,} kernels a second …", file=sys.stderr, flush=True)
     days.mkdir(parents=True, mode=0o700)
     subprocess.run([build / "bin/bench_fill_days", days, str(hours), str(rate)], check=True)
 
@@ -53,13 +55,19 @@ def running_up(build, state):
         url = next((match[0] for line in up.stdout if (match := re.search(r"http://\S+/", line))), None)
         if url is None:
             raise RuntimeError("gpusonde up did not start")
-        program = subprocess.Popen([build / "bin/launch_cost", "--rate", "10000", "--depth", "20", "--seconds", "36000"],
-                                   env=environment, stdout=subprocess.DEVNULL)
+        # It ends by itself after ten minutes at most.
+        again_and_again = ["sh", "-c", 'while "$@"; do :; done', "sh"]
+        programs = subprocess.Popen([*again_and_again, build / "bin/launch_cost", "--rate", str(RATE), "--depth", "20",
+                                     "--seconds", "600"], env=environment, stdout=subprocess.DEVNULL,
+                                    start_new_session=True)
         try:
             yield up.pid, url
+            if programs.poll() is not None:
+                raise RuntimeError("the program that launches kernels ended")
         finally:
-            program.kill()
-            program.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(programs.pid, signal.SIGKILL)
+            programs.wait()
     finally:
         up.terminate()
         up.communicate(timeout=120)
@@ -99,7 +107,7 @@ def main():
     parser = argparse.ArgumentParser(description="Measure what an open page costs `gpusonde up`.")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--rate", type=int, default=1000, help="kernels per second of the day")
+    parser.add_argument("--rate", type=int, default=100, help="kernels per second of the day")
     parser.add_argument("--seconds", type=float, default=120, help="of each measurement")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--state", type=pathlib.Path, help="where the day is kept, made if it isn't there")
@@ -110,7 +118,6 @@ def main():
     try:
         with tempfile.TemporaryDirectory() as folder:
             state = arguments.state or pathlib.Path(folder) / "state"
-            print(f"  {arguments.hours} hours at {arguments.rate:,} kernels a second …", file=sys.stderr, flush=True)
             fill(build, state, arguments.hours, arguments.rate)
             with running_up(build, state) as (pid, url):
                 time.sleep(SETTLE_S)
@@ -128,7 +135,7 @@ def main():
     finally:
         for file in pathlib.Path("/dev/shm").glob(f"{MACHINE}.*"):
             file.unlink()
-    rows = [row("CPU of `up` without a page, at 10,000 kernels/s", alone)]
+    rows = [row(f"CPU of `up` without a page, at {RATE:,} kernels/s", alone)]
     rows += [row(f"CPU that {name} adds to it", values, GOAL_PERCENT) for name, values in added.items()]
     arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
 

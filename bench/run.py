@@ -51,6 +51,7 @@ BENCHMARKS = (
               ("bench/gpu_bench.py",)),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
+    Benchmark("page", "An open page over a day's data", "{build}/bin/bench_fill_days", ("bench/page_bench.py",)),
     Benchmark("record", "Sampling, beside perf record", "bench/record_bench.py", ("bench/record_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("start", "From the start to the first flame graph", "bench/start_bench.py", ("bench/start_bench.py",)),
