@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <span>
 #include <string_view>
@@ -16,12 +17,20 @@ namespace {
 
 constexpr size_t kLeastSteps = 8;  // that an anchor is chosen from
 constexpr int64_t kLeastHistoryNs = kNanosPerSecond;
-// Signals tell little of steps that are far shorter than their buckets, but for means over many.
-constexpr double kShortestStepNs = 4e6;
+constexpr int64_t kMuchHistoryNs = 10 * kNanosPerSecond;
+// What comes more often than that is a part of a step. Kernels and copies are long enough to be one that come
+// every few milliseconds: they mark such short steps only where much history has nothing else.
+constexpr double kShortestStepNs = 5e5, kShortestOfKernelsNs = 4e6;
+// A range that is named as a step needs no regularity; so many of them show that more will come.
+constexpr int64_t kLeastNamedSteps = 3;
 // Work between two anchors may vary so much (standard deviation over mean): steps of several kinds that
 // follow each other do; 96 equal layers and what follows them have 0.48.
 constexpr double kMostVariation = 0.3;
-constexpr size_t kMostHistory = 200'000;
+// What the program waits for or says comes once a layer at most where that is synchronized; there it is
+// enough that so many intervals are alike, within that much of their median: some steps are followed by an
+// evaluation.
+constexpr double kLeastAlike = 0.75, kAlike = 0.25;
+constexpr size_t kMostHistory = 100'000;
 // While no anchor is found, it is looked for again when there is so much more history.
 constexpr double kHistoryGrowth = 1.25;
 // More names than that are those of a program that makes them up; the rest count as one.
@@ -38,6 +47,44 @@ uint64_t Mix(uint64_t value) {  // splitmix64's finalizer
   return value ^ (value >> 31);
 }
 
+// "step 12" and "step 13" are the same work.
+std::string_view WithoutNumber(std::string_view name) {
+  const size_t last = name.find_last_not_of("0123456789 #:_/-.[]()");
+  return last == std::string_view::npos ? name : name.substr(0, last + 1);
+}
+
+// Whether the last word is one that programs mark their steps with: "train_step", "ProfilerStep", "iter".
+bool SaysStep(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::string_view kWords[] = {"step", "iteration", "iter", "batch", "minibatch"};
+  return lower.ends_with("profilerstep") || std::ranges::any_of(kWords, [&](std::string_view word) {
+           if (!lower.ends_with(word)) return false;
+           const size_t before = lower.size() - word.size();
+           return before == 0 || std::isalnum(static_cast<unsigned char>(lower[before - 1])) == 0;
+         });
+}
+
+double VariationOf(std::span<const double> values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const double mean = sum / static_cast<double>(values.size());
+  return std::sqrt(std::max(0.0, squares / static_cast<double>(values.size()) - mean * mean)) / mean;
+}
+
+double ShareAlike(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  const double median = *middle;
+  const auto alike = std::ranges::count_if(
+      values, [median](double value) { return std::abs(value - median) <= kAlike * median; });
+  return static_cast<double>(alike) / static_cast<double>(values.size());
+}
+
 std::string_view NameOf(Work::Kind kind) {
   constexpr std::string_view kNames[] = {"range", "sync", "kernel", "copy"};
   return kNames[static_cast<size_t>(kind)];
@@ -50,11 +97,20 @@ struct StepFinder::Occurrences {
   int64_t length_ns = 0;
 };
 
-// Standard deviation over mean of the work between one and the next, and the mean time.
+// Of the work between one and the next: standard deviation over mean, the share of those about as large as
+// the median, and the means.
 struct StepFinder::Regularity {
   double variation = 0;
+  double alike = 0;
   double mean_work = 0;
   double mean_ns = 0;
+};
+
+struct StepFinder::Candidate {
+  uint32_t token;
+  size_t count;
+  int64_t length_ns;
+  Regularity regularity;
 };
 
 // The first tokens stand for all names that find no place, one for each kind.
@@ -71,15 +127,17 @@ void StepFinder::Take(const Work& work) {
 
 uint32_t StepFinder::AddToken(Work::Kind kind, std::string_view name) {
   const auto token = static_cast<uint32_t>(tokens_.size());
-  tokens_.push_back({kind, std::string(name), IdHasher("work").Add(name).Finish().low});
+  tokens_.push_back({kind, std::string(name), IdHasher("work").Add(name).Finish().low,
+                     kind == Work::Kind::kRange && SaysStep(name)});
   tokens_by_name_[static_cast<size_t>(kind)].emplace(tokens_.back().name, token);
   return token;
 }
 
 uint32_t StepFinder::TokenOf(const Work& work) {
   const auto& by_name = tokens_by_name_[static_cast<size_t>(work.kind)];
-  if (const auto known = by_name.find(work.name); known != by_name.end()) return known->second;
-  return tokens_.size() < kMostTokens ? AddToken(work.kind, work.name) : static_cast<uint32_t>(work.kind);
+  const std::string_view name = work.kind == Work::Kind::kRange ? WithoutNumber(work.name) : work.name;
+  if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
+  return tokens_.size() < kMostTokens ? AddToken(work.kind, name) : static_cast<uint32_t>(work.kind);
 }
 
 // A step's is the sum of its pieces', whatever their order.
@@ -96,7 +154,7 @@ std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::ranges::stable_sort(now, {}, &Piece::time_ns);
   for (const Piece& piece : now) Follow(piece, steps);
   waiting_.erase(waiting_.begin(), later.begin());
-  if (!anchor_.has_value()) Choose();
+  if (!anchor_.has_value()) Choose(false, steps);
   return steps;
 }
 
@@ -106,7 +164,10 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
     history_.push_back(piece);
     return;
   }
+  FollowNamedStep(piece);
+  if (!step_start_ns_.has_value() && !head_ns_.has_value()) head_ns_ = piece.time_ns - piece.length_ns;
   if (piece.token == *anchor_) {
+    if (!step_start_ns_.has_value()) StartBefore(piece);
     if (step_start_ns_.has_value()) steps.push_back(Close(piece.time_ns));
     step_start_ns_ = piece.time_ns;
     cut_ = false;
@@ -117,16 +178,57 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
   if (static_cast<double>(++pieces_) > kLostSteps * typical_work_ + 100) {
     anchor_.reset();
     step_start_ns_.reset();
+    head_ns_.reset();
   }
 }
 
-void StepFinder::Gap(int64_t time_ns, bool heard) {
-  for (const StepSpan& lost : Advance(time_ns)) (void)lost;
+// The first step began with its range, or with the work before its anchor where that is about as much as in
+// other steps. It has its own anchor in place of the one before.
+void StepFinder::StartBefore(const Piece& anchor) {
+  const auto pieces = static_cast<double>(pieces_ + 1);
+  if (tokens_[anchor.token].kind == Work::Kind::kRange)
+    step_start_ns_ = anchor.time_ns - anchor.length_ns;
+  else if (pieces > typical_work_ * 0.9 && pieces < typical_work_ * 1.5)
+    step_start_ns_ = head_ns_;
+  cut_ = false;
+  if (tokens_[anchor.token].kind != Work::Kind::kRange) signature_ += SignatureOf(anchor);
+}
+
+// Ranges named as steps may come only after another anchor was chosen.
+void StepFinder::FollowNamedStep(const Piece& piece) {
+  if (tokens_[*anchor_].says_step) return;
+  ++pieces_since_named_;
+  if (!tokens_[piece.token].says_step || named_.value_or(piece.token) != piece.token) return;
+  if (!named_.has_value()) pieces_since_named_ = 0;
+  named_ = piece.token;
+  if (++named_seen_ < kLeastNamedSteps) return;
+  anchor_ = named_;
+  typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kLeastNamedSteps - 1);
+  pieces_ = 0;
+  step_start_ns_ = piece.time_ns - piece.length_ns;
+  cut_ = false;
+  signature_ = 0;
+}
+
+std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool heard) {
+  std::vector<StepSpan> steps = Advance(time_ns);
+  if (!anchor_.has_value() && !heard) Choose(true, steps);
   step_start_ns_.reset();
   if (heard && anchor_.has_value()) step_start_ns_ = time_ns;
   cut_ = heard;
+  head_ns_.reset();
+  pieces_ = 0;
+  signature_ = 0;
   history_.clear();
   choose_at_ = 0;
+  return steps;
+}
+
+std::optional<int64_t> StepFinder::needed_since_ns() const {
+  if (step_start_ns_.has_value()) return step_start_ns_;
+  if (head_ns_.has_value()) return head_ns_;
+  if (history_.empty()) return std::nullopt;
+  return history_.front().time_ns - history_.front().length_ns;
 }
 
 std::optional<std::string> StepFinder::anchor() const {
@@ -136,25 +238,25 @@ std::optional<std::string> StepFinder::anchor() const {
 
 StepFinder::Regularity StepFinder::Measure(const Occurrences& occurrences) const {
   const std::vector<size_t>& at = occurrences.at;
-  const auto intervals = static_cast<double>(at.size() - 1);
-  double sum = 0;
-  double squares = 0;
-  for (size_t i = 1; i < at.size(); ++i) {
-    const auto work = static_cast<double>(at[i] - at[i - 1]);
-    sum += work;
-    squares += work * work;
-  }
-  const double mean = sum / intervals;
-  const double variance = std::max(0.0, squares / intervals - mean * mean);
-  return {
-      .variation = std::sqrt(variance) / mean,
-      .mean_work = mean,
+  std::vector<double> work;
+  for (size_t i = 1; i < at.size(); ++i) work.push_back(static_cast<double>(at[i] - at[i - 1]));
+  const double intervals = static_cast<double>(work.size());
+  Regularity measured{
+      .variation = VariationOf(work),
+      .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
       .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals};
+  // A program may warm up first.
+  if (work.size() / 2 >= kLeastSteps)
+    measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
+  measured.alike = ShareAlike(std::move(work));
+  return measured;
 }
 
-void StepFinder::Choose() {
-  if (history_.size() < std::max(kLeastSteps, choose_at_) ||
-      history_.back().time_ns - history_.front().time_ns < kLeastHistoryNs)
+// At the end there is nothing to wait for.
+void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
+  if (history_.size() < kLeastSteps) return;
+  if (!at_end &&
+      (history_.size() < choose_at_ || history_.back().time_ns - history_.front().time_ns < kLeastHistoryNs))
     return;
   choose_at_ = static_cast<size_t>(kHistoryGrowth * static_cast<double>(history_.size()));
   std::unordered_map<uint32_t, Occurrences> by_token;
@@ -163,49 +265,84 @@ void StepFinder::Choose() {
     occurrences.at.push_back(i);
     occurrences.length_ns += history_[i].length_ns;
   }
-  struct Candidate {
-    uint32_t token;
-    size_t count;
-    int64_t length_ns;
-    Regularity regularity;
-  };
   std::vector<Candidate> candidates;
-  size_t most = 0;
+  bool more_named_to_come = false;
   for (const auto& [token, occurrences] : by_token) {
-    if (occurrences.at.size() <= kLeastSteps) continue;
-    const Regularity regularity = Measure(occurrences);
-    if (regularity.variation > kMostVariation || regularity.mean_ns < kShortestStepNs) continue;
-    candidates.push_back({token, occurrences.at.size(), occurrences.length_ns, regularity});
-    most = std::max(most, occurrences.at.size());
+    const bool named = tokens_[token].says_step;
+    if (occurrences.at.size() < 2) {
+      more_named_to_come |= named;
+      continue;
+    }
+    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
+    more_named_to_come |= named && std::ssize(occurrences.at) < kLeastNamedSteps;
+    if (candidate.regularity.mean_ns >= kShortestStepNs) candidates.push_back(candidate);
   }
   // Of equals the same is chosen whatever came first.
   std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
-  // Those that come once a step: as often as the most frequent ones of their kind. What people say of their
-  // program before what it waits for before what it runs, unless that comes once in several steps; of ranges
-  // the longest.
-  const Candidate* best = nullptr;
-  for (const Work::Kind kind :
-       {Work::Kind::kRange, Work::Kind::kSync, Work::Kind::kKernel, Work::Kind::kCopy}) {
-    size_t most_of_kind = 0;
-    for (const Candidate& candidate : candidates)
-      if (tokens_[candidate.token].kind == kind) most_of_kind = std::max(most_of_kind, candidate.count);
-    if (most_of_kind * 4 < most || most_of_kind == 0) continue;
-    for (const Candidate& candidate : candidates) {
-      if (tokens_[candidate.token].kind != kind || candidate.count * 10 < most_of_kind * 9) continue;
-      if (best == nullptr || candidate.length_ns > best->length_ns) best = &candidate;
-    }
-    break;
+  std::optional<uint32_t> best = BestNamedStep(candidates);
+  if (!best.has_value() && (!more_named_to_come || at_end)) {
+    best = BestAnchor(candidates, kShortestOfKernelsNs);
+    const bool much = history_.size() > kMostHistory / 2 ||
+                      history_.back().time_ns - history_.front().time_ns >= kMuchHistoryNs;
+    if (!best.has_value() && (much || at_end)) best = BestAnchor(candidates, kShortestStepNs);
   }
-  if (best != nullptr) {
-    anchor_ = best->token;
-    typical_work_ = best->regularity.mean_work;
+  if (best.has_value()) {
+    anchor_ = best;
+    typical_work_ = Measure(by_token[*best]).mean_work;
     pieces_ = 0;
-    history_.clear();
+    named_.reset();
+    named_seen_ = 0;
     choose_at_ = 0;
+    for (const Piece& piece : std::exchange(history_, {})) Follow(piece, steps);
   } else if (history_.size() > kMostHistory) {
     history_.erase(history_.begin(), history_.begin() + kMostHistory / 2);
     choose_at_ = 0;
   }
+}
+
+// The one that takes most of the time: "step" before "micro_batch" within it.
+std::optional<uint32_t> StepFinder::BestNamedStep(const std::vector<Candidate>& candidates) const {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates)
+    if (tokens_[candidate.token].says_step && std::cmp_greater_equal(candidate.count, kLeastNamedSteps) &&
+        (best == nullptr || candidate.length_ns > best->length_ns))
+      best = &candidate;
+  return best == nullptr ? std::nullopt : std::optional(best->token);
+}
+
+// Of those that come once a step, which are as often as the most frequent ones of their kind: what people say
+// of their program before what it waits for before what it runs, unless that comes once in several steps; the
+// longest.
+std::optional<uint32_t> StepFinder::BestAnchor(const std::vector<Candidate>& candidates,
+                                               double shortest_of_kernels_ns) const {
+  const auto regular = [&](const Candidate& candidate) {
+    const Work::Kind kind = tokens_[candidate.token].kind;
+    const bool device = kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
+    if (candidate.count <= kLeastSteps) return false;
+    if (device && candidate.regularity.mean_ns < shortest_of_kernels_ns) return false;
+    return candidate.regularity.variation <= kMostVariation ||
+           (!device && candidate.regularity.alike >= kLeastAlike);
+  };
+  size_t most = 0;
+  for (const Candidate& candidate : candidates)
+    if (regular(candidate)) most = std::max(most, candidate.count);
+  for (const Work::Kind kind :
+       {Work::Kind::kRange, Work::Kind::kSync, Work::Kind::kKernel, Work::Kind::kCopy}) {
+    const auto of_kind = [&](const Candidate& candidate) {
+      return tokens_[candidate.token].kind == kind && regular(candidate);
+    };
+    size_t most_of_kind = 0;
+    for (const Candidate& candidate : candidates)
+      if (of_kind(candidate)) most_of_kind = std::max(most_of_kind, candidate.count);
+    if (most_of_kind == 0 || most_of_kind * 4 < most) continue;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates)
+      if (of_kind(candidate) && candidate.count * 10 >= most_of_kind * 9 &&
+          (best == nullptr || candidate.length_ns > best->length_ns))
+        best = &candidate;
+    return best->token;
+  }
+  return std::nullopt;
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {

@@ -33,9 +33,11 @@ struct StepSpan {
 };
 
 // Finds the steps of one process: something that comes once in each is its anchor, and a step lasts from one
-// to the next. What comes once a step has as much work between one time and the next every time, however long
-// that takes; what comes once a layer doesn't, since the last layer is followed by the rest of the step. Of
-// those that qualify the most frequent ones mark steps, the others several of them. Not thread-safe.
+// to the next. A range that is named as a step ("train_step", "ProfilerStep#12") is the anchor wherever there
+// is one. Otherwise the anchor is chosen: what comes once a step has as much work between one time and the
+// next every time, however long that takes; what comes once a layer doesn't, since the last layer is followed
+// by the rest of the step. Of those that qualify the most frequent ones mark steps, the others several of
+// them. Steps that ended before the anchor was chosen are found, too. Not thread-safe.
 class StepFinder {
  public:
   StepFinder();
@@ -45,17 +47,20 @@ class StepFinder {
   // In any order; what is older than work that was looked at already is counted and passed over.
   void Take(const Work& work);
 
-  // Everything before `time_ns` was told; the steps that ended since the last call, in order.
+  // All work before `time_ns` was passed to Take. Returns the steps found since the last call, in order;
+  // those of before the anchor was chosen come at once.
   std::vector<StepSpan> Advance(int64_t time_ns);
 
-  // Nothing is known of the time until `time_ns`, or from then on: no step reaches across. The one that is
-  // under way when somebody listens again is cut.
-  void Gap(int64_t time_ns, bool heard);
+  // Work is observed from `time_ns` on (`heard`), or no longer: no step reaches across. The one under way
+  // when observation begins again is cut. Returns steps like Advance.
+  std::vector<StepSpan> Gap(int64_t time_ns, bool heard);
 
   // The anchor that was chosen, for a person: "range step".
   std::optional<std::string> anchor() const;
   // Begin of the step under way; nothing before the first one.
   std::optional<int64_t> unfinished_since_ns() const { return step_start_ns_; }
+  // No step that is found later begins before this; nothing if none can be told yet.
+  std::optional<int64_t> needed_since_ns() const;
   // The last work that was taken note of.
   int64_t last_work_ns() const { return last_work_ns_; }
   // Pieces of work that came too late.
@@ -65,8 +70,9 @@ class StepFinder {
   // What may come again: work of one kind and name.
   struct Token {
     Work::Kind kind;
-    std::string name;
+    std::string name;  // of a range without the number at its end
     uint64_t hash;
+    bool says_step;
   };
   struct Piece {
     uint32_t token;
@@ -76,13 +82,19 @@ class StepFinder {
   };
   struct Occurrences;
   struct Regularity;
+  struct Candidate;
 
   uint32_t AddToken(Work::Kind kind, std::string_view name);
   uint32_t TokenOf(const Work& work);
   uint64_t SignatureOf(const Piece& piece) const;
   void Follow(const Piece& piece, std::vector<StepSpan>& steps);
+  void StartBefore(const Piece& anchor);
+  void FollowNamedStep(const Piece& piece);
   Regularity Measure(const Occurrences& occurrences) const;
-  void Choose();
+  void Choose(bool at_end, std::vector<StepSpan>& steps);
+  std::optional<uint32_t> BestNamedStep(const std::vector<Candidate>& candidates) const;
+  std::optional<uint32_t> BestAnchor(const std::vector<Candidate>& candidates,
+                                     double shortest_of_kernels_ns) const;
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
@@ -93,10 +105,15 @@ class StepFinder {
   std::array<std::unordered_map<std::string_view, uint32_t>, kKinds> tokens_by_name_;
   std::vector<Piece> waiting_;  // not yet Advance'd over; in the order they were taken
   std::vector<Piece> history_;  // while there is no anchor
-  size_t choose_at_ = 0;        // length of the history
+  // Of a range that is named as a step, while another anchor holds.
+  std::optional<uint32_t> named_;
+  int64_t named_seen_ = 0;
+  int64_t pieces_since_named_ = 0;
+  size_t choose_at_ = 0;  // length of the history
   std::optional<uint32_t> anchor_;
   double typical_work_ = 0;  // pieces of work in a step
   std::optional<int64_t> step_start_ns_;
+  std::optional<int64_t> head_ns_;  // begin of the work before the first anchor
   bool cut_ = false;
   uint64_t signature_ = 0;  // of the step under way
   int64_t pieces_ = 0;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/time.h"
 
@@ -120,6 +122,83 @@ TEST_F(StepFinderTest, AnAnchorThatStaysAwayIsReplaced) {
     finder.Advance(now_ns);
   }
   EXPECT_EQ(finder.anchor(), "kernel reduce");
+}
+
+TEST_F(StepFinderTest, StepsBeforeTheAnchorWasChosenAreFoundToo) {
+  std::vector<StepSpan> steps;
+  for (int step = 0; step < 1500; ++step) {
+    for (int i = 0; i < 4; ++i) Add(Kind::kKernel, "gemm", kMs / 4);
+    Add(Kind::kSync, "context");
+    for (const StepSpan& found : finder.Advance(now_ns)) steps.push_back(found);
+  }
+  for (const StepSpan& found : finder.Gap(now_ns, false)) steps.push_back(found);
+  ASSERT_EQ(steps.size(), 1500u);
+  std::set<Id128> types;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    types.insert(steps[i].type);
+    if (i > 0) {
+      EXPECT_EQ(steps[i].start_ns, steps[i - 1].end_ns);
+    }
+  }
+  EXPECT_EQ(types.size(), 1u);
+}
+
+TEST_F(StepFinderTest, AProgramOfLessThanASecondHasItsStepsAtItsEnd) {
+  for (int step = 0; step < 38; ++step) {
+    for (int i = 0; i < 10; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+  }
+  EXPECT_TRUE(finder.Advance(now_ns).empty());
+  EXPECT_EQ(finder.Gap(now_ns, false).size(), 38u);
+}
+
+// One name for all of them, however little the rest of the work repeats.
+TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWin) {
+  std::vector<StepSpan> steps;
+  for (int step = 0; step < 100; ++step) {
+    const int64_t start_ns = now_ns;
+    for (int i = 0; i < 20 + step % 7 * 10; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    finder.Take({.kind = Kind::kRange,
+                 .name = "ProfilerStep#" + std::to_string(step),
+                 .time_ns = now_ns,
+                 .length_ns = now_ns - start_ns});
+    now_ns += kMs;
+    for (const StepSpan& found : finder.Advance(now_ns)) steps.push_back(found);
+  }
+  EXPECT_EQ(finder.anchor(), "range ProfilerStep");
+  EXPECT_EQ(steps.size(), 100u);
+  EXPECT_EQ(steps.front().start_ns, kNanosPerSecond);
+}
+
+TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWinThoughTheyComeLate) {
+  const auto step = [&](bool named) {
+    const int64_t start_ns = now_ns;
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    if (named)
+      finder.Take(
+          {.kind = Kind::kRange, .name = "train_step", .time_ns = now_ns, .length_ns = now_ns - start_ns});
+    now_ns += kMs;
+    finder.Advance(now_ns);
+  };
+  for (int i = 0; i < 100; ++i) step(false);
+  ASSERT_EQ(finder.anchor(), "sync context");
+  for (int i = 0; i < 3; ++i) step(true);
+  EXPECT_EQ(finder.anchor(), "range train_step");
+}
+
+TEST_F(StepFinderTest, WarmingUpAndEvaluationsDoNotHideTheSteps) {
+  int64_t found = 0;
+  for (int step = 0; step < 300; ++step) {
+    for (int i = 0; i < (step < 5 ? 300 : 20); ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    if (step % 10 == 9)
+      for (int i = 0; i < 60; ++i) Add(Kind::kKernel, "evaluate");
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+  EXPECT_NEAR(static_cast<double>(found), 300, 1);
 }
 
 }  // namespace

@@ -170,13 +170,13 @@ void Diagnosis::Victim::LookUntil(int64_t time_ns) {
     const int64_t change_ns = hearing_.front().first + 1;  // what came then belongs to before
     for (const StepSpan& step : finder_.Advance(change_ns)) TakeStep(step);
     heard_ = hearing_.front().second;
-    finder_.Gap(change_ns, heard_);
+    for (const StepSpan& step : finder_.Gap(change_ns, heard_)) TakeStep(step);
     if (heard_) heard_since_ns_ = change_ns;
     hearing_.pop_front();
   }
   for (const StepSpan& step : finder_.Advance(time_ns)) TakeStep(step);
   if (heard_) LookAtUnfinished(time_ns);
-  int64_t needed_ns = finder_.unfinished_since_ns().value_or(time_ns);
+  int64_t needed_ns = finder_.needed_since_ns().value_or(time_ns);
   if (unsettled_ > 0) needed_ns = std::min(needed_ns, recent_[recent_.size() - unsettled_].from_ns);
   for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
     std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= needed_ns; });

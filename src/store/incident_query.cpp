@@ -112,9 +112,13 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
                      ReadStrips(store, info.incident.process, Around(info.incident, range.to_ns), buckets));
     read.incidents.push_back(std::move(info));
   }
-  const std::vector<Parameter> times = {range.from_ns, range.to_ns};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps,
-                   store.Query("SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?", times));
+  std::string counting = "SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?";
+  std::vector<Parameter> of_steps = {range.from_ns, range.to_ns};
+  if (selection.process.has_value()) {
+    counting += " AND process = ?";
+    of_steps.emplace_back(*selection.process);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting, of_steps));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
   const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};

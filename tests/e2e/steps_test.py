@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of programs that count their own, on the simulated GPU: as many in SQL, in `diagnose` and in the UI's API."""
+
+import json
+import subprocess
+import sys
+import unittest
+
+import program
+import view_test
+
+STEPS = program.ROOT / "tests/programs/gpu_steps.py"
+SIMGPU = program.BUILD / "bin/simgpu"
+# Kinds of programs (gpu_steps.py), steps, and what marks them.
+KINDS = (("training", 200, "sync context"), ("named", 150, "range train_step"), ("numbered", 200, "range ProfilerStep"),
+         ("evaluating", 200, "sync context"), ("accumulating", 150, "sync context"), ("warming", 200, "sync context"),
+         ("short", 800, "sync context"), ("graphs", 200, "sync context"), ("serving", 150, "sync context"),
+         ("decoding", 1000, "sync context"), ("pipeline", 200, "sync context"), ("logging", 120, "kernel"))
+
+
+class Steps(program.TestCase):
+    def test_are_as_many_as_the_program_made(self):
+        for kind, steps, anchor in KINDS:
+            with self.subTest(kind=kind):
+                recording = self.folder / f"{kind}.sonde"
+                done = subprocess.run([SIMGPU, "run", "--", program.GPUSONDE, "record", "-o", recording, "--", sys.executable,
+                                       STEPS, kind, str(steps)], capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                made = int(done.stdout.splitlines()[0])
+                self.assertEqual(made, steps)
+                stored = self.value("SELECT count(*) FROM steps", recording)
+                self.assertAlmostEqual(stored, made, delta=max(1, made // 100))
+                diagnosed = program.run("diagnose", recording, "--format", "json")
+                self.assertEqual(diagnosed.returncode, 0, diagnosed.stderr)
+                (found,) = json.loads(diagnosed.stdout)["programs"]
+                self.assertEqual(found["steps"], stored)
+                self.assertTrue(found["anchor"].startswith(anchor), found)
+                with view_test.view(recording) as url:
+                    self.assertEqual(view_test.get(url, "incidents")["steps"], stored)
+                    process = self.value("SELECT process FROM steps LIMIT 1", recording)
+                    self.assertEqual(view_test.get(url, "incidents", process=process)["steps"], stored)
+                    self.assertEqual(view_test.get(url, "incidents", process="0" * 31 + "1")["steps"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
