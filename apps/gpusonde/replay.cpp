@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "sources/proc/process.h"
 #include "store/table_rows.h"
+#include "store/time_range.h"
 
 namespace gpusonde::app {
 namespace {
@@ -140,6 +141,22 @@ Status RecallPrograms(store::Store& store, const store::TimeRange& range, diagno
   return {};
 }
 
+// Between two runs nobody knows what the programs did that were heard of again: a run that was killed told
+// nothing of its last second.
+Status TakeUnobserved(store::Store& store, const std::map<Id128, int64_t>& heard,
+                      diagnose::Diagnosis& diagnosis) {
+  ASSIGN_OR_RETURN(const std::vector<store::TimeRange> runs, store::ReadObserved(store));
+  int64_t observed_until_ns = runs.empty() ? 0 : runs.front().to_ns;
+  for (const store::TimeRange& run : runs) {
+    if (run.from_ns > observed_until_ns)
+      for (const auto& [process, until_ns] : heard)
+        if (until_ns > run.from_ns)
+          diagnosis.TakeUnobserved(process, observed_until_ns - kLastNs, run.from_ns);
+    observed_until_ns = std::max(observed_until_ns, run.to_ns);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
@@ -169,6 +186,7 @@ Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diag
       session.end_ns = until->second;
     diagnosis.Take(session);
   }
+  TRY(TakeUnobserved(store, heard, diagnosis));
   return ReplayRows(store, range, diagnosis);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +62,10 @@ struct Account {
   Account& operator*=(double factor) {
     for (double& part : ns) part *= factor;
     return *this;
+  }
+  // What rounding leaves of parts that were added and taken off again.
+  void DropNegative() {
+    for (double& part : ns) part = std::max(part, 0.0);
   }
 };
 

@@ -79,7 +79,6 @@ bool ReadsAgain(const Situation& situation);
 // For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
 std::string NameParty(const Party& party);
 // Whose time or bytes rose, by how much, most first. Of others, or of the program's own.
-std::vector<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
-                                              const std::map<Party, double>& during, bool own);
+std::vector<std::pair<Party, double>> WhoRose(const Shares& before, const Shares& during, bool own);
 
 }  // namespace gpusonde::diagnose

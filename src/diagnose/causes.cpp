@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/printable.h"
 #include "diagnose/cause.h"
 
 namespace gpusonde::diagnose {
@@ -115,13 +116,20 @@ bool ReadsAgain(const Situation& situation) {
   return situation.excess(State::kReclaim) > situation.excess_ns() / 20;
 }
 
+// Of a command line; the whole one is in the table `processes`.
+constexpr size_t kMostCommand = 80;  // characters
+
 std::string NameParty(const Party& party) {
-  const std::string name = party.name.empty() ? "somebody unknown" : party.name;
+  std::string name = party.name.empty() ? "somebody unknown" : party.name;
+  if (party.pid != 0) {
+    const bool says_more = !party.command.empty() && party.command != party.name;
+    name += says_more ? fmt::format(" (process {}: {})", party.pid, Shorten(party.command, kMostCommand))
+                      : fmt::format(" (process {})", party.pid);
+  }
   return party.cgroup.empty() ? name : fmt::format("{} in {}", name, party.cgroup);
 }
 
-std::vector<std::pair<Party, double>> WhoRose(const std::map<Party, double>& before,
-                                              const std::map<Party, double>& during, bool own) {
+std::vector<std::pair<Party, double>> WhoRose(const Shares& before, const Shares& during, bool own) {
   std::vector<std::pair<Party, double>> rose;
   for (const auto& [party, value] : during) {
     if (party.own != own || party.name.empty()) continue;

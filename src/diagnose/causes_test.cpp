@@ -54,7 +54,7 @@ TEST_F(CausesTest, PacketsThatWaitForADeviceAreContentionWithWhoSendsThroughIt) 
   });
   EXPECT_EQ(report.incident.cause, "network_contention") << FormatText(diagnosis);
   EXPECT_GT(report.incident.confidence, 0.9);
-  EXPECT_THAT(report.incident.sentence, HasSubstr("stress in /batch.slice sent"));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice sent"));
 }
 
 TEST_F(CausesTest, AWaitForPacketsThatNoSignalExplainsIsNobodysFault) {
@@ -136,7 +136,7 @@ TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
       Slow({.rank_runs_ns = kMs}, {.rank_runs_ns = kMs, .rank_behind_stranger_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "straggler") << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence, HasSubstr("train (process 13) came last, 40 ms a step later"));
-  EXPECT_THAT(report.incident.sentence, HasSubstr("stress in /batch.slice"));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice"));
   // The rank itself didn't wait for anybody's packet: its own incident tells of the root alone.
   std::vector<Report> reports = diagnosis.Reports();
   const auto of_rank =

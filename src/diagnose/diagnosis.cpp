@@ -114,6 +114,11 @@ void Diagnosis::Take(const model::Signal& signal) { shared_->host.Take(signal); 
 
 void Diagnosis::Take(const model::Process& process) { shared_->parties.Take(process); }
 
+void Diagnosis::TakeUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns) {
+  const auto victim = victims_.find(process);
+  if (victim != victims_.end()) victim->second->TakeUnobserved(from_ns, to_ns);
+}
+
 void Diagnosis::Take(const model::Batch& batch) {
   const auto take = [&](const auto& table) {
     if (batch.table != table.name()) return;

@@ -78,6 +78,10 @@ class Diagnosis {
   void Take(const model::Signal& signal);
   void Take(const model::Sync& sync);
 
+  // Nobody observed a program of GPU work in this time, in which gpusonde did not run, but from then on
+  // again. To be called before Advance reaches it; other processes are passed over.
+  void TakeUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns);
+
   // Rows of those tables; others are passed over.
   void Take(const model::Batch& batch);
 

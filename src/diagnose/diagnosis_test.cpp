@@ -69,7 +69,8 @@ TEST_F(DiagnosisTest, TimeBehindAStrangerIsCpuContentionThatNamesIt) {
   const model::Incident& incident = reports[0].incident;
   EXPECT_EQ(incident.cause, "cpu_contention");
   EXPECT_GT(incident.confidence, 0.9);
-  EXPECT_THAT(incident.sentence, HasSubstr("40 ms of each step were taken by stress in /batch.slice"));
+  EXPECT_THAT(incident.sentence,
+              HasSubstr("40 ms of each step were taken by stress (process 99) in /batch.slice"));
   EXPECT_NEAR(static_cast<double>(incident.start_ns - onset_ns) / kMs, 0, 75);
   ASSERT_TRUE(incident.end_ns.has_value());
   EXPECT_NEAR(static_cast<double>(*incident.end_ns - over_ns) / kMs, 0, 500);
@@ -177,7 +178,7 @@ TEST_F(DiagnosisTest, WaitingForDisksNamesWhoUsesThem) {
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "block_io");
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress in /batch.slice used them"));
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress (process 99) in /batch.slice used them"));
 }
 
 TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
@@ -312,6 +313,23 @@ TEST_F(DiagnosisTest, AbstainsWhenMostOfTheExcessIsUnexplained) {
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
 }
 
+TEST(Explain, SharesAreOfAllThatWasLostAndRatiosSaySomething) {
+  Situation situation{.onset_ns = World::kBegin, .slowdown = 1.002, .signals_known = true};
+  situation.before[State::kCpu] = 30e6;
+  situation.during[State::kUnexplained] = 32e6;  // the excess is 2 ms
+  Report report;
+  report.incident.slowdown = situation.slowdown;
+  Explain(situation, report);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("100 % of the 32 ms that each step lost"));
+  EXPECT_THAT(report.incident.sentence, Not(HasSubstr("×")));
+
+  situation.unfinished = true;
+  situation.during[State::kUnexplained] = 4e9;
+  report.incident.slowdown = 133;
+  Explain(situation, report);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("A step has taken 4.0 s, where 30 ms are usual, from"));
+}
+
 TEST_F(DiagnosisTest, TwoCausesAreBothNamedTheLargerOneFirst) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
@@ -417,6 +435,20 @@ TEST_F(DiagnosisTest, StepsDontReachAcrossTimesWhenNothingWasHeard) {
   HearNothingFor(5 * kNanosPerSecond);
   world.Run({}, 150);
   EXPECT_TRUE(world.Finish().empty()) << FormatText(diagnosis);
+}
+
+// The same session goes on when gpusonde comes back after it was killed.
+TEST_F(DiagnosisTest, TimeInWhichGpusondeDidNotRunIsNoHangOfTheProgram) {
+  for (const bool known : {false, true}) {
+    Diagnosis of_this{{}};
+    World here{of_this};
+    here.Run({}, 150);
+    const int64_t killed_ns = here.now_ns();
+    if (known) of_this.TakeUnobserved(here.victim, killed_ns, killed_ns + 8 * kNanosPerSecond);
+    here.Wait(8 * kNanosPerSecond);
+    here.Run({}, 150);
+    EXPECT_EQ(here.Finish().size(), known ? 0u : 1u) << FormatText(of_this);
+  }
 }
 
 // Short and long steps in turn: none is far from what is usual, and it takes dozens of them to see that all

@@ -35,9 +35,21 @@ std::string Abstain(const Situation& situation) {
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
   if (excess_ns <= 0) return "No cause: the steps are back at what they were";
-  return fmt::format("No known cause explains it: {} of each step's excess of {} is in \"{}\"",
-                     Percent(situation.excess(largest), excess_ns), Millis(excess_ns),
+  return fmt::format("No known cause explains it: {} of the {} that each step lost are in \"{}\"",
+                     Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
                      model::InfoOf(MetricOf(largest)).label);
+}
+
+// "Steps slowed 2.2×": ratios that say something. A step that has taken many times the usual may last as long
+// as it likes: then it is the time that counts.
+std::string HowSlow(const Situation& situation, double slowdown) {
+  constexpr double kManyTimes = 10;
+  if (situation.unfinished && slowdown >= kManyTimes && situation.before.total() > 0)
+    return fmt::format("A step has taken {:.1f} s, where {} are usual,", situation.during.total() / 1e9,
+                       Millis(situation.before.total()));
+  if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // on the whole it is over
+  return fmt::format("{} {:.{}f}×", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
+                     slowdown < 1.1 ? 2 : 1);
 }
 
 void AddAccount(const Situation& situation, Report& report) {
@@ -117,8 +129,7 @@ void Explain(const Situation& situation, Report& report) {
     why = Abstain(situation);
   }
   incident.sentence =
-      fmt::format("{} {:.1f}× from {}. {}.", situation.unfinished ? "A step has taken" : "Steps slowed",
-                  incident.slowdown, ClockOf(incident.start_ns), why);
+      fmt::format("{} from {}. {}.", HowSlow(situation, incident.slowdown), ClockOf(incident.start_ns), why);
   report.evidence.clear();
   AddAccount(situation, report);
   AddCauses(report);

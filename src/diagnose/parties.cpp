@@ -87,8 +87,21 @@ Party Parties::PartyOf(const Id128& process, const std::set<Id128>& family) cons
   const model::Process* row = Find(process);
   if (row == nullptr) return {.own = family.contains(process)};
   // The root of the hierarchy says nothing.
-  return {
-      .name = row->name, .cgroup = row->cgroup == "/" ? "" : row->cgroup, .own = family.contains(process)};
+  return {.name = row->name,
+          .cgroup = row->cgroup == "/" ? "" : row->cgroup,
+          .own = family.contains(process),
+          .pid = row->pid,
+          .command = row->command};
+}
+
+void AddShare(Shares& shares, const Party& party, double amount) {
+  const auto [share, is_new] = shares.try_emplace(party, 0);
+  share->second += amount;
+  if (is_new || share->first.pid == party.pid) return;
+  auto several = shares.extract(share);
+  several.key().pid = 0;
+  several.key().command.clear();
+  shares.insert(std::move(several));
 }
 
 }  // namespace gpusonde::diagnose

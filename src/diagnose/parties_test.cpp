@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/time.h"
+#include "diagnose/cause.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -54,6 +55,22 @@ TEST_F(PartiesTest, ThoseThatEndedAreForgottenButForParentsOfTheLiving) {
   EXPECT_EQ(parties.Find(train), nullptr);
   parties.ForgetEndedBefore(600 * kSecond);
   EXPECT_EQ(parties.Find(shell), nullptr);
+}
+
+TEST(Shares, NameAProcessWhereThereIsOne) {
+  Shares shares;
+  const Party make{.name = "cc1plus", .cgroup = "/batch", .pid = 7, .command = "cc1plus a.cpp"};
+  AddShare(shares, make, 1);
+  AddShare(shares, make, 2);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(NameParty(shares.begin()->first), "cc1plus (process 7: cc1plus a.cpp) in /batch");
+  Party other = make;
+  other.pid = 8;
+  AddShare(shares, other, 4);
+  AddShare(shares, make, 8);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(NameParty(shares.begin()->first), "cc1plus in /batch");
+  EXPECT_EQ(shares.begin()->second, 15);
 }
 
 }  // namespace

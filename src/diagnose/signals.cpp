@@ -45,12 +45,12 @@ std::optional<double> OwnCpu(const SignalScope& scope, const Interval& when) {
 }
 
 // Bytes a second by who.
-std::map<Party, double> UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
-  std::map<Party, double> use;
+Shares UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
+  Shares use;
   for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.start_ns, when.end_ns)) {
     Party party = scope.parties.PartyOf(process, scope.program.family);
     party.own |= scope.program.ranks.contains(process);
-    use[party] += bytes / Seconds(when);
+    AddShare(use, party, bytes / Seconds(when));
   }
   return use;
 }
@@ -69,18 +69,26 @@ void DescribeRetransmits(const SignalScope& scope, Situation& situation) {
 }
 
 void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation& situation) {
-  const auto add = [&](const Interval& when, std::optional<double> Change::* which) {
+  const auto shares_of = [&](const Interval& when) {
+    Shares shares;
     for (const auto& [process, share] :
-         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.start_ns, when.end_ns)) {
-      if (scope.program.family.contains(process)) continue;
-      const Party party = scope.parties.PartyOf(process, scope.program.family);
-      Change& change = situation.neighbours[NameParty(party)];
-      if (!change.before.has_value()) change = {0, 0};
-      *(change.*which) += share;
-    }
+         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.start_ns, when.end_ns))
+      if (!scope.program.family.contains(process))
+        AddShare(shares, scope.parties.PartyOf(process, scope.program.family), share);
+    return shares;
   };
-  add(scope.calm, &Change::before);
-  add(scope.incident, &Change::during);
+  const Shares before = shares_of(scope.calm);
+  const Shares during = shares_of(scope.incident);
+  const auto change_of = [&](const Party& party) -> Change& {
+    Change& change = situation.neighbours[NameParty(party)];
+    if (!change.known()) change = {0, 0};
+    return change;
+  };
+  for (const auto& [party, share] : during) *change_of(party).during += share;
+  for (const auto& [party, share] : before) {
+    const auto now = during.find(party);
+    *change_of(now == during.end() ? party : now->first).before += share;
+  }
 }
 
 void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& situation) {

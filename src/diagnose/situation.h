@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,21 @@ struct Party {
   std::string name;
   std::string cgroup;
   bool own = false;  // of the slow program itself
-  auto operator<=>(const Party&) const = default;
+  // Which process it is; 0 and nothing where it is several, or not known. No part of a party's identity.
+  int32_t pid = 0;
+  std::string command;
+
+  auto operator<=>(const Party& other) const {
+    return std::tie(name, cgroup, own) <=> std::tie(other.name, other.cgroup, other.own);
+  }
+  bool operator==(const Party& other) const { return (*this <=> other) == 0; }
 };
+
+// How much of something each party had.
+using Shares = std::map<Party, double>;
+
+// Adds to the party's share.
+void AddShare(Shares& shares, const Party& party, double amount);
 
 // A value before the incident and during it; nothing where it wasn't measured.
 struct Change {
@@ -38,7 +52,7 @@ struct RankPart {
   std::string name;  // "python (process 412)"
   Account before, during;
   double idle_before = 0, idle_during = 0;  // it slept, or waited itself for nobody known
-  std::map<Party, double> cpu_before, cpu_during;
+  Shares cpu_before, cpu_during;
   // What is said of its own steps, if they are slow too: a cause's name, and the sentence.
   std::string cause;
   std::string because;
@@ -55,13 +69,13 @@ struct Situation {
   Account before, during;
   // The longest time of one step in which its path waited for somebody who did nothing.
   double idle_ns = 0;
-  bool unfinished = false;     // no step has ended since the onset
-  int64_t silent_ns = 0;       // since the last work of the GPU
-  bool signals_known = false;  // whether the host's signals of the program were seen at all
-  std::map<Party, double> cpu_before, cpu_during;    // ns of a step that the critical path waited behind whom
-  std::map<Party, double> disk_before, disk_during;  // bytes a second
+  bool unfinished = false;          // no step has ended since the onset
+  int64_t silent_ns = 0;            // since the last work of the GPU
+  bool signals_known = false;       // whether the host's signals of the program were seen at all
+  Shares cpu_before, cpu_during;    // ns of a step that the critical path waited behind whom
+  Shares disk_before, disk_during;  // bytes a second
   // Likewise, of what had to queue for a network device; `own` are the ranks of the program's job too.
-  std::map<Party, double> network_before, network_during;
+  Shares network_before, network_during;
   // TCP segments a second that the program, or another rank of its job, had to send again.
   Change retransmits;
   std::vector<RankPart> ranks;

@@ -106,6 +106,11 @@ void Diagnosis::Victim::Take(const model::GpuSession& session) {
   if (session.end_ns.has_value()) Hear(*session.end_ns, false);
 }
 
+void Diagnosis::Victim::TakeUnobserved(int64_t from_ns, int64_t to_ns) {
+  Hear(from_ns, false);
+  Hear(to_ns, true);
+}
+
 // Work that ended before this time will not be told of any more. Rounds hand over what a process did until
 // shortly before, in their own order; how far back one reaches behind the one before says how much to wait
 // for.
@@ -437,6 +442,8 @@ Situation Diagnosis::Victim::Describe(int64_t onset_ns, int64_t until_ns, bool u
     during.Add(accounted.path, -1);
     --types[accounted.step.type];
   }
+  during.states.DropNegative();  // sums of which parts were taken off again
+  during.loaders.DropNegative();
   int64_t steps = 0;
   const auto add_before = [&](const Id128& type, int64_t count) {
     steps += count;
@@ -462,9 +469,9 @@ Situation Diagnosis::Victim::Describe(int64_t onset_ns, int64_t until_ns, bool u
   if (situation.before.total() > 0) situation.slowdown = situation.during.total() / situation.before.total();
   situation.before *= each;
   situation.during *= each;
-  const auto by_party = [&](const std::map<Id128, double>& by_process, std::map<Party, double>& parties) {
+  const auto by_party = [&](const std::map<Id128, double>& by_process, Shares& parties) {
     for (const auto& [who, ns] : by_process)
-      parties[shared_.parties.PartyOf(who, program_.family)] += each * ns;
+      AddShare(parties, shared_.parties.PartyOf(who, program_.family), each * ns);
   };
   by_party(before.behind, situation.cpu_before);
   by_party(during.behind, situation.cpu_during);
@@ -483,9 +490,9 @@ Situation Diagnosis::Victim::Describe(int64_t onset_ns, int64_t until_ns, bool u
 // Whom it waited for, of the ranks of its job, and what is said of those.
 void Diagnosis::Victim::DescribeRanks(const PathAccount& before, const PathAccount& during, double each,
                                       Situation& situation) const {
-  const auto by_party = [&](const std::map<Id128, double>& by_process, std::map<Party, double>& parties) {
+  const auto by_party = [&](const std::map<Id128, double>& by_process, Shares& parties) {
     for (const auto& [who, ns] : by_process)
-      parties[shared_.parties.PartyOf(who, program_.family)] += each * ns;
+      AddShare(parties, shared_.parties.PartyOf(who, program_.family), each * ns);
   };
   for (const auto& [who, rank] : during.ranks) {
     const model::Process* row = shared_.parties.Find(who);

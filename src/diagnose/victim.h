@@ -53,6 +53,7 @@ class Diagnosis::Victim {
   void SawThread(int32_t tid) { ++threads_[tid]; }
   void Take(const model::GpuSession& session);
   void Take(const model::Incident& incident) { said_before_.push_back(incident); }
+  void TakeUnobserved(int64_t from_ns, int64_t to_ns);
   // It is `now_ns`, and what is told of `lateness_ns` ago has been told.
   void Advance(int64_t now_ns, int64_t lateness_ns);
   void Finish(int64_t time_ns);
