@@ -13,7 +13,7 @@
 #include "node_feed.h"
 
 int main(int argc, char** argv) {
-  using namespace gpusonde;
+  using gpusonde::EpochNow, gpusonde::kNanosPerSecond, gpusonde::Must, gpusonde::NodeFeed;
   const int64_t minutes = argc == 4 ? std::atoll(argv[2]) * 60 : 0;
   const int64_t rate = argc == 4 ? std::atoll(argv[3]) : 0;
   if (minutes < 1 || rate < 100) {
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   }
   char host[256] = {};  // of this machine, whose next run `up` will be
   if (::gethostname(host, sizeof(host) - 1) != 0) return 1;
-  auto store = Must(store::LiveStore::Open(argv[1]));
+  auto store = Must(gpusonde::store::LiveStore::Open(argv[1]));
   // A tenth of the names of bench_gpu: a second is then a tenth of the rows.
   NodeFeed feed(*store, {.first_ns = EpochNow() - minutes * 60 * kNanosPerSecond,
                          .kernels_per_second = rate,
