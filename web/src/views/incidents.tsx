@@ -77,7 +77,8 @@ function NoIncidents({ steps }: { steps: number }) {
 
 function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }) {
   const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
-  const flame = () => nav.step({ ...DEFAULT_VIEW, process: incident.process, brush: { from: incident.from_us, to } });
+  // Of all programs: what slowed this one is often another.
+  const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
     <article class="incident" aria-label={incident.sentence}>
@@ -88,7 +89,7 @@ function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }
           {incident.name} <span class="dim">{incident.pid}</span>
         </span>
         <span class="spring" />
-        <button type="button" class="plain" onClick={flame} title="The profile of this program at that time">
+        <button type="button" class="plain" onClick={flame} title="The profile of all programs at that time">
           Flame graph of that time
         </button>
       </header>
