@@ -269,26 +269,23 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   bool more_named_to_come = false;
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].says_step;
-    if (occurrences.at.size() < 2) {
-      more_named_to_come |= named;
-      continue;
-    }
-    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
     more_named_to_come |= named && std::ssize(occurrences.at) < kLeastNamedSteps;
+    if (occurrences.at.size() < 2) continue;
+    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
     if (candidate.regularity.mean_ns >= kShortestStepNs) candidates.push_back(candidate);
   }
   // Of equals the same is chosen whatever came first.
   std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
-  std::optional<uint32_t> best = BestNamedStep(candidates);
-  if (!best.has_value() && (!more_named_to_come || at_end)) {
+  const Candidate* best = BestNamedStep(candidates);
+  if (best == nullptr && (!more_named_to_come || at_end)) {
     best = BestAnchor(candidates, kShortestOfKernelsNs);
     const bool much = history_.size() > kMostHistory / 2 ||
                       history_.back().time_ns - history_.front().time_ns >= kMuchHistoryNs;
-    if (!best.has_value() && (much || at_end)) best = BestAnchor(candidates, kShortestStepNs);
+    if (best == nullptr && (much || at_end)) best = BestAnchor(candidates, kShortestStepNs);
   }
-  if (best.has_value()) {
-    anchor_ = best;
-    typical_work_ = Measure(by_token[*best]).mean_work;
+  if (best != nullptr) {
+    anchor_ = best->token;
+    typical_work_ = best->regularity.mean_work;
     pieces_ = 0;
     named_.reset();
     named_seen_ = 0;
@@ -301,20 +298,20 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
 }
 
 // The one that takes most of the time: "step" before "micro_batch" within it.
-std::optional<uint32_t> StepFinder::BestNamedStep(const std::vector<Candidate>& candidates) const {
+const StepFinder::Candidate* StepFinder::BestNamedStep(const std::vector<Candidate>& candidates) const {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates)
     if (tokens_[candidate.token].says_step && std::cmp_greater_equal(candidate.count, kLeastNamedSteps) &&
         (best == nullptr || candidate.length_ns > best->length_ns))
       best = &candidate;
-  return best == nullptr ? std::nullopt : std::optional(best->token);
+  return best;
 }
 
 // Of those that come once a step, which are as often as the most frequent ones of their kind: what people say
 // of their program before what it waits for before what it runs, unless that comes once in several steps; the
 // longest.
-std::optional<uint32_t> StepFinder::BestAnchor(const std::vector<Candidate>& candidates,
-                                               double shortest_of_kernels_ns) const {
+const StepFinder::Candidate* StepFinder::BestAnchor(const std::vector<Candidate>& candidates,
+                                                    double shortest_of_kernels_ns) const {
   const auto regular = [&](const Candidate& candidate) {
     const Work::Kind kind = tokens_[candidate.token].kind;
     const bool device = kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
@@ -340,9 +337,9 @@ std::optional<uint32_t> StepFinder::BestAnchor(const std::vector<Candidate>& can
       if (of_kind(candidate) && candidate.count * 10 >= most_of_kind * 9 &&
           (best == nullptr || candidate.length_ns > best->length_ns))
         best = &candidate;
-    return best->token;
+    return best;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {

@@ -92,9 +92,8 @@ class StepFinder {
   void FollowNamedStep(const Piece& piece);
   Regularity Measure(const Occurrences& occurrences) const;
   void Choose(bool at_end, std::vector<StepSpan>& steps);
-  std::optional<uint32_t> BestNamedStep(const std::vector<Candidate>& candidates) const;
-  std::optional<uint32_t> BestAnchor(const std::vector<Candidate>& candidates,
-                                     double shortest_of_kernels_ns) const;
+  const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
+  const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double shortest_of_kernels_ns) const;
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
