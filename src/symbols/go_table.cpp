@@ -2,6 +2,7 @@
 #include "symbols/go_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gpusonde::symbols {
 namespace {
@@ -9,9 +10,8 @@ namespace {
 constexpr uint64_t kMagic116 = 0xFFFFFFFA, kMagic118 = 0xFFFFFFF0, kMagic120 = 0xFFFFFFF1;
 constexpr size_t kWord = 8;
 // The go command itself has 13,000 functions, kubelet 100,000.
-constexpr uint64_t kMaxFunctions = 5'000'000;
+constexpr uint64_t kMaxFunctions = 1'000'000;
 constexpr uint64_t kMaxFunctionBytes = uint64_t{1} << 28;
-constexpr size_t kMaxNameBytes = 8192;
 
 }  // namespace
 
@@ -59,19 +59,19 @@ GoTable::Function GoTable::At(size_t index) const {
   return function;
 }
 
-std::string_view GoTable::NameOf(const Function& function) const {
+std::string_view GoTable::NameOf(const Function& function, size_t limit) const {
   if (function.name >= section_.size()) return {};
-  const auto rest = section_.subspan(function.name, std::min(kMaxNameBytes, section_.size() - function.name));
-  const auto end = std::ranges::find(rest, std::byte{0});
-  if (end == rest.end()) return {};
+  const auto rest = section_.subspan(function.name);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
-  return {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(end - rest.begin())};
+  const auto* text = reinterpret_cast<const char*>(rest.data());
+  const size_t size = ::strnlen(text, std::min(limit, rest.size()));
+  return size == rest.size() ? std::string_view() : std::string_view(text, size);
 }
 
 // Pairs of numbers of variable length: the change of the value, as zigzag, and of the address. No change ends
 // the list, but for its first pair.
 bool GoTable::ForEachDepth(const Function& function,
-                           const std::function<void(uint64_t address, int32_t bytes)>& row) const {
+                           const std::function<bool(uint64_t address, int32_t bytes)>& row) const {
   if (function.depths == 0) return true;
   uint64_t place = function.depths;
   const auto next = [this, &place](uint32_t& number) {
@@ -90,7 +90,7 @@ bool GoTable::ForEachDepth(const Function& function,
     if (change == 0 && address != function.start) return true;  // padding up to the next function
     if (!next(bytes) || bytes == 0) return false;
     depth += (change & 1) != 0 ? ~(change >> 1) : change >> 1;
-    row(address, static_cast<int32_t>(depth));
+    if (!row(address, static_cast<int32_t>(depth))) return false;
     address += bytes;
   }
   return true;

@@ -33,13 +33,16 @@ class GoTable {
   // By address, as far as the file is honest.
   Function At(size_t index) const;
 
-  // "main.(*Server).Run"; empty when it isn't there.
-  std::string_view NameOf(const Function& function) const;
+  // Of the section.
+  size_t bytes() const { return section_.size(); }
 
-  // Calls row(address, bytes) for the function's begin and wherever that changes, rising: how many bytes lie
-  // on the stack below the return address. False when the table breaks off.
+  // "main.(*Server).Run", its first `limit` bytes; empty when it isn't there.
+  std::string_view NameOf(const Function& function, size_t limit = 8192) const;
+
+  // Calls row(address, bytes) for the function's begin and wherever that changes, rising, until it returns
+  // false: how many bytes lie on the stack below the return address. False when the list is cut short.
   bool ForEachDepth(const Function& function,
-                    const std::function<void(uint64_t address, int32_t bytes)>& row) const;
+                    const std::function<bool(uint64_t address, int32_t bytes)>& row) const;
 
  private:
   GoTable() = default;

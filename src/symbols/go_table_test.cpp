@@ -54,7 +54,10 @@ TEST(GoTable, SaysNamesPlacesAndDepthsOfFunctions) {
   EXPECT_EQ(table.NameOf(first), "main.main");
   EXPECT_EQ(table.NameOf(second), "runtime.goexit");
   Rows rows;
-  const auto put = [&rows](uint64_t address, int32_t depth) { rows.emplace_back(address, depth); };
+  const auto put = [&rows](uint64_t address, int32_t depth) {
+    rows.emplace_back(address, depth);
+    return true;
+  };
   EXPECT_TRUE(table.ForEachDepth(first, put));
   EXPECT_EQ(rows, (Rows{{0x401000, 0}, {0x401004, 24}, {0x401024, 0}}));
   EXPECT_TRUE(table.ForEachDepth(second, put)) << "it has none, which is no fault";
@@ -92,7 +95,7 @@ TEST(GoTable, CutAnywhereIsRefusedOrRead) {
     if (!table.has_value()) continue;
     for (size_t i = 0; i < table->size(); ++i) {
       (void)table->NameOf(table->At(i));
-      (void)table->ForEachDepth(table->At(i), [](uint64_t, int32_t) {});
+      (void)table->ForEachDepth(table->At(i), [](uint64_t, int32_t) { return true; });
     }
   }
 }

@@ -15,7 +15,11 @@ class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
+  // Padded with some zeros; without a bound, numbers that overlap would be read in quadratic time.
+  static constexpr uint32_t kMaxLebBytes = 16;
+
   bool failed() const { return failed_; }
+  void Fail() { failed_ = true; }
   bool AtEnd() const { return failed_ || position_ == bytes_.size(); }
   size_t position() const { return position_; }
 
@@ -28,18 +32,21 @@ class ByteReader {
     return value;
   }
 
-  // LEB128 (DWARF 5, section 7.6). Bits beyond 64 are dropped, as every other reader does.
+  // LEB128 (DWARF 5, section 7.6). Bits beyond 64 are dropped, as every other reader does; a number of more
+  // than kMaxLebBytes fails.
   uint64_t ReadUleb() {
     uint64_t value = 0;
-    for (uint32_t shift = 0;; shift += 7) {
+    for (uint32_t shift = 0; shift < 7 * kMaxLebBytes; shift += 7) {
       const auto byte = Read<uint8_t>();
       if (shift < 64) value |= uint64_t{byte & 0x7Fu} << shift;
       if ((byte & 0x80) == 0) return value;
     }
+    failed_ = true;
+    return 0;
   }
   int64_t ReadSleb() {
     uint64_t value = 0;
-    for (uint32_t shift = 0;;) {
+    for (uint32_t shift = 0; shift < 7 * kMaxLebBytes;) {
       const auto byte = Read<uint8_t>();
       if (shift < 64) value |= uint64_t{byte & 0x7Fu} << shift;
       shift += 7;
@@ -47,6 +54,8 @@ class ByteReader {
       if (shift < 64 && (byte & 0x40) != 0) value |= ~uint64_t{0} << shift;
       return static_cast<int64_t>(value);
     }
+    failed_ = true;
+    return 0;
   }
 
   // All bytes not read yet; empty after a failure.

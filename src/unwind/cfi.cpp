@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/cfi.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -15,6 +16,10 @@ constexpr uint32_t kExtendedLength = 0xFFFFFFFF;
 // DW_EH_PE_*: the low four bits are the form, the next three what it is relative to.
 constexpr uint8_t kFormMask = 0x0F, kRelativeMask = 0x70, kIndirect = 0x80;
 constexpr uint8_t kAbsolute = 0x00, kPcRelative = 0x10;
+// "zPLR" and the like. Entries may overlap in a crafted section: what is read of each has to be short.
+constexpr size_t kMaxAugmentation = 16;
+// Linkers write equal ones once: libtorch has 3. A .debug_frame has one for each source file.
+constexpr size_t kMaxCies = 65'536;
 
 std::optional<uint64_t> ReadForm(ByteReader& reader, uint8_t form) {
   switch (form) {
@@ -50,7 +55,7 @@ class Entry {
 
 class Parser {
  public:
-  Parser(const CfiSection& section, const std::function<void(const Fde&)>& visit)
+  Parser(const CfiSection& section, const std::function<bool(const Fde&)>& visit)
       : section_(section), visit_(visit) {}
 
   int64_t Run() {
@@ -67,6 +72,7 @@ class Parser {
         break;
       }
       if (length > 0) ReadEntry(body, length, is_64);
+      if (stopped_) break;
       position = body + length;
     }
     return malformed_;
@@ -96,13 +102,14 @@ class Parser {
     fde.end = fde.start + *size;
     fde.instructions = entry.reader.Rest();
     if (entry.reader.failed() || fde.end < fde.start) return false;
-    if (*size > 0) visit_(fde);
+    if (*size > 0) stopped_ = !visit_(fde);
     return true;
   }
 
   const Cie* FindCie(uint64_t position) {
     const auto known = cies_.find(position);
     if (known != cies_.end()) return known->second.has_value() ? &*known->second : nullptr;
+    if (cies_.size() >= kMaxCies) return nullptr;
     const std::optional<Cie>& cie = cies_.emplace(position, ReadCie(position)).first->second;
     return cie.has_value() ? &*cie : nullptr;
   }
@@ -161,14 +168,16 @@ class Parser {
   static std::string_view ReadText(ByteReader& reader) {
     const std::span<const std::byte> rest = reader.Rest();
     const auto* text = reinterpret_cast<const char*>(rest.data());
-    const size_t size = rest.empty() ? 0 : ::strnlen(text, rest.size());
+    const size_t size = rest.empty() ? 0 : ::strnlen(text, std::min(rest.size(), kMaxAugmentation));
+    if (size == kMaxAugmentation) reader.Fail();
     return reader.Take(size + 1).empty() ? std::string_view() : std::string_view(text, size);
   }
 
   const CfiSection& section_;
-  const std::function<void(const Fde&)>& visit_;
+  const std::function<bool(const Fde&)>& visit_;
   std::unordered_map<uint64_t, std::optional<Cie>> cies_;
   int64_t malformed_ = 0;
+  bool stopped_ = false;  // visit_ wants no more
 };
 
 }  // namespace
@@ -183,7 +192,7 @@ bool ReadEncodedPointer(ByteReader& reader, uint8_t encoding, uint64_t section_a
   return !reader.failed();
 }
 
-int64_t ForEachFde(const CfiSection& section, const std::function<void(const Fde&)>& visit) {
+int64_t ForEachFde(const CfiSection& section, const std::function<bool(const Fde&)>& visit) {
   return Parser(section, visit).Run();
 }
 

@@ -36,9 +36,12 @@ struct Fde {
   std::span<const std::byte> instructions = {};
 };
 
-// Calls visit(fde) for every entry that can be read. `cie` is valid during the call only. Returns how many
-// could not be: malformed, or of a kind nobody writes for x86-64.
-int64_t ForEachFde(const CfiSection& section, const std::function<void(const Fde&)>& visit);
+// Calls visit(fde) for every entry that can be read, until it returns false. `cie` is valid during the call
+// only. Returns how many could not be read: malformed, or of a kind nobody writes for x86-64.
+//
+// Takes time in proportion to the section. Entries of a crafted one may overlap, and share a `cie` with many
+// instructions: who runs the instructions must bound them (unwind/compile.cpp).
+int64_t ForEachFde(const CfiSection& section, const std::function<bool(const Fde&)>& visit);
 
 // A pointer in one of the encodings DW_EH_PE_* (LSB 5.0, section 10.5.1) is read by both; false for those
 // that need more than the section (textrel, datarel, indirect).

@@ -3,50 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
 #include "unwind/byte_reader.h"
+#include "unwind/testing/frame_builder.h"
 
 namespace gpusonde::unwind {
 namespace {
 
-// Builds a section entry by entry.
-class Builder {
- public:
-  void Put8(int value) { bytes.push_back(static_cast<std::byte>(value)); }
-  template <class T>
-  void Put(T value) {
-    const size_t at = bytes.size();
-    bytes.resize(at + sizeof value);
-    std::memcpy(&bytes[at], &value, sizeof value);
-  }
-  // An entry around what `body` puts; where it begins.
-  template <class Body>
-  size_t Entry(Body&& body) {
-    const size_t at = bytes.size();
-    Put(uint32_t{0});
-    body();
-    while ((bytes.size() - at) % 8 != 0) Put8(0);
-    const auto length = static_cast<uint32_t>(bytes.size() - at - 4);
-    std::memcpy(&bytes[at], &length, sizeof length);
-    return at;
-  }
-  std::vector<std::byte> bytes;
-};
-
 struct Found {
   uint64_t start, end;
 };
-std::vector<Found> Read(const Builder& builder, CfiFormat format, int64_t& malformed) {
+std::vector<Found> Read(const FrameBuilder& builder, CfiFormat format, int64_t& malformed) {
   std::vector<Found> found;
-  malformed = ForEachFde({builder.bytes, 0x5000, format},
-                         [&](const Fde& fde) { found.push_back({fde.start, fde.end}); });
+  malformed = ForEachFde({builder.bytes, 0x5000, format}, [&](const Fde& fde) {
+    found.push_back({fde.start, fde.end});
+    return true;
+  });
   return found;
 }
 
 TEST(Cfi, AnEntryOfEhFrameIsRelativeToItself) {
-  Builder builder;
+  FrameBuilder builder;
   const size_t cie = builder.Entry([&] {
     builder.Put(uint32_t{0});
     builder.Put8(1);
@@ -71,7 +49,7 @@ TEST(Cfi, AnEntryOfEhFrameIsRelativeToItself) {
 }
 
 TEST(Cfi, AnEntryOfDebugFrameIsAbsolute) {
-  Builder builder;
+  FrameBuilder builder;
   builder.Entry([&] {
     builder.Put(~uint32_t{0});
     for (const int value : {4, 0, 8, 0, 1, 0x78, 16})
@@ -91,7 +69,7 @@ TEST(Cfi, AnEntryOfDebugFrameIsAbsolute) {
 }
 
 TEST(Cfi, EntriesThatPointNowhereAreCounted) {
-  Builder builder;
+  FrameBuilder builder;
   builder.Entry([&] {
     builder.Put(uint32_t{0x12345678});  // back to before the section
     builder.Put(uint64_t{0});
@@ -112,6 +90,11 @@ TEST(ByteReader, NumbersOfVariableLength) {
   EXPECT_FALSE(reader.failed());
   EXPECT_EQ(reader.ReadUleb(), 0u);
   EXPECT_TRUE(reader.failed()) << "it goes on beyond the end";
+  const std::vector<std::byte> endless(1000, std::byte{0x80});
+  ByteReader bounded(endless);
+  EXPECT_EQ(bounded.ReadUleb(), 0u);
+  EXPECT_TRUE(bounded.failed());
+  EXPECT_EQ(bounded.position(), size_t{ByteReader::kMaxLebBytes});
 }
 
 }  // namespace

@@ -26,6 +26,14 @@ constexpr uint64_t kMapPageBytes = 4096;
 // Of what a compressed section becomes; the go compiler's own .debug_frame has under 2 MB.
 constexpr uint64_t kMaxCompressedSection = uint64_t{256} << 20;
 
+// What one file may ask for. libtorch_cpu, the largest library seen, has 400,000 functions.
+constexpr size_t kMaxFunctions = 1'000'000;
+// As much as the kernel's tables hold of all files together.
+constexpr size_t kMaxRows = size_t{GPUSONDE_UNWIND_SHARDS} * GPUSONDE_UNWIND_SHARD_WORDS;
+// Bytes of instructions to run for each byte of the sections. Entries don't overlap in what compilers write,
+// and the instructions that functions share are few: 0.7 to 0.8 in this machine's libraries.
+constexpr uint64_t kMaxInstructionsPerByte = 2;
+
 // Where what is known of a function comes from, the best first.
 enum class Origin : uint8_t { kGo, kEhFrame, kDebugFrame };
 
@@ -43,26 +51,34 @@ class Compiler {
 
   // The section must outlive the compiler.
   void Add(const CfiSection& section) {
+    instructions_left_ += section.bytes.size() * kMaxInstructionsPerByte;
     std::unordered_map<const Cie*, const Cie*> kept;
     table_.malformed += ForEachFde(section, [&](const Fde& fde) {
-      if (!IsCode(fde)) return;
+      if (!IsCode(fde)) return true;
+      if (functions_.size() > kMaxFunctions) return false;
       const auto [cie, is_new] = kept.try_emplace(fde.cie);
       if (is_new) cie->second = &cies_.emplace_back(*fde.cie);
       functions_.push_back(
           {section.format == CfiFormat::kDebugFrame ? Origin::kDebugFrame : Origin::kEhFrame, fde, {}});
       functions_.back().fde.cie = cie->second;
+      return true;
     });
   }
 
   // It must outlive the compiler.
   void Add(const GoFrames& go) {
     go_ = &go;
+    instructions_left_ += go.bytes() * kMaxInstructionsPerByte;
     for (const symbols::GoTable::Function& function : go.functions())
       if (const Fde place{.start = function.start, .end = function.end}; IsCode(place))
         functions_.push_back({Origin::kGo, place, function});
   }
 
+  // Errors: kUnsupported for what would take too much time or memory.
   Result<Table> Finish() {
+    if (functions_.size() > kMaxFunctions)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("its unwind tables describe more than {} functions", kMaxFunctions));
     std::ranges::sort(functions_, {}, [](const Function& function) {
       return std::tuple(function.fde.start, function.origin, function.fde.end);
     });
@@ -102,13 +118,31 @@ class Compiler {
       return Fail(ErrorCode::kUnsupported, "its code covers 2 GiB and more");
     if (!table_.pages.empty() && fde.start - covered_to_ >= kFunctionAlignment)
       Put(covered_to_, RuleSet::kNone);
-    const auto put = [this, &fde](uint64_t address, const Rule& rule) {
-      if (address < fde.end) Put(address, rules_.Intern(rule));
+    uint64_t changes = 0;
+    const auto put = [&](uint64_t address, const Rule& rule) {
+      ++changes;
+      if (address < fde.end && table_.rows.size() < kMaxRows) Put(address, rules_.Intern(rule));
     };
-    const bool whole = function.origin == Origin::kGo ? go_->Run(function.go, put) : RunCfaProgram(fde, put);
+    const bool is_go = function.origin == Origin::kGo;
+    if (!is_go) TRY(Spend(fde.cie->instructions.size() + fde.instructions.size()));
+    const bool whole = is_go ? go_->Run(function.go, put) : RunCfaProgram(fde, put);
+    if (is_go) TRY(Spend(changes));
+    if (table_.rows.size() >= kMaxRows)
+      return Fail(ErrorCode::kUnsupported, fmt::format("its unwind table has more than {} rows", kMaxRows));
     if (!whole) ++table_.malformed;
     covered_to_ = fde.end;
     ++table_.functions;
+    return {};
+  }
+
+  Status Spend(uint64_t instructions) {
+    if (instructions > instructions_left_)
+      return Fail(
+          ErrorCode::kUnsupported,
+          fmt::format(
+              "its unwind entries overlap: they have more than {} bytes of instructions for each byte",
+              kMaxInstructionsPerByte));
+    instructions_left_ -= instructions;
     return {};
   }
 
@@ -138,6 +172,7 @@ class Compiler {
   std::vector<Function> functions_;
   std::deque<Cie> cies_;
   const GoFrames* go_ = nullptr;
+  uint64_t instructions_left_ = 0;
   uint64_t covered_to_ = 0;
   uint16_t last_rule_ = RuleSet::kNone;
 };

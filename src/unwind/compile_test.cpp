@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "symbols/elf_handle.h"
+#include "unwind/testing/frame_builder.h"
 
 namespace gpusonde::unwind {
 namespace {
@@ -253,6 +254,46 @@ TEST(Compile, DamagedSectionsGiveOrderedRows) {
       }
     }
   }
+}
+
+// An .eh_frame of `functions`, 16 bytes each from address 0 on, that share `instructions` nops.
+std::vector<std::byte> EhFrame(size_t functions, size_t instructions) {
+  FrameBuilder builder;
+  builder.Entry([&] {
+    builder.Put(uint32_t{0});
+    builder.Put8(1);
+    for (const char c : {'z', 'R', '\0'}) builder.Put8(c);
+    for (const int value : {1, 0x78, 16, 1, 0x03}) builder.Put8(value);  // 0x03: 4 bytes, absolute
+    builder.bytes.resize(builder.bytes.size() + instructions);
+  });
+  for (uint32_t i = 0; i < functions; ++i)
+    builder.Entry([&] {
+      builder.Put(static_cast<uint32_t>(builder.bytes.size()));
+      builder.Put(i * 16);
+      builder.Put(uint32_t{16});
+      builder.Put8(0);
+    });
+  return std::move(builder.bytes);
+}
+
+Result<Table> CompileEhFrame(const std::vector<std::byte>& section) {
+  RuleSet rules;
+  return Compile({{section, 0x1000, CfiFormat::kEhFrame}},
+                 {{.file_offset = 0, .size = uint64_t{1} << 30, .address = 0}}, rules);
+}
+
+TEST(Compile, InstructionsThatFunctionsShareAreRunWithinBounds) {
+  EXPECT_EQ(CompileEhFrame(EhFrame(1000, 7)).value().functions, 1000);
+  const Result<Table> bomb = CompileEhFrame(EhFrame(5000, 100'000));
+  ASSERT_FALSE(bomb.has_value()) << "half a billion instructions in 220 KB";
+  EXPECT_EQ(bomb.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(bomb.error().message.find("overlap"), std::string::npos) << bomb.error().message;
+}
+
+TEST(Compile, MoreFunctionsThanAnyFileHasAreRefused) {
+  const Result<Table> table = CompileEhFrame(EhFrame(1'000'002, 0));
+  ASSERT_FALSE(table.has_value());
+  EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);
 }
 
 }  // namespace

@@ -16,6 +16,10 @@ namespace {
 constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
 // The longest function that changes stacks has 200.
 constexpr uint64_t kMaxCodeBytes = 4096;
+// Longer than the names that mean something here.
+constexpr size_t kMaxNameBytes = 64;
+// Of one function; functions of a crafted table may share a long list. The go command's have 60 at most.
+constexpr size_t kMaxDepths = 65'536;
 constexpr int32_t kReturnAddressBytes = 8;
 // Where rt_sigreturn(2) finds registers from the stack pointer on: struct ucontext (asm/ucontext.h) and its
 // struct sigcontext.
@@ -96,7 +100,7 @@ GoFrames::GoFrames(const GoTable& table, ReadCode read_code)
     : table_(table), read_code_(std::move(read_code)) {
   for (size_t i = 0; i < table.size(); ++i) {
     GoTable::Function function = table.At(i);
-    const std::string_view name = Plain(table.NameOf(function));
+    const std::string_view name = Plain(table.NameOf(function, kMaxNameBytes));
     if (name == "runtime.systemstack") ReadLayout(function);
     calls_back_ = calls_back_ || name.starts_with("_cgoexp_");
     // Nothing called it: the kernel puts its address on the stack as what to return to.
@@ -191,7 +195,7 @@ GoFrames::Parts GoFrames::Clock(const std::vector<std::byte>& code) const {
 }
 
 GoFrames::Parts GoFrames::PartsOf(const GoTable::Function& function) const {
-  const std::string_view name = Plain(table_.NameOf(function));
+  const std::string_view name = Plain(table_.NameOf(function, kMaxNameBytes));
   if (IsStart(name)) return {{.rule = RuleOfKind(GPUSONDE_CFA_END)}};
   if (ReturnsFromSignals(name)) return {{.rule = SignalFrame()}};
   const bool goes = name == "gogo", asks_clock = AsksTheClock(name);
@@ -220,8 +224,10 @@ bool GoFrames::Run(const GoTable::Function& function,
     int32_t bytes;
   };
   std::vector<Depth> depths;
-  const bool whole = table_.ForEachDepth(
-      function, [&depths](uint64_t address, int32_t bytes) { depths.push_back({address, bytes}); });
+  const bool whole = table_.ForEachDepth(function, [&depths](uint64_t address, int32_t bytes) {
+    depths.push_back({address, bytes});
+    return depths.size() < kMaxDepths;
+  });
   const auto rule_at = [&](uint64_t address) {
     const uint64_t offset = address - function.start;
     for (const Part& part : parts)

@@ -27,6 +27,9 @@ class GoFrames {
   // By address. Fewer than a file can claim: those that can't be are left out.
   const std::vector<symbols::GoTable::Function>& functions() const { return functions_; }
 
+  // Of the table.
+  size_t bytes() const { return table_.bytes(); }
+
   // Calls row(address, rule) for the function's begin and for every address where the rule changes, rising.
   // False when the table breaks off.
   bool Run(const symbols::GoTable::Function& function,
