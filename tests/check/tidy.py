@@ -5,9 +5,10 @@
     tests/check/tidy.py [FILE …]
 
 Uses the commands of the preset `tidy` (build/tidy), whose generated headers must be there. Most of clang-tidy's time
-goes into headers, so the sources of a target are looked at in batches, as a unity build would compile them; a batch
-whose sources don't go together (two use one name) is halved. What was clean is not looked at again until a file that
-it reads, its command or .clang-tidy changes. Files that are named are looked at alone.
+goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and the sources of a target
+are checked in batches, as a unity build would compile them. Sources that don't compile beside those before them (two
+use one name) form another batch. What was clean is not checked again until a file that it reads, its command or
+.clang-tidy changes. Files that are named are checked alone.
 """
 
 import argparse
@@ -27,8 +28,13 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build/tidy"
 CLEAN = BUILD / "clean"  # per batch that was found clean: what it read, and the hash of that
+PLUGIN = BUILD / "own_declarations.so"
+PLUGIN_SOURCE = ROOT / "tests/check/own_declarations.cpp"
 TIDY = "clang-tidy-19"
-BATCH = 8  # sources
+COMPILER = "clang++-19"
+LLVM_HEADERS = "/usr/lib/llvm-19/include"
+COMPILE_ERROR = re.compile(r"^([^:\n]+):\d+:\d+: error: .*\[clang-diagnostic-error\]", re.MULTILINE)
+BATCH = 16  # sources
 
 
 def options(command):
@@ -80,9 +86,14 @@ class Batch:
         self.folder = BUILD / "batches" / name
         self.record = CLEAN / name
 
-    def halves(self):
-        middle = len(self.sources) // 2
-        return [Batch(self.settings, self.command, half) for half in (self.sources[:middle], self.sources[middle:])]
+    def parts(self, errors):
+        """Two batches from one that doesn't compile: without the sources that have errors, and these."""
+        bad = [source for source in self.sources if str(source) in errors]
+        good = [source for source in self.sources if source not in bad]
+        if not good or not bad:  # an error in a header, or a mess
+            middle = len(self.sources) // 2
+            good, bad = self.sources[:middle], self.sources[middle:]
+        return [Batch(self.settings, self.command, part) for part in (good, bad)]
 
     def digest(self, rules, files):
         read = [rules, hash_of(self.settings), *files, *map(hash_of, files)]
@@ -94,29 +105,31 @@ class Batch:
         digest, *files = self.record.read_text().splitlines()
         return digest == self.digest(rules, files)
 
-    def compile(self):
-        """Writes the batch as one source; whether that compiles. Leaves what it reads in a dependency file."""
+    def write(self):
+        """Writes the batch as one source, with the command that compiles it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.settings.parent != ROOT:  # else clang-tidy finds it above
             shutil.copy(self.settings, self.folder)
         batch = self.folder / "batch.cpp"
         batch.write_text("".join(f'#include "{path}"\n' for path in self.sources))
-        arguments = [*self.command, "-c", str(batch)]
         (self.folder / "compile_commands.json").write_text(
-            json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": arguments}]))
-        done = subprocess.run([*arguments, "-fsyntax-only", "-w", "-ferror-limit=1", "-MD", "-MF", self.folder / "reads.d"],
-                              cwd=BUILD, capture_output=True, check=False)
-        return done.returncode == 0
+            json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": [*self.command, "-c", str(batch)]}]))
 
     def check(self, rules):
         """What clang-tidy says; empty when the batch is clean."""
-        done = subprocess.run([TIDY, "-p", self.folder, "--quiet", self.folder / "batch.cpp"],
+        done = subprocess.run([TIDY, f"--load={PLUGIN}", "-p", self.folder, "--quiet", self.folder / "batch.cpp"],
                               capture_output=True, text=True, check=False)
         if done.returncode == 0 and not done.stdout.strip():
-            read = shlex.split((self.folder / "reads.d").read_text().replace("\\\n", " "))[1:]
-            self.record.write_text("\n".join([self.digest(rules, read), *read]))
+            self.remember(rules)
             return ""
         return done.stdout.strip() or done.stderr.strip()
+
+    def remember(self, rules):
+        """Records that the batch is clean, with every file that it read."""
+        rule = subprocess.run([*self.command, "-M", self.folder / "batch.cpp"], cwd=BUILD, capture_output=True, text=True,
+                              check=True).stdout
+        read = shlex.split(rule.replace("\\\n", " "))[1:]
+        self.record.write_text("\n".join([self.digest(rules, read), *read]))
 
 
 class Run:
@@ -131,11 +144,13 @@ class Run:
     def look_at(self, batch):
         if batch.is_clean(self.rules):
             return
-        if not batch.compile() and len(batch.sources) > 1:
-            for half in batch.halves():
-                self.work.put(half)
-            return
+        batch.write()
         findings = batch.check(self.rules)
+        errors = set(COMPILE_ERROR.findall(findings))
+        if errors and len(batch.sources) > 1:
+            for part in batch.parts(errors):
+                self.work.put(part)
+            return
         with self.lock:
             self.looked_at += len(batch.sources)
             if findings:
@@ -147,7 +162,7 @@ class Run:
             batch = self.work.get()
             try:
                 self.look_at(batch)
-            except OSError as error:  # a full disk, no compiler
+            except (OSError, subprocess.SubprocessError) as error:  # a full disk, no compiler
                 self.with_findings += 1
                 print(f"{batch.sources[0]} …: not looked at: {error}", flush=True)
             finally:
@@ -159,13 +174,21 @@ class Run:
         self.work.join()
 
 
+def build_plugin():
+    if PLUGIN.exists() and PLUGIN.stat().st_mtime > PLUGIN_SOURCE.stat().st_mtime:
+        return
+    subprocess.run([COMPILER, "-std=c++17", "-O1", "-fno-rtti", "-fPIC", "-shared", "-isystem", LLVM_HEADERS,
+                    PLUGIN_SOURCE, "-o", PLUGIN], check=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Run clang-tidy over the tree.")
     parser.add_argument("files", nargs="*", help="only these, each alone; default: all")
     chosen = {pathlib.Path(name).resolve() for name in parser.parse_args().files}
     CLEAN.mkdir(parents=True, exist_ok=True)
+    build_plugin()
     rules = (ROOT / ".clang-tidy").read_text()
-    rules += subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
+    rules += hash_of(PLUGIN_SOURCE) + subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
     batches = []
     for (_, settings, command), sources in targets().items():
