@@ -21,8 +21,9 @@ namespace {
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr std::string_view kVdso = "[vdso]";
 
-// Symbol tables kept in memory, 24 bytes a symbol: 48 MB. libLLVM has 170,000 symbols, CPython 12,000.
-constexpr size_t kMaxSymbolsLoaded = 2'000'000;
+// Symbol tables kept in memory. libLLVM's has 170,000 functions of 24 bytes, CPython's 12,000. A single file
+// may have more (symbols/elf_file.cpp), and is then the only one.
+constexpr size_t kMaxBytesLoaded = size_t{48} << 20;
 
 // Files kept open, each with a debug file at most: descriptors are limited to 1,024 by default, and a file
 // that is deleted keeps its disk space while it is open. A machine runs code of some hundred files, of which
@@ -113,7 +114,7 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
   Result<ElfFile> file = fd.has_value() ? LoadWithDebugFile(std::move(*fd), *binary, pid)
                                         : Result<ElfFile>(std::unexpected(std::move(fd).error()));
   if (file.has_value()) {
-    symbols_loaded_ += file->symbol_count();
+    bytes_loaded_ += file->bytes();
     ++files_loaded_;
     entry.file = std::make_unique<ElfFile>(std::move(*file));
     KeepWithinBudget(&entry);
@@ -175,13 +176,13 @@ std::optional<uint64_t> BinaryTable::FindFunctionStart(const Binary* binary, uin
 
 // Closes the files used longest ago; they are read again when asked for.
 void BinaryTable::KeepWithinBudget(const Entry* keep) {
-  while (symbols_loaded_ > kMaxSymbolsLoaded || files_loaded_ > kMaxFilesLoaded) {
+  while (bytes_loaded_ > kMaxBytesLoaded || files_loaded_ > kMaxFilesLoaded) {
     Entry* oldest = nullptr;
     for (auto& [id, entry] : by_id_)
       if (entry->file != nullptr && entry.get() != keep && (oldest == nullptr || entry->used < oldest->used))
         oldest = entry.get();
     if (oldest == nullptr) return;
-    symbols_loaded_ -= oldest->file->symbol_count();
+    bytes_loaded_ -= oldest->file->bytes();
     oldest->file.reset();
     --files_loaded_;
   }

@@ -82,7 +82,7 @@ class BinaryTable {
   std::unordered_map<const Binary*, Entry*> by_binary_;
   std::unordered_map<FileKey, const Binary*, FileKeyHash> by_file_;
   uint64_t clock_ = 0;
-  size_t symbols_loaded_ = 0;
+  size_t bytes_loaded_ = 0;
   size_t files_loaded_ = 0;
 };
 

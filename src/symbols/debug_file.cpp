@@ -13,14 +13,15 @@
 
 #include "base/regular_file.h"
 #include "symbols/elf_file.h"
-#include "symbols/elf_handle.h"
+#include "symbols/elf_image.h"
 
 namespace gpusonde::symbols {
 namespace {
 
 constexpr size_t kMinBuildIdHex = 6;
-// The checksum is of the whole file; those of distributions have build ids and need none.
-constexpr int64_t kMaxChecksummedBytes = int64_t{1} << 30;
+constexpr uint64_t kMaxDebugLink = 4096;
+// The checksum is of the whole file; those of distributions have build ids and need none. 60 ms.
+constexpr int64_t kMaxChecksummedBytes = int64_t{64} << 20;
 
 struct DebugLink {
   std::string name;
@@ -33,28 +34,22 @@ std::optional<Fd> OpenIfRegular(const std::string& path) {
 }
 
 // .gnu_debuglink: a file name, padding up to a multiple of four, a CRC-32.
-std::optional<DebugLink> ReadDebugLink(Elf* elf) {
-  size_t names = 0;
-  if (elf_getshdrstrndx(elf, &names) != 0) return std::nullopt;
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr) continue;
-    const char* name = elf_strptr(elf, names, header.sh_name);
-    if (name == nullptr || std::string_view(name) != ".gnu_debuglink") continue;
-    const Elf_Data* data = elf_rawdata(section, nullptr);
-    if (data == nullptr || data->d_buf == nullptr) return std::nullopt;
-    const auto* text = static_cast<const char*>(data->d_buf);
-    DebugLink link{.name = {text, ::strnlen(text, data->d_size)}};
-    const size_t checksum_at = (link.name.size() + 4) / 4 * 4;
-    // A name, not a path: it must not lead out of the folders that are searched.
-    if (checksum_at + sizeof link.checksum > data->d_size || link.name.find('/') != std::string::npos ||
-        link.name.empty() || link.name == "..")
-      return std::nullopt;
-    std::memcpy(&link.checksum, text + checksum_at, sizeof link.checksum);
-    return link;
-  }
-  return std::nullopt;
+std::optional<DebugLink> ReadDebugLink(int fd, const std::string& path) {
+  Result<ElfImage> image = ElfImage::Read(fd, path);
+  const auto* section = image.has_value() ? image->FindSection(".gnu_debuglink") : nullptr;
+  if (section == nullptr) return std::nullopt;
+  const auto bytes = image->Bytes(section->offset, section->size, kMaxDebugLink);
+  if (!bytes.has_value()) return std::nullopt;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
+  const auto* text = reinterpret_cast<const char*>(bytes->data());
+  DebugLink link{.name = {text, ::strnlen(text, bytes->size())}};
+  const size_t checksum_at = (link.name.size() + 4) / 4 * 4;
+  // A name, not a path: it must not lead out of the folders that are searched.
+  if (checksum_at + sizeof link.checksum > bytes->size() || link.name.find('/') != std::string::npos ||
+      link.name.empty() || link.name == "..")
+    return std::nullopt;
+  std::memcpy(&link.checksum, text + checksum_at, sizeof link.checksum);
+  return link;
 }
 
 std::optional<uint32_t> Checksum(int fd) {
@@ -92,9 +87,7 @@ std::optional<Fd> OpenByBuildId(const std::string& build_id, std::span<const std
 std::optional<Fd> OpenDebugFile(int fd, const std::string& path, std::span<const std::string> roots) {
   const std::string build_id = ReadBuildId(fd).value_or("");
   if (std::optional<Fd> found = OpenByBuildId(build_id, roots); found.has_value()) return found;
-  const Result<ElfHandle> elf = BeginElf(fd, path);
-  if (!elf.has_value()) return std::nullopt;
-  const std::optional<DebugLink> link = ReadDebugLink(elf->get());
+  const std::optional<DebugLink> link = ReadDebugLink(fd, path);
   if (!link.has_value()) return std::nullopt;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (const std::string& root : roots)

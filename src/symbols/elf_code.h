@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <libelf.h>
+#include "base/result.h"
+#include "symbols/elf_image.h"
 
 // Inside of this folder: what an ELF file says of its code beside its symbols.
 namespace gpusonde::symbols {
@@ -19,17 +20,17 @@ struct PltStub {
 // By address. A stub is known by the slot of the global offset table that it jumps through, and the slot by
 // its relocation, so that every layout is understood (.plt, .plt.sec, .plt.got, with and without endbr64).
 // x86-64.
-std::vector<PltStub> FindPltStubs(Elf* elf);
+Result<std::vector<PltStub>> FindPltStubs(ElfImage& image);
 
 // Where functions begin, by the search table of .eh_frame_hdr, ascending: that survives strip(1). Empty where
 // there is none, or one that no linker writes.
-std::vector<uint32_t> FindFunctionStarts(Elf* elf);
+Result<std::vector<uint32_t>> FindFunctionStarts(ElfImage& image);
 
 // Addresses [begin, end) of a section with code.
 struct CodeSection {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
-std::vector<CodeSection> FindCodeSections(Elf* elf);
+std::vector<CodeSection> FindCodeSections(const ElfImage& image);
 
 }  // namespace gpusonde::symbols

@@ -7,55 +7,58 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <tuple>
 
-#include "symbols/elf_handle.h"
 #include "symbols/go_section.h"
 
 namespace gpusonde::symbols {
 namespace {
 
-constexpr size_t kMaxSymbols = 50'000'000;
+// Functions of one file and its debug file: 24 bytes each. libxul with all its symbols has 600,000.
+constexpr size_t kMaxSymbols = 4'000'000;
 constexpr size_t kMaxNameBytes = 8192;  // the longest mangled name seen in libtorch is 4,300
 constexpr size_t kMaxBuildIdBytes = 64;
+constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
 // How many symbols before the nearest are looked at for one that is long enough to cover the address: nested
 // symbols (assembly labels inside functions) are rare and shallow.
 constexpr size_t kMaxNesting = 16;
 
-// Looks through one note segment or section. Format: elf(5), "Notes".
-std::string FindBuildId(Elf_Data* data) {
-  if (data == nullptr) return {};
-  GElf_Nhdr note;
-  size_t position = 0, name = 0, description = 0;
-  while ((position = gelf_getnote(data, position, &note, &name, &description)) > 0) {
-    const auto* bytes = static_cast<const uint8_t*>(data->d_buf);
-    if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || std::memcmp(bytes + name, "GNU", 4) != 0)
-      continue;
-    std::string hex;
-    for (size_t i = 0; i < std::min<size_t>(note.n_descsz, kMaxBuildIdBytes); ++i)
-      hex += fmt::format("{:02x}", bytes[description + i]);
-    return hex;
+// Looks through one segment of notes, padded to `alignment`. Format: elf(5), "Notes".
+std::string FindBuildId(std::span<const std::byte> notes, uint64_t alignment) {
+  const auto padded = [alignment](uint64_t size) { return (size + alignment - 1) / alignment * alignment; };
+  for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, &notes[at], sizeof note);
+    const uint64_t name = at + sizeof note;
+    const uint64_t description = padded(name + note.n_namesz), end = description + note.n_descsz;
+    if (end > notes.size()) return {};
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(&notes[name], "GNU", 4) == 0) {
+      std::string hex;
+      for (const std::byte byte :
+           notes.subspan(description, std::min<size_t>(note.n_descsz, kMaxBuildIdBytes)))
+        hex += fmt::format("{:02x}", byte);
+      return hex;
+    }
+    at = padded(end);
   }
   return {};
 }
 
-std::string BuildIdOf(Elf* elf) {
-  size_t headers = 0;
-  if (elf_getphdrnum(elf, &headers) != 0) return {};
-  for (size_t i = 0; i < headers; ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE) continue;
-    const auto offset = static_cast<int64_t>(header.p_offset);
-    std::string id = FindBuildId(
-        elf_getdata_rawchunk(elf, offset, header.p_filesz, header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
+Result<std::string> BuildIdOf(ElfImage& image) {
+  for (const ElfImage::Segment& segment : image.segments()) {
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) continue;
+    ASSIGN_OR_RETURN(const auto notes, image.Bytes(segment.p_offset, segment.p_filesz));
+    std::string id = FindBuildId(notes, segment.p_align == 8 ? 8 : 4);
     if (!id.empty()) return id;
   }
-  return {};
+  return std::string();
 }
 
 // Global names before weak before local ones: that is what people call the function. Go's own come last: they
 // are the same ones, less what tells two versions of a function apart.
 uint8_t RankOf(uint8_t info) {
-  switch (GELF_ST_BIND(info)) {
+  switch (ELF64_ST_BIND(info)) {
     case STB_GLOBAL:
       return 0;
     case STB_WEAK:
@@ -71,30 +74,31 @@ constexpr uint8_t kPltRank = 4;
 // description.
 constexpr uint64_t kMaxFunctionBytes = uint64_t{4} << 20;
 
-bool NamesCode(const GElf_Sym& symbol) {
-  const int type = GELF_ST_TYPE(symbol.st_info);
+bool NamesCode(const Elf64_Sym& symbol) {
+  const int type = ELF64_ST_TYPE(symbol.st_info);
   return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && (type == STT_FUNC || type == STT_GNU_IFUNC);
 }
 
 }  // namespace
 
 Result<std::string> ReadBuildId(int fd) {
-  ASSIGN_OR_RETURN(ElfHandle elf, BeginElf(fd, "file"));
-  return BuildIdOf(elf.get());
+  ASSIGN_OR_RETURN(ElfImage image, ElfImage::Read(fd, "file"));
+  return BuildIdOf(image);
 }
 
 Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> debug_file) {
-  ASSIGN_OR_RETURN(ElfHandle elf, BeginElf(fd.get(), name));
+  ASSIGN_OR_RETURN(ElfImage image, ElfImage::Read(fd.get(), name));
   ElfFile file;
-  file.build_id_ = BuildIdOf(elf.get());
-  TRY(file.ReadSegments(elf.get()));
-  TRY(file.ReadSymbols(elf.get(), name, false));
-  file.ReadGoFunctions(elf.get());
-  file.ReadCode(elf.get());
-  elf.reset();
+  ASSIGN_OR_RETURN(file.build_id_, BuildIdOf(image));
+  for (const ElfImage::Segment& segment : image.segments())
+    if (segment.p_type == PT_LOAD)
+      file.segments_.push_back({segment.p_offset, segment.p_vaddr, segment.p_filesz});
+  TRY(file.ReadSymbols(image, name, false));
+  TRY(file.ReadGoFunctions(image, name));
+  TRY(file.ReadCode(image));
   if (debug_file.has_value()) {
-    ASSIGN_OR_RETURN(const ElfHandle debug, BeginElf(debug_file->get(), name + "'s debug file"));
-    TRY(file.ReadSymbols(debug.get(), name, true));
+    ASSIGN_OR_RETURN(ElfImage debug, ElfImage::Read(debug_file->get(), name + "'s debug file"));
+    TRY(file.ReadSymbols(debug, name, true));
     file.debug_fd_ = std::move(*debug_file);
   }
   file.SortSymbols();
@@ -102,78 +106,64 @@ Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> 
   return file;
 }
 
-Status ElfFile::ReadSegments(void* handle) {
-  auto* elf = static_cast<Elf*>(handle);
-  size_t headers = 0;
-  if (elf_getphdrnum(elf, &headers) != 0) return {};
-  for (size_t i = 0; i < headers; ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == PT_LOAD)
-      segments_.push_back({header.p_offset, header.p_vaddr, header.p_filesz});
+Status ElfFile::ReadSymbols(ElfImage& image, const std::string& name, bool is_debug_file) {
+  for (const ElfImage::Section& table : image.sections()) {
+    if (table.type != SHT_SYMTAB && table.type != SHT_DYNSYM) continue;
+    const ElfImage::Section* strings = image.SectionAt(table.link);
+    if (strings == nullptr) continue;
+    const auto add = [&](const Elf64_Sym& symbol) -> Result<bool> {
+      if (!NamesCode(symbol) || symbol.st_name >= strings->size) return true;
+      TRY(Add({.address = symbol.st_value,
+               .name_position = strings->offset + symbol.st_name,
+               .size = static_cast<uint32_t>(
+                   std::min<uint64_t>(symbol.st_size, std::numeric_limits<uint32_t>::max())),
+               .rank = RankOf(symbol.st_info),
+               .in_debug_file = is_debug_file,
+               .plt = false},
+              name));
+      return true;
+    };
+    TRY(image.ForEach<Elf64_Sym>(table, add));
   }
   return {};
 }
 
-Status ElfFile::ReadSymbols(void* handle, const std::string& name, bool is_debug_file) {
-  auto* elf = static_cast<Elf*>(handle);
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
-    if (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) continue;
-    GElf_Shdr strings;
-    Elf_Scn* string_section = elf_getscn(elf, header.sh_link);
-    if (string_section == nullptr || gelf_getshdr(string_section, &strings) == nullptr) continue;
-    Elf_Data* data = elf_getdata(section, nullptr);
-    if (data == nullptr) continue;
-
-    const size_t count = data->d_size / header.sh_entsize;
-    if (count > kMaxSymbols || entries_.size() + count > kMaxSymbols)
-      return Fail(ErrorCode::kUnsupported, fmt::format("{} has more than {} symbols", name, kMaxSymbols));
-    entries_.reserve(entries_.size() + count);
-    for (size_t i = 0; i < count; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !NamesCode(symbol)) continue;
-      if (symbol.st_name >= strings.sh_size) continue;
-      entries_.push_back({.address = symbol.st_value,
-                          .name_position = strings.sh_offset + symbol.st_name,
-                          .size = static_cast<uint32_t>(
-                              std::min<uint64_t>(symbol.st_size, std::numeric_limits<uint32_t>::max())),
-                          .rank = RankOf(symbol.st_info),
-                          .in_debug_file = is_debug_file,
-                          .plt = false});
-    }
-  }
-  return {};
-}
-
-void ElfFile::ReadGoFunctions(void* handle) {
-  const std::optional<GoSection> go = FindGoSection(static_cast<Elf*>(handle));
-  if (!go.has_value()) return;
-  entries_.reserve(entries_.size() + go->table.size());
+Status ElfFile::ReadGoFunctions(ElfImage& image, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::optional<GoSection> go, FindGoSection(image));
+  if (!go.has_value()) return {};
   for (size_t i = 0; i < go->table.size(); ++i) {
     const GoTable::Function function = go->table.At(i);
     if (function.end > function.start)
-      entries_.push_back({.address = function.start,
-                          .name_position = go->file_offset + function.name,
-                          .size = static_cast<uint32_t>(function.end - function.start),
-                          .rank = kGoRank,
-                          .in_debug_file = false,
-                          .plt = false});
+      TRY(Add({.address = function.start,
+               .name_position = go->file_offset + function.name,
+               .size = static_cast<uint32_t>(function.end - function.start),
+               .rank = kGoRank,
+               .in_debug_file = false,
+               .plt = false},
+              name));
   }
+  return {};
 }
 
-void ElfFile::ReadCode(void* handle) {
-  auto* elf = static_cast<Elf*>(handle);
-  sections_ = FindCodeSections(elf);
-  function_starts_ = FindFunctionStarts(elf);
-  for (const PltStub& stub : FindPltStubs(elf))
+Status ElfFile::ReadCode(ElfImage& image) {
+  sections_ = FindCodeSections(image);
+  ASSIGN_OR_RETURN(function_starts_, FindFunctionStarts(image));
+  ASSIGN_OR_RETURN(const std::vector<PltStub> stubs, FindPltStubs(image));
+  for (const PltStub& stub : stubs)
     entries_.push_back({.address = stub.address,
                         .name_position = stub.name_position,
                         .size = stub.size,
                         .rank = kPltRank,
                         .in_debug_file = false,
                         .plt = true});
+  return {};
+}
+
+Status ElfFile::Add(const Entry& entry, const std::string& name) {
+  if (entries_.size() >= kMaxSymbols)
+    return Fail(ErrorCode::kUnsupported, fmt::format("{} has more than {} functions", name, kMaxSymbols));
+  entries_.push_back(entry);
+  return {};
 }
 
 void ElfFile::SortSymbols() {

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "symbols/elf_code.h"
+#include "symbols/elf_image.h"
 
 namespace gpusonde::symbols {
 
@@ -29,7 +30,8 @@ Result<std::string> ReadBuildId(int fd);
 class ElfFile {
  public:
   // `name` is for messages; `debug_file`, if there is one, has the symbols that were stripped
-  // (symbols/debug_file.h). Errors: kCorrupt for what is no 64-bit ELF file, kUnsupported above 50 M symbols.
+  // (symbols/debug_file.h). Errors: kCorrupt for what is no 64-bit ELF file, kUnsupported for one with more
+  // functions, or larger tables, than are read of a stranger's file (symbols/elf_image.h).
   static Result<ElfFile> Load(Fd fd, const std::string& name, std::optional<Fd> debug_file = std::nullopt);
 
   // The function that covers the byte at `file_offset`, nothing if none does. A symbol of unknown size
@@ -41,7 +43,9 @@ class ElfFile {
   std::optional<uint64_t> FindFunctionStart(uint64_t file_offset) const;
 
   const std::string& build_id() const { return build_id_; }
-  size_t symbol_count() const { return entries_.size(); }
+  size_t bytes() const {
+    return entries_.capacity() * sizeof(Entry) + function_starts_.capacity() * sizeof(uint32_t);
+  }
 
  private:
   struct Segment {
@@ -57,10 +61,10 @@ class ElfFile {
   };
 
   ElfFile() = default;
-  Status ReadSegments(void* elf);
-  Status ReadSymbols(void* elf, const std::string& name, bool is_debug_file);
-  void ReadGoFunctions(void* elf);
-  void ReadCode(void* elf);
+  Status ReadSymbols(ElfImage& image, const std::string& name, bool is_debug_file);
+  Status ReadGoFunctions(ElfImage& image, const std::string& name);
+  Status ReadCode(ElfImage& image);
+  Status Add(const Entry& entry, const std::string& name);
   // The segment with this byte, and the address of it.
   const Segment* SegmentAt(uint64_t file_offset) const;
   bool SameSection(uint64_t address, uint64_t other) const;

@@ -14,7 +14,7 @@
 
 #include "base/demangle.h"
 #include "symbols/elf_code.h"
-#include "symbols/elf_handle.h"
+#include "symbols/elf_image.h"
 
 // Where this program was loaded: a symbol of the linker.
 extern "C" const char __ehdr_start;  // NOLINT(readability-identifier-naming,bugprone-reserved-identifier)
@@ -49,7 +49,7 @@ uint64_t FileOffsetOf(const void* address) {
 
 std::vector<CodeSection> SectionsOfSelf() {
   const Fd fd = Open("/proc/self/exe", O_RDONLY).value();
-  return FindCodeSections(BeginElf(fd.get(), "self").value().get());
+  return FindCodeSections(ElfImage::Read(fd.get(), "self").value());
 }
 
 ElfFile OwnProgram() { return ElfFile::Load(Open("/proc/self/exe", O_RDONLY).value(), "self").value(); }
@@ -68,8 +68,8 @@ TEST(ElfFile, FindsAFunctionFromItsFirstToItsLastByte) {
 
 TEST(ElfFile, StubsAreNamedForWhatTheyJumpTo) {
   const Fd fd = Open("/proc/self/exe", O_RDONLY).value();
-  const ElfHandle elf = BeginElf(fd.get(), "self").value();
-  const std::vector<PltStub> stubs = FindPltStubs(elf.get());
+  ElfImage image = ElfImage::Read(fd.get(), "self").value();
+  const std::vector<PltStub> stubs = FindPltStubs(image).value();
   ASSERT_FALSE(stubs.empty()) << "built without a procedure linkage table?";
   const ElfFile file = OwnProgram();
   std::set<std::string> names;

@@ -7,100 +7,87 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
 
-#include "symbols/elf_handle.h"
+#include "symbols/elf_image.h"
 
 namespace gpusonde::symbols {
 namespace {
 
 constexpr std::string_view kEvaluator = "_PyEval_EvalFrameDefault";
 constexpr std::string_view kRuntime = "_PyRuntime";
+constexpr size_t kMaxSymbolName = 64;  // longer than those above and below
+constexpr size_t kMaxEvaluators = 16;  // CPython's own have two parts
 
 // The symbols that say whether there is an interpreter, where it is, and of which version.
 struct Symbols {
-  std::optional<GElf_Sym> runtime, version, new_ref, frame_get_back, code_type;
+  std::optional<Elf64_Sym> runtime, version, new_ref, frame_get_back, code_type;
   std::vector<PythonInterpreter::Range> evaluators;
 
-  void Note(std::string_view name, const GElf_Sym& symbol) {
+  void Note(std::string_view name, const Elf64_Sym& symbol) {
     if (name == kRuntime) runtime = symbol;
     if (name == "Py_Version") version = symbol;
     if (name == "Py_NewRef") new_ref = symbol;
     if (name == "PyFrame_GetBack") frame_get_back = symbol;
     if (name == "PyCode_Type") code_type = symbol;
     // Compilers add to the name of a part: _PyEval_EvalFrameDefault.cold.
-    if (name.starts_with(kEvaluator) && (name.size() == kEvaluator.size() || name[kEvaluator.size()] == '.'))
+    if (evaluators.size() < kMaxEvaluators && name.starts_with(kEvaluator) &&
+        (name.size() == kEvaluator.size() || name[kEvaluator.size()] == '.'))
       evaluators.push_back({symbol.st_value, symbol.st_value + symbol.st_size});
   }
 };
 
-// Whether a symbol table may name the runtime, by a look at its names alone: node's 80,000 take 60 ms one by
-// one. The names are read piece by piece, each with the end of the one before.
-bool MayNameRuntime(int fd, Elf* elf, const GElf_Shdr& table) {
-  GElf_Shdr names;
-  Elf_Scn* section = elf_getscn(elf, table.sh_link);
-  if (section == nullptr || gelf_getshdr(section, &names) == nullptr) return false;
-  std::array<char, 128 << 10> piece;
-  size_t kept = 0;
-  for (uint64_t done = 0; done < names.sh_size;) {
-    const auto wanted = std::min<uint64_t>(piece.size() - kept, names.sh_size - done);
-    const ssize_t count =
-        ::pread(fd, piece.data() + kept, wanted, static_cast<off_t>(names.sh_offset + done));
-    if (count <= 0) return false;
-    const std::string_view text(piece.data(), kept + static_cast<size_t>(count));
-    if (::memmem(text.data(), text.size(), kRuntime.data(), kRuntime.size()) != nullptr) return true;
-    kept = std::min(text.size(), kRuntime.size() - 1);
-    std::memmove(piece.data(), text.data() + text.size() - kept, kept);
-    done += static_cast<uint64_t>(count);
-  }
-  return false;
+// Whether a string table may name the runtime. It is read piece by piece, each with the end of the one
+// before: most files have no interpreter, and large ones have tens of MB of names.
+Result<bool> MayNameRuntime(ElfImage& image, const ElfImage::Section& strings) {
+  bool found = false;
+  std::string text;
+  TRY(image.ForEachPiece(strings.offset, strings.size, [&](std::span<const std::byte> piece) -> Result<bool> {
+    text.erase(0, text.size() - std::min(text.size(), kRuntime.size() - 1));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
+    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    found = ::memmem(text.data(), text.size(), kRuntime.data(), kRuntime.size()) != nullptr;
+    return !found;
+  }));
+  return found;
 }
 
-void ReadSymbols(int fd, Elf* elf, GElf_Word section_type, Symbols& symbols) {
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != section_type || header.sh_entsize == 0)
-      continue;
-    if (!MayNameRuntime(fd, elf, header)) continue;
-    Elf_Data* data = elf_getdata(section, nullptr);
-    if (data == nullptr) continue;
-    const size_t count = data->d_size / header.sh_entsize;
-    for (size_t i = 0; i < count; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0) continue;
-      const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
-      if (name != nullptr && (std::strncmp(name, "Py", 2) == 0 || std::strncmp(name, "_Py", 3) == 0))
-        symbols.Note(name, symbol);
-    }
+Status ReadSymbols(ElfImage& image, uint32_t section_type, Symbols& symbols) {
+  for (const ElfImage::Section& table : image.sections()) {
+    const ElfImage::Section* strings = image.SectionAt(table.link);
+    if (table.type != section_type || strings == nullptr) continue;
+    ASSIGN_OR_RETURN(const bool may_name, MayNameRuntime(image, *strings));
+    if (!may_name) continue;
+    ASSIGN_OR_RETURN(const auto bytes, image.Bytes(strings->offset, strings->size));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
+    const std::string_view names(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    TRY(image.ForEach<Elf64_Sym>(table, [&](const Elf64_Sym& symbol) -> Result<bool> {
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || symbol.st_name >= names.size()) return true;
+      const std::string_view rest = names.substr(symbol.st_name, kMaxSymbolName);
+      if (rest.starts_with("Py") || rest.starts_with("_Py"))
+        symbols.Note(rest.substr(0, rest.find('\0')), symbol);
+      return true;
+    }));
   }
+  return {};
 }
 
-std::vector<GElf_Phdr> Segments(Elf* elf) {
-  std::vector<GElf_Phdr> segments;
-  size_t headers = 0;
-  if (elf_getphdrnum(elf, &headers) != 0) return segments;
-  for (size_t i = 0; i < headers; ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == PT_LOAD)
-      segments.push_back(header);
-  }
-  return segments;
-}
+using Segments = std::span<const ElfImage::Segment>;
 
-const GElf_Phdr* SegmentOf(const std::vector<GElf_Phdr>& segments, uint64_t address) {
-  const auto found = std::ranges::find_if(segments, [address](const GElf_Phdr& segment) {
-    return address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz;
+const ElfImage::Segment* SegmentOf(Segments segments, uint64_t address) {
+  const auto found = std::ranges::find_if(segments, [address](const ElfImage::Segment& segment) {
+    return segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+           address - segment.p_vaddr < segment.p_filesz;
   });
   return found == segments.end() ? nullptr : &*found;
 }
 
 // The file's bytes at an address; zeros where the file has none.
 template <size_t kBytes>
-std::array<char, kBytes> InitialBytes(int fd, const std::vector<GElf_Phdr>& segments, uint64_t address) {
+std::array<char, kBytes> InitialBytes(int fd, Segments segments, uint64_t address) {
   std::array<char, kBytes> bytes{};
-  const GElf_Phdr* segment = SegmentOf(segments, address);
+  const ElfImage::Segment* segment = SegmentOf(segments, address);
   if (segment == nullptr) return bytes;
   const uint64_t offset = segment->p_offset + (address - segment->p_vaddr);
   if (::pread(fd, bytes.data(), kBytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(kBytes))
@@ -109,7 +96,7 @@ std::array<char, kBytes> InitialBytes(int fd, const std::vector<GElf_Phdr>& segm
 }
 
 // 0x030b for 3.11. From 3.11 on a constant says it; before, the newest function there is.
-uint32_t VersionOf(int fd, const std::vector<GElf_Phdr>& segments, const Symbols& symbols) {
+uint32_t VersionOf(int fd, Segments segments, const Symbols& symbols) {
   if (symbols.version.has_value()) {
     const auto bytes = InitialBytes<4>(fd, segments, symbols.version->st_value);
     uint32_t hexversion = 0;
@@ -121,7 +108,7 @@ uint32_t VersionOf(int fd, const std::vector<GElf_Phdr>& segments, const Symbols
 }
 
 // _PyRuntime of 3.13 begins with _Py_DebugOffsets: a cookie, the version, and whether there is no GIL.
-bool IsFreeThreaded(int fd, const std::vector<GElf_Phdr>& segments, uint64_t runtime) {
+bool IsFreeThreaded(int fd, Segments segments, uint64_t runtime) {
   const auto bytes = InitialBytes<24>(fd, segments, runtime);
   return std::string_view(bytes.data(), 8) == "xdebugpy" &&
          std::ranges::any_of(std::string_view(bytes.data() + 16, 8), [](char c) { return c != 0; });
@@ -135,16 +122,16 @@ bool PythonInterpreter::IsEvaluator(uint64_t address) const {
 }
 
 Result<std::optional<PythonInterpreter>> FindPythonInterpreter(int fd, const std::string& name) {
-  ASSIGN_OR_RETURN(const ElfHandle elf, BeginElf(fd, name));
+  ASSIGN_OR_RETURN(ElfImage image, ElfImage::Read(fd, name));
   Symbols symbols;
-  ReadSymbols(fd, elf.get(), SHT_DYNSYM, symbols);
+  TRY(ReadSymbols(image, SHT_DYNSYM, symbols));
   // The full table knows the parts that the compiler split off; and a program that exports nothing has only
   // that.
-  ReadSymbols(fd, elf.get(), SHT_SYMTAB, symbols);
+  TRY(ReadSymbols(image, SHT_SYMTAB, symbols));
   if (!symbols.runtime.has_value() || symbols.evaluators.empty()) return std::nullopt;
 
-  const std::vector<GElf_Phdr> segments = Segments(elf.get());
-  const GElf_Phdr* code = SegmentOf(segments, symbols.evaluators.front().start);
+  const Segments segments = image.segments();
+  const ElfImage::Segment* code = SegmentOf(segments, symbols.evaluators.front().start);
   if (code == nullptr)
     return Fail(ErrorCode::kCorrupt, fmt::format("{}: {} is in no segment", name, kEvaluator));
   const uint32_t version = VersionOf(fd, segments, symbols);

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
-#include "symbols/elf_handle.h"
+#include "symbols/elf_image.h"
 #include "symbols/go_section.h"
 #include "unwind/cfa_program.h"
 #include "unwind/go_frames.h"
@@ -23,8 +22,8 @@ constexpr uint64_t kPageBytes = 65536;
 // rows less.
 constexpr uint64_t kFunctionAlignment = 16;
 constexpr uint64_t kMapPageBytes = 4096;
-// Of what a compressed section becomes; the go compiler's own .debug_frame has under 2 MB.
-constexpr uint64_t kMaxCompressedSection = uint64_t{256} << 20;
+// Of .eh_frame, and of .debug_frame; libtorch_cpu, the largest library seen, has 20 MB.
+constexpr uint64_t kMaxSectionBytes = uint64_t{64} << 20;
 
 // What one file may ask for. libtorch_cpu, the largest library seen, has 400,000 functions.
 constexpr size_t kMaxFunctions = 1'000'000;
@@ -177,41 +176,16 @@ class Compiler {
   uint16_t last_rule_ = RuleSet::kNone;
 };
 
-std::vector<Table::Segment> CodeSegments(Elf* elf) {
+std::vector<Table::Segment> CodeSegments(const symbols::ElfImage& image) {
   std::vector<Table::Segment> segments;
-  size_t headers = 0;
-  if (elf_getphdrnum(elf, &headers) != 0) return segments;
-  for (size_t i = 0; i < headers; ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) continue;
-    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
+  for (const symbols::ElfImage::Segment& segment : image.segments()) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     // As it is mapped: from the begin of a page.
-    const uint64_t before = header.p_vaddr % kMapPageBytes;
-    if (before > header.p_offset) continue;
-    segments.push_back({header.p_offset - before, header.p_memsz + before, header.p_vaddr - before});
+    const uint64_t before = segment.p_vaddr % kMapPageBytes;
+    if (before > segment.p_offset) continue;
+    segments.push_back({segment.p_offset - before, segment.p_memsz + before, segment.p_vaddr - before});
   }
   return segments;
-}
-
-std::optional<CfiSection> ReadSection(Elf* elf, Elf_Scn* section) {
-  size_t names = 0;
-  GElf_Shdr header;
-  if (elf_getshdrstrndx(elf, &names) != 0 || gelf_getshdr(section, &header) == nullptr) return std::nullopt;
-  const char* name = elf_strptr(elf, names, header.sh_name);
-  if (name == nullptr || header.sh_type == SHT_NOBITS) return std::nullopt;
-  const bool eh = std::string_view(name) == ".eh_frame";
-  if (!eh && std::string_view(name) != ".debug_frame") return std::nullopt;
-  if ((header.sh_flags & SHF_COMPRESSED) != 0) {
-    GElf_Chdr compressed;
-    if (gelf_getchdr(section, &compressed) == nullptr || compressed.ch_size > kMaxCompressedSection)
-      return std::nullopt;
-    if (elf_compress(section, 0, 0) < 0) return std::nullopt;
-  }
-  Elf_Data* data = elf_rawdata(section, nullptr);
-  if (data == nullptr || data->d_buf == nullptr) return std::nullopt;
-  return CfiSection{{static_cast<const std::byte*>(data->d_buf), data->d_size},
-                    header.sh_addr,
-                    eh ? CfiFormat::kEhFrame : CfiFormat::kDebugFrame};
 }
 
 std::vector<std::byte> ReadCode(int fd, const std::vector<Table::Segment>& segments, uint64_t address,
@@ -245,19 +219,25 @@ Result<Table> Compile(const std::vector<CfiSection>& sections, std::vector<Table
 }
 
 Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules) {
-  ASSIGN_OR_RETURN(const symbols::ElfHandle elf, symbols::BeginElf(fd, name));
-  std::vector<CfiSection> sections;
-  for (Elf_Scn* section = elf_nextscn(elf.get(), nullptr); section != nullptr;
-       section = elf_nextscn(elf.get(), section))
-    if (const auto read = ReadSection(elf.get(), section); read.has_value()) sections.push_back(*read);
-  std::vector<Table::Segment> segments = CodeSegments(elf.get());
+  ASSIGN_OR_RETURN(symbols::ElfImage image, symbols::ElfImage::Read(fd, name));
+  std::vector<Table::Segment> segments = CodeSegments(image);
   Compiler compiler(segments, rules);
-  std::optional<GoFrames> go;
-  if (const auto section = symbols::FindGoSection(elf.get()); section.has_value())
-    compiler.Add(go.emplace(section->table, [fd, &segments](uint64_t address, uint64_t size) {
+  ASSIGN_OR_RETURN(const std::optional<symbols::GoSection> go, symbols::FindGoSection(image));
+  std::optional<GoFrames> go_frames;
+  if (go.has_value())
+    compiler.Add(go_frames.emplace(go->table, [fd, &segments](uint64_t address, uint64_t size) {
       return ReadCode(fd, segments, address, size);
     }));
-  for (const CfiSection& section : sections) compiler.Add(section);
+  std::deque<std::vector<std::byte>> contents;  // which the compiler refers to
+  for (const symbols::ElfImage::Section& section : image.sections()) {
+    const bool eh = section.name == ".eh_frame";
+    if (!eh && section.name != ".debug_frame") continue;
+    Result<std::vector<std::byte>> bytes = image.Contents(section, kMaxSectionBytes);
+    if (!bytes.has_value() && !eh) continue;  // compressed in another way: .eh_frame has to do
+    if (!bytes.has_value()) return Fail(std::move(bytes).error());
+    compiler.Add({contents.emplace_back(std::move(*bytes)), section.address,
+                  eh ? CfiFormat::kEhFrame : CfiFormat::kDebugFrame});
+  }
   Result<Table> table = compiler.Finish();
   if (!table.has_value()) return Fail(std::move(table).error().With(name));
   return table;
