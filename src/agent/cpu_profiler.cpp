@@ -59,15 +59,15 @@ struct PendingCall {
   std::string domain, name;
 };
 
-// Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
-std::optional<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, bool every_process) {
+Result<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, bool every_process) {
   const std::optional<std::string> library = cupti::FindInjectLibrary();
-  if (!library.has_value()) {
-    LogWarn("libgpusonde-inject.so is not beside this program: GPU work is not seen");
-    return std::nullopt;
-  }
-  Result<cupti::GpuEvents> events =
-      cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, tables);
+  if (!library.has_value())
+    return Fail(ErrorCode::kNotFound, "libgpusonde-inject.so is not beside this program");
+  return cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, tables);
+}
+
+// Without the library beside the program, or with a kernel that refuses, there is a profile without GPU work.
+std::optional<cupti::GpuEvents> OrWithout(Result<cupti::GpuEvents> events) {
   if (events.has_value()) return std::move(*events);
   LogWarn("GPU work is not seen: {}", events.error().message);
   return std::nullopt;
@@ -181,15 +181,18 @@ Result<CpuProfiler> CpuProfiler::Create(const Options& options) {
   source.source = IdHasher("source").Add(host.boot_id).Add(static_cast<uint64_t>(source.started_ns)).Finish();
 
   std::optional<KernelSide> kernel;
+  std::optional<Result<cupti::GpuEvents>> gpu;
   StackInterner::KernelSymbolsLater symbols;
   if (options.with_kernel) {
-    // On a thread of its own, while the kernel checks our programs: each takes some 0.1 s.
+    // On threads of their own, while the kernel checks our other programs: each takes some 0.03 s.
     symbols = std::async(std::launch::async, symbols::KernelSymbols::Load);
-    ASSIGN_OR_RETURN(kernel, KernelSide::Create(options));
+    ASSIGN_OR_RETURN(kernel, KernelSide::Create(options, [&](const ebpf::StackTables& tables) {
+                       gpu = OpenGpuEvents(&tables, options.every_process);
+                     }));
+  } else {
+    gpu = OpenGpuEvents(nullptr, options.every_process);
   }
-  std::optional<cupti::GpuEvents> gpu =
-      OpenGpuEvents(kernel.has_value() ? &kernel->tables : nullptr, options.every_process);
-  auto state = std::make_unique<State>(std::move(kernel), std::move(symbols), std::move(gpu),
+  auto state = std::make_unique<State>(std::move(kernel), std::move(symbols), OrWithout(std::move(*gpu)),
                                        std::move(source), options);
   if (options.every_process) {
     state->rows.sources.Append(state->source);
@@ -262,8 +265,8 @@ Id128 CpuProfiler::source() const { return state_->source.source; }
 
 bool CpuProfiler::any_alive() const { return state_->processes.any_alive(); }
 
-void CpuProfiler::Wait(int least_ms, int most_ms) {
-  std::vector<pollfd> fds;
+void CpuProfiler::Wait(int least_ms, int most_ms, int interrupt_fd) {
+  std::vector<pollfd> fds{{.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
   if (state_->gpu.has_value()) fds.push_back({.fd = state_->gpu->wake_fd(), .events = POLLIN, .revents = 0});
   if (state_->kernel.has_value()) {
     for (const int fd : state_->kernel->wake_fds()) fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
@@ -279,7 +282,7 @@ void CpuProfiler::Wait(int least_ms, int most_ms) {
         !state_->every_process && state_->kernel.has_value() && MonotonicNow() < state_->hurry_until_ns;
     const int step_ms = hurry ? std::min(left_ms, kHurryMs) : left_ms;
     const int ready = ::poll(fds.data(), fds.size(), step_ms);
-    if (ready < 0 || (ready == 0 && step_ms == left_ms)) return;
+    if (ready < 0 || (ready == 0 && step_ms == left_ms) || fds.front().revents != 0) return;
     state_->gathered = state_->Gather(MonotonicNow());
     if (state_->heard_of_work) until_ns = std::min(until_ns, std::max(least_ns, MonotonicNow() + kTellingNs));
   }

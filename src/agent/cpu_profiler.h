@@ -76,14 +76,14 @@ class CpuProfiler {
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;
 
-  // Waits until a program tells of its GPU work, for `least_ms` at least and `most_ms` at most, or a signal
-  // arrives. Meanwhile it gathers, for the next Poll, when a kernel buffer fills up or a sample shows what
-  // has to be learnt at once.
+  // Waits until a program tells of its GPU work, for `least_ms` at least and `most_ms` at most, or
+  // `interrupt_fd` (-1: none) is readable, or a signal arrives. Meanwhile it gathers, for the next Poll, when
+  // a kernel buffer fills up or a sample shows what has to be learnt at once.
   //
   // Programs tell four times a second, each for itself, all that they did since they told last. Who polls
   // right after that has it early and whole; who polls at other times has it late, and now and then a part of
   // it.
-  void Wait(int least_ms, int most_ms);
+  void Wait(int least_ms, int most_ms, int interrupt_fd = -1);
 
   CpuProfiler(CpuProfiler&&) noexcept;
   CpuProfiler& operator=(CpuProfiler&&) noexcept;

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "agent/child.h"
 #include "agent/rows_testing.h"
+#include "base/event_fd.h"
 #include "base/testing/refused.h"
 
 namespace gpusonde::agent {
@@ -81,6 +83,16 @@ TEST_F(CpuProfilerTest, AProgramThatEndsAtOnceStillHasItsProcess) {
   const auto batches = Run({"true"});
   EXPECT_GE(CountRows(batches, "processes"), 1);
   EXPECT_GE(CountRows(batches, "mappings"), 1);
+}
+
+// An hour, where the event didn't end the wait: also one that came before the wait began.
+TEST_F(CpuProfilerTest, AnEventEndsTheWaitForARound) {
+  EventFd event;
+  event.Signal();
+  profiler_->Wait(0, 3'600'000, event.get());
+  event.Clear();
+  const std::jthread later([&event] { event.Signal(); });
+  profiler_->Wait(0, 3'600'000, event.get());
 }
 
 }  // namespace

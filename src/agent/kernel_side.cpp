@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <utility>
 
 #include "base/log.h"
@@ -28,15 +29,18 @@ std::optional<ebpf::OffCpu> OpenOffCpu(const CpuProfiler::Options& options, cons
 
 }  // namespace
 
-Result<KernelSide> KernelSide::Create(const CpuProfiler::Options& options) {
+Result<KernelSide> KernelSide::Create(const CpuProfiler::Options& options,
+                                      const std::function<void(const ebpf::StackTables&)>& beside) {
   // The side-band first: no mapping may be missed that a sample refers to.
   ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
   ASSIGN_OR_RETURN(ebpf::StackTables tables, ebpf::StackTables::Create());
+  std::future<void> others = std::async(std::launch::async, [&] { beside(tables); });
   ASSIGN_OR_RETURN(
       ebpf::CpuSampler sampler,
       ebpf::CpuSampler::Create({.frequency_hz = options.frequency_hz, .every_process = options.every_process},
                                tables));
   std::optional<ebpf::OffCpu> off_cpu = OpenOffCpu(options, tables, sampler);
+  others.get();  // before the tables move
   return KernelSide{std::move(sideband), std::move(tables), std::move(sampler), std::move(off_cpu)};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,7 +17,10 @@ namespace gpusonde::agent {
 
 // What a profiler has in the kernel, and needs privileges for. Not thread-safe.
 struct KernelSide {
-  static Result<KernelSide> Create(const CpuProfiler::Options& options);
+  // Calls `beside` once, on another thread, while the kernel checks programs; it has returned before Create
+  // does, and may load others that use the tables. Not called when the kernel refuses the tables.
+  static Result<KernelSide> Create(const CpuProfiler::Options& options,
+                                   const std::function<void(const ebpf::StackTables&)>& beside);
 
   // Readable (epoll) when something should be gathered at once.
   std::vector<int> wake_fds() const;

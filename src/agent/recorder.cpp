@@ -130,7 +130,9 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
-    state.profiler.Wait(kLeastRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)));
+    state.profiler.Wait(kLeastRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
+                        signals.arrived.get());
+    signals.arrived.Clear();
     state.PassOn(signals);
     if (MonotonicNow() < stop_ns) TRY(state.Gather());
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "symbols/line_client.h"
@@ -19,6 +20,7 @@ namespace gpusonde::agent {
 struct RecorderSignals {
   std::atomic<int> interrupts{0};      // SIGINT; a terminal sends it to the program as well
   std::atomic<int> forward_signal{0};  // of which the program doesn't know, to be passed on to it
+  EventFd arrived;                     // signalled by each handler, SIGCHLD's too: ends the wait for a round
 };
 
 // Profiles one program, or a process that runs already, into a spool. Not thread-safe.

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -45,9 +46,11 @@ agent::RecorderSignals signals;
 
 // A terminal sends SIGINT to the program as well; kill(1) sends it to us alone.
 void OnSignal(int number, siginfo_t* info, void*) {
-  if (number == SIGCHLD) return;
+  const int error = errno;
   if (number == SIGINT) ++signals.interrupts;
-  if (number != SIGINT || info->si_code <= 0) signals.forward_signal = number;
+  if (number != SIGCHLD && (number != SIGINT || info->si_code <= 0)) signals.forward_signal = number;
+  signals.arrived.Signal();
+  errno = error;
 }
 
 // SA_RESTART while it sets up: no call fails for a signal. Without it while it records: a signal ends the

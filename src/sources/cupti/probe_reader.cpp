@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,7 @@ struct ProbeReader::State {
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
   ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
   ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
+  std::future<void> detaching;  // the kernel takes 0.1 s for each probe
 
   static int OnMessage(void* context, void* data, size_t size);
 };
@@ -152,8 +154,12 @@ void ProbeReader::WakeAfter(int64_t time_ns) {
 }
 
 void ProbeReader::Stop() {
-  state_->links.clear();
-  EndSnapshots();
+  state_->detaching =
+      std::async(std::launch::async, [links = std::exchange(state_->links, {}),
+                                      snapshots = std::exchange(state_->snapshot_links, {})]() mutable {
+        links.clear();
+        snapshots.clear();
+      });
 }
 
 }  // namespace gpusonde::cupti

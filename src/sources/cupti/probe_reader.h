@@ -44,7 +44,8 @@ class ProbeReader {
   int fd() const;
   // CLOCK_MONOTONIC; takes the place of an earlier call's.
   void WakeAfter(int64_t time_ns);
-  // Detaches from all; what waits can still be drained.
+  // Detaches from all, on a thread of its own that is waited for on destruction; what waits can still be
+  // drained.
   void Stop();
 
   ProbeReader(ProbeReader&&) noexcept;
