@@ -129,14 +129,14 @@ ViewSql ViewsOf(const model::TableInfo& table, std::span<const std::string> cata
 std::string CreateTableSql(const model::TableInfo& table, std::string_view catalog) {
   const std::string name = fmt::format("{}.main.{}", QuoteName(catalog), QuoteName(table.name));
   std::vector<std::string> columns;
-  std::string comments = fmt::format("COMMENT ON TABLE {} IS {};\n", name, QuoteText(table.meaning));
+  std::string comment(table.meaning);
   for (const model::ColumnInfo& column : table.columns) {
     columns.push_back(fmt::format("  {} {}{}", QuoteName(column.name), SqlType(column.type),
                                   column.nullable ? "" : " NOT NULL"));
-    comments += fmt::format("COMMENT ON COLUMN {}.{} IS {};\n", name, QuoteName(column.name),
-                            QuoteText(Meaning(column)));
+    comment += fmt::format("\n{}: {}", column.name, Meaning(column));
   }
-  return fmt::format("CREATE TABLE {} (\n{});\n{}", name, fmt::join(columns, ",\n"), comments);
+  return fmt::format("CREATE TABLE {} (\n{});\nCOMMENT ON TABLE {} IS {};\n", name, fmt::join(columns, ",\n"),
+                     name, QuoteText(comment));
 }
 
 Status CreateTables(Connection& connection, std::string_view catalog) {

@@ -25,7 +25,8 @@ inline constexpr std::string_view kPackedTimes =
     "start_ns + (unnest(offsets_ns) & 1073741823) AS start_ns, "
     "start_ns + (unnest(offsets_ns) & 1073741823) + (unnest(durations_ns) & 2305843009213693951) AS end_ns";
 
-// "CREATE TABLE …" and its comments, with units, as any DuckDB client shows them.
+// "CREATE TABLE …", and a comment on the table with a line for each column, with units, as any DuckDB client
+// shows it. Comments on columns cost a statement each: 340 take 40 ms of the 0.5 s of a short recording.
 std::string CreateTableSql(const model::TableInfo& table, std::string_view catalog);
 
 // Makes the tables and columns that the catalog lacks, all of them in a new one, and the rows of `meta` that
