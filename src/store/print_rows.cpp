@@ -18,6 +18,9 @@ namespace gpusonde::store {
 namespace {
 
 constexpr size_t kRowsPerBlock = 1000;
+constexpr std::string_view kGap = "  ";  // between columns
+// Less of a text doesn't tell what it is.
+constexpr size_t kMinTextWidth = 8;
 
 Status Write(std::FILE* file, std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file) == text.size()) return {};
@@ -34,7 +37,7 @@ bool IsNumber(std::string_view type) {
 
 class TextTable {
  public:
-  explicit TextTable(std::span<const Rows::Column> columns) : widths_(columns.size(), 0) {
+  TextTable(std::span<const Rows::Column> columns, size_t width) : widths_(columns.size(), 0), width_(width) {
     std::vector<std::string> names;
     for (const Rows::Column& column : columns) {
       names.push_back(column.name);
@@ -53,14 +56,17 @@ class TextTable {
     }
   }
 
-  // The lines so far; later ones are at least as wide.
+  // The lines so far; later ones are at least as wide, as far as the width allows.
   std::string Take() {
+    if (width_ > 0) Fit();
     std::string text;
     for (const std::vector<std::string>& line : lines_) {
       for (size_t i = 0; i < line.size(); ++i) {
-        const std::string padding(widths_[i] - CountCharacters(line[i]), ' ');
-        if (i != 0) text += "  ";
-        text += to_the_right_[i] ? padding + line[i] : line[i] + padding;
+        const std::string value = Shorten(line[i], widths_[i]);
+        cut_ = cut_ || value.size() != line[i].size();
+        const std::string padding(widths_[i] - CountCharacters(value), ' ');
+        if (i != 0) text += kGap;
+        text += to_the_right_[i] ? padding + value : value + padding;
       }
       text.erase(text.find_last_not_of(' ') + 1);
       text += '\n';
@@ -69,19 +75,37 @@ class TextTable {
     return text;
   }
 
+  bool cut() const { return cut_; }
+
  private:
+  // Takes a character at a time from the widest column of text.
+  void Fit() {
+    size_t total = kGap.size() * (widths_.size() - 1);
+    for (const size_t width : widths_) total += width;
+    for (; total > width_; --total) {
+      size_t* widest = nullptr;
+      for (size_t i = 0; i < widths_.size(); ++i)
+        if (!to_the_right_[i] && widths_[i] > kMinTextWidth && (widest == nullptr || widths_[i] > *widest))
+          widest = &widths_[i];
+      if (widest == nullptr) return;
+      --*widest;
+    }
+  }
+
   std::vector<size_t> widths_;
+  size_t width_;  // of a line; 0: any
+  bool cut_ = false;
   std::vector<bool> to_the_right_;
   std::vector<std::vector<std::string>> lines_;
 };
 
-Result<int64_t> PrintText(Rows& rows, std::FILE* file) {
-  TextTable table(rows.columns());
+Result<Printed> PrintText(Rows& rows, std::FILE* file, size_t width) {
+  TextTable table(rows.columns(), width);
   std::vector<std::string> values(rows.columns().size());
   for (int64_t count = 0;; ++count) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
     if (!more || table.IsFull()) TRY(Write(file, table.Take()));
-    if (!more) return count;
+    if (!more) return Printed{count, table.cut()};
     for (size_t i = 0; i < values.size(); ++i) values[i] = rows.Display(i);
     table.Add(values);
   }
@@ -99,7 +123,7 @@ std::vector<std::string> UniqueNames(std::span<const Rows::Column> columns) {
   return names;
 }
 
-Result<int64_t> PrintJson(Rows& rows, std::FILE* file) {
+Result<Printed> PrintJson(Rows& rows, std::FILE* file) {
   std::vector<std::string> keys;
   for (const std::string& name : UniqueNames(rows.columns())) keys.push_back(JsonString(name) + ": ");
   TRY(Write(file, "["));
@@ -107,7 +131,7 @@ Result<int64_t> PrintJson(Rows& rows, std::FILE* file) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
     if (!more) {
       TRY(Write(file, count == 0 ? "]\n" : "\n]\n"));
-      return count;
+      return Printed{count};
     }
     std::string line = count == 0 ? "\n{" : ",\n{";
     for (size_t i = 0; i < keys.size(); ++i) line += (i == 0 ? "" : ", ") + keys[i] + rows.Json(i);
@@ -124,14 +148,14 @@ std::string CsvField(std::string_view value) {
   return '"' + text + '"';
 }
 
-Result<int64_t> PrintCsv(Rows& rows, std::FILE* file) {
+Result<Printed> PrintCsv(Rows& rows, std::FILE* file) {
   const std::span<const Rows::Column> columns = rows.columns();
   std::string line;
   for (size_t i = 0; i < columns.size(); ++i) line += (i == 0 ? "" : ",") + CsvField(columns[i].name);
   for (int64_t count = 0;; ++count) {
     TRY(Write(file, line + "\r\n"));
     ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) return count;
+    if (!more) return Printed{count};
     line.clear();
     for (size_t i = 0; i < columns.size(); ++i) {
       if (i != 0) line += ',';
@@ -142,12 +166,12 @@ Result<int64_t> PrintCsv(Rows& rows, std::FILE* file) {
 
 }  // namespace
 
-Result<int64_t> PrintRows(Rows& rows, RowFormat format, std::FILE* file) {
-  Result<int64_t> count = format == RowFormat::kText   ? PrintText(rows, file)
-                          : format == RowFormat::kJson ? PrintJson(rows, file)
-                                                       : PrintCsv(rows, file);
-  if (count.has_value() && std::fflush(file) != 0) return Fail(ErrnoError(errno, "write the answer"));
-  return count;
+Result<Printed> PrintRows(Rows& rows, RowFormat format, std::FILE* file, size_t width) {
+  Result<Printed> printed = format == RowFormat::kText   ? PrintText(rows, file, width)
+                            : format == RowFormat::kJson ? PrintJson(rows, file)
+                                                         : PrintCsv(rows, file);
+  if (printed.has_value() && std::fflush(file) != 0) return Fail(ErrnoError(errno, "write the answer"));
+  return printed;
 }
 
 }  // namespace gpusonde::store

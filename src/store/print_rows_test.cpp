@@ -12,18 +12,20 @@
 namespace gpusonde::store {
 namespace {
 
-std::string Print(RowFormat format, const std::string& sql) {
+std::string Print(RowFormat format, const std::string& sql, size_t width = 0) {
   auto store = CreateInMemory().value();
   auto rows = store->Query(sql);
   if (!rows.has_value()) return rows.error().message;
   char* text = nullptr;
   size_t size = 0;
   std::FILE* file = ::open_memstream(&text, &size);
-  const Result<int64_t> count = PrintRows(**rows, format, file);
+  const Result<Printed> done = PrintRows(**rows, format, file, width);
   std::fclose(file);
   std::string printed(text, size);
   std::free(text);
-  return count.has_value() ? printed : count.error().message;
+  if (!done.has_value()) return done.error().message;
+  EXPECT_EQ(done->cut, printed.contains("…"));
+  return printed;
 }
 
 TEST(PrintRows, TextIsAlignedWithNumbersToTheRight) {
@@ -31,6 +33,20 @@ TEST(PrintRows, TextIsAlignedWithNumbersToTheRight) {
             "col0    col1  col2\n"
             "a          1  NULL\n"
             "länger  1000   2.5\n");
+}
+
+TEST(PrintRows, TheWidestTextIsCutToFitATerminal) {
+  constexpr const char* kSql =
+      "VALUES ('a kernel with a very long name', 'short', 12345678901), ('b', 'a bit longer', 1)";
+  EXPECT_EQ(Print(RowFormat::kText, kSql, 40),
+            "col0           col1                 col2\n"
+            "a kernel wit…  short         12345678901\n"
+            "b              a bit longer            1\n");
+  // Numbers are never cut, nor text to what tells nothing.
+  EXPECT_EQ(Print(RowFormat::kText, kSql, 10),
+            "col0      col1             col2\n"
+            "a kerne…  short     12345678901\n"
+            "b         a bit l…            1\n");
 }
 
 TEST(PrintRows, TextOfOthersDoesNotSteerTheTerminal) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.h"
 #include "command.h"
 #include "messages.h"
 #include "recordings.h"
@@ -40,8 +41,11 @@ Status Run(const QueryOptions& options) {
   const std::vector<std::string> files(options.files_and_sql.begin(), options.files_and_sql.end() - 1);
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(files));
   ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
-  ASSIGN_OR_RETURN(const int64_t count, store::PrintRows(*rows, FormatOf(options.format), stdout));
-  if (::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{} row{}\n", count, count == 1 ? "" : "s");
+  ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
+                                                                  Terminal::Of(STDOUT_FILENO).width));
+  if (::isatty(STDERR_FILENO) == 1)
+    fmt::print(stderr, "{} row{}{}\n", printed.rows, printed.rows == 1 ? "" : "s",
+               printed.cut ? "; values are cut to the terminal's width, --format csv has them whole" : "");
   return {};
 }
 
