@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/off_cpu_rows.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -26,6 +27,23 @@ bool IsCLibrary(const AddressSpace::Mapping* mapping) {
          name.starts_with("ld-linux");
 }
 
+// Whether a thread in futex(2) waits for a lock that another holds; else for another thread to do something:
+// to notify a condition, post a semaphore, end. Locks of glibc, Rust's standard library and Go are waited for
+// with the value 2, and glibc's for reading and writing with 2 or 3; musl's have the top bit set. Other
+// values are counters, and thread ids of those that are joined.
+bool WaitsForLock(const gpusonde_off_cpu_head& begin) {
+  switch (begin.futex_op & FUTEX_CMD_MASK) {
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+      return true;
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+      return begin.futex_value == 2 || begin.futex_value == 3 || (begin.futex_value >> 31) != 0;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 ThreadState WaitOf(const gpusonde_off_cpu_head& begin) {
@@ -33,9 +51,11 @@ ThreadState WaitOf(const gpusonde_off_cpu_head& begin) {
   if (begin.in_io != 0) return ThreadState::kIo;
   switch (begin.syscall) {
     case SYS_futex:
+      return WaitsForLock(begin) ? ThreadState::kLock : ThreadState::kCondition;
     case SYS_futex_waitv:
     case SYS_semop:
     case SYS_semtimedop:
+      return ThreadState::kCondition;
     case SYS_flock:
       return ThreadState::kLock;
     case SYS_nanosleep:

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "agent/rows_testing.h"
@@ -26,10 +27,19 @@ gpusonde_off_cpu_head Head(int64_t time_ns, int32_t syscall) {
           .limit_ns = 2'000'000,
           .chance = 0xFFFFFFFF,
           .syscall = syscall,
+          .futex_op = FUTEX_WAIT_PRIVATE,
+          .futex_value = 2,
           .runnable = 0,
           .in_io = 0,
           .uninterruptible = 0,
           .by_coin = 1};
+}
+
+gpusonde_off_cpu_head Futex(uint32_t operation, uint32_t value) {
+  gpusonde_off_cpu_head head = Head(0, SYS_futex);
+  head.futex_op = operation;
+  head.futex_value = value;
+  return head;
 }
 
 ebpf::OffCpu::End End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
@@ -121,7 +131,14 @@ TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {
 }
 
 TEST(WaitOf, IsToldByTheSystemCallAndTheKernel) {
-  EXPECT_EQ(WaitOf(Head(0, SYS_futex)), model::ThreadState::kLock);
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_PRIVATE, 2)), model::ThreadState::kLock);
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 2)), model::ThreadState::kLock);
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_PRIVATE, 0x80001234)), model::ThreadState::kLock);  // musl's
+  EXPECT_EQ(WaitOf(Futex(FUTEX_LOCK_PI_PRIVATE, 0)), model::ThreadState::kLock);
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 0)),
+            model::ThreadState::kCondition);
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_BITSET, 4711)), model::ThreadState::kCondition);  // a join
+  EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_REQUEUE_PI_PRIVATE, 2)), model::ThreadState::kCondition);
   EXPECT_EQ(WaitOf(Head(0, SYS_clock_nanosleep)), model::ThreadState::kSleep);
   EXPECT_EQ(WaitOf(Head(0, SYS_epoll_wait)), model::ThreadState::kIo);
   EXPECT_EQ(WaitOf(Head(0, -1)), model::ThreadState::kSleep);

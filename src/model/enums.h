@@ -11,10 +11,10 @@ namespace gpusonde::model {
 // What kind of code a location is in.
 enum class FrameKind : uint8_t { kUnknown, kNative, kKernel, kJit, kPython, kGpu };
 
-// Whether a sampled thread was running, and if not, what it waited for: files, pipes and sockets (io); other
-// threads, or locks of the kernel (lock); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a
-// call of CUDA (gpu_wait).
-enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait };
+// Whether a sampled thread was running, and if not, what it waited for: files, pipes and sockets (io); a lock
+// that another thread held, or one of the kernel (lock); another thread's notification, semaphore or end
+// (condition); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a call of CUDA (gpu_wait).
+enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait, kCondition };
 
 // Where rows come from.
 enum class SourceKind : uint8_t { kRecord, kAgent, kImport };
@@ -43,7 +43,8 @@ struct EnumNames<FrameKind> {
 template <>
 struct EnumNames<ThreadState> {
   static constexpr std::string_view Name(ThreadState state) {
-    constexpr std::string_view kNames[] = {"on_cpu", "io", "lock", "sleep", "run_queue", "gpu_wait"};
+    constexpr std::string_view kNames[] = {"on_cpu",    "io",       "lock",     "sleep",
+                                           "run_queue", "gpu_wait", "condition"};
     return kNames[static_cast<size_t>(state)];
   }
 };

@@ -85,10 +85,12 @@ Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) 
   using enum model::ThreadState;
   const std::optional<std::string_view> name = parameters.TakeText("wait");
   if (!name.has_value()) return std::optional<model::ThreadState>();
-  for (const model::ThreadState state : {kIo, kLock, kSleep, kRunQueue, kGpuWait})
+  for (const model::ThreadState state : {kIo, kLock, kCondition, kSleep, kRunQueue, kGpuWait})
     if (model::EnumNames<model::ThreadState>::Name(state) == *name) return state;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("parameter 'wait' takes io, lock, sleep, run_queue or gpu_wait, not '{}'", *name));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("parameter 'wait' takes io, lock, condition, sleep, run_queue or gpu_wait, not '{}'",
+                  *name));
 }
 
 Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {

@@ -28,6 +28,7 @@ Result<double> SamplingHz(Store& store) {
 std::string_view WaitName(std::string_view state) {
   if (state == "io") return "[waits for I/O]";
   if (state == "lock") return "[waits for a lock]";
+  if (state == "condition") return "[waits for another thread]";
   if (state == "sleep") return "[sleeps]";
   if (state == "run_queue") return "[waits for a CPU]";
   if (state == "gpu_wait") return "[waits for a GPU]";

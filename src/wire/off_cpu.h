@@ -32,6 +32,9 @@ struct gpusonde_off_cpu_head {
   __u32 limit_ns; /* an end is told when an interval is at least so long */
   __u32 chance;   /* with which threads that left their CPU at this time were told of, × 2^32, less 1 */
   __s32 syscall;  /* that it is in, its number on x86-64; negative: none */
+  /* Its second and third argument: of futex(2) the operation, and the value that is waited with. */
+  __u32 futex_op;
+  __u32 futex_value;
   __u8 runnable;  /* it was preempted, and waits for nothing but a CPU */
   __u8 in_io;     /* the kernel counts it as waiting for I/O */
   __u8 uninterruptible;

@@ -42,7 +42,8 @@ class OffCpu(program.TestCase):
         found = {(row["name"], row["state"]): row["s"] for row in self.query("""
             SELECT name, state, sum(weight_ns) / 1e9 AS s FROM samples JOIN threads USING (process, tid)
             GROUP BY ALL""")}
-        for thread, state in (("sleeper", "sleep"), ("writer", "sleep"), ("reader", "io"), ("locked", "lock")):
+        for thread, state in (("sleeper", "sleep"), ("writer", "sleep"), ("reader", "io"), ("locked", "lock"),
+                              ("idle", "condition")):
             self.assertAlmostEqual(found[thread, state], 1, delta=0.2, msg=f"{thread}: {found}")
         # Two threads share a CPU for a second, so each waits about half of it; others may want it, too.
         waited, ran = found["busy", "run_queue"], found["busy", "on_cpu"]
@@ -52,7 +53,8 @@ class OffCpu(program.TestCase):
     @program.measures
     def test_stacks_say_where_it_waits(self):
         self.assertEqual(self.record(PROGRAMS / "waiter").returncode, 0)
-        for function, state in (("SleepAlone", "sleep"), ("ReadFromPipe", "io"), ("WantTheLock", "lock")):
+        for function, state in (("SleepAlone", "sleep"), ("ReadFromPipe", "io"), ("WantTheLock", "lock"),
+                                ("WaitForNotification", "condition")):
             seconds = self.value(f"""
                 SELECT coalesce(sum(weight_ns), 0) / 1e9 FROM samples JOIN stacks USING (stack)
                 WHERE state = '{state}' AND list_has_any(locations, (

@@ -70,9 +70,9 @@ class View(program.TestCase):
             self.assertEqual(waits["type"], "off_cpu")
             names = [waits["strings"][name] for name in waits["functions"]["name"]]
             leaves = {names[waits["nodes"]["function"][node]] for node, self_ns in enumerate(waits["nodes"]["self"]) if self_ns > 0}
-            self.assertLessEqual(leaves, {"[waits for I/O]", "[waits for a lock]", "[sleeps]", "[waits for a CPU]", "[waits for a GPU]"})
+            self.assertLessEqual(leaves, {"[waits for I/O]", "[waits for a lock]", "[waits for another thread]", "[sleeps]", "[waits for a CPU]", "[waits for a GPU]"})
             parts = [get(url, "flamegraph", type="off_cpu", wait=wait)["total"] for wait in
-                     ("io", "lock", "sleep", "run_queue", "gpu_wait")]
+                     ("io", "lock", "condition", "sleep", "run_queue", "gpu_wait")]
             self.assertEqual(sum(parts), waits["total"])
 
     def test_a_folder_of_sources_that_is_not_there_is_said(self):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four threads that hardly ever run, each waiting for a second of one kind, and then one that computes beside
+// Five threads that hardly ever run, each waiting for a second of one kind, and then one that computes beside
 // another on one CPU.
 #include <pthread.h>
 #include <sched.h>
@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -37,6 +38,15 @@ std::mutex mutex;
 
 [[gnu::noinline]] void WantTheLock() { const std::lock_guard lock(mutex); }
 
+std::mutex notified_mutex;
+std::condition_variable notification;
+bool notified = false;
+
+[[gnu::noinline]] void WaitForNotification() {
+  std::unique_lock lock(notified_mutex);
+  notification.wait(lock, [] { return notified; });
+}
+
 void ComputeOnOneCpu() {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -63,9 +73,15 @@ int main() {
   if (::pipe(pipe.data()) != 0) return 1;
   mutex.lock();
   std::array threads = {Named("sleeper", SleepAlone), Named("writer", [&] { WriteNowAndThen(pipe[1]); }),
-                        Named("reader", [&] { ReadFromPipe(pipe[0]); }), Named("locked", WantTheLock)};
+                        Named("reader", [&] { ReadFromPipe(pipe[0]); }), Named("locked", WantTheLock),
+                        Named("idle", WaitForNotification)};
   std::this_thread::sleep_for(milliseconds(1000));
   mutex.unlock();
+  {
+    const std::lock_guard lock(notified_mutex);
+    notified = true;
+  }
+  notification.notify_one();
   for (std::thread& thread : threads) thread.join();
   std::array busy = {Named("busy", ComputeOnOneCpu), Named("busy", ComputeOnOneCpu)};
   for (std::thread& thread : busy) thread.join();

@@ -48,7 +48,7 @@ export const PROFILE_TYPES = ["cpu", "gpu", "off_cpu"] as const;
 
 // What threads wait for.
 export type Wait = (typeof WAITS)[number];
-export const WAITS = ["io", "lock", "run_queue", "gpu_wait", "sleep"] as const;
+export const WAITS = ["io", "lock", "condition", "run_queue", "gpu_wait", "sleep"] as const;
 
 export interface Range {
   from: number;

@@ -4,11 +4,12 @@ import { OTHER_PROFILE, WAITS, type View, type Wait } from "../state/view";
 import { Segments } from "./segments";
 
 // What a wait is for, after "waits for".
-export const WAIT_LABELS: Record<Wait, string> = { io: "I/O", lock: "a lock", run_queue: "a CPU", gpu_wait: "a GPU", sleep: "sleep" };
+export const WAIT_LABELS: Record<Wait, string> = { io: "I/O", lock: "a lock", condition: "another thread", run_queue: "a CPU", gpu_wait: "a GPU", sleep: "sleep" };
 
 const WAIT_HINTS: Record<Wait, string> = {
   io: "Threads that a disk or another device made wait",
-  lock: "Threads that waited for a lock or for another thread",
+  lock: "Threads that waited for a lock that another thread held",
+  condition: "Threads that waited until another thread notified them, released a semaphore or ended",
   run_queue: "Threads that could have run, but had no CPU",
   gpu_wait: "Threads that waited for work on a GPU to end",
   sleep: "Threads that slept, or waited for an event, a timer or the network",

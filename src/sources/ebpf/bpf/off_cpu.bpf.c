@@ -137,6 +137,8 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   head->chance = chance;
   const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
   head->syscall = (__s32)registers->orig_ax;
+  head->futex_op = (__u32)registers->si;
+  head->futex_value = (__u32)registers->dx;
   head->runnable = runnable;
   head->in_io = BPF_CORE_READ_BITFIELD(task, in_iowait);
   head->uninterruptible = (state & STATE_UNINTERRUPTIBLE) != 0;
