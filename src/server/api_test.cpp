@@ -478,7 +478,7 @@ TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
   EXPECT_THAT(Error("flamegraph", {{"type", "heap"}}),
               HasSubstr("'type' takes cpu, gpu or off_cpu, not 'heap'"));
   EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"wait", "lunch"}}),
-              HasSubstr("'wait' takes io, lock, sleep, run_queue or gpu_wait, not 'lunch'"));
+              HasSubstr("'wait' takes io, lock, condition, sleep, run_queue or gpu_wait, not 'lunch'"));
   EXPECT_THAT(Error("flamegraph", {{"wait", "io"}}), HasSubstr("'wait' is for type=off_cpu"));
   EXPECT_THAT(Error("flamegraph", {{"type", "off_cpu"}, {"while_gpu_idle", "1"}}),
               HasSubstr("is for type=cpu"));
