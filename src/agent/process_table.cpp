@@ -136,7 +136,8 @@ void ProcessTable::On(const perf::MapEvent& event, int64_t time_ns) {
   if (event.path == "[vdso]")
     binary = binaries_.InternFromProcess(event.pid, event.path);
   else if (!IsAnonymous(event.path))
-    binary = binaries_.Intern(event.build_id, event.path);
+    binary = binaries_.Intern(
+        {.pid = event.pid, .user_id = process->info.user_id, .build_id = event.build_id, .path = event.path});
   Map(*process, {event.start, event.start + event.length, event.file_offset, binary}, time_ns);
 }
 

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "base/regular_file.h"
@@ -29,6 +31,9 @@ constexpr size_t kMaxBytesLoaded = size_t{48} << 20;
 // that is deleted keeps its disk space while it is open. A machine runs code of some hundred files, of which
 // few are new in any one minute; what was closed is opened again when a frame in it has no name yet.
 constexpr size_t kMaxFilesLoaded = 128;
+
+// Files and mappings whose identity is remembered before starting over; 100 bytes each.
+constexpr size_t kMaxRemembered = 100'000;
 
 std::string ToHex(std::span<const uint8_t> bytes) {
   std::string hex;
@@ -55,11 +60,16 @@ Result<Fd> OpenVdso() {
   return fd;
 }
 
-// Debug files are looked for where the process would find them, and here. One that can't be read is no reason
-// to do without the file's own symbols.
+// The kernel's own word.
+BinaryIdentity IdentifyVdso(const Fd& vdso) {
+  std::string build_id = ReadBuildId(vdso.get()).value_or("");
+  return {SystemBinaryId(build_id), build_id};
+}
+
+// A debug file that can't be read is no reason to do without the file's own symbols.
 Result<ElfFile> LoadWithDebugFile(Fd fd, const BinaryTable::Binary& binary, int32_t pid) {
-  const std::string roots[] = {fmt::format("/proc/{}/root", pid), ""};
-  if (std::optional<Fd> debug = OpenDebugFile(fd.get(), binary.path, roots); debug.has_value()) {
+  const DebugPlaces places = DebugPlaces::Of(fd, binary.path, pid);
+  if (std::optional<Fd> debug = OpenDebugFile(fd.get(), binary.path, places); debug.has_value()) {
     ASSIGN_OR_RETURN(Fd own, Duplicate(fd));
     Result<ElfFile> both = ElfFile::Load(std::move(own), binary.path, std::move(debug));
     if (both.has_value()) return both;
@@ -70,39 +80,67 @@ Result<ElfFile> LoadWithDebugFile(Fd fd, const BinaryTable::Binary& binary, int3
 
 }  // namespace
 
-const BinaryTable::Binary* BinaryTable::Add(const Id128& id, std::string build_id, const std::string& path) {
-  auto [found, added] = by_id_.try_emplace(id);
+const BinaryTable::Binary* BinaryTable::Add(BinaryIdentity identity, const std::string& path) {
+  auto [found, added] = by_id_.try_emplace(identity.id);
   if (added) {
     found->second = std::make_unique<Entry>();
-    found->second->binary = {id, std::move(build_id), path, LastPart(path)};
+    found->second->binary = {identity.id, std::move(identity.build_id), path, LastPart(path)};
     by_binary_[&found->second->binary] = found->second.get();
   }
   return &found->second->binary;
 }
 
-const BinaryTable::Binary* BinaryTable::Intern(std::span<const uint8_t> build_id, const std::string& path) {
-  if (build_id.empty()) return Add(IdHasher("path").Add(path).Finish(), "", path);
-  std::string hex = ToHex(build_id);
-  const Id128 id = IdHasher("build_id").Add(hex).Finish();
-  return Add(id, std::move(hex), path);
+const BinaryTable::Binary* BinaryTable::AddUnreadable(const std::string& build_id, const std::string& path) {
+  return Add({IdHasher("unreadable").Add(build_id).Add(path).Finish(), build_id}, path);
+}
+
+const BinaryTable::Binary* BinaryTable::Intern(const Mapped& mapped) {
+  const std::string build_id = ToHex(mapped.build_id);
+  if (!mapped.path.starts_with('/')) return AddUnreadable(build_id, mapped.path);  // "[uprobes]"
+  const auto identify = [&](const std::string& root) -> std::optional<BinaryIdentity> {
+    const Result<Fd> fd = OpenRegular(root + mapped.path);
+    Result<BinaryIdentity> identity =
+        fd.has_value() ? Identify(*fd, mapped.path) : Result<BinaryIdentity>(std::unexpected(fd.error()));
+    // The kernel reports no build id of more than 20 bytes.
+    const bool same = identity.has_value() && (build_id.empty() || identity->build_id == build_id);
+    return same ? std::optional(std::move(*identity)) : std::nullopt;
+  };
+  // Our own root first: a process that only claims to have mapped a system file gets that file's names for
+  // its own frames. Then the process's root, what its user mapped before, and any other file of ours.
+  std::optional<BinaryIdentity> found = identify("");
+  const bool is_system = found.has_value() && !build_id.empty() && found->id == SystemBinaryId(build_id);
+  const Id128 key =
+      IdHasher("mapped").Add(static_cast<uint64_t>(mapped.user_id)).Add(mapped.path).Add(build_id).Finish();
+  if (!is_system) {
+    if (auto theirs = identify(fmt::format("/proc/{}/root", mapped.pid)); theirs.has_value())
+      found = std::move(theirs);
+    else if (const auto before = last_mapped_.find(key); before != last_mapped_.end())
+      return before->second;
+  }
+  if (!found.has_value()) return AddUnreadable(build_id, mapped.path);
+  if (last_mapped_.size() >= kMaxRemembered) last_mapped_.clear();
+  return last_mapped_[key] = Add(std::move(*found), mapped.path);
 }
 
 const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path) {
-  const Result<Fd> fd = path == kVdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  const bool is_vdso = path == kVdso;
+  const Result<Fd> fd = is_vdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  if (!fd.has_value()) return AddUnreadable("", path);
+  if (is_vdso) return Add(IdentifyVdso(*fd), path);
+  Result<BinaryIdentity> identity = Identify(*fd, path);
+  return identity.has_value() ? Add(std::move(*identity), path) : AddUnreadable("", path);
+}
+
+Result<BinaryIdentity> BinaryTable::Identify(const Fd& file, const std::string& path) {
   struct stat status{};
-  if (!fd.has_value() || ::fstat(fd->get(), &status) != 0) return Intern({}, path);
+  if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
   const FileKey key{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
                     static_cast<uint64_t>(status.st_ctim.tv_sec) * kNanosPerSecond +
                         static_cast<uint64_t>(status.st_ctim.tv_nsec)};
-  const auto known = by_file_.find(key);
-  if (path != kVdso && known != by_file_.end()) return known->second;
-
-  const std::string build_id = ReadBuildId(fd->get()).value_or("");
-  const Id128 id =
-      build_id.empty() ? IdHasher("path").Add(path).Finish() : IdHasher("build_id").Add(build_id).Finish();
-  const Binary* binary = Add(id, build_id, path);
-  by_file_[key] = binary;
-  return binary;
+  if (build_ids_.size() >= kMaxRemembered) build_ids_.clear();
+  const auto [known, is_new] = build_ids_.try_emplace(key);
+  if (is_new) known->second = ReadBuildId(file.get()).value_or("");
+  return IdentifyBinary(file, path, known->second);
 }
 
 Status BinaryTable::Load(const Binary* binary, int32_t pid) {
@@ -129,16 +167,18 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
 
 // Its own root first; a process that has ended has none, and then the path may still mean the same file here.
 Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
+  if (binary.path == kVdso) return OpenVdso();
   Error first_error;
   for (const std::string& root : {fmt::format("/proc/{}/root", pid), std::string()}) {
-    Result<Fd> fd = binary.path == kVdso ? OpenVdso() : OpenRegular(root + binary.path);
-    Result<std::string> build_id =
-        fd.has_value() ? ReadBuildId(fd->get()) : Result<std::string>(std::unexpected(fd.error()));
-    if (build_id.has_value() && *build_id == binary.build_id) return fd;
+    Result<Fd> fd = OpenRegular(root + binary.path);
+    const Result<BinaryIdentity> identity = fd.has_value()
+                                                ? IdentifyBinary(*fd, binary.path)
+                                                : Result<BinaryIdentity>(std::unexpected(fd.error()));
+    if (identity.has_value() && identity->id == binary.id) return fd;
     if (!first_error.message.empty()) continue;
-    first_error = build_id.has_value()
+    first_error = identity.has_value()
                       ? Error{ErrorCode::kNotFound, binary.path + " was replaced by another file"}
-                      : std::move(build_id).error().With(binary.path);
+                      : Error(identity.error()).With(binary.path);
   }
   return Fail(std::move(first_error));
 }

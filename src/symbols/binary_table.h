@@ -11,12 +11,13 @@
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "symbols/binary_identity.h"
 #include "symbols/elf_file.h"
 #include "symbols/python_interpreter.h"
 
 namespace gpusonde::symbols {
 
-// Every file that code was seen to run from, once per content: what it is called, and its functions, read
+// Every file that code was seen to run from, once per identity: what it is called, and its functions, read
 // when the first frame asks. Files are opened through the root of a process that maps them, so containers
 // need nothing mounted. Not thread-safe.
 class BinaryTable {
@@ -28,17 +29,26 @@ class BinaryTable {
     std::string name;      // last part of the path
   };
 
-  // The file with this build id, mapped from `path`. Adds it on first sight. Never fails; pointers stay
-  // valid.
-  const Binary* Intern(std::span<const uint8_t> build_id, const std::string& path);
+  // A mapping as the kernel reported it. The process may have ended since.
+  struct Mapped {
+    int32_t pid = 0;
+    int32_t user_id = 0;  // of the process
+    std::span<const uint8_t> build_id;
+    std::string path;  // in the mount namespace of the process
+  };
 
-  // The file that `path` names in the mount namespace of process `pid`; its build id is read from the file
-  // (once per device and inode). A file that can't be read is known by its path alone.
+  // The file that was mapped, by its identity (symbols/binary_identity.h). Adds it on first sight. What can
+  // no longer be opened is taken for the file that processes of the same user mapped before from this path
+  // with this build id. A file that can't be read is known by its path and build id, and has no symbols.
+  // Never fails; pointers stay valid.
+  const Binary* Intern(const Mapped& mapped);
+
+  // The file that `path` names in the mount namespace of process `pid` now.
   const Binary* InternFromProcess(int32_t pid, const std::string& path);
 
   // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here,
-  // and accepts it only if it has the build id it was mapped with. Tried once per process until it works.
-  // Returns why not, in a sentence, the first time it fails.
+  // and accepts it only if it is the same file. Tried once per process until it works. Returns why not, in a
+  // sentence, the first time it fails.
   Status Load(const Binary* binary, int32_t pid);
 
   // Null when it was never interned.
@@ -50,7 +60,7 @@ class BinaryTable {
   // ElfFile::FindFunctionStart of it.
   std::optional<uint64_t> FindFunctionStart(const Binary* binary, uint64_t file_offset);
 
-  // The file behind the binary, opened through process `pid`, then by its path here, its build id checked.
+  // The file behind the binary, opened through process `pid`, then by its path here, its identity checked.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 
   // The CPython interpreter inside the file, or null; looked for once per file, through process `pid`.
@@ -75,12 +85,16 @@ class BinaryTable {
     size_t operator()(const FileKey& key) const { return key.inode * 31 + key.device; }
   };
 
-  const Binary* Add(const Id128& id, std::string build_id, const std::string& path);
+  const Binary* Add(BinaryIdentity identity, const std::string& path);
+  const Binary* AddUnreadable(const std::string& build_id, const std::string& path);
+  // IdentifyBinary, with the build id read once per device, inode and change.
+  Result<BinaryIdentity> Identify(const Fd& file, const std::string& path);
   void KeepWithinBudget(const Entry* keep);
 
   std::unordered_map<Id128, std::unique_ptr<Entry>> by_id_;
   std::unordered_map<const Binary*, Entry*> by_binary_;
-  std::unordered_map<FileKey, const Binary*, FileKeyHash> by_file_;
+  std::unordered_map<FileKey, std::string, FileKeyHash> build_ids_;
+  std::unordered_map<Id128, const Binary*> last_mapped_;  // by user, path and build id
   uint64_t clock_ = 0;
   size_t bytes_loaded_ = 0;
   size_t files_loaded_ = 0;

@@ -10,27 +10,104 @@
 
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
+#include "symbols/testing/elf_builder.h"
 
 namespace gpusonde::symbols {
 namespace {
 
 std::string OwnPath() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
-TEST(BinaryTable, AFileFoundInAProcessAndOneToldByBuildIdAreTheSame) {
+std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+// As the kernel reports that this process, or one of `pid` and `user`, mapped a file.
+const BinaryTable::Binary* InternMapped(BinaryTable& table, const std::string& path,
+                                        const std::string& build_id, int32_t pid = ::getpid(),
+                                        int32_t user = 0) {
+  const std::string bytes = FromHex(build_id);
+  const std::vector<uint8_t> id(bytes.begin(), bytes.end());
+  return table.Intern({.pid = pid, .user_id = user, .build_id = id, .path = path});
+}
+
+constexpr int32_t kGone = 1 << 30;  // no process has this pid
+constexpr std::string_view kSystemProgram = "/usr/bin/true";
+
+TEST(BinaryTable, AFileFoundInAProcessAndOneReportedByTheKernelAreTheSame) {
   BinaryTable table;
-  const BinaryTable::Binary* from_process = table.InternFromProcess(::getpid(), OwnPath());
-  ASSERT_EQ(from_process->build_id.size(), 40u);
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < from_process->build_id.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(from_process->build_id.substr(i, 2), nullptr, 16)));
-  EXPECT_EQ(table.Intern(bytes, "/elsewhere/same"), from_process);
-  EXPECT_EQ(table.size(), 1u);
+  for (const std::string& path : {OwnPath(), std::string(kSystemProgram)}) {
+    const BinaryTable::Binary* from_process = table.InternFromProcess(::getpid(), path);
+    ASSERT_EQ(from_process->build_id.size(), 40u);
+    EXPECT_EQ(InternMapped(table, path, from_process->build_id), from_process);
+    EXPECT_EQ(InternMapped(table, path, from_process->build_id, kGone), from_process);
+  }
+  EXPECT_EQ(table.size(), 2u);
+}
+
+// A file with this build id and one function, which covers all of its code.
+std::string Poisoned(const std::string& build_id) {
+  ElfBuilder builder;
+  builder.AddSegment({.p_type = PT_LOAD,
+                      .p_flags = PF_R | PF_X,
+                      .p_offset = 0,
+                      .p_vaddr = 0,
+                      .p_paddr = 0,
+                      .p_filesz = 1 << 20,
+                      .p_memsz = 1 << 20,
+                      .p_align = 4096});
+  builder.AddBuildId(FromHex(build_id));
+  std::vector<std::string> names(1000, "poisoned");
+  builder.AddFunctions(names, 16);
+  return builder.Finish();
+}
+
+TEST(BinaryTable, AStrangersFileWithTheBuildIdOfAnotherNamesItsOwnFramesOnly) {
+  const std::string system(kSystemProgram);
+  const std::string build_id = BinaryTable().InternFromProcess(::getpid(), system)->build_id;
+  ASSERT_FALSE(build_id.empty());
+  const TempFolder folder;
+  const std::string path = folder / "true";
+  ASSERT_TRUE(WriteFileAtomically(path, Poisoned(build_id)).has_value());
+  ASSERT_TRUE(::getuid() != 0 || ::chown(path.c_str(), 65534, 65534) == 0);
+  for (const bool stranger_first : {false, true}) {
+    BinaryTable table;
+    const auto* first = InternMapped(table, stranger_first ? path : system, build_id);
+    const auto* second = InternMapped(table, stranger_first ? system : path, build_id);
+    const auto* genuine = stranger_first ? second : first;
+    const auto* strangers = stranger_first ? first : second;
+    EXPECT_NE(genuine->id, strangers->id);
+    EXPECT_EQ(strangers->build_id, build_id);
+    ASSERT_TRUE(table.Load(strangers, ::getpid()).has_value());
+    ASSERT_TRUE(table.Load(genuine, ::getpid()).has_value());
+    ASSERT_TRUE(table.Find(strangers, 4096).has_value());
+    EXPECT_EQ(table.Find(strangers, 4096)->name, "poisoned");
+    for (uint64_t offset = 0; offset < 40'000; offset += 16) {
+      const auto symbol = table.Find(genuine, offset);
+      ASSERT_TRUE(!symbol.has_value() || symbol->name != "poisoned") << offset;
+    }
+  }
+}
+
+TEST(BinaryTable, WhatAProcessThatEndedHadMappedIsWhatItsUserMappedThereBefore) {
+  const TempFolder folder;
+  const std::string path = folder / "program";
+  const std::string build_id = "00112233445566778899";
+  ASSERT_TRUE(WriteFileAtomically(path, Poisoned(build_id)).has_value());
+  BinaryTable table;
+  const auto* seen = InternMapped(table, path, build_id, ::getpid(), 1000);
+  ::unlink(path.c_str());
+  EXPECT_EQ(InternMapped(table, path, build_id, kGone, 1000), seen);
+  EXPECT_NE(InternMapped(table, path, build_id, kGone, 1001), seen);
+  EXPECT_NE(InternMapped(table, path, "ff112233445566778899", kGone, 1000), seen);
 }
 
 TEST(BinaryTable, AFileWithAnotherBuildIdIsNotTakenForTheMappedOne) {
   BinaryTable table;
-  const uint8_t other[20] = {1, 2, 3};
-  const BinaryTable::Binary* binary = table.Intern(other, OwnPath());
+  const BinaryTable::Binary* binary =
+      InternMapped(table, OwnPath(), "0102030000000000000000000000000000000000");
   const Status loaded = table.Load(binary, ::getpid());
   ASSERT_FALSE(loaded.has_value());
   EXPECT_NE(loaded.error().message.find("replaced"), std::string::npos) << loaded.error().message;
@@ -55,13 +132,6 @@ TEST(BinaryTable, TheVdsoHasNames) {
     if (const auto symbol = table.Find(vdso, offset); symbol.has_value())
       found = symbol->name.find("clock_gettime") != std::string::npos;
   EXPECT_TRUE(found);
-}
-
-std::string FromHex(const std::string& hex) {
-  std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
 }
 
 size_t OpenDescriptors() {

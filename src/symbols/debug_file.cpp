@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/regular_file.h"
+#include "symbols/binary_identity.h"
 #include "symbols/elf_file.h"
 #include "symbols/elf_image.h"
 
@@ -27,11 +28,6 @@ struct DebugLink {
   std::string name;
   uint32_t checksum = 0;
 };
-
-std::optional<Fd> OpenIfRegular(const std::string& path) {
-  Result<Fd> file = OpenRegular(path);
-  return file.has_value() ? std::optional(std::move(*file)) : std::nullopt;
-}
 
 // .gnu_debuglink: a file name, padding up to a multiple of four, a CRC-32.
 std::optional<DebugLink> ReadDebugLink(int fd, const std::string& path) {
@@ -74,25 +70,39 @@ bool IsSameFile(int a, int b) {
 
 }  // namespace
 
-std::optional<Fd> OpenByBuildId(const std::string& build_id, std::span<const std::string> roots) {
+DebugPlaces DebugPlaces::Of(const Fd& file, const std::string& path, int32_t pid) {
+  struct stat status{};
+  if (IsSystemFile(file, path) || ::fstat(file.get(), &status) != 0) return {.roots = {""}, .owner = 0};
+  return {.roots = {fmt::format("/proc/{}/root", pid), ""}, .owner = status.st_uid};
+}
+
+std::optional<Fd> DebugPlaces::Open(const std::string& path) const {
+  Result<Fd> file = OpenRegular(path);
+  struct stat status{};
+  if (!file.has_value() || ::fstat(file->get(), &status) != 0) return std::nullopt;
+  if (status.st_uid != 0 && status.st_uid != owner) return std::nullopt;
+  return std::move(*file);
+}
+
+std::optional<Fd> OpenByBuildId(const std::string& build_id, const DebugPlaces& places) {
   if (build_id.size() < kMinBuildIdHex) return std::nullopt;
-  for (const std::string& root : roots) {
-    std::optional<Fd> found = OpenIfRegular(fmt::format("{}/usr/lib/debug/.build-id/{}/{}.debug", root,
-                                                        build_id.substr(0, 2), build_id.substr(2)));
+  for (const std::string& root : places.roots) {
+    std::optional<Fd> found = places.Open(fmt::format("{}/usr/lib/debug/.build-id/{}/{}.debug", root,
+                                                      build_id.substr(0, 2), build_id.substr(2)));
     if (found.has_value() && ReadBuildId(found->get()).value_or("") == build_id) return found;
   }
   return std::nullopt;
 }
 
-std::optional<Fd> OpenDebugFile(int fd, const std::string& path, std::span<const std::string> roots) {
+std::optional<Fd> OpenDebugFile(int fd, const std::string& path, const DebugPlaces& places) {
   const std::string build_id = ReadBuildId(fd).value_or("");
-  if (std::optional<Fd> found = OpenByBuildId(build_id, roots); found.has_value()) return found;
+  if (std::optional<Fd> found = OpenByBuildId(build_id, places); found.has_value()) return found;
   const std::optional<DebugLink> link = ReadDebugLink(fd, path);
   if (!link.has_value()) return std::nullopt;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  for (const std::string& root : roots)
+  for (const std::string& root : places.roots)
     for (const std::string& place : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
-      std::optional<Fd> found = OpenIfRegular(root + place + link->name);
+      std::optional<Fd> found = places.Open(root + place + link->name);
       if (!found.has_value() || IsSameFile(found->get(), fd)) continue;
       const bool matches = build_id.empty() ? Checksum(found->get()) == link->checksum
                                             : ReadBuildId(found->get()).value_or("") == build_id;

@@ -3,11 +3,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "symbols/elf_file.h"
 
@@ -39,8 +42,7 @@ class DebugFile : public testing::Test {
     std::filesystem::rename(root_ / "opt/app/x.debug", root_ / to);
   }
   std::optional<Fd> Find() const {
-    const std::string roots[] = {root_.string()};
-    return OpenDebugFile(Program().get(), "/opt/app/x", roots);
+    return OpenDebugFile(Program().get(), "/opt/app/x", {.roots = {root_.string()}, .owner = ::getuid()});
   }
   Fd Program() const { return Open(root_ / "opt/app/x", O_RDONLY).value(); }
 
@@ -77,6 +79,23 @@ TEST_F(DebugFile, OfAnotherBuildIsRefused) {
   Build("-Wl,--build-id=0x1102030405060708");
   std::filesystem::rename(root_ / "kept", root_ / "opt/app/x.debug");
   EXPECT_FALSE(Find().has_value());
+}
+
+TEST_F(DebugFile, OfAnotherUserIsIgnored) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can give files away";
+  Build("-Wl,--build-id");
+  const std::string program = root_ / "opt/app/x";
+  ASSERT_EQ(::chown((root_ / "opt/app/x.debug").c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(Find().has_value());
+  ASSERT_EQ(::chown(program.c_str(), 65534, 65534), 0);
+  const DebugPlaces places = DebugPlaces::Of(Program(), program, ::getpid());
+  EXPECT_EQ(places.owner, 65534u);
+  EXPECT_TRUE(OpenDebugFile(Program().get(), program, places).has_value()) << "the program's owner may";
+}
+
+TEST_F(DebugFile, OfASystemFileIsLookedForHereOnly) {
+  const Fd program = Open("/usr/bin/true", O_RDONLY).value();
+  EXPECT_EQ(DebugPlaces::Of(program, "/usr/bin/true", ::getpid()).roots, std::vector<std::string>{""});
 }
 
 TEST_F(DebugFile, NamesTheFunctionsThatWereStripped) {

@@ -217,7 +217,7 @@ bool HasUnits(Dwarf* dwarf) {
 }
 
 // The file that the debug file names to hold what several share: by build id, then by its path.
-std::optional<Fd> OpenSupplementary(Dwarf* dwarf, const std::vector<std::string>& roots) {
+std::optional<Fd> OpenSupplementary(Dwarf* dwarf, const DebugPlaces& places) {
   const char* name = nullptr;
   const void* build_id = nullptr;
   const ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
@@ -225,12 +225,10 @@ std::optional<Fd> OpenSupplementary(Dwarf* dwarf, const std::vector<std::string>
   std::string hex;
   for (const uint8_t byte : std::span(static_cast<const uint8_t*>(build_id), static_cast<size_t>(bytes)))
     hex += fmt::format("{:02x}", byte);
-  std::optional<Fd> found = OpenByBuildId(hex, roots);
+  std::optional<Fd> found = OpenByBuildId(hex, places);
   if (found.has_value() || name == nullptr || *name != '/') return found;
-  for (const std::string& root : roots) {
-    Result<Fd> fd = gpusonde::Open(root + name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (fd.has_value()) return std::move(*fd);
-  }
+  for (const std::string& root : places.roots)
+    if (std::optional<Fd> fd = places.Open(root + name); fd.has_value()) return fd;
   return std::nullopt;
 }
 
@@ -252,13 +250,13 @@ DwarfFile::DwarfFile(DwarfFile&&) noexcept = default;
 DwarfFile& DwarfFile::operator=(DwarfFile&&) noexcept = default;
 DwarfFile::~DwarfFile() = default;
 
-Result<DwarfFile> DwarfFile::Open(Fd fd, const std::string& path, const std::vector<std::string>& roots) {
-  std::optional<Fd> debug = OpenDebugFile(fd.get(), path, roots);
-  return OpenWith(std::move(fd), debug.has_value() ? std::move(*debug) : Fd(), path, roots);
+Result<DwarfFile> DwarfFile::Open(Fd fd, const std::string& path, const DebugPlaces& places) {
+  std::optional<Fd> debug = OpenDebugFile(fd.get(), path, places);
+  return OpenWith(std::move(fd), debug.has_value() ? std::move(*debug) : Fd(), path, places);
 }
 
 Result<DwarfFile> DwarfFile::OpenWith(Fd fd, Fd debug_file, const std::string& path,
-                                      const std::vector<std::string>& roots) {
+                                      const DebugPlaces& places) {
   auto state = std::make_unique<State>();
   ASSIGN_OR_RETURN(state->file, OpenDwarf(std::move(fd), path));
   state->segments = SegmentsOf(state->file.elf.get());
@@ -266,7 +264,7 @@ Result<DwarfFile> DwarfFile::OpenWith(Fd fd, Fd debug_file, const std::string& p
     ASSIGN_OR_RETURN(state->debug, OpenDwarf(std::move(debug_file), path + "'s debug file"));
   }
   if (!HasUnits(state->dwarf())) return Fail(ErrorCode::kNotFound, "no debug information for " + path);
-  if (std::optional<Fd> found = OpenSupplementary(state->dwarf(), roots); found.has_value()) {
+  if (std::optional<Fd> found = OpenSupplementary(state->dwarf(), places); found.has_value()) {
     Result<Opened> opened = OpenDwarf(std::move(*found), path + "'s supplementary file");
     if (opened.has_value() && opened->dwarf != nullptr) {
       state->supplementary = std::move(*opened);

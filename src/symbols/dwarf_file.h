@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "symbols/debug_file.h"
 
 namespace gpusonde::symbols {
 
@@ -30,13 +31,12 @@ struct SourceFrame {
 // harms nobody (symbols/line_server.h). Not thread-safe.
 class DwarfFile {
  public:
-  // `roots` as for OpenDebugFile; `path` is the file's in them. Errors: kCorrupt for what is no 64-bit ELF
+  // `path` is the file's in each root of `places`. Errors: kCorrupt for what is no 64-bit ELF
   // file; kNotFound when there is no debug information for it.
-  static Result<DwarfFile> Open(Fd fd, const std::string& path, const std::vector<std::string>& roots);
+  static Result<DwarfFile> Open(Fd fd, const std::string& path, const DebugPlaces& places);
 
   // The same with the debug file at hand.
-  static Result<DwarfFile> OpenWith(Fd fd, Fd debug_file, const std::string& path,
-                                    const std::vector<std::string>& roots);
+  static Result<DwarfFile> OpenWith(Fd fd, Fd debug_file, const std::string& path, const DebugPlaces& places);
 
   // The functions at the byte at `file_offset`, innermost first; the last is the one that was called. Empty
   // when the debug information doesn't cover it.

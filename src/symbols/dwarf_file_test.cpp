@@ -15,6 +15,8 @@
 namespace gpusonde::symbols {
 namespace {
 
+const DebugPlaces kHere{.roots = {""}};
+
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::Field;
@@ -94,7 +96,7 @@ class DwarfFileTest : public testing::Test {
 TEST_F(DwarfFileTest, TellsLinesAndWhatWasInlinedThere) {
   for (const std::string version : {"-gdwarf-4", "-gdwarf-5"}) {
     Run("g++ -O2 -g " + version + " -o shop shop.cpp");
-    DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), {""}).value();
+    DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), kHere).value();
     ExpectInlined(file, OffsetsOf("shop::Buy(int)"));
   }
 }
@@ -105,28 +107,28 @@ TEST_F(DwarfFileTest, FindsWhatWasStripped) {
   Run("objcopy --only-keep-debug shop shop.dbg && strip --strip-all shop && objcopy "
       "--add-gnu-debuglink=shop.dbg shop");
   EXPECT_THAT(OffsetsOf("shop::Buy(int)"), IsEmpty());
-  DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), {""}).value();
+  DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), kHere).value();
   ExpectInlined(file, offsets);
 }
 
 TEST_F(DwarfFileTest, ADebugFileOfAnotherBuildIsNotBelieved) {
   Run("g++ -O2 -g -o other shop.cpp -DOTHER && objcopy --only-keep-debug other shop.dbg");
   Run("g++ -O1 -g -o shop shop.cpp && strip --strip-all shop && objcopy --add-gnu-debuglink=shop.dbg shop");
-  EXPECT_EQ(DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), {""}).error().code,
+  EXPECT_EQ(DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), kHere).error().code,
             ErrorCode::kNotFound);
 }
 
 TEST_F(DwarfFileTest, SaysWhenThereIsNothing) {
   Run("g++ -O2 -s -o shop shop.cpp");
-  EXPECT_EQ(DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), {""}).error().code,
+  EXPECT_EQ(DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), kHere).error().code,
             ErrorCode::kNotFound);
-  EXPECT_EQ(DwarfFile::Open(Open(folder_ / "shop.cpp", O_RDONLY).value(), program(), {""}).error().code,
+  EXPECT_EQ(DwarfFile::Open(Open(folder_ / "shop.cpp", O_RDONLY).value(), program(), kHere).error().code,
             ErrorCode::kCorrupt);
 }
 
 TEST_F(DwarfFileTest, ABytesBeyondAllCodeIsOfNoFunction) {
   Run("g++ -O2 -g -o shop shop.cpp");
-  DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), {""}).value();
+  DwarfFile file = DwarfFile::Open(Open(program(), O_RDONLY).value(), program(), kHere).value();
   EXPECT_THAT(file.Find(0), IsEmpty());
   EXPECT_THAT(file.Find(~uint64_t{0}), IsEmpty());
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbols/line_server.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -59,16 +58,16 @@ class Server {
   }
 
   static Result<DwarfFile> Open(LineRequest& request) {
-    const std::vector<std::string> roots = {fmt::format("/proc/{}/root", request.pid), ""};
-    std::optional<Fd> debug = OpenDebugFile(request.fd.get(), request.path, roots);
+    const DebugPlaces places = DebugPlaces::Of(request.fd, request.path, request.pid);
+    std::optional<Fd> debug = OpenDebugFile(request.fd.get(), request.path, places);
     const std::string build_id = ReadBuildId(request.fd.get()).value_or("");
     ASSIGN_OR_RETURN(Fd own, Duplicate(request.fd));
     Result<DwarfFile> local = DwarfFile::OpenWith(
-        std::move(own), debug.has_value() ? std::move(*debug) : Fd(), request.path, roots);
+        std::move(own), debug.has_value() ? std::move(*debug) : Fd(), request.path, places);
     if (local.has_value() || local.error().code != ErrorCode::kNotFound) return local;
     Result<Fd> fetched = FetchDebugFile(build_id);
     if (!fetched.has_value()) return local;
-    return DwarfFile::OpenWith(std::move(request.fd), std::move(*fetched), request.path, roots);
+    return DwarfFile::OpenWith(std::move(request.fd), std::move(*fetched), request.path, places);
   }
 
   int socket_;

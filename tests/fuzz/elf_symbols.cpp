@@ -2,7 +2,6 @@
 // A whole ELF file, as it is read for build ids, symbols, debug links and unwind tables.
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "memory_file.h"
 #include "symbols/debug_file.h"
@@ -15,8 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace symbols = gpusonde::symbols;
   gpusonde::Fd fd = MemoryFile({data, size});
   (void)symbols::ReadBuildId(fd.get());
-  const std::string roots[] = {"/nonexistent"};
-  (void)symbols::OpenDebugFile(fd.get(), "/x", roots);
+  (void)symbols::OpenDebugFile(fd.get(), "/x", {.roots = {"/nonexistent"}});
   (void)symbols::FindPythonInterpreter(fd.get(), "x");
   gpusonde::unwind::RuleSet rules;
   (void)gpusonde::unwind::CompileFile(fd.get(), "x", rules);
