@@ -16,7 +16,8 @@ namespace gpusonde::symbols {
 // system files, which root alone can write; there it makes two machines agree. Any other file is known by its
 // build id together with who owns it, its inode and when that was made, its size, and when it was changed:
 // what another user can't forge, and what stays the same when the file is renamed or linked. The device is
-// left out, since each container sees the files of a shared image on a device of its own.
+// left out, since each container sees the files of a shared image on a device of its own, but for FUSE, where
+// a user's program makes up all of this.
 // docs/decisions/0096.
 struct BinaryIdentity {
   Id128 id;
@@ -33,8 +34,8 @@ Result<BinaryIdentity> IdentifyBinary(const Fd& file, const std::string& path, s
 // The id of system files with this build id.
 Id128 SystemBinaryId(const std::string& build_id);
 
-// Whether the file belongs to root, can be written by nobody else, and is what `path` names here: a
-// container's root may be any user.
+// Whether the file belongs to root, can be written by nobody else, and is what `path` names here (a
+// container's root may be any user), on a file system that the kernel itself answers for.
 bool IsSystemFile(const Fd& file, const std::string& path);
 
 }  // namespace gpusonde::symbols
