@@ -35,8 +35,8 @@ struct gpusonde_off_cpu_head {
   /* Its second and third argument: of futex(2) the operation, and the value that is waited with. */
   __u32 futex_op;
   __u32 futex_value;
-  __u8 runnable;  /* it was preempted, and waits for nothing but a CPU */
-  __u8 in_io;     /* the kernel counts it as waiting for I/O */
+  __u8 runnable; /* it was preempted, and waits for nothing but a CPU */
+  __u8 in_io;    /* the kernel counts it as waiting for I/O */
   __u8 uninterruptible;
   __u8 by_coin; /* the coin chose it; else only its long intervals count */
 };
