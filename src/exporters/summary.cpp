@@ -9,6 +9,7 @@
 #include <ranges>
 #include <set>
 
+#include "base/counted.h"
 #include "base/printable.h"
 #include "model/helper_threads.h"
 
@@ -146,9 +147,11 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     text += "cpu       no samples: the program ended, or slept, before the first one was due\n";
   } else {
     text += fmt::format(
-        "cpu       {:.2f} of {} CPUs busy, {:.2f} s in {} processes and {} threads ({} samples)\n",
+        "cpu       {:.2f} of {} busy, {:.2f} s in {} and {} ({})\n",
         static_cast<double>(total_ns) / static_cast<double>(std::max<int64_t>(facts.duration_ns, 1)),
-        facts.cpus, static_cast<double>(total_ns) / 1e9, processes.size(), by_thread.size(), samples);
+        Counted(facts.cpus, "CPU"), static_cast<double>(total_ns) / 1e9,
+        Counted(std::ssize(processes), "process"), Counted(std::ssize(by_thread), "thread"),
+        Counted(samples, "sample"));
     std::vector<std::string> threads;
     for (const Share& share : Largest(by_thread, kBusiest))
       threads.push_back(fmt::format("{} ({}) {:.1f} %", Shown(share.name), share.where,

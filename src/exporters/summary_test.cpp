@@ -33,7 +33,7 @@ SummaryFacts Facts() {
 
 TEST(Summarise, SharesAreOfSelfTimeHottestFirst) {
   const std::string text = Summarise(TwoFunctions(), Facts());
-  EXPECT_THAT(text, HasSubstr("0.50 of 2 CPUs busy, 0.04 s in 1 processes and 1 threads (4 samples)"));
+  EXPECT_THAT(text, HasSubstr("0.50 of 2 CPUs busy, 0.04 s in 1 process and 1 thread (4 samples)"));
   EXPECT_THAT(text, HasSubstr("75.0 %  inflate  (libz.so.1)"));
   EXPECT_LT(text.find("inflate"), text.find("25.0 %  main"));
   EXPECT_THAT(text, HasSubstr("loader (8) 100.0 %"));

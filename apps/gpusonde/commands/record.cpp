@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -100,9 +101,14 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
   const std::unique_ptr<server::ApiData> data = server::ReadingFrom(*store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
   ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(*store));
-  for (const auto& drop : overview.drops)
-    (drop.lost ? facts.lost : facts.poorer)
-        .push_back(fmt::format("{} {}", drop.count, drop.meaning.substr(0, drop.meaning.find('.'))));
+  for (const auto& drop : overview.drops) {
+    std::string meaning = drop.meaning.substr(0, drop.meaning.find('.'));
+    const bool acronym =
+        meaning.size() > 1 && std::isupper(static_cast<unsigned char>(meaning[1])) != 0;  // GPU
+    if (!acronym && !meaning.empty())
+      meaning[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(meaning[0])));
+    (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} {}", drop.count, meaning));
+  }
   if (uncounted_rows > 0)
     facts.lost.push_back(fmt::format("{} rows that could not be written at the end", uncounted_rows));
   PrintLabelled(exporters::Summarise(profile, facts));

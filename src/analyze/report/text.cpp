@@ -12,6 +12,7 @@
 
 #include "analyze/report.h"
 #include "analyze/report/short_names.h"
+#include "base/counted.h"
 #include "base/int128.h"
 #include "base/printable.h"
 #include "importers/trace.h"
@@ -38,33 +39,28 @@ std::string Percent(int64_t part, int64_t whole) {
                    : "–";
 }
 
-// "1 kernel", "2 kernels".
-std::string Count(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 // 3448384 as "3.448 MB".
 std::string Bytes(int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes >= 1'000'000'000) return fmt::format("{:.3f} GB", value / 1e9);
   if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
   if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
-  return Count(bytes, "byte");
+  return Counted(bytes, "byte");
 }
 
 // What a note says, as a sentence; its kind as it is where it is new here.
 std::string SentenceOf(const Note& note) {
-  const std::string events = Count(note.count, "event");
+  const std::string events = Counted(note.count, "event");
   const std::string_view are = note.count == 1 ? "is" : "are";
   if (note.kind == "truncated") return "it is cut off, or not all written yet; what is there was analysed";
   if (note.kind == "unreadable_parts")
-    return fmt::format("{} of it can't be read and {} left out", Count(note.count, "part"), are);
+    return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
   if (note.kind == "not_aligned")
     return "a rank has no collective in common with the first, and keeps its clock";
   if (note.kind == "metrics_without_number")
-    return Count(note.count, "value") + " of metrics that are texts are left out";
+    return Counted(note.count, "value") + " of metrics that are texts are left out";
   if (note.kind == "metrics_beyond_bound")
-    return fmt::format("{} of metrics of too many kinds {} left out", Count(note.count, "value"), are);
+    return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
   if (note.kind == "bad_time") return fmt::format("{} without a time that can be {} left out", events, are);
   if (note.kind == "negative_duration")
     return fmt::format("{} that would end before beginning {} left out", events, are);
@@ -111,10 +107,10 @@ class TextWriter {
       const std::string copies =
           trace.memcpys == 1 ? std::string("1 copy") : fmt::format("{} copies", trace.memcpys);
       Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
-           trace.format, Count(trace.events, "event"), Time(trace.duration_ns),
-           Count(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
-           Time(trace.memcpy_ns), Count(trace.memsets, "set"), Count(trace.api_calls, "API call"),
-           Count(trace.ranges, "range"));
+           trace.format, Counted(trace.events, "event"), Time(trace.duration_ns),
+           Counted(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
+           Time(trace.memcpy_ns), Counted(trace.memsets, "set"), Counted(trace.api_calls, "API call"),
+           Counted(trace.ranges, "range"));
       if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite) ||
           trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
         Line("  This format is read after documents of it; no real file has confirmed that yet.");
@@ -275,7 +271,7 @@ class TextWriter {
     const DurationLine& largest = report_.kernels[0];
     found.push_back(fmt::format("The largest part of kernel time, {:.1f} %, goes to {}: {} in {}.",
                                 100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
-                                shown_(largest.name), Time(largest.total_ns), Count(largest.count, "run")));
+                                shown_(largest.name), Time(largest.total_ns), Counted(largest.count, "run")));
   }
 
   // The same of many ranks: between which two they lie, and what all of them waited for.
