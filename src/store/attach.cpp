@@ -130,7 +130,27 @@ Status Attach(duckdb::Connection& connection, const std::string& path, std::stri
                                     access == Access::kReading ? ", READ_ONLY" : "", options));
 }
 
+// What runs SQL of the file's author when it is read. Recordings consist of tables alone.
+Status CheckOnlyTables(duckdb::Connection& connection, std::string_view catalog) {
+  ASSIGN_OR_RETURN(
+      const auto rows,
+      connection.Ask(fmt::format(
+          "SELECT 'the view ' || view_name FROM duckdb_views() WHERE database_name = {0} AND NOT internal "
+          "UNION ALL SELECT 'the macro ' || function_name FROM duckdb_functions() "
+          "WHERE database_name = {0} AND NOT internal "
+          "UNION ALL SELECT 'a generated column in ' || table_name FROM duckdb_tables() "
+          "WHERE database_name = {0} AND sql ILIKE '% GENERATED ALWAYS AS%' LIMIT 1",
+          duckdb::QuoteText(catalog))));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  if (!any) return {};
+  return Fail(ErrorCode::kCorrupt,
+              fmt::format("not a recording that gpusonde made: it contains {}, whose SQL "
+                          "would run when it is read",
+                          rows->Text(0)));
+}
+
 Status CheckContent(duckdb::Connection& connection, std::string_view catalog, const FileBytes& bytes) {
+  TRY(CheckOnlyTables(connection, catalog));
   TRY(duckdb::ReadVersion(connection, catalog));
   if (bytes.present >= bytes.full) return {};
   ASSIGN_OR_RETURN(const bool whole, HoldsItsRows(connection, catalog, bytes.present));

@@ -14,7 +14,8 @@ enum class Access { kReading, kWriting };
 // Attaches the recording at `path`, which must be there, as a catalog. Looks at the file before DuckDB does,
 // whose words for what isn't a database help nobody. Errors, each naming the file: kNotFound,
 // kPermissionDenied; kCorrupt for a folder, an empty or foreign file (says what it seems to be) and a
-// truncated one; kTooNew; kUnavailable when another process is writing it.
+// truncated one, and for views, macros and generated columns, which would run its author's SQL; kTooNew;
+// kUnavailable when another process is writing it.
 Status AttachRecording(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
                        Access access);
 

@@ -21,6 +21,7 @@
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/duckdb_store.h"
+#include "store/duckdb/library.h"
 #include "store/duckdb/schema.h"
 
 namespace gpusonde::store {
@@ -170,19 +171,30 @@ Result<std::unique_ptr<Store>> CreateRecording(const std::string& path) {
 
 Result<std::unique_ptr<Store>> CreateInMemory() { return CreateStore(":memory:", {}); }
 
+Status LoadDatabase() {
+  TRY(duckdb::LoadLibrary());
+  return {};
+}
+
 Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& paths) {
   if (paths.empty()) return Fail(ErrorCode::kInvalidArgument, "no recording was named");
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create({}));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  // Neither the files nor the SQL of a query can be trusted: they reach these files and nothing else, from
+  // before the first byte is read.
+  std::string allowed;
+  for (const std::string& path : paths)
+    for (const char* suffix : {"", ".wal"})
+      allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", duckdb::QuoteText(path + suffix));
+  TRY(connection.Run(fmt::format("SET allowed_paths = [{}]", allowed)));
+  TRY(connection.Run("SET enable_external_access = false"));
+  TRY(connection.Run("SET lock_configuration = true"));
   std::vector<std::string> catalogs;
   for (const std::string& path : paths) {
     catalogs.push_back(fmt::format("recording{}", catalogs.size()));
     TRY(AttachRecording(connection, path, catalogs.back(), Access::kReading));
   }
   TRY(duckdb::CreateViews(connection, catalogs));
-  // Whoever queries a recording may have got the SQL from anywhere: it reaches these files and nothing else.
-  TRY(connection.Run("SET enable_external_access = false"));
-  TRY(connection.Run("SET lock_configuration = true"));
   return duckdb::DuckDbStore::Create(std::move(instance), "");
 }
 

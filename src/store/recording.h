@@ -24,6 +24,9 @@ Result<std::unique_ptr<Store>> CreateRecording(const std::string& path);
 // The same in memory, gone with the Store.
 Result<std::unique_ptr<Store>> CreateInMemory();
 
+// Loads DuckDB's library now, for a process that can't open it later. Errors: kUnavailable.
+Status LoadDatabase();
+
 // Opens recordings read-only as one store; the tables of several files are read as one. Those of each file
 // alone are in the catalogs recording0, recording1, …; their rows are numbered from 0 as `rowid`.
 // Errors, each naming the file: kNotFound, kPermissionDenied; kCorrupt for what is no gpusonde recording

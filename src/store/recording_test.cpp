@@ -2,6 +2,7 @@
 #include "store/recording.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -21,6 +22,8 @@
 #include "model/tables/threads.h"
 #include "model/testing/random_batch.h"
 #include "spool/spool.h"
+#include "store/attach.h"
+#include "store/duckdb/connection.h"
 #include "store/memory_limit.h"
 
 namespace gpusonde::store {
@@ -232,6 +235,40 @@ TEST_F(Recording, DamagedBytesGiveAnErrorOrAnAnswerAndNoCrash) {
     }
   }
   EXPECT_GT(errors, 0);
+}
+
+// Neither is resolved, so that it doesn't matter what they would read, or that a FIFO would hang them.
+TEST_F(Recording, WhatWouldRunItsAuthorsSqlIsRefused) {
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::pair<std::string, std::string> crafted[] = {
+      {"the view meta", fmt::format("DROP TABLE file.main.meta; CREATE VIEW file.main.meta AS "
+                                    "SELECT 'schema_version' AS key, content AS value FROM read_text('{}')",
+                                    fifo)},
+      {"the view notes", "CREATE VIEW file.main.notes AS SELECT content FROM read_text('/etc/passwd')"},
+      {"the macro meta",
+       "CREATE MACRO file.main.meta() AS TABLE SELECT content FROM read_text('/etc/passwd')"},
+      {"a generated column in notes", "CREATE TABLE file.main.notes (a INTEGER, b AS (a + 1))"}};
+  for (const auto& [refused, sql] : crafted) {
+    const std::string path = Write(refused + ".sonde");
+    {
+      auto instance = duckdb::Instance::Create({}).value();
+      auto connection = duckdb::Connection::Open(instance).value();
+      ASSERT_TRUE(AttachRecording(connection, path, "file", Access::kWriting).has_value());
+      // A view is bound when it is made: it needs a file to read.
+      ::unlink(fifo.c_str());
+      ASSERT_TRUE(WriteFileAtomically(fifo, "1").has_value());
+      const Status made = connection.Run(sql);
+      ASSERT_TRUE(made.has_value()) << made.error().message;
+      ASSERT_TRUE(connection.Run("CHECKPOINT file").has_value());
+      ::unlink(fifo.c_str());
+      ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    }
+    const auto opened = OpenRecordings({path});
+    ASSERT_FALSE(opened.has_value()) << refused;
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(opened.error().message, testing::HasSubstr("it contains " + refused));
+  }
 }
 
 TEST_F(Recording, ANewerOneSaysSo) {
