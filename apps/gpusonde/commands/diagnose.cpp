@@ -14,6 +14,7 @@
 #include "command.h"
 #include "diagnose/print.h"
 #include "messages.h"
+#include "reader_process.h"
 #include "recordings.h"
 #include "replay.h"
 #include "store/recording.h"
@@ -60,10 +61,12 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       ->check(OneOf({"text", "json"}))
       ->option_text("text|json");
   command->callback([options, &exit_status] {
-    const Status done = Run(*options);
-    if (done.has_value()) return;
-    PrintError("diagnose", done.error());
-    exit_status = kExitFailed;
+    exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {
+                               const Status done = Run(*options);
+                               if (done.has_value()) return kExitOk;
+                               PrintError("diagnose", done.error());
+                               return kExitFailed;
+                             }});
   });
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,6 +17,7 @@
 #include "command.h"
 #include "exporters/exporter.h"
 #include "messages.h"
+#include "reader_process.h"
 #include "recordings.h"
 #include "selection_flags.h"
 #include "store/gpu_query.h"
@@ -46,12 +49,8 @@ std::string OutputOf(const ExportOptions& options, const exporters::Exporter& ex
   return path.string();
 }
 
-Status Write(const std::string& output, std::string_view content) {
-  if (output != kStandardOutput) return WriteFileAtomically(output, content);
-  return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(content)));
-}
-
-Status Export(const ExportOptions& options, const exporters::Exporter& exporter, const std::string& output) {
+// Writes the export to `to` and, unless that is standard output, tells the parent process what it holds.
+Status Export(const ExportOptions& options, const exporters::Exporter& exporter, int to) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
@@ -67,23 +66,54 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
                    : exporters::Value::kSamples,
       .per_thread = options.per_thread};
   ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
-  TRY(Write(output, content));
-  if (output == kStandardOutput) return {};
+  TRY(WriteAll(to, std::as_bytes(std::span(content))));
+  if (to == STDOUT_FILENO) return {};
   int64_t samples = 0;
   int64_t time_ns = 0;
   for (const model::Profile::Sample& sample : profile.samples) {
     samples += sample.count;
     time_ns += sample.weight_ns;
   }
-  fmt::print(stderr, "gpusonde export: {}: {} {}, {:.3f} s of {} time\n", output, samples,
-             gpu                 ? "kernels, copies and sets"
-             : selection.off_cpu ? "waits"
-                                 : "samples",
-             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
-             gpu                 ? "GPU"
-             : selection.off_cpu ? "waiting"
-                                 : "CPU");
+  TellParent(fmt::format("{} {}, {:.3f} s of {} time", samples,
+                         gpu                 ? "kernels, copies and sets"
+                         : selection.off_cpu ? "waits"
+                                             : "samples",
+                         static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
+                         gpu                 ? "GPU"
+                         : selection.off_cpu ? "waiting"
+                                             : "CPU"));
   return {};
+}
+
+int ExitStatusOf(const Status& done) {
+  if (done.has_value()) return kExitOk;
+  PrintError("export", done.error());
+  return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+// The process that reads the recordings opens no file for writing: it is handed standard output, or a file in
+// memory whose content this one puts in place.
+int ExportApart(const ExportOptions& options, const exporters::Exporter& exporter,
+                const std::string& output) {
+  Fd memory;
+  if (output != kStandardOutput) {
+    memory = Fd(::memfd_create("export", MFD_CLOEXEC));
+    if (!memory.valid()) return ExitStatusOf(Fail(ErrnoError(errno, "make a file in memory")));
+  }
+  const int to = memory.valid() ? memory.get() : STDOUT_FILENO;
+  std::string holds;
+  const int exit_status = RunReader({.command = "export",
+                                     .files = options.files,
+                                     .work = [&] { return ExitStatusOf(Export(options, exporter, to)); },
+                                     .on_message = [&](std::string_view message) { holds = message; }});
+  if (exit_status != kExitOk || !memory.valid()) return exit_status;
+  const auto content = MappedFile::Open(fmt::format("/proc/self/fd/{}", memory.get()));
+  if (!content.has_value()) return ExitStatusOf(Fail(content.error()));
+  const auto bytes = content->bytes();
+  const Status written =
+      WriteFileAtomically(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (written.has_value()) PrintNotice("export", fmt::format("{}: {}", output, holds));
+  return ExitStatusOf(written);
 }
 
 int Run(const ExportOptions& options, bool text_flags_given) {
@@ -101,10 +131,7 @@ int Run(const ExportOptions& options, bool text_flags_given) {
     throw CLI::ValidationError("several recordings become one file; give it a name with -o");
   if (output == kStandardOutput && !exporter.line_based && ::isatty(STDOUT_FILENO) != 0)
     throw CLI::ValidationError(options.format + " is not for a terminal; give -o FILE or a pipe");
-  const Status done = Export(options, exporter, output);
-  if (done.has_value()) return kExitOk;
-  PrintError("export", done.error());
-  return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
+  return ExportApart(options, exporter, output);
 }
 
 std::vector<std::string> FormatNames() {

@@ -11,6 +11,7 @@
 #include "base/terminal.h"
 #include "command.h"
 #include "messages.h"
+#include "reader_process.h"
 #include "recordings.h"
 #include "store/print_rows.h"
 #include "store/recording.h"
@@ -37,8 +38,7 @@ store::RowFormat FormatOf(const std::string& name) {
   return name == "csv" ? store::RowFormat::kCsv : store::RowFormat::kText;
 }
 
-Status Run(const QueryOptions& options) {
-  const std::vector<std::string> files(options.files_and_sql.begin(), options.files_and_sql.end() - 1);
+Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(files));
   ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
   ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
@@ -66,10 +66,13 @@ void AddQuery(CLI::App& app, int& exit_status) {
   command->callback([options, &exit_status] {
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings and then one SQL statement; SQL with spaces needs quotes");
-    const Status done = Run(*options);
-    if (done.has_value()) return;
-    PrintError("query", done.error());
-    exit_status = kExitFailed;
+    const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
+    exit_status = RunReader({.command = "query", .files = files, .work = [&] {
+                               const Status done = Run(*options, files);
+                               if (done.has_value()) return kExitOk;
+                               PrintError("query", done.error());
+                               return kExitFailed;
+                             }});
   });
 }
 

@@ -12,7 +12,9 @@
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
+#include "reader_process.h"
 #include "recordings.h"
+#include "server/ui_files.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
 #include "store/profile_query.h"
@@ -73,9 +75,30 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
   fmt::print("{} is at {} (Ctrl-C ends)\n", TitleOf(options.files), (*server)->Url());
   std::fflush(stdout);
-  if (!options.no_open) OpenInBrowser((*server)->Url());
+  TellParent((*server)->Url());
   WaitForStopSignal();
   return kExitOk;
+}
+
+// What the server says is its address may be anything, once it has read a crafted recording.
+bool IsAddress(std::string_view url) {
+  return url.starts_with("http://") && url.ends_with('/') &&
+         url.find_first_not_of("0123456789abcdef.:[]/", std::string_view("http://").size()) ==
+             std::string_view::npos;
+}
+
+int ViewApart(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
+  std::vector<std::string> readable = server::UiFolders();
+  readable.insert(readable.end(), options.sources.begin(), options.sources.end());
+  return RunReader({.command = "view",
+                    .files = options.files,
+                    .readable = std::move(readable),
+                    .serves = true,
+                    .work = [&] { return View(options, listen); },
+                    .on_message =
+                        [&](std::string_view url) {
+                          if (!options.no_open && IsAddress(url)) OpenInBrowser(std::string(url));
+                        }});
 }
 
 }  // namespace
@@ -106,7 +129,7 @@ void AddView(CLI::App& app, int& exit_status) {
       if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
       listen = *address;
     }
-    exit_status = View(*options, listen);
+    exit_status = ViewApart(*options, listen);
   });
 }
 
