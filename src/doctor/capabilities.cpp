@@ -29,6 +29,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"nvml", Use::kGpu, ProbeNvml},
       Capability{"perf_event", Use::kRecord, ProbePerfEvent},
       Capability{"privileges", Use::kDetail, ProbePrivileges},
+      Capability{"recording_sandbox", Use::kDetail, ProbeRecordingSandbox},
       Capability{"ring_buffer", Use::kRecord, ProbeRingBuffer},
       Capability{"sideband", Use::kRecord, ProbeSideband},
       Capability{"state_folder", Use::kDetail, ProbeStateFolder},

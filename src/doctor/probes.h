@@ -21,6 +21,7 @@ Finding ProbeMpi(const Settings& settings);
 Finding ProbeNvml(const Settings& settings);
 Finding ProbePerfEvent(const Settings& settings);
 Finding ProbePrivileges(const Settings& settings);
+Finding ProbeRecordingSandbox(const Settings& settings);
 Finding ProbeRingBuffer(const Settings& settings);
 Finding ProbeSideband(const Settings& settings);
 Finding ProbeStateFolder(const Settings& settings);
