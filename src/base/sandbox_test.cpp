@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,7 +16,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -91,9 +91,9 @@ TEST(Sandbox, LimitsMemory) {
   constexpr int64_t kLimit = int64_t{256} << 20;
   EXPECT_EQ(Confined({.max_data_bytes = kLimit},
                      [] {
-                       const std::unique_ptr<char, decltype(&std::free)> large(
-                           static_cast<char*>(std::malloc(size_t{2} * kLimit)), &std::free);
-                       return large == nullptr ? errno : 0;
+                       void* large = ::mmap(nullptr, size_t{2} * kLimit, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                       return large == MAP_FAILED ? errno : 0;
                      }),
             ENOMEM);
 }
