@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a folder of days as `gpusonde up` would have done until now: for bench/page_bench.py.
+// Fills a folder of days as `gpusonde up` would have done until now: for bench/page_bench.py and tests/e2e.
 //
 //     bench_fill_days FOLDER HOURS KERNELS_PER_SECOND
+//
+// Hours may have a fraction, of whole minutes.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,7 +17,7 @@
 
 int main(int argc, char** argv) {
   using gpusonde::EpochNow, gpusonde::kNanosPerSecond, gpusonde::Must, gpusonde::NodeFeed;
-  const int64_t minutes = argc == 4 ? std::atoll(argv[2]) * 60 : 0;
+  const int64_t minutes = argc == 4 ? std::lround(std::atof(argv[2]) * 60) : 0;
   const int64_t rate = argc == 4 ? std::atoll(argv[3]) : 0;
   if (minutes < 1 || rate < 100) {
     fmt::print(stderr, "usage: bench_fill_days FOLDER HOURS KERNELS_PER_SECOND, of which at least 100\n");

@@ -28,10 +28,6 @@ namespace {
 // They are held in memory, by the database and by us: 56 MB.
 constexpr int64_t kSliceRows = 1'000'000;
 
-Ask Asking(Store& store) {
-  return [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
-}
-
 // Where the selection's work may be looked up in windows of devices: those are of everybody's work.
 bool IsWholeDevices(const model::Selection& selection) {
   return !selection.process.has_value() && !selection.stream.has_value();
@@ -121,7 +117,7 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
       continue;
     }
     ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                     ReadSlices(store, selection, piece.range, kSliceRows));
+                     ReadSlices(Asking(store), selection, piece.range, kSliceRows));
     for (const TimeRange& slice : slices) {
       SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
       work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);

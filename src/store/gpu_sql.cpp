@@ -16,6 +16,9 @@ namespace {
 // Of 4 ms: 38 CPU samples a second on two CPUs meet some 40 of 10,000 kernels each.
 constexpr int64_t kSlotNs = int64_t{1} << 22;
 
+// Pieces of time in which ReadSlices counts rows: of a day, each is 21 s.
+constexpr int64_t kPiecesCounted = 4'096;
+
 constexpr int64_t kSessionReachNs = 600 * kNanosPerSecond;
 
 constexpr std::string_view kKernelColumns =
@@ -155,22 +158,51 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
   return spans;
 }
 
-Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
-                                          const TimeRange& range, int64_t rows_of_slice) {
-  SqlPart work{"SELECT sum(count)::BIGINT, min(start_ns), max(start_ns) FROM ", {}};
-  work += GpuWorkSpans(selection, range, WorkIn::kStartsIn);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
-  ASSIGN_OR_RETURN(const bool any, rows->Next());
-  const int64_t count = any ? rows->Int64(0) : 0;
-  std::vector<TimeRange> slices = {range};
-  if (count <= rows_of_slice) return slices;
-  const int64_t first_ns = std::max(rows->Int64(1), range.from_ns);
-  const int64_t slice_ns = (rows->Int64(2) - first_ns) / (count / rows_of_slice + 1) + 1;
-  for (int64_t cut_ns = first_ns; rows->Int64(2) - cut_ns >= slice_ns;) {
-    cut_ns += slice_ns;
-    slices.back().to_ns = cut_ns;
-    slices.push_back({cut_ns, range.to_ns});
+Ask Asking(Store& store) {
+  return [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
+}
+
+Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows, const std::string& tables) {
+  SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};
+  work += GpuWorkSpans(selection, range, WorkIn::kStartsIn, tables);
+  work.text += ")";
+  SqlPart total{"SELECT sum(count)::BIGINT, min(start_ns), max(start_ns) FROM ", {}};
+  total += work;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sums, ask(total));
+  ASSIGN_OR_RETURN(const bool any, sums->Next());
+  if (!any || sums->Int64(0) <= rows) return std::vector<TimeRange>{range};
+
+  const int64_t first_ns = sums->Int64(1);
+  const int64_t piece_ns = (sums->Int64(2) - first_ns) / kPiecesCounted + 1;
+  SqlPart pieces{"SELECT (start_ns - ?) // ? AS piece, sum(count)::BIGINT FROM ", {first_ns, piece_ns}};
+  pieces += work;
+  pieces.text += " GROUP BY piece ORDER BY piece";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts, ask(pieces));
+  std::vector<TimeRange> slices;
+  int64_t begin_ns = range.from_ns;
+  int64_t rows_since_begin = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, counts->Next());
+    if (!more) break;
+    const int64_t start_ns = first_ns + counts->Int64(0) * piece_ns;
+    const int64_t count = counts->Int64(1);
+    if (rows_since_begin > 0 && rows_since_begin + count > rows) {
+      slices.push_back({begin_ns, start_ns});
+      begin_ns = start_ns;
+      rows_since_begin = 0;
+    }
+    rows_since_begin += count;
+    if (rows_since_begin <= rows || piece_ns <= kNanosPerSecond) continue;
+    // One piece has too many: work comes in bursts, or a time in the file is far off.
+    const int64_t end_ns = start_ns > range.to_ns - piece_ns ? range.to_ns : start_ns + piece_ns;
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> finer,
+                     ReadSlices(ask, selection, {begin_ns, end_ns}, rows, tables));
+    slices.insert(slices.end(), finer.begin(), finer.end());
+    begin_ns = end_ns;
+    rows_since_begin = 0;
   }
+  if (begin_ns < range.to_ns) slices.push_back({begin_ns, range.to_ns});
   return slices;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,10 +49,15 @@ SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkI
 SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
                      const std::string& tables = "");
 
-// Slices of time, side by side, that cover the range, each with about so many rows of the selection's work:
-// as many as a question can be asked of in the memory that a store has.
-Result<std::vector<TimeRange>> ReadSlices(Store& store, const model::Selection& selection,
-                                          const TimeRange& range, int64_t rows);
+// Queries a store, or a connection of one.
+using Ask = std::function<Result<std::unique_ptr<Rows>>(const SqlPart& sql)>;
+Ask Asking(Store& store);
+
+// Adjacent slices of time that cover the range. Each has at most `rows` rows of the selection's work, packed
+// kernels included, so that its answer fits into memory; a slice of a second or less may have more.
+Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows,
+                                          const std::string& tables = "");
 
 // Ten minutes more on either side: how far from a time its sessions are looked for. A scan of everything
 // would grow with the store.

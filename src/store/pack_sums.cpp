@@ -26,6 +26,10 @@ namespace {
 constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
 constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
 
+// Kernels whose packs, and launches, are in memory at a time: with the database's copy of both, 24 MB where
+// one launch in 40 has a stack and 90 MB where all have.
+constexpr int64_t kSliceKernels = 500'000;
+
 // A launch whose stack was taken.
 struct Launch {
   Id128 process;
@@ -115,19 +119,21 @@ struct Work {
   int64_t duration_ns = 0;
   model::Sketch sketch;
 };
-// What one launch started of one kind of work, and how long it ran together.
-using Started = std::map<std::pair<const WorkKey*, size_t>, int64_t>;
-
+// Sums slice by slice: only the launches of one are in memory.
 class Summing {
  public:
-  Summing(const TimeRange& range, PackSumOptions options, const Launches& launches)
-      : range_(range), options_(options), launches_(launches) {}
+  explicit Summing(PackSumOptions options) : options_(options) {}
+
+  void BeginSlice(const TimeRange& slice, Launches launches) {
+    slice_ = slice;
+    launches_ = std::move(launches);
+  }
 
   void Add(const Pack& pack, std::string name) {
     const auto entry = work_.try_emplace({pack.process, pack.device, std::move(name), pack.stream}).first;
     for (size_t i = 0; i < pack.size(); ++i) {
       const int64_t start_ns = pack.StartNs(i);
-      if (start_ns < range_.from_ns || start_ns >= range_.to_ns) continue;
+      if (start_ns < slice_.from_ns || start_ns >= slice_.to_ns) continue;
       const int64_t duration_ns = pack.DurationNs(i);
       ++entry->second.count;
       entry->second.duration_ns = AddSaturated(entry->second.duration_ns, duration_ns);
@@ -138,6 +144,19 @@ class Summing {
         together_ns = AddSaturated(together_ns, duration_ns);
       });
     }
+  }
+
+  void EndSlice() {
+    for (const auto& [what, duration_ns] : started_) {
+      const Launch& launch = launches_[what.second];
+      Sampled& sampled = sampled_[{*what.first, launch.stack, launch.tid}];
+      const double p = launch.probability;
+      const auto duration = static_cast<double>(duration_ns);
+      sampled.weight += 1 / p;
+      sampled.time_ns += duration / p;
+      sampled.variance_ns2 += (1 - p) / (p * p) * duration * duration;
+    }
+    started_.clear();
   }
 
   std::vector<model::KernelWindow> Rows() const {
@@ -153,26 +172,26 @@ class Summing {
       });
       rows.push_back(std::move(row));
     }
-    std::map<std::tuple<WorkKey, Id128, int32_t>, model::KernelWindow> sampled;
-    for (const auto& [what, duration_ns] : started_) {
-      const Launch& launch = launches_[what.second];
-      model::KernelWindow& row = sampled
-                                     .try_emplace({*what.first, launch.stack, launch.tid},
-                                                  RowOf(*what.first, model::WorkPart::kSampled))
-                                     .first->second;
-      row.stack = launch.stack;
-      row.tid = launch.tid;
-      const double p = launch.probability;
-      const auto duration = static_cast<double>(duration_ns);
-      row.weight += 1 / p;
-      row.time_ns += duration / p;
-      row.variance_ns2 += (1 - p) / (p * p) * duration * duration;
+    for (const auto& [key, sampled] : sampled_) {
+      const auto& [work, stack, tid] = key;
+      model::KernelWindow row = RowOf(work, model::WorkPart::kSampled);
+      row.stack = stack;
+      row.tid = tid;
+      row.weight = sampled.weight;
+      row.time_ns = sampled.time_ns;
+      row.variance_ns2 = sampled.variance_ns2;
+      rows.push_back(std::move(row));
     }
-    for (auto& [key, row] : sampled) rows.push_back(std::move(row));
     return rows;
   }
 
  private:
+  struct Sampled {
+    double weight = 0;
+    double time_ns = 0;
+    double variance_ns2 = 0;
+  };
+
   static model::KernelWindow RowOf(const WorkKey& key, model::WorkPart part) {
     return {.part = part,
             .process = key.process,
@@ -184,34 +203,32 @@ class Summing {
             .sketch = {}};
   }
 
-  TimeRange range_;
   PackSumOptions options_;
-  const Launches& launches_;
+  TimeRange slice_;
+  Launches launches_;
   std::map<WorkKey, Work> work_;
-  Started started_;
+  // What one launch of the slice started of one kind of work, and how long it ran together.
+  std::map<std::pair<const WorkKey*, size_t>, int64_t> started_;
+  std::map<std::tuple<WorkKey, Id128, int32_t>, Sampled> sampled_;  // by stack and thread
 };
 
-}  // namespace
-
-Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::Selection& selection,
-                                                  const TimeRange& whole, PackSumOptions options,
-                                                  const std::string& tables) {
-  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+Status SumSlice(const Ask& ask, const model::Selection& selection, const TimeRange& slice,
+                PackSumOptions options, const std::string& tables, Summing& sums) {
   Launches launches;
   if (options.launches) {
-    ASSIGN_OR_RETURN(launches, Launches::Read(ask, selection, range, tables));
+    ASSIGN_OR_RETURN(launches, Launches::Read(ask, selection, slice, tables));
   }
-  Summing sums(range, options, launches);
+  sums.BeginSlice(slice, std::move(launches));
   SqlPart sql{
       fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, durations_ns{} "
                   "FROM {}kernel_packs WHERE len(graph_nodes) = 0 AND {} AND ",
                   options.launches ? ", correlations" : "", tables, duckdb::kSoundPack),
       {}};
-  sql += PacksIn(selection, range, WorkIn::kStartsIn);
+  sql += PacksIn(selection, slice, WorkIn::kStartsIn);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return sums.Rows();
+    if (!more) break;
     sums.Add({.process = rows->Id(0),
               .device = rows->Id(1),
               .session = rows->Int64(2),
@@ -222,6 +239,21 @@ Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::S
               .correlations = options.launches ? rows->Int64List(8) : std::vector<int64_t>()},
              std::string(rows->Text(4)));
   }
+  sums.EndSlice();
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::Selection& selection,
+                                                  const TimeRange& whole, PackSumOptions options,
+                                                  const std::string& tables) {
+  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                   ReadSlices(ask, selection, range, kSliceKernels, tables));
+  Summing sums(options);
+  for (const TimeRange& slice : slices) TRY(SumSlice(ask, selection, slice, options, tables, sums));
+  return sums.Rows();
 }
 
 Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,

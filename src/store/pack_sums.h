@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "model/selection.h"
 #include "model/tables/kernel_windows.h"
+#include "store/gpu_sql.h"
 #include "store/gpu_windows.h"
 #include "store/selection_sql.h"
 #include "store/store.h"
@@ -17,9 +16,6 @@
 // (store/work_sums.h) would unpack them first, join them with all launches and group them: for a minute of
 // 10,000 kernels a second 0.55 s of CPU time, here 0.06 s (bench/gpu_bench.cpp, StoreAMinute).
 namespace gpusonde::store {
-
-// Asks a store, or a connection of one.
-using Ask = std::function<Result<std::unique_ptr<Rows>>(const SqlPart& sql)>;
 
 struct PackSumOptions {
   bool launches = false;  // with the parts "sampled"

@@ -148,11 +148,10 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
       continue;
     }
     ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                     ReadSlices(store, selection, piece.range, kSliceRows));
+                     ReadSlices(Asking(store), selection, piece.range, kSliceRows));
     for (const TimeRange& slice : slices) TRY(Add(store, SumsOfWork(selection, slice), groups));
-    const Ask ask = [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
     ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
-                     SumPacks(ask, selection, piece.range, {.launches = true}));
+                     SumPacks(Asking(store), selection, piece.range, {.launches = true}));
     for (const model::KernelWindow& row : packed) Add(row, groups);
   }
   return groups;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program under test, for the end-to-end tests in this folder."""
 
+import contextlib
 import functools
 import json
 import os
@@ -118,6 +119,18 @@ class TestCase(unittest.TestCase):
             frames, _, count = line.rpartition(" ")
             stacks.append((frames.split(";"), int(count)))
         return stacks
+
+
+@contextlib.contextmanager
+def serving(command):
+    """Where this `gpusonde view` or `up` answers, while it runs."""
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        try:
+            url = next((found.group() for line in running.stdout if (found := re.search(r"http://\S+/", line))), None)
+            assert url, "it says where the UI is"
+            yield url
+        finally:
+            running.terminate()
 
 
 class SmallDisk:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `gpusonde view` answers about a recording just made: waits, and source files line by line."""
 
-import contextlib
 import json
-import re
 import subprocess
 import sys
 import unittest
@@ -16,17 +14,9 @@ import program
 SHAPES = program.ROOT / "tests/programs/py_shapes.py"
 
 
-@contextlib.contextmanager
 def view(recording, *options):
     """Where a `gpusonde view` of the recording answers, while it runs."""
-    command = [program.GPUSONDE, "view", str(recording), "--listen", "127.0.0.1:0", "--no-open", *map(str, options)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-        try:
-            url = next((found.group() for line in running.stdout if (found := re.search(r"http://\S+/", line))), None)
-            assert url, "it says where the UI is"
-            yield url
-        finally:
-            running.terminate()
+    return program.serving([program.GPUSONDE, "view", recording, "--listen", "127.0.0.1:0", "--no-open", *options])
 
 
 def get(url, endpoint, **parameters):

@@ -77,10 +77,8 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
   if (message.find("Out of Memory Error") != std::string_view::npos)
     return fmt::format(
         "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
-        "or "
-        "ask about "
-        "less time",
-        MemoryLimit() >> 20);
+        "or ask about less time",
+        MemoryLimit() / 1'000'000);
   if (code == ErrorCode::kPermissionDenied && !file.empty())
     return fmt::format("{}: permission denied", file);
   return std::string(message);

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundredth of a busy day (10,000 kernels a second for 15 minutes) within 128 MB: it opens, answers, is diagnosed, restarts."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import program
+from view_test import get, view
+
+KERNELS = 9_000_000
+LIMIT = ("--memory-limit-mb", "128")
+QUESTIONS = ("overview", "strips", "devices", "processes", "flamegraph", "flamegraph?type=gpu", "flamegraph?type=off_cpu",
+             "flamegraph?while_gpu_idle=1", "incidents", "summary")
+
+
+def run(*arguments):
+    return program.run(*LIMIT, *arguments, timeout=300)
+
+
+class ABusyQuarterOfAnHour(program.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        made = tempfile.TemporaryDirectory(prefix="gpusonde-days-")
+        cls.addClassCleanup(made.cleanup)
+        cls.state = pathlib.Path(made.name) / "state"
+        (cls.state / "days").mkdir(parents=True)
+        subprocess.run([program.BUILD / "tests/fill_days", cls.state / "days", "0.25", "10000"], check=True, timeout=300)
+        cls.days = sorted((cls.state / "days").glob("*.sonde"))
+
+    def ask(self, url):
+        for question in QUESTIONS:
+            with self.subTest(question):
+                endpoint, _, parameters = question.partition("?")
+                get(url, endpoint, **dict(pair.split("=") for pair in parameters.split("&") if pair))
+        self.assertEqual(sum(device["kernels"] for device in get(url, "devices")["devices"]), KERNELS)
+
+    def test_the_page_is_answered(self):
+        with view(*self.days, *LIMIT) as url:
+            self.ask(url)
+
+    def test_up_starts_again_on_it(self):
+        command = [program.GPUSONDE, *LIMIT, "up", "--state", self.state, "--listen", "127.0.0.1:0", "--no-open"]
+        with program.serving(command) as url:
+            self.ask(url)
+
+    def test_it_is_diagnosed(self):
+        done = run("diagnose", *self.days)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_joins_sorts_and_windows_spill(self):
+        for sql in ("SELECT count(*) FROM kernels k JOIN kernels l USING (process, correlation)",
+                    "SELECT count(*) FROM (SELECT correlation FROM kernels GROUP BY correlation)",
+                    "SELECT count(*) FROM (SELECT start_ns, lag(start_ns) OVER (ORDER BY start_ns) AS before FROM kernels) "
+                    "WHERE before IS NULL OR before <= start_ns"):
+            with self.subTest(sql):
+                done = run("query", "--format", "json", *self.days, sql)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(list(json.loads(done.stdout)[0].values()), [KERNELS])
+
+    def test_what_cannot_spill_says_what_to_do(self):
+        done = run("query", *self.days, "SELECT len(list(start_ns)) FROM kernels GROUP BY name")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--memory-limit-mb", done.stderr)
+        self.assertNotIn("Out of Memory", done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
