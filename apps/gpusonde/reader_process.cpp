@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,23 @@ int RunReader(const ReaderProcess& reader) {
   std::filesystem::remove_all(spill.path(), ignored);  // no destructor runs
   ::raise(number);
   return kExitFailed;
+}
+
+int RunReaderInto(const std::string& output, ReaderProcess reader, const std::function<int(int to)>& work) {
+  const auto failed = [&](const Error& error) {
+    PrintError(reader.command, error);
+    return kExitFailed;
+  };
+  const Fd memory(::memfd_create("output", MFD_CLOEXEC));
+  if (!memory.valid()) return failed(ErrnoError(errno, "make a file in memory"));
+  reader.work = [&] { return work(memory.get()); };
+  if (const int status = RunReader(reader); status != kExitOk) return status;
+  const auto content = MappedFile::Open(fmt::format("/proc/self/fd/{}", memory.get()));
+  if (!content.has_value()) return failed(content.error());
+  const auto bytes = content->bytes();
+  const Status written =
+      WriteFileAtomically(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return written.has_value() ? kExitOk : failed(written.error());
 }
 
 void TellParent(std::string_view message) {

@@ -25,6 +25,10 @@ struct ReaderProcess {
 // damaged and returns kExitFailed; when a signal of somebody else ends it, that signal ends this process too.
 int RunReader(const ReaderProcess& reader);
 
+// The same for work that makes the file `output`: that process is handed `to`, a file in memory, and when it
+// has done its work, this one replaces `output` by what is in it.
+int RunReaderInto(const std::string& output, ReaderProcess reader, const std::function<int(int to)>& work);
+
 // Within the process: one message to the one that started it.
 void TellParent(std::string_view message);
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recordings.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <string_view>
+
+#include "base/fd.h"
 #include "importers/trace.h"
 #include "store/recording.h"
 
@@ -29,6 +35,15 @@ Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::stri
                               Describe((*trace)->info().format), file));
   }
   return opened;
+}
+
+bool IsRecording(const std::string& file) {
+  constexpr std::string_view kMagic = "DUCK";
+  constexpr off_t kMagicOffset = 8;
+  const Result<Fd> opened = Open(file, O_RDONLY | O_NONBLOCK);  // a FIFO without a writer would block
+  std::array<char, kMagic.size()> begin{};
+  return opened.has_value() && ::pread(opened->get(), begin.data(), begin.size(), kMagicOffset) > 0 &&
+         std::string_view(begin.data(), begin.size()) == kMagic;
 }
 
 }  // namespace gpusonde::app

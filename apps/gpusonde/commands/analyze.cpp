@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -19,6 +20,8 @@
 #include "base/fd.h"
 #include "command.h"
 #include "messages.h"
+#include "reader_process.h"
+#include "recordings.h"
 #include "values.h"
 
 namespace gpusonde::app {
@@ -107,6 +110,33 @@ Status Run(AnalyzeOptions& options) {
   return WriteReport(report, options);
 }
 
+int RunAndComplain(AnalyzeOptions& options) {
+  const Status done = Run(options);
+  if (done.has_value()) return kExitOk;
+  if (!done.error().message.empty()) PrintError("analyze", done.error());
+  return kExitFailed;
+}
+
+// Recordings are read by a process that may die. Not when it is one of several, which talk with each other,
+// or makes a part.
+int RunApart(AnalyzeOptions& options) {
+  if (!std::ranges::any_of(options.traces, IsRecording) || analyze::Crew::IsLaunched() ||
+      !options.part.empty())
+    return RunAndComplain(options);
+  ReaderProcess reader{.command = "analyze", .files = options.traces};
+  for (const std::string& trace : options.traces)  // what SQLite looks for beside a database
+    for (const char* suffix : {"-wal", "-shm", "-journal"}) reader.readable.push_back(trace + suffix);
+  if (options.output.empty()) {
+    reader.work = [&] { return RunAndComplain(options); };
+    return RunReader(reader);
+  }
+  const std::string output = std::exchange(options.output, {});
+  return RunReaderInto(output, reader, [&](int to) {
+    ::dup2(to, STDOUT_FILENO);
+    return RunAndComplain(options);
+  });
+}
+
 }  // namespace
 
 void AddAnalyze(CLI::App& app, int& exit_status) {
@@ -139,10 +169,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");
-    const Status done = Run(*options);
-    if (done.has_value()) return;
-    if (!done.error().message.empty()) PrintError("analyze", done.error());
-    exit_status = kExitFailed;
+    exit_status = RunApart(*options);
   });
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -91,29 +89,19 @@ int ExitStatusOf(const Status& done) {
   return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
-// The process that reads the recordings opens no file for writing: it is handed standard output, or a file in
-// memory whose content this one puts in place.
 int ExportApart(const ExportOptions& options, const exporters::Exporter& exporter,
                 const std::string& output) {
-  Fd memory;
-  if (output != kStandardOutput) {
-    memory = Fd(::memfd_create("export", MFD_CLOEXEC));
-    if (!memory.valid()) return ExitStatusOf(Fail(ErrnoError(errno, "make a file in memory")));
+  const auto work = [&](int to) { return ExitStatusOf(Export(options, exporter, to)); };
+  ReaderProcess reader{.command = "export", .files = options.files};
+  if (output == kStandardOutput) {
+    reader.work = [&] { return work(STDOUT_FILENO); };
+    return RunReader(reader);
   }
-  const int to = memory.valid() ? memory.get() : STDOUT_FILENO;
   std::string holds;
-  const int exit_status = RunReader({.command = "export",
-                                     .files = options.files,
-                                     .work = [&] { return ExitStatusOf(Export(options, exporter, to)); },
-                                     .on_message = [&](std::string_view message) { holds = message; }});
-  if (exit_status != kExitOk || !memory.valid()) return exit_status;
-  const auto content = MappedFile::Open(fmt::format("/proc/self/fd/{}", memory.get()));
-  if (!content.has_value()) return ExitStatusOf(Fail(content.error()));
-  const auto bytes = content->bytes();
-  const Status written =
-      WriteFileAtomically(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (written.has_value()) PrintNotice("export", fmt::format("{}: {}", output, holds));
-  return ExitStatusOf(written);
+  reader.on_message = [&](std::string_view message) { holds = message; };
+  const int status = RunReaderInto(output, reader, work);
+  if (status == kExitOk) PrintNotice("export", fmt::format("{}: {}", output, holds));
+  return status;
 }
 
 int Run(const ExportOptions& options, bool text_flags_given) {
