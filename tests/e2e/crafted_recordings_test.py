@@ -29,6 +29,7 @@ class CraftedRecordings(program.TestCase):
         self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {done.stderr}")
         if done.returncode != 0:
             self.assertIn("gpusonde export: ", done.stderr, f"seed {seed}")
+            self.assertNotRegex(done.stderr, "Serialization Error|Stack Trace", f"seed {seed}")
         return done
 
     def test_a_crash_is_one_sentence(self):

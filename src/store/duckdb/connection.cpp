@@ -79,6 +79,12 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
         "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
         "or ask about less time",
         MemoryLimit() / 1'000'000);
+  if (code == ErrorCode::kCorrupt) return "damaged: what it holds can't be read as a database; copy it again";
+  if (code == ErrorCode::kInternal) {
+    LogDebug("DuckDB: {}", message);  // with a stack trace
+    return fmt::format("DuckDB failed, as it does with damaged recordings: {}",
+                       message.substr(0, message.find('\n')));
+  }
   if (code == ErrorCode::kPermissionDenied && !file.empty())
     return fmt::format("{}: permission denied", file);
   return std::string(message);
