@@ -68,6 +68,9 @@ std::string_view QuotedFile(std::string_view message) {
   return rest.substr(0, rest.find_first_of("\"\\"));
 }
 
+// Of a file that SQL may not reach: not ours to attach, or any other.
+constexpr std::string_view kNotAllowed = "disabled by configuration";
+
 // Errors that a person can mend are said without DuckDB's exception names and advice about its settings.
 std::string InOurWords(ErrorCode code, std::string_view message) {
   const std::string_view file = QuotedFile(message);
@@ -85,6 +88,9 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
     return fmt::format("DuckDB failed, as it does with damaged recordings: {}",
                        message.substr(0, message.find('\n')));
   }
+  if (message.find(kNotAllowed) != std::string_view::npos)
+    return fmt::format("{}{}SQL reads the recordings that were named, and no other file", file,
+                       file.empty() ? "" : ": ");
   if (code == ErrorCode::kPermissionDenied && !file.empty())
     return fmt::format("{}: permission denied", file);
   return std::string(message);
@@ -106,6 +112,7 @@ Error ErrorOf(std::string_view message) {
       Rule{"No space left", ErrorCode::kOutOfSpace},
       Rule{"Could not set lock", ErrorCode::kUnavailable},
       Rule{"Permission denied", ErrorCode::kPermissionDenied},
+      Rule{kNotAllowed, ErrorCode::kPermissionDenied},
       Rule{"Out of Memory Error", ErrorCode::kUnavailable},
       Rule{"Serialization Error", ErrorCode::kCorrupt},
       Rule{"Corrupt", ErrorCode::kCorrupt},
