@@ -38,11 +38,17 @@ void StackDescriber::Describe(Process& process) {
 
 std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::Binary& binary, int32_t pid) {
   if (tables_.HasFile(binary.id)) return binary.id;
+  if (unusable_.contains(binary.id)) return std::nullopt;
   const auto add = [&]() -> Status {
     ASSIGN_OR_RETURN(const Fd fd, symbols::BinaryTable::OpenFile(binary, pid));
-    ASSIGN_OR_RETURN(const unwind::Table table, unwind::CompileFile(fd.get(), binary.path, tables_.rules()));
-    if (table.malformed > 0) LogInfo("{}: {} malformed unwind entries", binary.path, table.malformed);
-    return tables_.AddFile(binary.id, table);
+    const Result<unwind::Table> table = unwind::CompileFile(fd.get(), binary.path, tables_.rules());
+    if (!table.has_value()) {
+      if (unusable_.size() >= kMaxUnusable) unusable_.clear();
+      unusable_.insert(binary.id);
+      return Fail(table.error());
+    }
+    if (table->malformed > 0) LogInfo("{}: {} malformed unwind entries", binary.path, table->malformed);
+    return tables_.AddFile(binary.id, *table);
   };
   const Status added = add();
   if (added.has_value()) return binary.id;

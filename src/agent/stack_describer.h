@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 
 #include "agent/process_table.h"
 #include "base/id128.h"
@@ -33,6 +34,11 @@ class StackDescriber {
  private:
   // The file, if the kernel has its table.
   std::optional<Id128> FileWithTable(const symbols::BinaryTable::Binary& binary, int32_t pid);
+
+  // Files whose unwind tables make no sense or are too large: a process that maps one again and again would
+  // have it read each time.
+  static constexpr size_t kMaxUnusable = 10'000;  // then starting over
+  std::unordered_set<Id128> unusable_;
 
   ebpf::StackTables& tables_;
   symbols::BinaryTable& binaries_;

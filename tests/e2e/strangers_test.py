@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import unittest
 
 import program
@@ -20,6 +21,18 @@ int main(int count, char** arguments) {
   for (long i = 0; i < 1000000; ++i) sum += NAME((unsigned)i);
   return count == 99 ? (int)sum : 0;
 }
+"""
+
+
+# Maps a file as code again and again, and runs meanwhile.
+MAPPER = """
+import mmap, sys, time
+end = time.monotonic() + 3
+with open(sys.argv[1], "rb") as file:
+    while time.monotonic() < end:
+        mapped = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+        sum(range(100_000))
+        mapped.close()
 """
 
 
@@ -65,6 +78,12 @@ class Strangers(program.TestCase):
         names = self.hot_functions("genuine")
         self.assertNotIn("poisoned", names)
         self.assertTrue(any(name.startswith("[genuine+0x") for name in names), names)
+
+    def test_a_file_without_unwind_tables_is_read_once_however_often_it_is_mapped(self):
+        (self.folder / "zeros").write_bytes(bytes(4096))
+        done = self.record(sys.executable, "-c", MAPPER, self.folder / "zeros", env=dict(os.environ, GPUSONDE_LOG="info"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count(f"no unwind table for {self.folder}/zeros"), 1, done.stderr)
 
 
 if __name__ == "__main__":
