@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check bench bench-analyze bench-diagnose bench-fleet package docs fmt clean configure web
+.PHONY: help setup build demo test check nightly bench bench-analyze bench-diagnose bench-fleet package docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ test: ## every test that this machine can run; PRESET=asan|tsan|dev for another 
 check: ## format, static analysis, layering, documentation
 	@tools/setup build check
 	@tests/check/run
+
+nightly: ## sanitizers over the unit tests, a minute of each fuzzer; writes docs/nightly.md (STEPS="asan tsan fuzz")
+	@tools/setup build test
+	@tools/nightly $(STEPS)
 
 bench: ## measure, beside peers; writes bench/results/ and docs/performance.md
 	@tools/setup build bench
