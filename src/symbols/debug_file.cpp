@@ -35,7 +35,7 @@ std::optional<DebugLink> ReadDebugLink(int fd, const std::string& path) {
   const auto* section = image.has_value() ? image->FindSection(".gnu_debuglink") : nullptr;
   if (section == nullptr) return std::nullopt;
   const auto bytes = image->Bytes(section->offset, section->size, kMaxDebugLink);
-  if (!bytes.has_value()) return std::nullopt;
+  if (!bytes.has_value() || bytes->empty()) return std::nullopt;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
   const auto* text = reinterpret_cast<const char*>(bytes->data());
   DebugLink link{.name = {text, ::strnlen(text, bytes->size())}};
