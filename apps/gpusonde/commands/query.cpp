@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/terminal.h"
 #include "command.h"
 #include "messages.h"
@@ -44,7 +45,7 @@ Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
   ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
                                                                   Terminal::Of(STDOUT_FILENO).width));
   if (::isatty(STDERR_FILENO) == 1)
-    fmt::print(stderr, "{} row{}{}\n", printed.rows, printed.rows == 1 ? "" : "s",
+    fmt::print(stderr, "{}{}\n", Counted(printed.rows, "row"),
                printed.cut ? "; values are cut to the terminal's width, --format csv has them whole" : "");
   return {};
 }
