@@ -9,7 +9,7 @@
 
 namespace gpusonde {
 
-// "1 kernel", "2 kernels", "2 processes": of nouns with a regular plural.
+// "1 kernel", "2 kernels", "2 processes": for nouns with a regular plural.
 inline std::string Counted(int64_t count, std::string_view noun) {
   const std::string_view ending = count == 1 ? "" : noun.ends_with('s') ? "es" : "s";
   return fmt::format("{} {}{}", count, noun, ending);

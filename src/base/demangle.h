@@ -5,7 +5,7 @@
 
 namespace gpusonde {
 
-// A mangled C++ name as people write it; any other name as it is.
+// Demangles a C++ name; returns any other name unchanged.
 std::string Demangle(const std::string& name);
 
 }  // namespace gpusonde

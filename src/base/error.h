@@ -7,14 +7,14 @@
 
 namespace gpusonde {
 
-// What went wrong, as a closed set that callers may branch on. What a person reads is Error::message.
+// The category of an error, a closed set on which callers may branch. Users read Error::message.
 enum class ErrorCode : uint8_t {
-  kInvalidArgument,   // the caller asked for something that makes no sense
-  kNotFound,          // a file, process or table that isn't there
-  kPermissionDenied,  // the machine refuses; the message says what would allow it
-  kUnavailable,       // something needed is missing or busy now (a library, a port, a lock)
-  kUnsupported,       // valid, but not something this program or machine can do
-  kCorrupt,           // data from outside that doesn't parse; the message says where
+  kInvalidArgument,   // the caller's request is invalid
+  kNotFound,          // a file, process or table doesn't exist
+  kPermissionDenied,  // the system denies it; the message names the permission needed
+  kUnavailable,       // a required resource is missing or busy (a library, a port, a lock)
+  kUnsupported,       // valid, but this program or machine can't do it
+  kCorrupt,           // malformed external data; the message says where
   kTooNew,            // written by a newer gpusonde
   kOutOfSpace,        // disk full or quota reached
   kIo,                // any other failure of the operating system
@@ -29,11 +29,11 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
 
-  // The same error with "context: " before the message, for the caller who knows more about where.
+  // The same error with "context: " before the message, for callers that know the context.
   Error With(std::string_view context) &&;
 };
 
-// An error from errno, its code chosen by the value: "open /x: Permission denied".
+// An error from errno, which determines its code: "open /x: Permission denied".
 Error ErrnoError(int error_number, std::string_view what);
 
 }  // namespace gpusonde

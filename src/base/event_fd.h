@@ -10,13 +10,13 @@
 
 namespace gpusonde {
 
-// Something that happened, for poll(2): readable from Signal until Clear. Thread-safe. Where the process has
-// no descriptor left it is never readable.
+// An event for poll(2): readable from Signal until Clear. Thread-safe. If the process has run out of
+// descriptors it is never readable.
 class EventFd {
  public:
   EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-  // Async-signal-safe, but for errno.
+  // Async-signal-safe, except that it may change errno.
   void Signal() {
     const uint64_t one = 1;
     (void)!::write(fd_.get(), &one, sizeof one);

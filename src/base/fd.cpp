@@ -21,8 +21,7 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The process that holds a flock on the file, as /proc/locks says, which only knows those of our own PID
-// namespace.
+// The process that holds a flock on the file, from /proc/locks, which only lists those of our PID namespace.
 std::string DescribeLockHolder(const Fd& file) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return {};
@@ -115,7 +114,7 @@ Status SyncFolderOf(const std::string& path) {
 Status CheckReplaceable(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
-  return Fail(ErrorCode::kInvalidArgument, path + " is there and no regular file; name another");
+  return Fail(ErrorCode::kInvalidArgument, path + " exists and is not a regular file; choose another path");
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view content) {
@@ -128,7 +127,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view content) {
     ASSIGN_OR_RETURN(const Fd fd, Open(path, O_WRONLY));
     return write_to(fd);
   }
-  // The person knows `path`, and not the file beside it.
+  // The user knows `path` and not the temporary file.
   const auto failed = [&path](int number) { return Fail(ErrnoError(number, "write " + path)); };
   const std::string temporary = path + ".tmp";
   const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

@@ -32,34 +32,34 @@ class Fd {
 // open(2) with O_CLOEXEC. `flags` as for open(2); `mode` is used with O_CREAT.
 Result<Fd> Open(const std::string& path, int flags, unsigned mode = 0644);
 
-// Another descriptor of the same open file, closed on exec.
+// Duplicates a descriptor, with close-on-exec.
 Result<Fd> Duplicate(const Fd& fd);
 
-// The whole file, however its size is reported (/proc says 0). At most `limit` bytes; a larger file is
+// Reads a whole file, regardless of its reported size (0 in /proc). A file of more than `limit` bytes is
 // kUnsupported.
 Result<std::string> ReadFile(const std::string& path, size_t limit = size_t{64} << 20);
 
-// Writes all of it, resuming after short writes and signals.
+// Writes all bytes, resuming after short writes and signals.
 Status WriteAll(int fd, std::span<const std::byte> data);
 
-// Whether `path` may be replaced by another file: nothing is there, or a regular file. A device or a pipe is
-// not: who names /dev/null doesn't want it gone. Errors: kInvalidArgument.
+// Checks that `path` may be replaced by another file: it doesn't exist or is a regular file. A device or
+// pipe, such as /dev/null, must not be replaced. Errors: kInvalidArgument.
 Status CheckReplaceable(const std::string& path);
 
-// Replaces `path` by `content` or leaves it as it was: temporary file beside it, fsync, rename, fsync of the
-// folder. What is no regular file is written to.
+// Replaces `path` by `content` atomically: temporary file beside it, fsync, rename, fsync of the folder. A
+// file that is not regular is written to directly.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
-// Makes the folder if it isn't there (its parent must be), for its owner alone (mode 0700), and holds an
-// exclusive flock on it until the descriptor is closed. Errors: kUnavailable when another process holds it;
-// kNotFound, kPermissionDenied, kIo.
+// Creates the folder (mode 0700) if it doesn't exist (its parent must exist), and holds an exclusive flock on
+// it until the descriptor is closed. Errors: kUnavailable when another process holds it; kNotFound,
+// kPermissionDenied, kIo.
 Result<Fd> LockFolder(const std::string& path);
 
 // fsync of the folder that holds `path`, so that a rename or a new name survives a power cut.
 Status SyncFolderOf(const std::string& path);
 
-// A read-only private mapping of a whole regular file. Empty files give an empty span. Truncation by another
-// process while mapped raises SIGBUS on access: map only files that are ours or immutable, read others.
+// A read-only private mapping of a whole regular file; an empty span for an empty file. If another process
+// truncates the file, an access raises SIGBUS: map only files that are ours or immutable, and read others.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);

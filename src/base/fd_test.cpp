@@ -31,7 +31,7 @@ TEST_F(FdTest, AtomicWriteReplacesTheWholeFileAndLeavesNoTemporary) {
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
 }
 
-TEST_F(FdTest, WhatIsNoRegularFileIsWrittenToAndStays) {
+TEST_F(FdTest, AtomicWriteDoesNotReplaceAFileThatIsNotRegular) {
   const std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -43,14 +43,14 @@ TEST_F(FdTest, WhatIsNoRegularFileIsWrittenToAndStays) {
   EXPECT_TRUE(CheckReplaceable(folder_ + "/nothing").has_value());
 }
 
-TEST_F(FdTest, AtomicWriteThatFailsLeavesNoTemporaryEither) {
+TEST_F(FdTest, AFailedAtomicWriteLeavesNoTemporaryEither) {
   const std::string path = folder_ + "/occupied";
   std::filesystem::create_directories(path + "/by_a_folder");
   EXPECT_FALSE(WriteFileAtomically(path, "content").has_value());
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
 }
 
-TEST_F(FdTest, AtomicWriteThatFailsNamesTheFileThatWasWanted) {
+TEST_F(FdTest, AFailedAtomicWriteNamesTheTargetFile) {
   const Error error = WriteFileAtomically(folder_ + "/absent/file", "content").error();
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_EQ(error.message, "write " + folder_ + "/absent/file: No such file or directory");
@@ -59,7 +59,7 @@ TEST_F(FdTest, AtomicWriteThatFailsNamesTheFileThatWasWanted) {
   EXPECT_EQ(full.message, "/dev/full: write: No space left on device");
 }
 
-TEST_F(FdTest, ReadFileRefusesMoreThanItsLimit) {
+TEST_F(FdTest, ReadFileRejectsMoreThanItsLimit) {
   const std::string path = folder_ + "/file";
   ASSERT_TRUE(WriteFileAtomically(path, "0123456789").has_value());
   EXPECT_EQ(ReadFile(path, 10).value().size(), 10u);
@@ -70,13 +70,13 @@ TEST_F(FdTest, ReadsProcFilesWhoseSizeIsReportedAsZero) {
   EXPECT_FALSE(ReadFile("/proc/self/maps").value().empty());
 }
 
-TEST_F(FdTest, MissingFileSaysWhichOne) {
+TEST_F(FdTest, TheErrorOfAMissingFileNamesIt) {
   const Error error = ReadFile(folder_ + "/absent").error();
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_NE(error.message.find("absent"), std::string::npos);
 }
 
-TEST_F(FdTest, MappedFileOfAFolderIsAnError) { EXPECT_FALSE(MappedFile::Open(folder_).has_value()); }
+TEST_F(FdTest, MappingAFolderIsAnError) { EXPECT_FALSE(MappedFile::Open(folder_).has_value()); }
 
 TEST_F(FdTest, MovingAnFdLeavesTheSourceInvalid) {
   Fd first = Open("/dev/null", O_RDONLY).value();
@@ -86,7 +86,7 @@ TEST_F(FdTest, MovingAnFdLeavesTheSourceInvalid) {
   EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): that is what is tested
 }
 
-TEST_F(FdTest, AFolderIsLockedOnceUntilItIsLetGo) {
+TEST_F(FdTest, AFolderIsLockedUntilItIsReleased) {
   const std::string path = folder_ + "/state";
   auto first = LockFolder(path);
   ASSERT_TRUE(first.has_value()) << first.error().message;

@@ -3,9 +3,9 @@
 
 namespace gpusonde {
 
-// For programs that run for long beside others: has memory go back to the system once it is freed, where
-// the C library would keep it for later. Call it before there are threads. (mallopt(3), M_MMAP_THRESHOLD: by
-// default a large block that is freed makes the library keep all blocks of its size, up to 32 MB each.)
+// Makes the C library return freed memory to the system at once, for long-running programs that share a
+// machine with others. Call it before any thread starts. (mallopt(3), M_MMAP_THRESHOLD: by default, after a
+// large block was freed the library keeps all freed blocks of that size, up to 32 MB each.)
 void ReturnMemoryEarly();
 
 }  // namespace gpusonde

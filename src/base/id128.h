@@ -13,8 +13,8 @@
 
 namespace gpusonde {
 
-// A 128-bit identifier: content hashes of stacks, locations, functions, binaries, processes. Two machines
-// that see the same thing give it the same id without talking to each other.
+// A 128-bit identifier: a content hash of a stack, location, function, binary or process. Two machines
+// compute the same id for the same content without coordination.
 struct Id128 {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -24,13 +24,13 @@ struct Id128 {
 
   // 32 lower-case hex digits, most significant first.
   std::string ToHex() const;
-  // The inverse; also accepts UUID dashes. Nothing on any other text.
+  // The inverse; also accepts UUID dashes. Nullopt for any other text.
   static std::optional<Id128> FromHex(std::string_view text);
 };
 
 // Builds an id from parts: IdHasher("location").Add(build_id).Add(offset).Finish(). The kind separates id
 // spaces, and every part is length-prefixed, so ("ab","c") and ("a","bc") differ. XXH3-128: fast, not
-// cryptographic; a process that forges a collision only mixes up its own frames' names.
+// cryptographic; a process that forges a collision only confuses the names of its own frames.
 class IdHasher {
  public:
   explicit IdHasher(std::string_view kind) { Add(kind); }

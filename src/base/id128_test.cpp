@@ -13,14 +13,14 @@ TEST(Id128, HexRoundTripsAndAcceptsDashes) {
   EXPECT_EQ(Id128::FromHex("01234567-89ab-cdef-fedc-ba9876543210"), id);
 }
 
-TEST(Id128, MalformedHexGivesNothing) {
+TEST(Id128, RejectsMalformedHex) {
   EXPECT_FALSE(Id128::FromHex("").has_value());
   EXPECT_FALSE(Id128::FromHex("0123456789abcdeffedcba987654321").has_value());
   EXPECT_FALSE(Id128::FromHex("0123456789abcdeffedcba98765432100").has_value());
   EXPECT_FALSE(Id128::FromHex("0123456789abcdefXedcba9876543210").has_value());
 }
 
-TEST(IdHasher, WhereOnePartEndsMatters) {
+TEST(IdHasher, DependsOnWhereAPartEnds) {
   const auto hash = [](std::string_view a, std::string_view b) {
     return IdHasher("x").Add(a).Add(b).Finish();
   };
@@ -30,7 +30,7 @@ TEST(IdHasher, WhereOnePartEndsMatters) {
 }
 
 TEST(IdHasher, IdsNeverChangeBetweenVersions) {
-  // Recordings of different days and machines are joined by these.
+  // These ids join recordings of different days and machines.
   EXPECT_EQ(IdHasher("location").Add("ab12").Add(uint64_t{4096}).Finish().ToHex(),
             "db5001357a73d832ba0ab1d7e0239c23");
 }

@@ -12,7 +12,7 @@
 namespace gpusonde {
 namespace {
 
-// Whether a byte stands for itself inside quotes.
+// Whether a byte needs no escape inside quotes.
 bool IsPlain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
 
 void AppendQuoted(std::string& out, std::string_view text) {

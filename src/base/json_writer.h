@@ -10,14 +10,14 @@
 
 namespace gpusonde {
 
-// Writes JSON (RFC 8259) into a string as it goes: a tree of a million nodes is never held as objects. It
-// sets the commas; that every Begin has its End and every Key its value is the caller's part.
+// Writes JSON (RFC 8259) into a string incrementally, so that a tree of a million nodes never exists as
+// objects. It writes the commas; the caller must give every Begin its End and every Key its value.
 //
 //   JsonWriter json;
 //   json.BeginObject().Field("pid", 411).Key("threads").BeginArray();
 //   …
 //
-// Texts may hold any bytes: what is not UTF-8 becomes U+FFFD.
+// Texts may contain any bytes: invalid UTF-8 becomes U+FFFD.
 class JsonWriter {
  public:
   JsonWriter& BeginObject() { return Begin('{'); }

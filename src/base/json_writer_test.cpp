@@ -28,7 +28,7 @@ TEST(JsonWriter, WritesColumnsOfWholeNumbers) {
   EXPECT_EQ(json.Take(), R"({"v":[-9223372036854775808,0,9223372036854775807],"w":[]})");
 }
 
-TEST(JsonWriter, FloatingPointReadsBackTheSameAndIsNullWhenNotFinite) {
+TEST(JsonWriter, FloatingPointRoundTripsAndIsNullWhenNotFinite) {
   JsonWriter json;
   json.BeginArray().Value(0.1).Value(1e300).Value(-2.0).Value(std::nan("")).Value(INFINITY).EndArray();
   const std::string text = json.Take();
@@ -41,13 +41,13 @@ TEST(JsonWriter, QuotesBackslashesAndControlsAreEscaped) {
   EXPECT_EQ(json.Take(), "\"a\\\"b\\\\c\\u000a\\u0000\\u001f\\u007f/é\\u009b\"");
 }
 
-TEST(JsonWriter, BytesThatAreNoCharacterBecomeTheReplacementCharacter) {
+TEST(JsonWriter, ReplacesInvalidUtf8) {
   JsonWriter json;
   json.BeginObject().Field("k\xFF", "a\xC3(\xE2\x82").EndObject();
   EXPECT_EQ(json.Take(), "{\"k\uFFFD\":\"a\uFFFD(\uFFFD\"}");
 }
 
-TEST(JsonWriter, AnyBytesGiveJsonThatParses) {
+TEST(JsonWriter, WritesValidJsonForAnyBytes) {
   std::mt19937 random(3);
   for (int round = 0; round < 2000; ++round) {
     std::string bytes(random() % 12, '\0');

@@ -9,14 +9,14 @@
 
 namespace gpusonde {
 
-// Whole numbers as bytes, lowest first, on any machine.
+// Converts integers to and from little-endian bytes, on any machine.
 
 template <std::unsigned_integral Integer>
 void AppendLittleEndian(std::vector<uint8_t>& bytes, Integer value) {
   for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
 }
 
-// From the first bytes, of which there must be enough.
+// Reads from the first bytes, of which there must be enough.
 template <std::unsigned_integral Integer>
 Integer ReadLittleEndian(std::span<const uint8_t> bytes) {
   Integer value = 0;

@@ -35,7 +35,7 @@ struct Limits {
   LogLimiter limiter;
 };
 
-// Never destroyed: a thread that was left behind, waiting for a server, may log while the program ends.
+// Never destroyed: an abandoned thread that waits for a server may log while the program ends.
 Limits& AllLimits() {
   static auto& limits = *new Limits;
   return limits;
@@ -48,7 +48,7 @@ LogLimiter::Verdict Admit(LogLevel level, const void* place) {
   return limits.limiter.Admit(place, MonotonicNow());
 }
 
-// Never destroyed, as the limits.
+// Never destroyed, like the limiter.
 spdlog::logger& Logger() {
   static auto& logger = [] -> spdlog::logger& {
     auto& created = *new spdlog::logger("gpusonde", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -7,15 +7,14 @@
 
 namespace gpusonde {
 
-// The program's own log: one line per message on stderr, UTC time first. Quiet by default (warnings and
-// worse); GPUSONDE_LOG=debug|info|warn|error sets the level. Messages may hold names that
-// strangers chose: they are escaped (base/printable.h), and what one place in the program writes is limited
-// above debug level (base/log_limiter.h). Thread-safe. Messages for the person who runs a command are not log
-// lines: commands print those themselves.
+// The program's log: one line per message on stderr, beginning with the UTC time. Only warnings and errors by
+// default; GPUSONDE_LOG=debug|info|warn|error sets the level. Messages may contain untrusted names: they are
+// escaped (base/printable.h), and above debug level each log call in the source is rate-limited
+// (base/log_limiter.h). Thread-safe. A command prints its messages for the user itself, not to the log.
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
 bool LogEnabled(LogLevel level);
-// `place`: the same for all messages of one place in the program.
+// `place` identifies the log call in the source.
 void LogMessage(LogLevel level, const void* place, std::string_view message);
 
 template <class... Args>

@@ -8,23 +8,22 @@
 
 namespace gpusonde {
 
-// Keeps one place in the program from flooding the log: any process of the machine may provoke some of the
-// messages, as often as it likes. Not thread-safe.
+// Keeps a single log call from flooding the log: any process on the machine may cause some of the messages,
+// arbitrarily often. Not thread-safe.
 class LogLimiter {
  public:
-  // Messages of one place per period. Ten show what is wrong; a period is as long as one is ready to wait for
-  // news.
+  // Messages per log call and period. Ten show what is wrong; the period bounds the delay of the next report.
   static constexpr int kBurst = 10;
   static constexpr int64_t kPeriodNs = 10 * kNanosPerSecond;
 
   struct Verdict {
     bool admitted = false;
-    int64_t withheld = 0;  // messages of this place that were withheld before this one
+    int64_t withheld = 0;  // messages of this log call that were withheld before this one
   };
 
   Verdict Admit(const void* place, int64_t now_ns);
 
-  // Of all places, and not yet reported with a message that was admitted.
+  // Withheld messages of all log calls that were not yet reported with an admitted message.
   int64_t withheld() const { return withheld_; }
 
  private:
@@ -33,7 +32,7 @@ class LogLimiter {
     int admitted = 0;
     int64_t withheld = 0;
   };
-  std::unordered_map<const void*, Place> places_;  // as many as the source has log calls
+  std::unordered_map<const void*, Place> places_;  // bounded by the number of log calls in the source
   int64_t withheld_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace gpusonde {
 namespace {
 
-TEST(LogLimiter, AdmitsABurstThenWithholdsAndSaysHowMany) {
+TEST(LogLimiter, AdmitsABurstThenWithholdsAndReportsHowMany) {
   LogLimiter limiter;
   const int here = 0, there = 0;
   for (int i = 0; i < LogLimiter::kBurst; ++i) EXPECT_TRUE(limiter.Admit(&here, 5).admitted);

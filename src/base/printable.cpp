@@ -24,7 +24,7 @@ uint32_t CodePoint(std::string_view character) {
 
 bool IsControl(uint32_t code_point) { return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0); }
 
-// Line separators and marks of direction: they let a name look like another, or like our own words.
+// Line separators and direction marks, with which a name can look like another name or like our own output.
 bool Rearranges(uint32_t code_point) {
   return code_point == 0x061C || code_point == 0x200E || code_point == 0x200F ||
          (code_point >= 0x2028 && code_point <= 0x202E) || (code_point >= 0x2066 && code_point <= 0x2069);

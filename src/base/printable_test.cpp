@@ -12,7 +12,7 @@ TEST(Printable, OrdinaryTextIsUnchanged) {
   EXPECT_EQ(Printable("void gemm<float>(int) — Größe 🎈"), "void gemm<float>(int) — Größe 🎈");
 }
 
-TEST(Printable, WhatATerminalActsOnIsEscaped) {
+TEST(Printable, EscapesWhatATerminalInterprets) {
   EXPECT_EQ(Printable("\x1b]0;owned\x07"), "\\x1b]0;owned\\x07");
   EXPECT_EQ(Printable("a\nb\tc\x7f"), "a\\x0ab\\x09c\\x7f");
   EXPECT_EQ(Printable("\xC2\x9B"
@@ -20,13 +20,13 @@ TEST(Printable, WhatATerminalActsOnIsEscaped) {
             "\\x9b31m");  // CSI as U+009B
   EXPECT_EQ(Printable("\x9B"
                       "31m"),
-            "\\x9b31m");  // CSI as one byte, which no UTF-8 is
+            "\\x9b31m");  // CSI as one byte, which is not UTF-8
   EXPECT_EQ(Printable("\xE2\x80\xAE"
                       "txt.exe"),
             "\\u202etxt.exe");
 }
 
-TEST(Printable, NoByteStringGetsAControlCharacterThrough) {
+TEST(Printable, NeverReturnsAControlCharacter) {
   for (int first = 0; first < 256; ++first)
     for (int second = 0; second < 256; ++second) {
       const char bytes[] = {static_cast<char>(first), static_cast<char>(second), 'x'};
@@ -40,7 +40,7 @@ TEST(Printable, NoByteStringGetsAControlCharacterThrough) {
     }
 }
 
-TEST(Printable, TextOfSeveralLinesKeepsThem) {
+TEST(Printable, KeepsTheLinesOfMultiLineText) {
   EXPECT_EQ(PrintableLines("LINE 1: SELEC\n\t^\r\x1b[2J"), "LINE 1: SELEC\n\t^\\x0d\\x1b[2J");
 }
 

@@ -11,7 +11,7 @@
 namespace gpusonde {
 namespace {
 
-// Takes a hexadecimal number and the character after it off the front of `line`.
+// Removes a hexadecimal number and the character after it from the front of `line`.
 uintptr_t TakeAddress(std::string_view& line) {
   uintptr_t address = 0;
   const char* end = std::from_chars(line.data(), line.data() + line.size(), address, 16).ptr;
@@ -32,7 +32,7 @@ Result<std::string> ProgramFile() {
     const size_t path = line.find('/');
     if (here >= start && here < end && path != std::string_view::npos) return std::string(line.substr(path));
   }
-  return Fail(ErrorCode::kNotFound, "/proc/self/maps names no file for this program's own code");
+  return Fail(ErrorCode::kNotFound, "/proc/self/maps has no file for this program's own code");
 }
 
 Result<std::string> InstallFolder() {

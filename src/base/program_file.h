@@ -7,13 +7,13 @@
 
 namespace gpusonde {
 
-// The file that this program's own code is mapped from, an absolute path. Not /proc/self/exe: in the package
-// (docs/decisions/0013-a-package-with-its-own-loader.md) that is the loader, which was started by its name
-// and mapped the program itself. Errors: those of reading /proc/self/maps.
+// The absolute path of the file from which this program's own code is mapped. Not /proc/self/exe: in the
+// package (docs/decisions/0013-a-package-with-its-own-loader.md) that is the loader, which was started and
+// has mapped the program. Errors: those of reading /proc/self/maps.
 Result<std::string> ProgramFile();
 
-// The folder that this program was installed to: the one above `bin` or `libexec`, where the program is. What
-// comes along with it lies in `lib` and `share` there. Errors: as ProgramFile.
+// The folder in which this program is installed: the parent of its `bin` or `libexec`. Its libraries and data
+// are in `lib` and `share` there. Errors: as ProgramFile.
 Result<std::string> InstallFolder();
 
 }  // namespace gpusonde

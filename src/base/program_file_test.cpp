@@ -17,8 +17,8 @@ TEST(ProgramFile, IsTheProgramThatTheKernelStarted) {
   EXPECT_EQ(InstallFolder().value(), program.parent_path().parent_path().string());
 }
 
-// As the package's launcher starts it; the child runs the test above it with the loader as /proc/self/exe.
-TEST(ProgramFile, IsTheProgramAndNotTheLoaderThatWasAskedToRunIt) {
+// Starts it like the package's launcher; the child runs the test above with the loader as /proc/self/exe.
+TEST(ProgramFile, IsTheProgramAndNotTheLoaderThatRunsIt) {
   const std::string program = fs::read_symlink("/proc/self/exe");
   if (program.find("ld-linux") != std::string::npos) {
     std::printf("%s\n", ProgramFile().value().c_str());
@@ -26,7 +26,7 @@ TEST(ProgramFile, IsTheProgramAndNotTheLoaderThatWasAskedToRunIt) {
   }
   const std::string command =
       "/lib64/ld-linux-x86-64.so.2 '" + program +
-      "' --gtest_filter=ProgramFile.IsTheProgramAndNotTheLoaderThatWasAskedToRunIt | tail -n 1";
+      "' --gtest_filter=ProgramFile.IsTheProgramAndNotTheLoaderThatRunsIt | tail -n 1";
   FILE* child = ::popen(command.c_str(), "r");
   ASSERT_NE(child, nullptr);
   char line[4096] = {};

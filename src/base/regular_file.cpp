@@ -27,7 +27,7 @@ Result<std::string> ReadRegular(const Fd& file, size_t limit) {
     const ssize_t count = ::pread(file.get(), &text[size], text.size() - size, static_cast<off_t>(size));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Fail(ErrnoError(errno, "read an open file"));
-    if (count == 0) break;  // it was cut meanwhile
+    if (count == 0) break;  // it was truncated meanwhile
     size += static_cast<size_t>(count);
   }
   text.resize(size);

@@ -9,9 +9,9 @@
 
 namespace gpusonde {
 
-// Opens a path that a stranger chose, for reading, without blocking. What it is gets decided on the open
-// file: a FIFO or a device put in place between a stat and an open would block whoever opens it. Errors:
-// kUnsupported for anything but a regular file; those of Open.
+// Opens an untrusted path for reading, without blocking. Its type is checked on the open file, as a FIFO or
+// device that is put in place between a stat and an open would block. Errors: kUnsupported for anything but a
+// regular file; those of Open.
 Result<Fd> OpenRegular(const std::string& path);
 
 // Reads the first `limit` bytes, at most, of a file from OpenRegular. Errors: kIo.

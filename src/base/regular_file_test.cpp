@@ -9,7 +9,7 @@
 namespace gpusonde {
 namespace {
 
-TEST(RegularFile, AFifoOrADeviceIsRefusedAtOnce) {
+TEST(RegularFile, RejectsAFifoOrADeviceWithoutBlocking) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   for (const std::string& path : {folder / "fifo", std::string("/dev/zero"), folder.path()}) {

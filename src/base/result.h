@@ -8,12 +8,12 @@
 
 namespace gpusonde {
 
-// A value or the reason why there is none. Every fallible function of gpusonde returns one; exceptions from
-// libraries stop in the file that calls the library.
+// A value or an error. Every fallible function of gpusonde returns one; exceptions of libraries are caught in
+// the file that calls the library.
 template <class T>
 using Result = std::expected<T, Error>;
 
-// Success of a function that has nothing to return.
+// The result of a fallible function without a value.
 using Status = Result<void>;
 
 // Shorthand for returning a failure: return Fail(ErrorCode::kNotFound, "no process 411").

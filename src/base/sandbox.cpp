@@ -24,7 +24,7 @@
 namespace gpusonde {
 namespace {
 
-// Landlock, from the kernel's include/uapi/linux/landlock.h: Debian 12's copy knows version 2 only.
+// Landlock, from the kernel's include/uapi/linux/landlock.h: Debian 12's copy has version 2 only.
 constexpr uint32_t kAskVersion = 1;
 constexpr int kRulePathBeneath = 1;
 constexpr uint64_t kWriteFile = 1U << 1;
@@ -50,9 +50,9 @@ struct [[gnu::packed]] PathBeneath {
   int32_t folder;
 };
 
-// All rights over files that a version of the interface knows.
+// All file access rights of an ABI version.
 uint64_t FileRights(int version) {
-  constexpr int kRights[] = {0, 13, 14, 15, 15, 16};  // by version; later ones have as many as 5
+  constexpr int kRights[] = {0, 13, 14, 15, 15, 16};  // by version; later ones have as many as version 5
   return (uint64_t{1} << kRights[version > 5 ? 5 : version]) - 1;
 }
 
@@ -91,7 +91,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #error "name this architecture's AUDIT_ARCH"
 #endif
 
-// System calls that reach nothing but this process, its descriptors and, through Landlock, files.
+// System calls that affect only this process, its descriptors and the files that Landlock permits.
 constexpr int kHarmless[] = {
     SYS_read,
     SYS_write,
@@ -206,6 +206,8 @@ constexpr int kServing[] = {SYS_bind,        SYS_listen,      SYS_accept,     SY
                             SYS_getsockname, SYS_getpeername, SYS_setsockopt, SYS_getsockopt,
                             SYS_shutdown,    SYS_recvfrom,    SYS_recvmsg};
 
+constexpr int kReceiving[] = {SYS_recvmsg};
+
 // A classic BPF program over seccomp_data that allows what it was told to and answers ENOSYS to the rest.
 class Filter {
  public:
@@ -248,7 +250,7 @@ class Filter {
   std::vector<sock_filter> program_;
 };
 
-void RestrictCalls(bool serves) {
+void RestrictCalls(const SandboxGrants& grants) {
   constexpr uint32_t kAll = UINT32_MAX;
   Filter filter;
   filter.Allow(kHarmless);
@@ -258,12 +260,13 @@ void RestrictCalls(bool serves) {
   filter.AllowIf(SYS_prlimit64, 0, kAll, 0);                               // its own
   for (const unsigned request : {TCGETS, TIOCGWINSZ, FIONBIO, FIONREAD})
     filter.AllowIf(SYS_ioctl, 1, kAll, request);
-  if (serves) {
+  if (grants.receives_files) filter.Allow(kReceiving);
+  if (grants.serves) {
     constexpr uint32_t kTypeMask = 0xf;  // beside SOCK_CLOEXEC and SOCK_NONBLOCK
     filter.Allow(kServing);
-    // No datagrams: they need no connection.
+    // No datagram sockets: they can send without a connection.
     filter.AllowIf(SYS_socket, 1, kTypeMask, SOCK_STREAM);
-    // Sending on what was accepted; with MSG_FASTOPEN it would connect.
+    // Sending on accepted connections; with MSG_FASTOPEN it would connect.
     filter.AllowIf(SYS_sendto, 3, MSG_FASTOPEN, 0);
     filter.AllowIf(SYS_sendmsg, 2, MSG_FASTOPEN, 0);
   }
@@ -279,11 +282,11 @@ void LimitResource(__rlimit_resource resource, uint64_t most) {
 
 void EnterSandbox(const SandboxGrants& grants) {
   LimitResource(RLIMIT_CORE, 0);
-  ::prctl(PR_SET_DUMPABLE, 0);  // core_pattern's program gets cores whatever RLIMIT_CORE says
+  ::prctl(PR_SET_DUMPABLE, 0);  // a program in core_pattern gets cores regardless of RLIMIT_CORE
   if (grants.max_data_bytes > 0) LimitResource(RLIMIT_DATA, static_cast<uint64_t>(grants.max_data_bytes));
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   RestrictFiles(grants);
-  RestrictCalls(grants.serves);
+  RestrictCalls(grants);
 }
 
 int LandlockVersion() {

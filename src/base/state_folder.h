@@ -5,13 +5,12 @@
 
 namespace gpusonde {
 
-// Where `gpusonde up` keeps its data unless told otherwise: /var/lib/gpusonde for root, else
-// $XDG_STATE_HOME/gpusonde, else ~/.local/state/gpusonde (XDG Base Directory Specification 0.8). Not made
-// here.
+// The default data folder of `gpusonde up`: /var/lib/gpusonde for root, else $XDG_STATE_HOME/gpusonde, else
+// ~/.local/state/gpusonde (XDG Base Directory Specification 0.8). Doesn't create it.
 std::string DefaultStateFolder();
 
-// What can be made again, for all commands: $XDG_CACHE_HOME/gpusonde, else /var/cache/gpusonde for root, else
-// ~/.cache/gpusonde. Not made here.
+// The cache folder of all commands: $XDG_CACHE_HOME/gpusonde, else /var/cache/gpusonde for root, else
+// ~/.cache/gpusonde. Doesn't create it.
 std::string CacheFolder();
 
 }  // namespace gpusonde

@@ -13,7 +13,7 @@
 namespace gpusonde {
 namespace {
 
-// Below this, fitting text to a window makes it worse.
+// In narrower windows, wrapped text is harder to read than unwrapped.
 constexpr size_t kMinWidth = 40;
 
 std::string_view Code(Style style) {

@@ -18,12 +18,12 @@ TEST(Terminal, APipeHasNeitherColourNorWidth) {
   EXPECT_EQ(terminal.Paint(Style::kRed, "hot"), "hot");
 }
 
-TEST(Wrap, BreaksAtSpacesAndIndentsWhatFollows) {
+TEST(Wrap, BreaksAtSpacesAndIndentsContinuationLines) {
   EXPECT_EQ(Wrap("self      one two three\n", 16, 10), "self      one\n          two\n          three\n");
   EXPECT_EQ(Wrap("a bb ccc\nd", 5, 2), "a bb\n  ccc\nd");
 }
 
-TEST(Wrap, KeepsWordsWholeAndSpacingAsItIs) {
+TEST(Wrap, KeepsWordsAndSpacing) {
   EXPECT_EQ(Wrap("  /a/very/long/path  x", 8, 2), "  /a/very/long/path\n  x");
   EXPECT_EQ(Wrap("as  it   is", 0, 2), "as  it   is");
   EXPECT_EQ(Wrap("ä ö ü", 5, 0), "ä ö ü");

@@ -17,7 +17,7 @@ int64_t Now(clockid_t clock) {
   return int64_t{now.tv_sec} * kNanosPerSecond + now.tv_nsec;
 }
 
-// Takes `digits` decimal digits and `separator` (unless it is 0) off the front of `text`.
+// Removes `digits` decimal digits and `separator` (unless it is 0) from the front of `text`.
 std::optional<int> TakeNumber(std::string_view& text, size_t digits, char separator) {
   const size_t length = digits + (separator == 0 ? 0 : 1);
   if (text.size() < length || (separator != 0 && text[digits] != separator)) return std::nullopt;

@@ -15,7 +15,7 @@ constexpr int64_t kNanosPerSecond = 1'000'000'000;
 // CLOCK_REALTIME, ns since the Unix epoch: what every table stores.
 int64_t EpochNow();
 
-// CLOCK_MONOTONIC, ns since boot: what the kernel programs (bpf_ktime_get_ns) and perf events stamp with.
+// CLOCK_MONOTONIC, ns since boot: the clock of BPF programs (bpf_ktime_get_ns) and perf events.
 int64_t MonotonicNow();
 
 // epoch − monotonic, measured once per source by bracketing one clock read between two of the other; the
@@ -23,14 +23,14 @@ int64_t MonotonicNow();
 // recording, so that a step of the wall clock doesn't tear it: time inside a recording is monotonic.
 int64_t MeasureEpochOffset();
 
-// A wall clock that moved against the monotonic one by more than this was set, not slewed.
+// A wall clock that has moved relative to the monotonic one by more than this was set, not slewed.
 constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
 
-// "2026-11-21T01:32:05.123Z" for people; UTC, milliseconds.
+// Formats as "2026-11-21T01:32:05.123Z": UTC, milliseconds.
 std::string FormatUtc(int64_t epoch_ns);
 
-// The inverse, ns since the epoch; up to nine digits after the seconds or none. Nothing for any other text, a
-// day that doesn't exist, or a year before 1678 or after 2261 (64 bits hold no more).
+// Parses to ns since the epoch; up to nine fractional digits. Nullopt for any other text, a day that doesn't
+// exist, or a year before 1678 or after 2261 (the range of 64 bits).
 std::optional<int64_t> ParseUtc(std::string_view text);
 
 }  // namespace gpusonde

@@ -22,7 +22,7 @@ TEST(Time, ParsesWhatItFormatsAndUpToNanoseconds) {
   EXPECT_EQ(ParseUtc("2024-02-29T00:00:00Z"), 1'709'164'800'000'000'000);
 }
 
-TEST(Time, RefusesWhatIsNoMoment) {
+TEST(Time, RejectsInvalidTimes) {
   for (const char* text :
        {"", "12.5", "2025-11-21", "2025-11-21T01:12:05", "2025-11-21T01:12:05+01:00", "2025-02-29T00:00:00Z",
         "2025-11-21T24:00:00Z", "2025-11-21T01:12:05.Z", "2025-11-21T01:12:05.0000000001Z",
@@ -30,7 +30,7 @@ TEST(Time, RefusesWhatIsNoMoment) {
     EXPECT_EQ(ParseUtc(text), std::nullopt) << text;
 }
 
-TEST(Time, EpochOffsetTurnsMonotonicIntoEpoch) {
+TEST(Time, EpochOffsetConvertsMonotonicToEpoch) {
   const int64_t offset = MeasureEpochOffset();
   EXPECT_LT(std::abs(MonotonicNow() + offset - EpochNow()), kNanosPerSecond);
 }

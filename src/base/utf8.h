@@ -7,27 +7,27 @@
 
 namespace gpusonde {
 
-// U+FFFD, shown in place of bytes that are no character.
+// U+FFFD, the replacement for invalid bytes.
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// The first piece of a text: a character, or bytes that begin none and stand for one U+FFFD.
+// The first piece of a text: a character, or invalid bytes that are replaced by one U+FFFD.
 struct Utf8Piece {
   size_t bytes = 0;
   bool valid = false;
 };
 
-// `text` must not be empty. Well-formed as in RFC 3629 (no overlong forms, no surrogates, nothing above
-// U+10FFFF); of what is not, the longest beginning of a character is one piece (Unicode 15, section 3.9,
-// "substitution of maximal subparts"), as browsers do it.
+// `text` must not be empty. Characters are well-formed as in RFC 3629 (no overlong forms, no surrogates,
+// nothing above U+10FFFF); otherwise the longest prefix of a character is one piece (Unicode 15, section 3.9,
+// "substitution of maximal subparts"), as in browsers.
 Utf8Piece FirstPiece(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
-// Whether a valid character is one of the C1 control characters, U+0080 to U+009F. Terminals act on them.
+// Whether a valid character is a C1 control character, U+0080 to U+009F, which terminals interpret.
 bool IsC1(std::string_view character);
 
-// The text with every piece that is no character replaced by U+FFFD. Names of threads, files and functions
-// come from other programs and may be any bytes; JSON and protobuf take UTF-8 only.
+// Replaces every invalid piece by U+FFFD. Names of threads, files and functions come from other programs and
+// may be any bytes; JSON and protobuf require UTF-8.
 std::string ToUtf8(std::string_view text);
 
 }  // namespace gpusonde

@@ -9,7 +9,7 @@
 namespace gpusonde {
 namespace {
 
-// Bytes of each piece; negative where it is no character.
+// The length of each piece in bytes; negative if it is invalid.
 std::vector<int> Pieces(std::string_view text) {
   std::vector<int> pieces;
   while (!text.empty()) {
@@ -25,7 +25,7 @@ TEST(Utf8, CharactersOfEveryLengthAreOnePiece) {
   EXPECT_EQ(Pieces("\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF"), (std::vector{3, 3, 4}));
 }
 
-TEST(Utf8, OverlongFormsSurrogatesAndWhatIsAboveUnicodeAreNoCharacters) {
+TEST(Utf8, RejectsOverlongFormsSurrogatesAndValuesAboveUnicode) {
   for (const std::string_view text :
        {"\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
         "\xF5\x80\x80\x80", "\x80", "\xFF"})
@@ -33,23 +33,23 @@ TEST(Utf8, OverlongFormsSurrogatesAndWhatIsAboveUnicodeAreNoCharacters) {
 }
 
 // The example of Unicode 15, table 3-8.
-TEST(Utf8, ABrokenCharacterIsOnePieceUpToWhereItBreaks) {
+TEST(Utf8, ABrokenCharacterIsOnePieceUpToItsFirstInvalidByte) {
   EXPECT_EQ(Pieces("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
             (std::vector{1, -3, -2, -1, 1, -1, 1, -1, -1, 1}));
 }
 
-TEST(Utf8, AnEndInsideACharacterIsNoCharacter) {
+TEST(Utf8, ATruncatedCharacterIsInvalid) {
   EXPECT_FALSE(IsUtf8("abc\xE2\x82"));
   EXPECT_TRUE(IsUtf8("abc"));
   EXPECT_TRUE(IsUtf8(""));
 }
 
-TEST(Utf8, ToUtf8KeepsWhatIsWellFormedAndReplacesTheRest) {
+TEST(Utf8, ToUtf8KeepsWellFormedTextAndReplacesTheRest) {
   EXPECT_EQ(ToUtf8("a\u00e9\u20ac\U0001F600"), "a\u00e9\u20ac\U0001F600");
   EXPECT_EQ(ToUtf8("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST(Utf8, ATornCharacterBecomesOneReplacementAndTheRestIsKept) {
+TEST(Utf8, ToUtf8ReplacesATruncatedCharacterOnceAndKeepsTheRest) {
   EXPECT_EQ(ToUtf8("a\xE2\x82z"), "a\xEF\xBF\xBDz");
   EXPECT_EQ(ToUtf8("a\xF0\x9F\x8E"), "a\xEF\xBF\xBD");
 }

@@ -5,7 +5,7 @@
 
 namespace gpusonde {
 
-// The program's version, as in `gpusonde --version`, recordings and the API. Set in CMakeLists.txt.
+// The program's version in `gpusonde --version`, recordings and the API. Set in CMakeLists.txt.
 inline constexpr std::string_view kVersion = GPUSONDE_VERSION;
 
 }  // namespace gpusonde

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 
-// Ends a test that needs what this machine's kernel or its administrator refuses; any other error fails it.
+// Skips a test that needs a feature which this machine's kernel or administrator denies; any other error
+// fails it.
 #define SKIP_WHERE_REFUSED(result)                              \
   do {                                                          \
     if ((result).has_value()) break;                            \

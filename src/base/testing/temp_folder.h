@@ -9,7 +9,7 @@
 
 namespace gpusonde {
 
-// An empty folder for one test, gone with the object.
+// An empty folder for one test, removed with the object.
 class TempFolder {
  public:
   TempFolder() : path_(::testing::TempDir() + "gpusonde-XXXXXX") {
