@@ -12,7 +12,7 @@
 
 namespace gpusonde::model {
 
-// One column of a batch: contiguous memory that can be copied into DuckDB's vectors as it is.
+// One column of a batch: contiguous memory that is copied into DuckDB's vectors unchanged.
 struct ColumnData {
   std::string name;
   ColumnType type = ColumnType::kInt64;
@@ -28,7 +28,7 @@ struct ColumnData {
   std::vector<uint8_t> valid;
 };
 
-// Rows of one table, by column; what travels from the sources through the spool into the store.
+// Rows of one table, by column: the unit of data from the sources through the spool to the store.
 struct Batch {
   std::string table;
   size_t rows = 0;
@@ -41,8 +41,8 @@ size_t WidthOf(ColumnType type);
 // A batch without rows that has the table's columns.
 Batch EmptyBatch(const TableInfo& table);
 
-// Checks that a batch from outside is consistent in itself: sizes match the row count, ends never fall, lists
-// and text stay inside their values. Errors: kCorrupt, naming table and column.
+// Checks the consistency of an untrusted batch: sizes match the row count, ends never decrease, lists and
+// text stay inside their values. Errors: kCorrupt with table and column.
 Status Validate(const Batch& batch);
 
 // Builds a batch row by row from a declared table. Not thread-safe.
@@ -59,7 +59,7 @@ class BatchBuilder {
 
   size_t rows() const { return batch_.rows; }
 
-  // The rows so far; the builder is empty afterwards.
+  // Moves out the rows so far; the builder is empty afterwards.
   Batch Take() {
     Batch taken = std::move(batch_);
     batch_ = EmptyBatch(table_->info());

@@ -10,26 +10,27 @@
 
 namespace gpusonde::model {
 
-// Why data was lost or is incomplete. Nothing is dropped without being counted under one of these.
+// Why data was lost or is incomplete. Every dropped record is counted under one of these reasons.
 enum class DropReason : uint8_t {
-  kRingFull,           // samples the kernel could not hand over
-  kSidebandLost,       // process and mapping events the kernel could not hand over
+  kRingFull,           // samples lost because the kernel's buffer was full
+  kSidebandLost,       // process and mapping events lost because the kernel's buffer was full
   kSidebandMalformed,  // such events that did not parse
   kNoUserStack,        // samples whose user stack could not be read
   kStackTruncated,     // stacks deeper than what is kept
   kTooManyProcesses,   // processes that could not be followed
-  kOffCpuLost,         // waiting threads that could not be told of
-  kUnwindNotReady,     // stacks followed by frame pointers for want of tables
+  kOffCpuLost,         // off-CPU times that could not be tracked
+  kUnwindNotReady,     // stacks unwound by frame pointers because tables were missing
   kUnwindNoRule,       // stacks that ended in code no unwind table covers
   kUnwindUnsupported,  // stacks that ended at a rule that isn't understood
   kUnwindUnreadable,   // stacks that ended at memory that could not be read
   kUnknownMapping,     // frames at addresses that no known mapping covers
   kNoSymbol,           // frames in a known binary that no symbol covers
   kJitUnnamed,         // frames in code made at run time that nothing names
+  kJitCodeOmitted,     // programs that make more code at run time than is kept of one
   kUnreadableBinary,   // binaries that were mapped but could not be read
   kNoDebugInfo,        // binaries whose functions have no lines
   kDebugInfoFailed,    // binaries whose debug information could not be read
-  kLinesLate,          // frames whose lines were not found in time
+  kLinesLate,          // frames whose lines were not resolved in time
   kPythonNotReady,     // stacks of Python programs taken before their interpreter was known
   kPythonStackLost,    // Python stacks that could not be read to their end
   kPythonUnnamed,      // Python frames whose code object could not be read any more
@@ -37,17 +38,17 @@ enum class DropReason : uint8_t {
   kGpuRecordsDropped,  // GPU activity records that CUPTI dropped or had no buffer for
   kGpuMessagesLost,    // messages of the inject library that did not arrive
   kGpuMalformed,       // such messages, or records in them, that did not parse
-  kGpuUntimed,         // GPU activity records without times
-  kGpuRecordsSummed,   // GPU activity records of which only the sum is known
+  kGpuUntimed,         // GPU activity records without timestamps
+  kGpuRecordsSummed,   // GPU activity records that are only known as a sum
   kGpuNameLost,        // GPU kernels without their name
   kGpuTotalsLost,      // GPU records that no total counts
   kGpuRangesDropped,   // annotated ranges that were not kept
   kGpuWorkUnreported,  // calls whose GPU work was not reported before the program ended
   kGpuProgramUnheard,  // programs whose GPU work could not be recorded
   kGpuReadingsFailed,  // GPU counters that the driver failed to read
-  kGpuReadingsAbsurd,  // such readings that can't be true
-  kGpuReadingsLost,    // such readings that waited too long to be taken
-  kSignalsLost,        // pieces of threads' time that no signal tells of
+  kGpuReadingsAbsurd,  // such readings with impossible values
+  kGpuReadingsLost,    // such readings that waited too long to be written
+  kSignalsLost,        // slices of threads' time missing from signals
 };
 
 struct DropInfo {
@@ -68,29 +69,31 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kTooManyProcesses, true, "too_many_processes",
              "Processes that were not sampled because too many were running at once."},
     DropInfo{DropReason::kOffCpuLost, true, "off_cpu_lost",
-             "Waiting threads that were not told of because too many waited at once."},
+             "Waits of threads that were not recorded because too many waited at once."},
     DropInfo{DropReason::kUnwindNotReady, false, "unwind_not_ready",
-             "Stacks followed by frame pointers because the program's unwind tables were not loaded yet."},
+             "Stacks unwound by frame pointers because the program's unwind tables were not loaded yet."},
     DropInfo{DropReason::kUnwindNoRule, false, "unwind_no_rule",
              "Stacks that break off in code without unwind tables and frame pointers."},
     DropInfo{DropReason::kUnwindUnsupported, false, "unwind_unsupported",
-             "Stacks that break off at an unwind rule of a rare kind."},
+             "Stacks that break off at an unsupported unwind rule."},
     DropInfo{DropReason::kUnwindUnreadable, false, "unwind_unreadable",
              "Stacks that break off at memory that could not be read."},
     DropInfo{DropReason::kUnknownMapping, false, "unknown_mapping",
-             "Frames at addresses that belong to no known file."},
+             "Frames at addresses outside all known files."},
     DropInfo{DropReason::kNoSymbol, false, "no_symbol",
              "Frames in files whose symbol tables don't name them."},
     DropInfo{DropReason::kJitUnnamed, false, "jit_unnamed",
              "Frames in code made at run time that no perf map or jitdump names."},
+    DropInfo{DropReason::kJitCodeOmitted, false, "jit_code_omitted",
+             "Programs whose perf map or jitdump was not read to its end, to keep memory bounded."},
     DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",
              "Program files that could not be read for symbols."},
     DropInfo{DropReason::kNoDebugInfo, false, "no_debug_info",
-             "Program files without debug information: functions, but no lines and nothing inlined."},
+             "Program files without debug information: no source lines or inlined functions."},
     DropInfo{DropReason::kDebugInfoFailed, false, "debug_info_failed",
              "Program files whose debug information could not be read."},
     DropInfo{DropReason::kLinesLate, false, "lines_late",
-             "Places in programs whose lines were still being looked for at the end."},
+             "Frames whose source lines were not resolved before the recording ended."},
     DropInfo{DropReason::kPythonNotReady, false, "python_not_ready",
              "Stacks without Python frames because the program's interpreter was not found yet."},
     DropInfo{DropReason::kPythonStackLost, true, "python_stack_lost",
@@ -103,7 +106,7 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kGpuMessagesLost, true, "gpu_messages_lost",
              "Messages about GPU work lost on their way: a buffer was full, or a program sent too many."},
     DropInfo{DropReason::kGpuMalformed, true, "gpu_malformed", "Messages about GPU work that did not parse."},
-    DropInfo{DropReason::kGpuUntimed, true, "gpu_untimed", "GPU activity that CUPTI gave no times for."},
+    DropInfo{DropReason::kGpuUntimed, true, "gpu_untimed", "GPU activity without timestamps from CUPTI."},
     DropInfo{DropReason::kGpuRecordsSummed, false, "gpu_records_summed",
              "GPU activity records that did not arrive one by one; their time is in the totals."},
     DropInfo{DropReason::kGpuNameLost, false, "gpu_name_lost", "GPU kernels whose name is not known."},
@@ -112,17 +115,17 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kGpuRangesDropped, true, "gpu_ranges_dropped",
              "Annotated ranges that were nested too deep or too many at once."},
     DropInfo{DropReason::kGpuWorkUnreported, true, "gpu_work_unreported",
-             "Calls whose GPU work was not reported because the program was killed or left by _exit."},
+             "Calls whose GPU work was not reported because the program was killed or called _exit."},
     DropInfo{DropReason::kGpuProgramUnheard, true, "gpu_program_unheard",
              "Programs whose GPU work could not be recorded: they had closed gpusonde's socket."},
     DropInfo{DropReason::kGpuReadingsFailed, true, "gpu_readings_failed",
-             "Readings of a GPU's state that its driver failed to give."},
+             "GPU metrics that the driver failed to read."},
     DropInfo{DropReason::kGpuReadingsAbsurd, true, "gpu_readings_absurd",
-             "Readings of a GPU's state whose value can't be true."},
+             "GPU metrics with impossible values."},
     DropInfo{DropReason::kGpuReadingsLost, true, "gpu_readings_lost",
-             "Readings of a GPU's state that had to wait too long to be written."},
+             "GPU metrics dropped because they waited too long to be written."},
     DropInfo{DropReason::kSignalsLost, true, "signals_lost",
-             "Pieces of threads' time that could not be summed up because too many threads were busy."},
+             "Slices of threads' time that were not counted because too many threads were busy."},
 };
 
 template <>

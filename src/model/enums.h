@@ -12,16 +12,15 @@ namespace gpusonde::model {
 enum class FrameKind : uint8_t { kUnknown, kNative, kKernel, kJit, kPython, kGpu };
 
 // Whether a sampled thread was running, and if not, what it waited for: files, pipes and sockets (io); a lock
-// that another thread held, or one of the kernel (lock); another thread's notification, semaphore or end
-// (condition); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a call of CUDA (gpu_wait).
+// held by another thread or in the kernel (lock); another thread's notification, semaphore or exit
+// (condition); time, a signal, a child (sleep); a CPU (run_queue); a GPU, inside a CUDA call (gpu_wait).
 enum class ThreadState : uint8_t { kOnCpu, kIo, kLock, kSleep, kRunQueue, kGpuWait, kCondition };
 
 // Where rows come from.
 enum class SourceKind : uint8_t { kRecord, kAgent, kImport };
 
-// What a row of GPU work summed over a window says: of records that were lost; of all work of a name, but
-// that of captured graphs; of its launches that were sampled, by stack; of work of graphs, by the stack that
-// captured it.
+// What a row of summed GPU work covers: lost records; all work with a name, except captured graphs; sampled
+// launches, by stack; graph work, by the stack that captured it.
 enum class WorkPart : uint8_t { kLost, kAll, kSampled, kCaptured };
 
 template <>

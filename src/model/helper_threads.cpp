@@ -9,7 +9,7 @@ namespace gpusonde::model {
 namespace {
 
 constexpr std::string_view kBinaries[] = {"libgpusonde-inject.so", "libcupti.so"};
-// A stack begins in these, whatever its thread is for.
+// Every thread's stack begins in these, whatever the thread is for.
 constexpr std::string_view kStarters[] = {"libc.so", "libc-2", "ld-linux", "libpthread"};
 
 bool StartsWithAny(std::string_view text, auto& prefixes) {
@@ -21,8 +21,7 @@ bool IsHelperName(std::string_view name) {
   return name == "gpusonde" || name.starts_with("gpusonde-") || name.starts_with("simgpu-cupti");
 }
 
-// Whether the first binary on the way from the root of a stack (leaf first) that isn't the C library's is a
-// profiler's.
+// Whether the outermost binary of a stack (leaf first), C library excepted, is a profiler's.
 bool BeginsInHelper(const Profile& profile, const std::vector<int32_t>& stack) {
   for (const int32_t at : stack | std::views::reverse) {
     if (at < 0) return false;
@@ -38,7 +37,7 @@ bool BeginsInHelper(const Profile& profile, const std::vector<int32_t>& stack) {
 
 std::vector<bool> HelperThreads(const Profile& profile) {
   std::vector<bool> is_helper(profile.threads.size());
-  // GPU time is never theirs: what they launch for a program would otherwise be hidden with them.
+  // GPU time is never excluded: the work that helpers launch for the program would be hidden too.
   if (profile.type == ProfileType::kGpu) return is_helper;
   for (size_t i = 0; i < is_helper.size(); ++i) is_helper[i] = IsHelperName(profile.threads[i].name);
   std::vector<bool> begins;

@@ -31,7 +31,7 @@ TEST(HelperThreads, AreKnownByWhereTheirStacksBegin) {
   EXPECT_EQ(HelperThreads(profile), (std::vector<bool>{true, false, false}));
 }
 
-TEST(HelperThreads, GpuTimeIsNeverTheirs) {
+TEST(HelperThreads, GpuTimeIsNeverExcluded) {
   Profile profile = Threads({"gpusonde"}, {{1}});
   profile.type = ProfileType::kGpu;
   EXPECT_EQ(HelperThreads(profile), std::vector<bool>{false});

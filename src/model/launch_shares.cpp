@@ -53,7 +53,7 @@ std::vector<int64_t> Apportion(int64_t total, std::span<const double> weights) {
   int64_t left = total;
   for (size_t i = 0; i < weights.size(); ++i) {
     const long double quota = static_cast<long double>(total) * Positive(weights[i]) / whole;
-    // Rounding must never give away more than there is.
+    // Rounding must never hand out more than the total.
     parts[i] = std::min(left, static_cast<int64_t>(std::floor(quota)));
     remainders[i] = quota - static_cast<long double>(parts[i]);
     left -= parts[i];
@@ -61,7 +61,7 @@ std::vector<int64_t> Apportion(int64_t total, std::span<const double> weights) {
   std::vector<size_t> order(weights.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return remainders[i]; });
-  // Fewer are left than there are parts, but for rounding errors.
+  // Only rounding errors can leave more units than there are parts.
   for (size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++parts[order[i]];
   return parts;
 }

@@ -25,13 +25,13 @@ struct Launch {
   double probability = 1;
 };
 
-// What sampling them once tells, by stack, and all together last.
+// The result of sampling the launches once, by stack, with the sums of all stacks last.
 std::vector<LaunchSums> SampleOnce(const std::vector<Launch>& launches, size_t stacks,
                                    std::mt19937_64& random) {
   std::vector<LaunchSums> sums(stacks + 1);
-  std::uniform_real_distribution<double> coin(0, 1);
+  std::uniform_real_distribution<double> uniform(0, 1);
   for (const auto& [stack, duration, p] : launches) {
-    if (coin(random) >= p) continue;
+    if (uniform(random) >= p) continue;
     const LaunchSums launch{duration / p, (1 - p) / (p * p) * duration * duration};
     sums[stack] += launch;
     sums.back() += launch;
@@ -79,7 +79,7 @@ TEST(LaunchShares, IntervalsCoverTheTruthAndEstimatesAreUnbiased) {
   }
   const double coverage = static_cast<double>(covered) / static_cast<double>(estimates);
   EXPECT_GT(coverage, 0.93);
-  EXPECT_LT(coverage, 0.97) << "wider than it says";
+  EXPECT_LT(coverage, 0.97) << "wider than claimed";
 }
 
 TEST(LaunchShares, AgreeWithTheFormulaTermByTerm) {

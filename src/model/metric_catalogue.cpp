@@ -21,11 +21,11 @@ struct Xid {
 };
 
 constexpr std::array kXids = {
-    Xid{13, "graphics engine exception: mostly a fault of the program"},
-    Xid{31, "memory page fault: mostly a fault of the program"},
+    Xid{13, "graphics engine exception: usually a bug in the program"},
+    Xid{31, "memory page fault: usually a bug in the program"},
     Xid{32, "invalid or corrupted push buffer"},
     Xid{38, "driver firmware error"},
-    Xid{43, "the device stopped a program's work: mostly a fault of the program"},
+    Xid{43, "the device stopped a program's work: usually a bug in the program"},
     Xid{45, "work was removed, as after another error or the end of its program"},
     Xid{48, "double-bit ECC error"},
     Xid{61, "internal micro-controller breakpoint or warning"},
@@ -40,7 +40,7 @@ constexpr std::array kXids = {
     Xid{94, "contained ECC error: one program ended"},
     Xid{95, "uncontained ECC error: every program on the device is affected"},
     Xid{109, "context switch timeout"},
-    Xid{119, "the device's system processor (GSP) did not answer"},
+    Xid{119, "the device's system processor (GSP) did not respond"},
     Xid{120, "error of the device's system processor (GSP)"},
     Xid{121, "error of the link between chips (C2C)"},
     Xid{140, "ECC error that could not be recovered from"},

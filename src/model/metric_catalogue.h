@@ -77,8 +77,8 @@ enum class MetricKind : uint8_t {
   kCounter,  // counts up; starts again from 0 with the driver
   kFlags,    // a bit mask: a state at the time of the row
   kEvent,    // a row for each thing that happened, at its time
-  kSum,      // how much there was of it in a piece of time: the table `signals`
-  kStep,     // how long a step spent with it, on average: the table `evidence`
+  kSum,      // an amount per bucket of time: the table `signals`
+  kStep,     // mean time per step: the table `evidence`
 };
 
 constexpr std::string_view NameOf(MetricKind kind) {
@@ -89,23 +89,23 @@ constexpr std::string_view NameOf(MetricKind kind) {
 struct MetricInfo {
   Metric metric;
   std::string_view name;   // as stored and exported
-  std::string_view label;  // as the UI calls it
+  std::string_view label;  // as shown in the UI
   std::string_view unit;   // "" where there is none
   MetricKind kind;
-  std::string_view source;   // who measures it
+  std::string_view source;   // what measures it
   std::string_view meaning;  // a phrase without a final stop
 };
 
-// By name. A new metric is a line here; docs/metrics.md is made from it.
+// Sorted by name. A new metric is a line here; docs/metrics.md is generated from it.
 inline constexpr std::array kMetricCatalogue = {
     MetricInfo{Metric::kCgroupIoThrottled, "cgroup.io_throttled", "Disk limit", "ns", MetricKind::kSum,
                "cgroup",
-               "time that what a process's cgroup, or one above it, read and wrote takes at its I/O limit at "
-               "the least"},
-    MetricInfo{Metric::kCgroupThrottled, "cgroup.throttled", "Throttled", "ns", MetricKind::kSum, "cgroup",
-               "time in which a process's cgroup, or one above it, had used up its CPU quota, over all CPUs"},
+               "minimum time that the I/O of a process's cgroup, or of an ancestor, takes at its I/O limit"},
+    MetricInfo{
+        Metric::kCgroupThrottled, "cgroup.throttled", "Throttled", "ns", MetricKind::kSum, "cgroup",
+        "time in which a process's cgroup, or an ancestor, was throttled by its CPU quota, over all CPUs"},
     MetricInfo{Metric::kDiskBytes, "disk.bytes", "Disk", "bytes", MetricKind::kSum, "eBPF",
-               "what a process asked block devices to read or write"},
+               "bytes that a process requested from block devices, reads and writes"},
     MetricInfo{Metric::kGpuClockMemory, "gpu.clock.memory", "Memory clock", "MHz", MetricKind::kGauge, "NVML",
                "clock of the device's memory"},
     MetricInfo{Metric::kGpuClockSm, "gpu.clock.sm", "SM clock", "MHz", MetricKind::kGauge, "NVML",
@@ -124,15 +124,15 @@ inline constexpr std::array kMetricCatalogue = {
                "share of the driver's last sample period (1/6 s to 1 s) in which device memory was read or "
                "written"},
     MetricInfo{Metric::kGpuPcieGeneration, "gpu.pcie.generation", "PCIe generation", "", MetricKind::kGauge,
-               "NVML", "generation at which the link runs now; lower when the device idles"},
+               "NVML", "current generation of the link; lower when the device is idle"},
     MetricInfo{Metric::kGpuPcieReplays, "gpu.pcie.replays", "PCIe replays", "packets", MetricKind::kCounter,
                "NVML", "packets that had to be sent over the link again"},
     MetricInfo{Metric::kGpuPcieRx, "gpu.pcie.rx", "PCIe received", "bytes/s", MetricKind::kGauge, "NVML",
-               "what the device received over the link, over 20 ms"},
+               "data rate received over the link, over 20 ms"},
     MetricInfo{Metric::kGpuPcieTx, "gpu.pcie.tx", "PCIe sent", "bytes/s", MetricKind::kGauge, "NVML",
-               "what the device sent over the link, over 20 ms"},
+               "data rate sent over the link, over 20 ms"},
     MetricInfo{Metric::kGpuPcieWidth, "gpu.pcie.width", "PCIe lanes", "lanes", MetricKind::kGauge, "NVML",
-               "lanes of the link in use now"},
+               "lanes of the link in use"},
     MetricInfo{Metric::kGpuPower, "gpu.power", "Power", "W", MetricKind::kGauge, "NVML",
                "power that the whole board draws; a mean over a second on most products"},
     MetricInfo{Metric::kGpuPowerLimit, "gpu.power.limit", "Power limit", "W", MetricKind::kGauge, "NVML",
@@ -146,7 +146,7 @@ inline constexpr std::array kMetricCatalogue = {
     MetricInfo{Metric::kGpuTemperature, "gpu.temperature", "Temperature", "°C", MetricKind::kGauge, "NVML",
                "temperature of the chip"},
     MetricInfo{Metric::kGpuTemperatureSlowdown, "gpu.temperature.slowdown", "Slowdown temperature", "°C",
-               MetricKind::kGauge, "NVML", "temperature from which on the device slows itself down"},
+               MetricKind::kGauge, "NVML", "temperature at which the device slows down"},
     MetricInfo{Metric::kGpuThrottleReasons, "gpu.throttle.reasons", "Throttling", "", MetricKind::kFlags,
                "NVML", "why the clocks are not higher: a sum of the bits below"},
     MetricInfo{Metric::kGpuUtilization, "gpu.utilization", "Utilization", "%", MetricKind::kGauge, "NVML",
@@ -155,87 +155,89 @@ inline constexpr std::array kMetricCatalogue = {
     MetricInfo{Metric::kGpuXid, "gpu.xid", "XID", "", MetricKind::kEvent, "NVML",
                "an error that the driver reported; the value is its code"},
     MetricInfo{Metric::kHostPressureCpu, "host.pressure.cpu", "CPU pressure", "ns", MetricKind::kSum, "PSI",
-               "time in which somebody on the machine waited for a CPU"},
+               "time in which at least one task on the machine waited for a CPU (PSI, some)"},
     MetricInfo{Metric::kHostPressureIo, "host.pressure.io", "I/O pressure", "ns", MetricKind::kSum, "PSI",
-               "time in which somebody on the machine waited for I/O"},
+               "time in which at least one task on the machine waited for I/O (PSI, some)"},
     MetricInfo{Metric::kHostPressureMemory, "host.pressure.memory", "Memory pressure", "ns", MetricKind::kSum,
-               "PSI", "time in which somebody on the machine waited for memory"},
+               "PSI", "time in which at least one task on the machine waited for memory (PSI, some)"},
     MetricInfo{Metric::kHostSteal, "host.steal", "Steal", "ns", MetricKind::kSum, "/proc/stat",
-               "time in which the hypervisor ran others while a CPU had work, over all CPUs"},
+               "time in which the hypervisor ran other guests while a CPU had work, over all CPUs"},
     MetricInfo{Metric::kNetworkBytes, "network.bytes", "Network", "bytes", MetricKind::kSum, "eBPF",
-               "packets of a process that left through a network device for which they had to queue; looked "
-               "at while "
-               "a profiled program waits for the network"},
+               "bytes of a process's packets that had to queue for a network device; measured while a "
+               "profiled program waits for the network"},
     MetricInfo{
         Metric::kNetworkQueued, "network.queued", "Network queue", "ns", MetricKind::kSum, "eBPF",
-        "time in which TCP packets of a profiled process waited for a network device; looked at while one "
-        "waits for the network"},
+        "time in which TCP packets of a profiled process were queued for a network device; measured while a "
+        "profiled program waits for the network"},
     MetricInfo{Metric::kNetworkRetransmits, "network.retransmits", "Retransmits", "segments",
                MetricKind::kSum, "eBPF",
-               "TCP segments that a process had to send again; looked at while a profiled program waits for "
-               "the network"},
+               "TCP segments that a process retransmitted; measured while a profiled program waits for the "
+               "network"},
     MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: within the kernel, for neither a device nor memory"},
+               "time per step: blocked in the kernel, for neither a device nor memory"},
     MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for a device"},
+               "time per step: waiting for a device"},
     MetricInfo{Metric::kStepCpu, "step.cpu", "CPU", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: running on a CPU"},
+               "time per step: running on a CPU"},
     MetricInfo{Metric::kStepGpuCopy, "step.gpu_copy", "GPU copies", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for the GPU while it copied and ran no kernel"},
+               "time per step: waiting for the GPU while it copied and ran no kernel"},
     MetricInfo{Metric::kStepGpuQueue, "step.gpu_queue", "GPU queue", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for the GPU while it did nothing for this program"},
+               "time per step: waiting for the GPU while it did nothing for this program"},
     MetricInfo{Metric::kStepGpuRun, "step.gpu_run", "GPU kernels", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for the GPU while it ran kernels"},
+               "time per step: waiting for the GPU while it ran kernels"},
     MetricInfo{Metric::kStepInterrupted, "step.interrupted", "Interrupts", "ns", MetricKind::kStep,
-               "diagnosis", "of a step: taken by interrupts and softirqs"},
+               "diagnosis", "time per step: taken by interrupts and softirqs"},
     MetricInfo{Metric::kStepIoThrottled, "step.io_throttled", "Disk limit", "ns", MetricKind::kStep,
-               "diagnosis", "of a step: waiting for a device while the I/O limit of its cgroup was used up"},
+               "diagnosis", "time per step: waiting for a device because of the cgroup's I/O limit"},
     MetricInfo{Metric::kStepLoader, "step.loader", "Own processes", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for another thread or process of the program that was running"},
+               "time per step: waiting for another thread or process of the program, which was running"},
     MetricInfo{Metric::kStepNetwork, "step.network", "Network", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for a packet that came from elsewhere, or later"},
-    MetricInfo{Metric::kStepNetworkQueue, "step.network_queue", "Network queue", "ns", MetricKind::kStep,
-               "diagnosis",
-               "of a step: waiting for a packet while packets of the job waited for a network device"},
+               "time per step: waiting for a packet from another machine, or of unknown origin"},
+    MetricInfo{
+        Metric::kStepNetworkQueue, "step.network_queue", "Network queue", "ns", MetricKind::kStep,
+        "diagnosis",
+        "time per step: waiting for a packet while packets of the job were queued for a network device"},
     MetricInfo{Metric::kStepPeer, "step.peer", "Other ranks", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for another process that feeds a GPU, which was doing something itself"},
+               "time per step: waiting for another rank of the job, by what that rank did itself"},
     MetricInfo{Metric::kStepReclaim, "step.reclaim", "Reclaim", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: looking for memory to free"},
+               "time per step: reclaiming memory"},
     MetricInfo{Metric::kStepRunQueue, "step.run_queue", "CPU taken by others", "ns", MetricKind::kStep,
-               "diagnosis", "of a step: waiting for a CPU that others had"},
+               "diagnosis", "time per step: waiting for a CPU that other programs used"},
     MetricInfo{Metric::kStepRunQueueOwn, "step.run_queue_own", "CPU taken by itself", "ns", MetricKind::kStep,
-               "diagnosis", "of a step: waiting for a CPU that other threads of the program had"},
+               "diagnosis", "time per step: waiting for a CPU that other threads of the program used"},
     MetricInfo{Metric::kStepSleeping, "step.sleeping", "Sleeping", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for a time to come"},
+               "time per step: sleeping (nanosleep)"},
     MetricInfo{Metric::kStepThrottled, "step.throttled", "Throttled", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting because the CPU quota of its cgroup was used up"},
+               "time per step: throttled by the cgroup's CPU quota"},
     MetricInfo{Metric::kStepUnexplained, "step.unexplained", "Unexplained", "ns", MetricKind::kStep,
-               "diagnosis", "of a step: in no state that a signal told of"},
+               "diagnosis", "time per step: not covered by any signal"},
     MetricInfo{Metric::kStepWaiting, "step.waiting", "Waiting", "ns", MetricKind::kStep, "diagnosis",
-               "of a step: waiting for somebody unknown"},
+               "time per step: waiting for an unknown process"},
     MetricInfo{Metric::kThreadBlocked, "thread.blocked", "Blocked", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread waited within the kernel, where no signal could end it"},
+               "time in which a thread was in uninterruptible sleep, other than for I/O"},
     MetricInfo{Metric::kThreadBlockedIo, "thread.blocked_io", "Blocked for I/O", "ns", MetricKind::kSum,
-               "eBPF", "time in which a thread waited for a device, as the kernel counts it"},
+               "eBPF", "time in which a thread waited for I/O, as the kernel counts it (iowait)"},
     MetricInfo{Metric::kThreadInterrupted, "thread.interrupted", "Interrupted", "ns", MetricKind::kSum,
-               "eBPF", "time that interrupts and softirqs took while a thread was on its CPU"},
+               "eBPF", "time that interrupts and softirqs took while the thread was on the CPU"},
     MetricInfo{
         Metric::kThreadNetwork, "thread.network", "Network", "ns", MetricKind::kSum, "eBPF",
-        "time in which a thread waited and a packet from the network ended it; who sent it is `other`, where "
-        "that is a profiled process of this machine"},
+        "time of a thread's waits that a packet from the network ended; `other` is the sender if it is a "
+        "profiled process of this machine"},
     MetricInfo{Metric::kThreadReclaim, "thread.reclaim", "Reclaim", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread looked for memory to free before it got some"},
-    MetricInfo{Metric::kThreadRunQueue, "thread.run_queue", "Run queue", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread could run and had no CPU; who had it is `other`"},
+               "time in which a thread reclaimed memory for its own allocation (direct reclaim)"},
+    MetricInfo{
+        Metric::kThreadRunQueue, "thread.run_queue", "Run queue", "ns", MetricKind::kSum, "eBPF",
+        "run-queue delay: time in which a thread was runnable without a CPU; `other` is who ran instead"},
     MetricInfo{Metric::kThreadRunning, "thread.running", "Running", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread was on a CPU, interrupts included"},
     MetricInfo{Metric::kThreadSleeping, "thread.sleeping", "Sleeping", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread waited for a time to come"},
+               "time in which a thread slept (nanosleep)"},
     MetricInfo{Metric::kThreadWaiting, "thread.waiting", "Waiting", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread waited for somebody: `other`, where a profiled process woke it"},
+               "time in which a thread waited until it was woken; `other` is the profiled process that woke "
+               "it, if any"},
 };
 
-// The metric of this name; nothing for a name that this version doesn't know.
+// The metric with this name; empty for a name that this version doesn't know.
 std::optional<Metric> FindMetric(std::string_view name);
 
 constexpr const MetricInfo& InfoOf(Metric metric) { return kMetricCatalogue[static_cast<size_t>(metric)]; }
@@ -244,23 +246,22 @@ constexpr const MetricInfo& InfoOf(Metric metric) { return kMetricCatalogue[stat
 // (nvmlClocksEventReasons).
 struct ThrottleReason {
   uint64_t bit;
-  bool slows;  // the device would run faster without it; else it is a wish, or has nothing to do
+  bool slows;  // the device would run faster without it; else it is intended or the device is idle
   std::string_view label;
   std::string_view meaning;  // a phrase without a final stop
 };
 
 inline constexpr std::array kThrottleReasons = {
     ThrottleReason{0x1, false, "idle", "nothing is running"},
-    ThrottleReason{0x2, false, "application clocks", "somebody set lower clocks for applications"},
-    ThrottleReason{0x4, true, "power cap", "the board draws as much power as it may"},
-    ThrottleReason{0x8, true, "hardware slowdown",
-                   "heat, an external power brake or a supply that is too weak"},
-    ThrottleReason{0x10, false, "sync boost", "it follows the slowest device of its group"},
+    ThrottleReason{0x2, false, "application clocks", "lower clocks were set for applications"},
+    ThrottleReason{0x4, true, "power cap", "the board has reached its power limit"},
+    ThrottleReason{0x8, true, "hardware slowdown", "heat, an external power brake or a weak power supply"},
+    ThrottleReason{0x10, false, "sync boost", "the device follows the slowest one of its group"},
     ThrottleReason{0x20, true, "software thermal slowdown",
-                   "the chip or its memory is warmer than the driver wants"},
+                   "the chip or its memory is above the driver's temperature limit"},
     ThrottleReason{0x40, true, "hardware thermal slowdown", "the chip is too hot; clocks are halved or less"},
-    ThrottleReason{0x80, true, "hardware power brake", "the system's power supply asks for less"},
-    ThrottleReason{0x100, false, "display clocks", "a display's needs set the clocks"},
+    ThrottleReason{0x80, true, "hardware power brake", "the system's power supply requests less power draw"},
+    ThrottleReason{0x100, false, "display clocks", "a display determines the clocks"},
 };
 
 // The bits that slow a device down.
@@ -272,8 +273,8 @@ consteval uint64_t SlowingThrottleBits() {
 }
 inline constexpr uint64_t kSlowingThrottleBits = SlowingThrottleBits();
 
-// What NVIDIA's documents say of an XID code (docs.nvidia.com/deploy/xid-errors); empty for one that isn't
-// in the list of those that people meet.
+// NVIDIA's meaning of an XID code (docs.nvidia.com/deploy/xid-errors); empty for codes not in our list of
+// common ones.
 std::string_view XidMeaning(int64_t code);
 
 }  // namespace gpusonde::model

@@ -37,7 +37,7 @@ constexpr int kExactBits = 124;
 
 bool IsExact(Uint128 squares) { return squares >> kExactBits == 0; }
 
-// What is left of exactness then: 64 digits of the sums.
+// The precision left then: 64 bits of mantissa of the sums.
 long double ApproximateDeviations(Int128 sum, Uint128 squares, int64_t count) {
   const auto total = static_cast<long double>(sum);
   return std::max(0.0L, static_cast<long double>(squares) - total * total / static_cast<long double>(count));

@@ -35,7 +35,7 @@ class Moments {
 
   int64_t count() const { return count_; }
   Int128 sum() const { return sum_; }
-  // The sum for people and JSON: at the ends of int64_t if it lies beyond.
+  // The sum for display and JSON, saturated to int64_t.
   int64_t total() const;
   int64_t min() const { return count_ == 0 ? 0 : min_; }
   int64_t max() const { return count_ == 0 ? 0 : max_; }
@@ -49,8 +49,7 @@ class Moments {
 
   bool operator==(const Moments&) const = default;
 
-  // All that there is to know, to store it or send it elsewhere. Whatever the numbers, nothing worse than
-  // wrong statistics comes of them.
+  // The whole state, to store or send. Any values are safe to load: at worst the statistics are wrong.
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(count_);

@@ -13,8 +13,8 @@
 
 namespace gpusonde::model {
 
-// What the time in a profile is: that of CPUs in sampled stacks, that of GPUs under the stacks that asked
-// for it, or that in which threads waited.
+// Whose time a profile holds: CPU time by sampled stack, GPU time by the stack that launched it, or off-CPU
+// time.
 enum class ProfileType : uint8_t { kCpu, kGpu, kOffCpu };
 
 template <>
@@ -25,12 +25,12 @@ struct EnumNames<ProfileType> {
   }
 };
 
-// A profile in memory: stacks with a value each, the names behind them, indices instead of ids. What the
-// store gives for a selection, and what the flame graph, the summary and every exporter read. Everything an
-// index points to is in the same object; -1 means none.
+// A profile in memory: stacks with a value each, and the names for them, with indices instead of ids. The
+// store produces it for a selection; the flame graph, the summary and every exporter read it. Every index
+// points into the same object; -1 means none.
 //
-// In one of GPU time the leaf of each stack is a kernel, copy or set (FrameKind::kGpu), and `count` is how
-// many ran.
+// In a profile of GPU time the leaf of each stack is a kernel, copy or set (FrameKind::kGpu), and `count` is
+// how many ran.
 struct Profile {
   struct Binary {
     std::string name;
@@ -51,8 +51,8 @@ struct Profile {
     FrameKind kind = FrameKind::kUnknown;
     int32_t binary = -1;
     int64_t address = 0;
-    // Innermost inlined function first. Empty when no symbol covers the location: people are then shown
-    // FrameName(), the module and offset.
+    // Innermost inlined function first. Empty if no symbol covers the location: FrameName() then shows the
+    // module and offset.
     std::vector<Line> lines;
   };
   struct Thread {
@@ -75,24 +75,25 @@ struct Profile {
     int32_t thread = -1;
     int64_t count = 0;
     int64_t weight_ns = 0;
+    double variance_ns2 = 0;  // of weight_ns, where waits were sampled
     // The rest is for GPU time only.
     int32_t device = -1;
     std::optional<int64_t> stream;  // absent when it isn't known, or several
     bool graph = false;             // launched as part of a CUDA graph
-    // Which of `launch_groups` it is a part of, and the sampled launches that say how large a part; -1: its
-    // time is exact.
+    // The launch group in `launch_groups` and the sampled launches that estimate this sample's share of it;
+    // -1: the time is exact.
     int32_t launch_group = -1;
     LaunchSums launches;
   };
-  // Launches of one kernel whose time is exact, and whose division among stacks is estimated from the sampled
-  // ones (model/launch_shares.h).
+  // Launches of one kernel: their time is exact, its division among stacks is estimated from the sampled
+  // launches (model/launch_shares.h).
   struct LaunchGroup {
     int64_t total_ns = 0;
     LaunchSums launches;
   };
 
   ProfileType type = ProfileType::kCpu;
-  int64_t start_ns = 0;  // first and last moment of the selection, ns since the epoch
+  int64_t start_ns = 0;  // begin and end of the selection, ns since the epoch
   int64_t end_ns = 0;
   double sampling_hz = 0;  // 0 when unknown or mixed
   std::vector<Binary> binaries;
@@ -104,6 +105,11 @@ struct Profile {
   std::vector<Sample> samples;
   std::vector<LaunchGroup> launch_groups;
 };
+
+// Makes the counts and times of samples safe to add up and to round: none is negative, and if the sum of all
+// exceeds 2^62, each is cut to an equal share of that, which leaves plausible ones as they are. For profiles
+// of files that anyone may have written.
+void BoundSums(Profile& profile);
 
 // What a person is shown for the frame `line` (an index into locations[location].lines, or 0 when there are
 // none): the function's name; else "[libfoo.so+0x1234]"; for code made at run time "[JIT code]"; else

@@ -11,7 +11,7 @@
 
 namespace gpusonde::model {
 
-// The part of the data that a person looks at; the same on every page, in every query and in every link.
+// The selected part of the data; the same for every page, query and link.
 struct Selection {
   // Half-open, ns since the epoch.
   int64_t from_ns = std::numeric_limits<int64_t>::min();
@@ -25,13 +25,13 @@ struct Selection {
   std::optional<Id128> device;
   // Only GPU work on this stream. Only with `device`.
   std::optional<int64_t> stream;
-  // Time in which threads waited, in place of time in which they ran.
+  // Off-CPU time instead of CPU time.
   bool off_cpu = false;
-  // Only waits for this. Only with `off_cpu`.
+  // Only waits of this kind. Only with `off_cpu`.
   std::optional<ThreadState> wait;
-  // Only CPU time in which the device had nothing to do: no kernel, copy or set of anybody was running on any
-  // of the devices that the process used, or without `process`, or where it used none (it may load data for
-  // one that did), that anybody used. Time that nobody observed the devices in is left out.
+  // Only CPU time while the devices were idle: no kernel, copy or set of any program ran on the devices that
+  // the process used. Without `process`, or for a process that used none (it may load data for one that did),
+  // all used devices count. Time in which devices were not observed is left out.
   bool while_gpu_idle = false;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kBlock = 1u << Sketch::kBucketBits;
 
-// The rank that stands for a quantile: of even counts the lower one.
+// The rank of a quantile; the lower one for even counts.
 uint64_t RankOf(uint64_t count, uint32_t numerator, uint32_t denominator) {
   return static_cast<uint64_t>(Uint128{count - 1} * numerator / denominator);
 }

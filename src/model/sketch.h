@@ -41,10 +41,10 @@ class Sketch {
 
   uint64_t count() const { return count_; }
 
-  // The number of which numerator/denominator of all are below: the middle of the bucket that holds the one
-  // of rank ⌊(count − 1) · numerator / denominator⌋. 0 when empty. 0 ≤ numerator ≤ denominator ≤ 2^31.
+  // The quantile numerator/denominator: the middle of the bucket with the value of rank ⌊(count − 1) ·
+  // numerator / denominator⌋. 0 when empty. 0 ≤ numerator ≤ denominator ≤ 2^31.
   int64_t Quantile(uint32_t numerator, uint32_t denominator) const;
-  // How many lie in buckets that begin above `value`.
+  // How many values lie in buckets that begin above `value`.
   uint64_t CountAbove(int64_t value) const;
   // The median of |x − center|, each x taken at its bucket's middle, by the rank rule of Quantile.
   int64_t MedianDistanceFrom(int64_t center) const;
@@ -56,7 +56,7 @@ class Sketch {
       if (counts_[i] != 0) visit(first_ + i, counts_[i]);
   }
 
-  // All that there is to know, to store it or send it elsewhere.
+  // The whole state, to store or send.
   template <class Archive>
   void Transfer(Archive& archive) {
     if constexpr (Archive::kReads) {
@@ -83,7 +83,7 @@ class Sketch {
     }
   }
 
-  // Equal distributions are equal, however they came about.
+  // Equal distributions compare equal, however they were built.
   friend bool operator==(const Sketch& a, const Sketch& b);
 
  private:

@@ -23,13 +23,13 @@ enum class ColumnType : uint8_t {
   kInt32 = 1,
   kInt64 = 2,
   kFloat64 = 3,
-  kText = 4,       // UTF-8; from outside it may be any bytes, which are then shown with U+FFFD
+  kText = 4,       // UTF-8; untrusted text may be any bytes, shown with U+FFFD
   kId128 = 5,      // UUID in DuckDB and ClickHouse
   kIdList = 6,     // list of kId128
   kInt64List = 7,  // list of kInt64
 };
 
-// One column as seen at run time; what docs/schema.md and the CREATE TABLE statements are made from.
+// One column at run time; docs/schema.md and the CREATE TABLE statements are generated from it.
 struct ColumnInfo {
   std::string_view name;
   ColumnType type;
@@ -38,7 +38,7 @@ struct ColumnInfo {
   std::string_view meaning;  // a phrase without a final stop
 };
 
-// One table as seen at run time.
+// One table at run time.
 struct TableInfo {
   std::string_view name;
   std::string_view meaning;
@@ -54,7 +54,7 @@ struct Key {
 };
 inline constexpr Key kFacts{0};
 
-// An enumeration that is stored as text: it specialises this with `static std::string_view Name(E)`.
+// An enumeration that is stored as text specialises this with `static std::string_view Name(E)`.
 template <class E>
 struct EnumNames;
 

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "columns are encoded a
 
 constexpr uint8_t kVersion = 1;
 
-// Feeds pieces to zstd as they come, so that a batch isn't copied before it is compressed.
+// Streams pieces into zstd, so that a batch isn't copied before it is compressed.
 class Compressor {
  public:
   Compressor(size_t content_bytes, int level)
@@ -54,7 +54,7 @@ class Compressor {
   size_t status_ = 0;
 };
 
-// Only counts, so that the content size is known before the first byte is compressed.
+// Only counts the bytes, as the content size must be known before compression begins.
 class Counter {
  public:
   void Put(const void* /*data*/, size_t size) { bytes_ += size; }
@@ -96,7 +96,7 @@ void PutBatch(Sink& sink, const model::Batch& batch) {
   }
 }
 
-// Reads from the front of untrusted bytes. After the first short read it stays failed and gives zeros.
+// Reads from the front of untrusted bytes. After the first short read it stays failed and returns zeros.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -202,7 +202,7 @@ Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes) {
   }
   if (version == 0 || reader.failed() || !reader.at_end())
     return Fail(ErrorCode::kCorrupt, "batch: its parts don't fit its length");
-  // Every column takes at least a byte a row; without one, nothing bounds the row count.
+  // Every column has at least a byte per row; without columns, nothing bounds the row count.
   if (batch.rows > 0 && batch.columns.empty())
     return Fail(ErrorCode::kCorrupt, fmt::format("batch of {}: rows without columns", batch.table));
   TRY(model::Validate(batch));

@@ -8,8 +8,8 @@
 #include "base/result.h"
 #include "model/batch.h"
 
-// Batches as bytes: what a spool frame holds and what an agent sends. Self-describing (table, column names
-// and types), so that a reader of another version takes what it knows and leaves the rest.
+// Encodes batches as bytes, for spool frames and for the agent's requests. Self-describing (table, column
+// names and types), so that a reader of another version decodes the columns it knows and skips the rest.
 //
 // One zstd frame that states its content size. Inside, little-endian: version u8 (1), table name, rows u32,
 // columns u16, and per column: name, type u8 (model::ColumnType), then three blobs: valid (a byte per row or
@@ -17,15 +17,16 @@
 // and bytes, a blob is u32 length and bytes.
 namespace gpusonde::spool {
 
-// Bound on a decoded batch: what a hostile sender can make us allocate. A million samples are 61 MB.
+// Bound on a decoded batch, and so on what a hostile sender can make us allocate. A million samples are 61
+// MB.
 inline constexpr size_t kMaxBatchBytes = size_t{128} << 20;
 
 // `compression_level` is zstd's. Errors: kInvalidArgument when the batch is larger than kMaxBatchBytes or not
 // valid.
 Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compression_level = 1);
 
-// The inverse; safe on any bytes. Columns of a type that this version doesn't know are left out. The batch
-// returned passes model::Validate. Errors: kCorrupt; kTooNew for a later version of the encoding.
+// The inverse; safe on any bytes. Skips columns of types that this version doesn't know. The returned batch
+// passes model::Validate. Errors: kCorrupt; kTooNew for a later version of the encoding.
 Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes);
 
 }  // namespace gpusonde::spool

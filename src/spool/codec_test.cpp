@@ -32,7 +32,7 @@ std::vector<std::byte> Decompress(std::span<const std::byte> frame) {
   return content;
 }
 
-TEST(Codec, EveryTableComesBackAsItWas) {
+TEST(Codec, RoundTripsEveryTable) {
   std::mt19937_64 random(1);
   for (const model::TableInfo& table : model::AllTables()) {
     for (const size_t rows : {0, 1, 1000}) {
@@ -46,13 +46,13 @@ TEST(Codec, EveryTableComesBackAsItWas) {
   }
 }
 
-TEST(Codec, WhatIsInconsistentIsNotEncoded) {
+TEST(Codec, DoesNotEncodeAnInconsistentBatch) {
   Batch batch = Threads(3);
   batch.columns[0].values.pop_back();
   EXPECT_EQ(EncodeBatch(batch).error().code, ErrorCode::kCorrupt);
 }
 
-TEST(Codec, ABatchBeyondTheBoundIsRefused) {
+TEST(Codec, RejectsABatchBeyondTheBound) {
   Batch batch;
   batch.table = "t";
   batch.rows = kMaxBatchBytes + 1;
@@ -61,7 +61,7 @@ TEST(Codec, ABatchBeyondTheBoundIsRefused) {
   EXPECT_EQ(EncodeBatch(batch).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(Codec, AColumnOfAnUnknownTypeIsLeftOut) {
+TEST(Codec, SkipsAColumnOfAnUnknownType) {
   Batch batch = Threads(3);
   std::vector<std::byte> content = Decompress(EncodeBatch(batch).value());
   // version, "threads", rows, columns, then the first column: "process" and its type
@@ -74,7 +74,7 @@ TEST(Codec, AColumnOfAnUnknownTypeIsLeftOut) {
   EXPECT_TRUE(model::SameBatch(*decoded, batch));
 }
 
-TEST(Codec, ALaterEncodingSaysThatItIsTooNew) {
+TEST(Codec, ReportsALaterEncodingAsTooNew) {
   std::vector<std::byte> content = Decompress(EncodeBatch(Threads(3)).value());
   content[0] = std::byte{2};
   EXPECT_EQ(DecodeBatch(Compress(content)).error().code, ErrorCode::kTooNew);
@@ -82,7 +82,7 @@ TEST(Codec, ALaterEncodingSaysThatItIsTooNew) {
   EXPECT_EQ(DecodeBatch(Compress(content)).error().code, ErrorCode::kCorrupt);
 }
 
-TEST(Codec, AHugeClaimAllocatesNothing) {
+TEST(Codec, AllocatesNothingForAHugeClaimedSize) {
   // A real frame of zeros, which compress to a thousandth.
   const std::vector<std::byte> zeros(kMaxBatchBytes + 1);
   const auto decoded = DecodeBatch(Compress(zeros));
@@ -102,7 +102,7 @@ TEST(Codec, EveryTruncationIsAnError) {
 
 // Without the frame's checksum in front of it the codec may well accept changed values, but never a batch
 // that isn't consistent, and it never reads or allocates out of bounds (run under the sanitizers).
-TEST(Codec, ChangedBytesGiveAnErrorOrAConsistentBatch) {
+TEST(Codec, DecodesChangedBytesToAnErrorOrAConsistentBatch) {
   const std::vector<std::byte> good = Decompress(EncodeBatch(Threads(20)).value());
   std::mt19937_64 random(3);
   for (int round = 0; round < 20'000; ++round) {

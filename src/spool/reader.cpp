@@ -11,7 +11,7 @@
 namespace gpusonde::spool {
 namespace {
 
-// Opens the segment; nothing when a writer has dropped it since the folder was listed.
+// Opens the segment; nullopt when a writer has deleted it since the folder was listed.
 Result<std::optional<SegmentReader>> OpenIfThere(const SegmentName& name) {
   Result<SegmentReader> reader = SegmentReader::Open(name);
   if (reader.has_value()) return std::move(*reader);
@@ -40,7 +40,7 @@ Result<ReadSummary> Read(const std::string& folder, int64_t after,
     begun = true;
     summary.id = reader->spool();
     summary.last_sequence = segments[i].first_sequence - 1;
-    // After a failed fsync the next segment takes the numbers of the frames that were taken back.
+    // After a failed fsync the next segment reuses the numbers of the frames that were rolled back.
     const int64_t end = is_last ? INT64_MAX : segments[i + 1].first_sequence;
     while (summary.last_sequence + 1 < end) {
       const int64_t offset = reader->offset();

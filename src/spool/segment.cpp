@@ -35,7 +35,7 @@ void Save(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-// A frame header as it lies on disk.
+// A frame header as stored on disk.
 struct FrameHeader {
   uint64_t checksum;
   int64_t sequence;
@@ -51,7 +51,7 @@ uint64_t FrameChecksum(Id128 spool, std::span<const std::byte> frame) {
   return XXH3_64bits_withSeed(frame.data() + 8, frame.size() - 8, spool.low);
 }
 
-// pread until `buffer` is full or the file ends; how much was read.
+// pread until `buffer` is full or the file ends; returns the number of bytes read.
 Result<size_t> ReadAt(int fd, std::span<std::byte> buffer, int64_t offset, const std::string& path) {
   size_t total = 0;
   while (total < buffer.size()) {
@@ -148,7 +148,7 @@ Result<std::optional<SegmentReader::Frame>> SegmentReader::Next() {
   if (frame.has_value()) return frame;
   ASSIGN_OR_RETURN(const bool was_synced, RestWasSynced());
   if (!was_synced) return std::nullopt;
-  // A writer at work may have completed the frame since it was read.
+  // A concurrent writer may have completed the frame since it was read.
   ASSIGN_OR_RETURN(frame, ReadFrame());
   if (frame.has_value()) return frame;
   return Fail(ErrorCode::kCorrupt,
@@ -156,7 +156,7 @@ Result<std::optional<SegmentReader::Frame>> SegmentReader::Next() {
                           next_sequence_, offset_));
 }
 
-// The frame at offset(), or nothing if it isn't whole.
+// The frame at offset(), or nullopt if it isn't whole.
 Result<std::optional<SegmentReader::Frame>> SegmentReader::ReadFrame() {
   std::vector<std::byte> frame(kFrameHeaderBytes);
   ASSIGN_OR_RETURN(const size_t header_bytes, ReadAt(fd_.get(), frame, offset_, path_));
@@ -182,8 +182,8 @@ Result<int64_t> SegmentReader::RestBytes() const {
   return status.st_size - offset_;
 }
 
-// Whether some later frame says that the frame due at offset() had been synced. Frame boundaries are lost
-// there, so every offset is tried; the sequence number and the length rule nearly all of them out.
+// Whether a later frame shows that the frame expected at offset() had been synced. The frame boundaries after
+// it are unknown, so every offset is tried; the sequence number and the length exclude nearly all of them.
 Result<bool> SegmentReader::RestWasSynced() const {
   ASSIGN_OR_RETURN(const int64_t rest_bytes, RestBytes());
   std::vector<std::byte> rest(static_cast<size_t>(std::max<int64_t>(rest_bytes, 0)));

@@ -14,9 +14,9 @@
 #include "base/result.h"
 #include "model/batch.h"
 
-// The log on disk: a folder of segment files, each a header and frames of zstd-compressed batches with a
-// checksum. It is the write-ahead log of `record`, `up` and `agent`: what Sync has returned for survives kill
-// -9 and power cuts. Frames are numbered from 1 without gaps over all segments.
+// The spool is the write-ahead log of `record`, `up` and `agent`: a folder of segment files, each a header
+// and frames of zstd-compressed batches with a checksum. Frames that were synced survive kill -9 and power
+// cuts. Frames are numbered from 1 without gaps over all segments.
 namespace gpusonde::spool {
 
 // Appends to a spool. One per folder at a time (held by flock; a second writer gets kUnavailable). Not
@@ -24,41 +24,42 @@ namespace gpusonde::spool {
 class Writer {
  public:
   struct Options {
-    int64_t segment_bytes = int64_t{64} << 20;  // a new segment is begun past this size
+    int64_t segment_bytes = int64_t{64} << 20;  // size at which a new segment begins
     int compression_level = 1;                  // zstd
   };
 
-  // Creates the folder (mode 0700: stacks and command lines are private) or opens it to go on after its last
-  // whole frame; a torn frame at the end is cut off. Errors: kUnavailable when another writer holds it;
+  // Creates the folder (mode 0700: stacks and command lines are private), or opens it to continue after its
+  // last whole frame; truncates a torn frame at the end. Errors: kUnavailable when another writer holds it;
   // kCorrupt when a frame that was once synced is damaged; kTooNew; kNotFound without the folder's parent;
   // kPermissionDenied, kOutOfSpace, kIo.
   static Result<Writer> Open(const std::string& folder, Options options);
   static Result<Writer> Open(const std::string& folder) { return Open(folder, Options{}); }
 
-  // Writes one frame. Returns its sequence number. After an error (kOutOfSpace, kIo) the frame is not in the
-  // spool, the file ends with the last whole frame again, and later frames may be tried. Beginning a new
-  // segment syncs the old one, which can fail as Sync does.
+  // Writes one frame and returns its sequence number. After an error (kOutOfSpace, kIo) the frame is not in
+  // the spool, the file ends with the last whole frame again, and later frames may succeed. Beginning a new
+  // segment syncs the old one, which can fail like Sync.
   Result<int64_t> Append(const model::Batch& batch);
 
-  // fsync: everything appended so far survives. After an error (kIo, kOutOfSpace) nobody knows what of the
-  // frames appended since the last successful Sync is on disk, and a second fsync would not tell (the kernel
-  // reports a failed write-back once). They are taken back: last_sequence() is that of the last synced frame
-  // again, their numbers are used anew, and later frames go to a new segment.
+  // fsync: everything appended so far survives. After an error (kIo, kOutOfSpace) it is unknown which of the
+  // frames appended since the last successful Sync are on disk, and a second fsync would not help (the kernel
+  // reports a failed write-back once). These frames are rolled back: last_sequence() is that of the last
+  // synced frame again, their numbers are reused, and later frames go to a new segment.
   Status Sync();
 
-  // Appends batches and syncs them. After a batch that failed the rest is lost, too: batches come with names
-  // before what refers to them, and a sample without its stack is worth less than a count of lost rows.
+  // Appends batches and syncs them. If one fails, the following ones are dropped, too: batches that define
+  // names precede those that refer to them, and a count of dropped rows is better than a sample without its
+  // stack.
   struct Stored {
-    std::vector<int64_t> sequences;  // of each batch; 0 where it was lost
+    std::vector<int64_t> sequences;  // of each batch; 0 if it was dropped
     int64_t lost_rows = 0;
-    std::optional<Error> failure;  // the first one, when anything was lost
+    std::optional<Error> failure;  // the first one, if anything was dropped
   };
   Stored Store(std::span<const model::Batch> batches);
 
-  // Deletes segments whose every frame is at or below `sequence` (never the one being written).
+  // Deletes the segments whose frames are all at or below `sequence` (never the one being written).
   Status DropThrough(int64_t sequence);
 
-  // Identifies this spool in the `batches` table; random, made with the folder.
+  // Identifies this spool in the `batches` table; random, created with the folder.
   Id128 id() const;
   int64_t last_sequence() const;
 
@@ -80,13 +81,13 @@ struct ReadSummary {
 };
 
 // Calls visit(sequence, batch) for every whole frame with a sequence above `after`, in order; stops at the
-// first error that visit returns. A torn end of the last segment is reported, not an error; damage before
-// that is kCorrupt with file and offset. Reading while a Writer appends is fine: it sees what was whole.
-// Errors: kNotFound where there is no spool; kTooNew, kPermissionDenied, kIo; those of visit.
+// first error that visit returns. A torn end of the last segment is reported and not an error; earlier damage
+// is kCorrupt with file and offset. May run while a Writer appends, and then visits the frames that are
+// whole. Errors: kNotFound if there is no spool; kTooNew, kPermissionDenied, kIo; those of visit.
 Result<ReadSummary> Read(const std::string& folder, int64_t after,
                          const std::function<Status(int64_t sequence, const model::Batch&)>& visit);
 
-// Whether the folder's segments hold any whole frame. Errors as of Read; no segments are no error.
+// Whether the folder's segments have any whole frame; false without segments. Errors: as Read.
 Result<bool> HasFrames(const std::string& folder);
 
 }  // namespace gpusonde::spool

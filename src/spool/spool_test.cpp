@@ -24,7 +24,7 @@
 
 namespace {
 
-// Makes fsync fail: the program's own definition comes before libc's.
+// Makes fsync fail: the program's own definition takes precedence over libc's.
 int fsyncs_until_failure = -1;
 
 }  // namespace
@@ -44,7 +44,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A batch that says its number, padded with what doesn't compress.
+// A batch that contains its number, padded with incompressible bytes.
 model::Batch Numbered(int64_t number, size_t padding = 20) {
   std::mt19937_64 random(static_cast<uint64_t>(number));
   std::string text(padding, '\0');
@@ -59,7 +59,7 @@ int64_t NumberOf(const model::Batch& batch) {
   return std::stoll(std::string(reinterpret_cast<const char*>(key.values.data()), key.ends.at(0)));
 }
 
-// Reads everything, checking that frame n holds batch n.
+// Reads everything and checks that frame n has batch n.
 Result<ReadSummary> ReadNumbered(const std::string& folder, int64_t after = 0) {
   int64_t next = after + 1;
   return Read(folder, after, [&](int64_t sequence, const model::Batch& batch) -> Status {
@@ -83,7 +83,7 @@ std::vector<std::string> Segments(const std::string& folder) {
   return paths;
 }
 
-// In place: ext4 writes a file that was truncated and rewritten to disk when it is closed, which takes long.
+// Overwrites in place: ext4 flushes a file that was truncated and rewritten when it is closed, which is slow.
 void PutByte(const std::string& path, size_t at, char byte) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(at));
@@ -96,7 +96,7 @@ class Spool : public testing::Test {
   std::string path_ = folder_ / "run.spool";
 };
 
-TEST_F(Spool, GivesBackWhatWasAppendedInOrder) {
+TEST_F(Spool, ReadsFramesInTheOrderOfAppending) {
   auto writer = Writer::Open(path_).value();
   AppendNumbered(writer, 10);
   const auto summary = ReadNumbered(path_);
@@ -118,7 +118,7 @@ TEST_F(Spool, IsPrivate) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
-TEST_F(Spool, GoesOnWhereItEnded) {
+TEST_F(Spool, ContinuesAfterItsLastFrame) {
   Id128 id;
   {
     auto writer = Writer::Open(path_).value();
@@ -157,7 +157,7 @@ TEST_F(Spool, BeginsSegmentsAndDropsThemWhole) {
   EXPECT_EQ(ReadNumbered(path_, 100)->frames, 1);
 }
 
-TEST_F(Spool, ReadingWhatIsNoSpoolSaysSo) {
+TEST_F(Spool, ReadingAFolderThatIsNotASpoolIsAnError) {
   EXPECT_EQ(ReadNumbered(path_).error().code, ErrorCode::kNotFound);
   std::filesystem::create_directory(path_);
   EXPECT_EQ(ReadNumbered(path_).error().code, ErrorCode::kNotFound);
@@ -167,7 +167,7 @@ TEST_F(Spool, ReadingWhatIsNoSpoolSaysSo) {
   EXPECT_EQ(Writer::Open(path_).error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(Spool, AnErrorOfTheVisitorEndsTheReading) {
+TEST_F(Spool, StopsReadingAtAnErrorOfTheVisitor) {
   auto writer = Writer::Open(path_).value();
   AppendNumbered(writer, 3);
   int visited = 0;
@@ -179,7 +179,7 @@ TEST_F(Spool, AnErrorOfTheVisitorEndsTheReading) {
   EXPECT_EQ(visited, 1);
 }
 
-TEST_F(Spool, CutAnywhereItHoldsTheWholeFramesBefore) {
+TEST_F(Spool, KeepsTheWholeFramesBeforeAnyTruncation) {
   std::vector<size_t> ends;
   {
     auto writer = Writer::Open(path_).value();
@@ -201,7 +201,7 @@ TEST_F(Spool, CutAnywhereItHoldsTheWholeFramesBefore) {
   }
 }
 
-TEST_F(Spool, AWriterGoesOnAfterTheLastWholeFrame) {
+TEST_F(Spool, AWriterContinuesAfterTheLastWholeFrame) {
   for (const int64_t cut : {1, 30, 60, 90, 120, 150}) {
     std::filesystem::remove_all(path_);
     {
@@ -220,7 +220,7 @@ TEST_F(Spool, AWriterGoesOnAfterTheLastWholeFrame) {
   }
 }
 
-// A broken frame is damage when it is known to have been on disk, which a later frame says.
+// A broken frame is damage if a later frame shows that it had been on disk.
 TEST_F(Spool, AFlippedByteIsNeverTakenForData) {
   std::vector<size_t> ends;
   {
@@ -236,7 +236,7 @@ TEST_F(Spool, AFlippedByteIsNeverTakenForData) {
   std::mt19937_64 random(5);
   for (size_t at = 0; at < whole.size(); ++at) {
     PutByte(segment, at, static_cast<char>(whole[at] ^ static_cast<char>(1 + random() % 255)));
-    const auto summary = ReadNumbered(path_);  // checks what it is given
+    const auto summary = ReadNumbered(path_);  // checks the batches
     if (at >= ends[2]) {
       ASSERT_TRUE(summary.has_value()) << at << ": " << summary.error().message;
       EXPECT_EQ(summary->frames, 3) << at << ": the last frame may be a torn one";
@@ -268,7 +268,7 @@ TEST_F(Spool, GarbageThatWasNeverSyncedIsATornEnd) {
   EXPECT_TRUE(Writer::Open(path_).has_value());
 }
 
-TEST_F(Spool, AFailedFsyncTakesBackWhatCameSinceTheLastOneAndLaterFramesAreKept) {
+TEST_F(Spool, AFailedFsyncRollsBackTheFramesSinceTheLastAndKeepsLaterOnes) {
   auto writer = Writer::Open(path_).value();
   AppendNumbered(writer, 3);
   ASSERT_TRUE(writer.Sync().has_value());
@@ -282,13 +282,13 @@ TEST_F(Spool, AFailedFsyncTakesBackWhatCameSinceTheLastOneAndLaterFramesAreKept)
   ASSERT_TRUE(writer.Sync().has_value());
   EXPECT_EQ(Segments(path_).size(), 2u);
   EXPECT_EQ(ReadNumbered(path_)->frames, 7);
-  // The same where cutting off did not reach the disk.
+  // The same if the truncation did not reach the disk.
   std::ofstream(Segments(path_).at(0), std::ios::binary) << with_unsynced;
   EXPECT_EQ(ReadNumbered(path_)->frames, 7);
   EXPECT_EQ(ReadNumbered(path_, 5)->frames, 2);
 }
 
-TEST_F(Spool, StoreSaysWhichBatchesAFailedFsyncTook) {
+TEST_F(Spool, StoreReportsWhichBatchesAFailedFsyncDropped) {
   auto writer = Writer::Open(path_).value();
   const std::vector<model::Batch> first{Numbered(1), Numbered(2)}, second{Numbered(3)};
   EXPECT_THAT(writer.Store(first).sequences, testing::ElementsAre(1, 2));
@@ -297,7 +297,7 @@ TEST_F(Spool, StoreSaysWhichBatchesAFailedFsyncTook) {
   EXPECT_THAT(lost.sequences, testing::ElementsAre(0));
   EXPECT_EQ(lost.lost_rows, 1);
   ASSERT_TRUE(lost.failure.has_value());
-  // Beginning the new segment syncs it, which fails as well: still nothing but those rows is lost.
+  // Beginning the new segment syncs it, which fails as well: still only those rows are dropped.
   fsyncs_until_failure = 0;
   EXPECT_EQ(writer.Store(second).lost_rows, 1);
   const Writer::Stored kept = writer.Store(second);
@@ -307,7 +307,7 @@ TEST_F(Spool, StoreSaysWhichBatchesAFailedFsyncTook) {
   EXPECT_EQ(ReadNumbered(path_)->frames, 3);
 }
 
-TEST_F(Spool, KnowsWhetherThereIsAnythingInIt) {
+TEST_F(Spool, ReportsWhetherItHasFrames) {
   std::filesystem::create_directory(path_);
   EXPECT_FALSE(HasFrames(path_).value());
   auto writer = Writer::Open(path_).value();
@@ -342,7 +342,7 @@ TEST_F(Spool, CanBeReadWhileItIsWritten) {
   }
 }
 
-// The child appends and syncs, telling through a pipe what Sync has returned for, until it is killed.
+// The child appends and syncs, and reports through a pipe what was synced, until it is killed.
 void AppendUntilKilled(const std::string& path, int pipe) {
   auto writer = Writer::Open(path, {.segment_bytes = 10'000});
   if (!writer.has_value()) ::_exit(1);
@@ -382,7 +382,7 @@ TEST_F(Spool, Kill9LosesNothingThatWasSynced) {
   EXPECT_GT(synced, 0) << "no child lived long enough to show anything";
 }
 
-// Appends until an error, as the caller has arranged for one; then `repair` makes room again.
+// Appends until the error that the caller has arranged; then `repair` frees space again.
 template <class Repair>
 void FillAndGoOn(const std::string& path, Repair&& repair) {
   auto writer = Writer::Open(path).value();
@@ -402,7 +402,7 @@ void FillAndGoOn(const std::string& path, Repair&& repair) {
   EXPECT_EQ(ReadNumbered(path)->frames, written + 3);
 }
 
-TEST_F(Spool, AFullDiskLeavesWholeFramesAndIsGotOver) {
+TEST_F(Spool, AFullDiskLeavesWholeFramesAndTheWriterRecovers) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);

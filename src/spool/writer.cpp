@@ -30,11 +30,11 @@ struct Writer::State {
   Id128 id;
   std::vector<SegmentName> segments;  // by first sequence; the last one is being written
   Fd segment;
-  int64_t segment_size = 0;   // where its whole frames end
-  bool tail_is_torn = false;  // bytes of a failed write may lie after segment_size
+  int64_t segment_size = 0;   // end of its whole frames
+  bool tail_is_torn = false;  // there may be bytes of a failed write after segment_size
   int64_t last_sequence = 0;
   int64_t synced = 0;       // last sequence that is known to be on disk
-  int64_t synced_size = 0;  // where the frames of the segment end that are known to be on disk
+  int64_t synced_size = 0;  // end of the segment's frames that are known to be on disk
 
   Status Begin();
   Status Resume();
@@ -87,7 +87,7 @@ Status Writer::State::CutTail() {
 
 Status Writer::State::Sync() {
   if (!segment.valid()) return {};  // everything up to last_sequence was synced before
-  // Without cutting, a torn tail would be synced too; that is harmless, readers know it by its checksum.
+  // A torn tail that couldn't be truncated is synced too; readers detect it by its checksum.
   if (::fsync(segment.get()) != 0) {
     Error error = ErrnoError(errno, "fsync " + segments.back().path);
     TakeBackUnsynced();
@@ -98,8 +98,8 @@ Status Writer::State::Sync() {
   return {};
 }
 
-// Closes the segment, whose unsynced frames may be on disk or not. Cutting them off is for tidiness: a reader
-// stops where the next segment begins, which has the number after the last synced frame.
+// Closes the segment, whose unsynced frames may or may not be on disk. Truncating them isn't required: a
+// reader stops at the number with which the next segment begins, the one after the last synced frame.
 void Writer::State::TakeBackUnsynced() {
   static_cast<void>(::ftruncate(segment.get(), synced_size));
   segment.Close();
@@ -150,7 +150,7 @@ Writer::Stored Writer::Store(std::span<const model::Batch> batches) {
   const auto note = [&](const Error& error) {
     if (!stored.failure.has_value()) stored.failure = error;
     for (int64_t& sequence : stored.sequences)
-      if (sequence > state_->last_sequence) sequence = 0;  // taken back, and the number may be used anew
+      if (sequence > state_->last_sequence) sequence = 0;  // rolled back, and the number may be reused
   };
   for (size_t i = 0; i < batches.size() && !stored.failure.has_value(); ++i) {
     if (const Result<int64_t> appended = Append(batches[i]); appended.has_value())
@@ -166,7 +166,7 @@ Writer::Stored Writer::Store(std::span<const model::Batch> batches) {
 
 Status Writer::DropThrough(int64_t sequence) {
   std::vector<SegmentName>& segments = state_->segments;
-  // Oldest first, each durably, so that a crash in between leaves no gap.
+  // Oldest first, each made durable, so that a crash in between leaves no gap.
   while (segments.size() > 1 && segments[1].first_sequence <= sequence + 1) {
     const std::string& path = segments.front().path;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));

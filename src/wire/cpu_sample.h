@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
-/* What sources/ebpf/bpf/cpu_sampler.bpf.c writes and sources/ebpf/cpu_sampler.cpp reads. Plain C for both. */
+/* Samples from sources/ebpf/bpf/cpu_sampler.bpf.c to sources/ebpf/cpu_sampler.cpp. Plain C for both. */
 #pragma once
 
 #include "wire/stack.h"
@@ -14,7 +14,7 @@ struct gpusonde_cpu_sample {
   struct gpusonde_stack stack; /* last: it ends after the last word used */
 };
 
-/* Indices of the kernel program's per-CPU counters; what could not be handed over is counted there. */
+/* Indices of the BPF program's per-CPU drop counters. */
 enum gpusonde_cpu_counter {
   GPUSONDE_RING_FULL,    /* samples lost: no room */
   GPUSONDE_TARGETS_FULL, /* processes not sampled: too many at once */

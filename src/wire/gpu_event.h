@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
-/* What libgpusonde-inject.so (src/inject) says about the GPU work of the process it is in; read by
- * sources/cupti. The same bytes leave through USDT probes, copied by sources/ebpf/bpf/gpu_events.bpf.c, and
- * through an inherited socket. Plain C for all three.
+/* The protocol by which libgpusonde-inject.so (src/inject) reports the GPU work of its process to
+ * sources/cupti. The same bytes are sent through USDT probes, where sources/ebpf/bpf/gpu_events.bpf.c copies
+ * them, and through an inherited socket. Plain C for all three.
  *
- * A message is a batch: a header and records after it, each beginning with its type and size, sizes multiples
- * of 8. A reader passes over types that it doesn't know and takes a record longer than it knows for what it
- * knows of it; fields are only ever added at the end. Batches are written by strangers' processes: nothing in
- * them is to be believed before it is checked.
+ * A message is a batch: a header followed by records. Each record begins with its type and size; sizes are
+ * multiples of 8. Fields are only ever added at the end of a record: a reader skips types that it doesn't
+ * know, and ignores the bytes of a record beyond the fields that it knows. Batches come from untrusted
+ * processes: a reader must check every field.
  *
- * Times are ns of CLOCK_MONOTONIC; 0 means that CUPTI could not tell. Counts are totals since the session
- * began, so that a lost message costs nothing once the next has come. */
+ * Times are ns of CLOCK_MONOTONIC; 0 means that CUPTI has no time. Counts are totals since the session began,
+ * so that the next message makes up for a lost one. */
 #pragma once
 
 #include <linux/types.h>
@@ -29,20 +29,20 @@ struct gpusonde_gpu_batch {
   __u16 version;
   __u16 channel;  /* gpusonde_gpu_channel: each counts its batches by itself */
   __u32 bytes;    /* all of it, this header too */
-  __u32 session;  /* awake period, from 1; 0: said while asleep */
+  __u32 session;  /* awake period, from 1; 0: sent while asleep */
   __u64 sequence; /* of this instance and channel, from 0 */
   __u64 instance; /* when the library began, ns of CLOCK_MONOTONIC: an exec brings a new one under the old pid
                    */
 };
 
-/* What a batch holds, and so by which probe it goes out. */
+/* The kind of records in a batch, and the probe through which it is sent. */
 enum gpusonde_gpu_channel {
-  GPUSONDE_GPU_STATE,    /* sessions, names, devices, totals, drops: little, and what the rest is read with */
-  GPUSONDE_GPU_RECORDS,  /* activity and ranges: much */
-  GPUSONDE_GPU_LAUNCH,   /* one launch or graph node, on the thread that makes it, so that its stack can be
-                            taken */
-  GPUSONDE_GPU_SNAPSHOT, /* what was said earlier, for a listener that attaches within a session; by its probe
-                            only, while a listener is attached to that */
+  GPUSONDE_GPU_STATE, /* sessions, names, devices, totals, drops: low volume; define what records refer to */
+  GPUSONDE_GPU_RECORDS, /* activity and ranges: high volume */
+  GPUSONDE_GPU_LAUNCH, /* one launch or graph node, sent on the thread that makes it, so that its stack can be
+                          taken */
+  GPUSONDE_GPU_SNAPSHOT, /* earlier state, repeated for a listener that attaches within a session; sent
+                            through its probe only, while a listener is attached to it */
   GPUSONDE_GPU_CHANNELS,
 };
 
@@ -70,19 +70,19 @@ struct gpusonde_gpu_record {
   __u16 bytes; /* this header too; a multiple of 8 */
 };
 
-/* The library begins to listen to CUPTI. */
+/* The library has subscribed to CUPTI. */
 struct gpusonde_gpu_session_begin {
   struct gpusonde_gpu_record record;
-  __u32 cupti_version; /* as cuptiGetVersion says */
+  __u32 cupti_version; /* from cuptiGetVersion */
   __u64 begin_ns;
 };
 
 enum gpusonde_gpu_end {
-  GPUSONDE_GPU_END_UNHEARD = 1, /* nobody listens any more */
-  GPUSONDE_GPU_END_GOVERNOR,    /* it would cost too much to go on; another session follows */
-  GPUSONDE_GPU_END_FOREIGN,     /* another user of CUPTI is in the process */
-  GPUSONDE_GPU_END_EXIT,        /* the process ends */
-  GPUSONDE_GPU_END_CUPTI,       /* CUPTI failed */
+  GPUSONDE_GPU_END_NO_LISTENER = 1, /* the last listener has detached */
+  GPUSONDE_GPU_END_GOVERNOR,        /* the overhead budget is used up; another session follows */
+  GPUSONDE_GPU_END_FOREIGN,         /* another user of CUPTI is in the process */
+  GPUSONDE_GPU_END_EXIT,            /* the process ends */
+  GPUSONDE_GPU_END_CUPTI,           /* CUPTI failed */
 };
 
 struct gpusonde_gpu_session_end {
@@ -91,7 +91,7 @@ struct gpusonde_gpu_session_end {
   __u64 end_ns;
 };
 
-/* A kernel's name, before the first record of the session that refers to it. */
+/* A kernel's name, sent before the session's first record that refers to it. */
 struct gpusonde_gpu_name {
   struct gpusonde_gpu_record record;
   __u32 id;
@@ -100,7 +100,7 @@ struct gpusonde_gpu_name {
   /* the text, padded to 8 bytes */
 };
 
-/* A device, before the first record of the session that refers to it. */
+/* A device, sent before the session's first record that refers to it. */
 struct gpusonde_gpu_device {
   struct gpusonde_gpu_record record;
   __u32 ordinal; /* as the process counts devices */
@@ -168,32 +168,33 @@ struct gpusonde_gpu_sync {
   __u32 correlation;
   __u64 start_ns;
   __u64 end_ns;
-  __u32 device; /* GPUSONDE_GPU_NO_DEVICE while no other record has told whose the context is */
+  __u32 device; /* GPUSONDE_GPU_NO_DEVICE until another record has shown the context's device */
   __u32 context;
-  __u32 stream; /* GPUSONDE_GPU_NO_DEVICE where none is meant */
+  __u32 stream; /* GPUSONDE_GPU_NO_DEVICE where it refers to no stream */
   __u32 kind;   /* CUpti_ActivitySynchronizationType */
 };
 
-/* Everything of one sort that CUPTI told in this session: exact, whatever became of the single records. */
+/* The sum of all activity of one type, device and key that CUPTI reported in this session. Exact even if
+ * single records were dropped. */
 struct gpusonde_gpu_total {
   struct gpusonde_gpu_record record;
   __u32 of; /* gpusonde_gpu_type: KERNEL, MEMCPY, MEMSET or SYNC */
   __u32 device;
   __u32 key; /* the kernel's name, the kind of copy, the kind of sync; 0 for sets */
   __u64 count;
-  __u64 untimed; /* of these, without times, and so not in total_ns */
+  __u64 untimed; /* how many of these have no times and are not in total_ns */
   __u64 total_ns;
   __u64 bytes; /* copies and sets */
 };
 
 enum gpusonde_gpu_drop {
-  GPUSONDE_GPU_DROP_CUPTI,      /* records that CUPTI dropped */
-  GPUSONDE_GPU_DROP_BUFFERS,    /* times CUPTI asked for a buffer and there was none */
-  GPUSONDE_GPU_DROP_KIND,       /* records of a kind that nobody asked for */
-  GPUSONDE_GPU_DROP_NAMES,      /* kernels whose name had no room, under GPUSONDE_GPU_OTHER_NAME */
-  GPUSONDE_GPU_DROP_UNREADABLE, /* kernels whose name could not be read any more */
-  GPUSONDE_GPU_DROP_TOTALS,     /* records that no total had room for */
-  GPUSONDE_GPU_DROP_SEND,       /* batches that the socket would not take */
+  GPUSONDE_GPU_DROP_CUPTI,   /* records that CUPTI dropped */
+  GPUSONDE_GPU_DROP_BUFFERS, /* times CUPTI asked for a buffer and there was none */
+  GPUSONDE_GPU_DROP_KIND,    /* records of a kind that was not enabled */
+  GPUSONDE_GPU_DROP_NAMES,   /* kernels reported as GPUSONDE_GPU_OTHER_NAME because the name table was full */
+  GPUSONDE_GPU_DROP_UNREADABLE, /* kernels whose name could no longer be read */
+  GPUSONDE_GPU_DROP_TOTALS,     /* records missing in the totals, because the table was full */
+  GPUSONDE_GPU_DROP_SEND,       /* batches dropped because the socket was full */
   GPUSONDE_GPU_DROP_RANGES,     /* ranges nested too deep, or too many open at once */
   GPUSONDE_GPU_DROP_REASONS,
 };
@@ -205,28 +206,27 @@ struct gpusonde_gpu_drops {
   __u64 counts[GPUSONDE_GPU_DROP_REASONS];
 };
 
-/* A call that put work on a device, chosen by a coin. The message carries the stack where it could be taken.
- */
+/* A sampled call that submitted work to a device. The message has the stack if it could be taken. */
 struct gpusonde_gpu_call {
   struct gpusonde_gpu_record record;
   __u32 correlation;
   __u64 start_ns;
   __u64 end_ns;
   __u32 tid;         /* in the process's own pid namespace */
-  __u32 probability; /* of the coin, in units of 2^-31 */
+  __u32 probability; /* of being sampled, in units of 2^-31 */
   __u32 domain;      /* of CUPTI: driver or runtime */
   __u32 callback_id; /* wire/nvidia/cupti_callbacks.h */
   __s32 result;
   __u32 padding;
 };
 
-/* A graph's node was made, or cloned from another when its graph was instantiated. The message carries the
- * stack. */
+/* A graph's node was created, or cloned when its graph was instantiated. The message has the stack of a
+ * sampled creation. */
 struct gpusonde_gpu_graph_node {
   struct gpusonde_gpu_record record;
   __u32 graph;
   __u64 node;
-  __u64 original_node; /* 0: made, not cloned */
+  __u64 original_node; /* 0: created, not cloned */
   __u64 created_ns;
   __u32 tid;
   __u32 probability; /* with which its stack is taken; cloned ones have none */
@@ -246,7 +246,7 @@ struct gpusonde_gpu_range {
   /* the range's text, the domain's, padded */
 };
 
-/* Somebody else holds CUPTI; the library stays out until then. */
+/* Another tool is subscribed to CUPTI; the library tries again at until_ns. */
 struct gpusonde_gpu_foreign {
   struct gpusonde_gpu_record record;
   __u32 padding;
@@ -254,32 +254,31 @@ struct gpusonde_gpu_foreign {
   char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
 };
 
-/* A snapshot: this record, then the session's devices and names; its end; then the totals and drops so far.
- * It comes before the next records, and holds for all records that come after it. */
+/* A snapshot consists of this record, the session's devices and names, the end record, and then the totals
+ * and drops so far. It is sent before the next records, and all later records can be decoded with it. */
 struct gpusonde_gpu_snapshot_begin {
   struct gpusonde_gpu_record record;
   __u32 cupti_version;
   __u64 begin_ns; /* of the session */
-  __u64 since_ns; /* what ended later has not been delivered yet */
+  __u64 since_ns; /* activity that ended later has not been sent yet */
 };
 
-/* Every name and device that the session has referred to is known. */
+/* All names and devices to which the session's records have referred so far have been sent. */
 struct gpusonde_gpu_snapshot_end {
   struct gpusonde_gpu_record record;
   __u32 padding;
 };
 
-/* --- what the kernel program adds
- * ----------------------------------------------------------------------------- */
+/* --- added by the BPF program --- */
 
-/* The most of a batch on the launch channel. */
+/* The largest batch on the launch channel. */
 #define GPUSONDE_GPU_LAUNCH_BYTES 128
 
-/* A message in the kernel's ring: this, and the batch; with a stack, the batch is padded to
+/* A message in the BPF ring buffer: this header and the batch; with a stack, the batch is padded to
  * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
-  __u32 pid; /* thread group and thread, in the pid namespace of who listens */
+  __u32 pid; /* thread group and thread, in the listener's pid namespace */
   __u32 tid;
   __u32 batch_bytes;
   __u32 stack_bytes; /* 0: none was taken */
@@ -288,7 +287,7 @@ struct gpusonde_gpu_message {
 /* Indices of the kernel program's per-CPU counters. */
 enum gpusonde_gpu_counter {
   GPUSONDE_GPU_RING_FULL,   /* messages lost: no room */
-  GPUSONDE_GPU_OVER_BUDGET, /* messages of a process that says too much */
+  GPUSONDE_GPU_OVER_BUDGET, /* messages beyond a process's bytes per second */
   GPUSONDE_GPU_UNREADABLE,  /* messages whose memory could not be read, or too long */
   GPUSONDE_GPU_BUSY,        /* messages lost: too many threads were preempted at a probe of one CPU */
   GPUSONDE_GPU_COUNTERS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) OR Apache-2.0 */
-/* How kernel programs read a thread's CPython frames, and what they hand over. The offsets of each CPython
- * are in one table, symbols/python_layout.cpp. */
+/* The CPython offsets with which BPF programs read a thread's Python frames, and the frames that they emit.
+ * The offsets of each CPython version are in one table, symbols/python_layout.cpp. */
 #pragma once
 
 #ifdef __cplusplus
@@ -21,7 +21,7 @@ struct gpusonde_python_layout {
   __u16 frame_previous; /* frame: its caller */
   __u16
       frame_instruction; /* frame: the instruction, as an address, or as an index where code_bytecode is 0 */
-  __u16 frame_entry;     /* frame: the byte that tells entry frames; see entry */
+  __u16 frame_entry;     /* frame: the byte that marks entry frames; see entry */
 
   __u16 code_first_line; /* PyCodeObject: co_firstlineno */
   __u16 code_name;       /* PyCodeObject: co_name */
@@ -53,16 +53,16 @@ struct gpusonde_python {
 #define GPUSONDE_PYTHON_IS_ENTRY 0x80000000u
 #define GPUSONDE_PYTHON_INSTRUCTION 0x7fffffffu
 
-/* One Python frame. A code object is freed and its memory used again, so what was found there is told by
- * `check`. With code 0 it is the entry frame of a run that had no Python frame yet. */
+/* One Python frame. A code object may be freed and its memory reused; `check` identifies the one that was
+ * found there. With code 0 it is the entry frame of a run that had no Python frame yet. */
 struct gpusonde_python_frame {
   __u64 code;        /* address of the code object */
   __u32 instruction; /* byte offset of the instruction in the bytecode, and GPUSONDE_PYTHON_IS_ENTRY */
   __u32 check;       /* gpusonde_python_check */
 };
 
-/* Of a code object's co_name and co_filename (the pointers) and co_firstlineno. The file is in it because the
- * code of every module is named `<module>`, begins in one line, and is freed when the module has run. */
+/* Hashes a code object's co_name and co_filename (the pointers) and co_firstlineno. The file is included
+ * because every module's code is named `<module>`, begins in line 1, and is freed once the module has run. */
 static inline __u32 gpusonde_python_check(__u64 name, __u64 file, __u32 first_line) {
   const __u32 low = (name >> 3) & 0xffffffffu;
   const __u32 other = (file >> 3) & 0xffffffffu;

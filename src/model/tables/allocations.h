@@ -21,15 +21,14 @@ struct Allocation {
   std::optional<Id128> stack;
 };
 
-inline constexpr Table kAllocations("allocations", kFacts,
-                                    "One row per allocation or release of device memory",
-                                    Field("process", &Allocation::process, "", "whose"),
-                                    Field("tid", &Allocation::tid, "", "thread id in the host namespace"),
-                                    Field("device", &Allocation::device, "", "where"),
-                                    Field("time_ns", &Allocation::time_ns, "ns", "when"),
-                                    Field("address", &Allocation::address, "", "device address"),
-                                    Field("bytes", &Allocation::bytes, "bytes", "size"),
-                                    Field("released", &Allocation::released, "", "true for a release"),
-                                    Field("stack", &Allocation::stack, "", "who; null when not sampled"));
+inline constexpr Table kAllocations(
+    "allocations", kFacts, "One row per allocation or release of device memory",
+    Field("process", &Allocation::process, "", "whose"),
+    Field("tid", &Allocation::tid, "", "thread id in the host namespace"),
+    Field("device", &Allocation::device, "", "where"), Field("time_ns", &Allocation::time_ns, "ns", "when"),
+    Field("address", &Allocation::address, "", "device address"),
+    Field("bytes", &Allocation::bytes, "bytes", "size"),
+    Field("released", &Allocation::released, "", "true for a release"),
+    Field("stack", &Allocation::stack, "", "the caller; null when not sampled"));
 
 }  // namespace gpusonde::model

@@ -28,15 +28,16 @@ struct ApiCall {
 inline constexpr Table kApiCalls(
     "api_calls", kFacts,
     "One row per call into CUDA or the OS runtime; launches carry the stack that made them",
-    Field("process", &ApiCall::process, "", "who called"),
+    Field("process", &ApiCall::process, "", "the calling process"),
     Field("tid", &ApiCall::tid, "", "thread id in the host namespace"),
     Field("session", &ApiCall::session, "", "awake period of the inject library"),
-    Field("correlation", &ApiCall::correlation, "", "joins it to its activity"),
+    Field("correlation", &ApiCall::correlation, "", "joins the call to its GPU activity"),
     Field("start_ns", &ApiCall::start_ns, "ns", "entry"), Field("end_ns", &ApiCall::end_ns, "ns", "return"),
     Field("domain", &ApiCall::domain, "", "cuda_runtime, cuda_driver or os"),
     Field("name", &ApiCall::name, "", "function called"),
     Field("result", &ApiCall::result, "", "return code"),
     Field("stack", &ApiCall::stack, "", "the caller; null when not sampled"),
-    Field("probability", &ApiCall::probability, "1", "chance with which the stack was taken, 1 when always"));
+    Field("probability", &ApiCall::probability, "1",
+          "sampling probability of the stack; 1 when always captured"));
 
 }  // namespace gpusonde::model

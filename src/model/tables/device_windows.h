@@ -8,7 +8,7 @@
 
 namespace gpusonde::model {
 
-// How long a device was busy in a window; there is no row for one in which it was not.
+// How long a device was busy in a window; idle windows have no row.
 struct DeviceWindow {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -17,10 +17,9 @@ struct DeviceWindow {
 };
 
 inline constexpr Table kDeviceWindows(
-    "device_windows", kFacts,
-    "How long a device was busy in a window; there is no row for one in which it was not",
+    "device_windows", kFacts, "How long a device was busy in a window; idle windows have no row",
     Field("start_ns", &DeviceWindow::start_ns, "ns", "begin"),
     Field("end_ns", &DeviceWindow::end_ns, "ns", "end"), Field("device", &DeviceWindow::device, "", "which"),
-    Field("busy_ns", &DeviceWindow::busy_ns, "ns", "time with any kernel, copy or set of anybody"));
+    Field("busy_ns", &DeviceWindow::busy_ns, "ns", "time in which any kernel, copy or set ran"));
 
 }  // namespace gpusonde::model

@@ -25,9 +25,9 @@ struct Device {
 
 inline constexpr Table kDevices("devices", Key{1}, "One row per GPU",
                                 Field("device", &Device::device, "", "hash of the UUID"),
-                                Field("source", &Device::source, "", "who saw it"),
+                                Field("source", &Device::source, "", "the run that reported it"),
                                 Field("ordinal", &Device::ordinal, "", "index on its host"),
-                                Field("uuid", &Device::uuid, "", "UUID as the driver gives it"),
+                                Field("uuid", &Device::uuid, "", "UUID as the driver reports it"),
                                 Field("name", &Device::name, "", "marketing name"),
                                 Field("simulated", &Device::simulated, "",
                                       "true for a device that simgpu made"),

@@ -21,7 +21,7 @@ inline constexpr Table kDrops(
     "drops", kFacts,
     "One row per time that data was lost, with the reason (docs/metrics.md lists the reasons)",
     Field("time_ns", &Drop::time_ns, "ns", "when it was noticed"),
-    Field("source", &Drop::source, "", "who lost it"), Field("reason", &Drop::reason, "", "why"),
+    Field("source", &Drop::source, "", "the run that lost it"), Field("reason", &Drop::reason, "", "why"),
     Field("count", &Drop::count, "", "how many records"));
 
 }  // namespace gpusonde::model

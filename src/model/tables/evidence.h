@@ -9,8 +9,7 @@
 
 namespace gpusonde::model {
 
-// One row per signal that speaks for or against an incident's cause, per part of the step time, and per cause
-// considered.
+// One row per signal for or against an incident's cause, per part of the step time, and per cause considered.
 struct Evidence {
   Id128 incident;
   std::string signal;
@@ -21,7 +20,7 @@ struct Evidence {
 };
 
 inline constexpr Table kEvidence("evidence", Key{2},
-                                 "One row per signal that speaks for or against an incident's cause, per "
+                                 "One row per signal for or against an incident's cause, per "
                                  "part of the step time, and per cause considered",
                                  Field("incident", &Evidence::incident, "", "which"),
                                  Field("signal", &Evidence::signal, "",
@@ -30,6 +29,6 @@ inline constexpr Table kEvidence("evidence", Key{2},
                                  Field("during", &Evidence::during, "",
                                        "value during; of a cause: its share of the excess"),
                                  Field("score", &Evidence::score, "nat", "log likelihood ratio"),
-                                 Field("sentence", &Evidence::sentence, "", "what to tell a person"));
+                                 Field("sentence", &Evidence::sentence, "", "explanation for the user"));
 
 }  // namespace gpusonde::model

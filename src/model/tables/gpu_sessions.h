@@ -10,7 +10,7 @@
 
 namespace gpusonde::model {
 
-// One row per time in which a process told about its GPU work; outside of these nothing is known of it.
+// One row per period in which a process reported its GPU work; outside of these its GPU work is unknown.
 struct GpuSession {
   Id128 process;
   int32_t session = 0;
@@ -22,12 +22,12 @@ struct GpuSession {
 
 inline constexpr Table kGpuSessions(
     "gpu_sessions", Key{2},
-    "One row per time in which a process told about its GPU work; outside of these nothing is known of it",
+    "One row per period in which a process reported its GPU work; outside of these its GPU work is unknown",
     Field("process", &GpuSession::process, "", "whose"),
     Field("session", &GpuSession::session, "", "awake period of the inject library, from 1"),
     Field("start_ns", &GpuSession::start_ns, "ns", "begin"),
-    Field("end_ns", &GpuSession::end_ns, "ns", "end; null when it was not told"),
+    Field("end_ns", &GpuSession::end_ns, "ns", "end; null when it was not reported"),
     Field("end_reason", &GpuSession::end_reason, "", "unheard, governor, foreign, exit, cupti or unknown"),
-    Field("cupti_version", &GpuSession::cupti_version, "", "as cuptiGetVersion says"));
+    Field("cupti_version", &GpuSession::cupti_version, "", "as returned by cuptiGetVersion"));
 
 }  // namespace gpusonde::model

@@ -22,11 +22,11 @@ struct GraphNode {
 
 inline constexpr Table kGraphNodes(
     "graph_nodes", Key{4}, "One row per node of a CUDA graph",
-    Field("process", &GraphNode::process, "", "whose graph"),
+    Field("process", &GraphNode::process, "", "the process with the graph"),
     Field("session", &GraphNode::session, "", "awake period of the inject library"),
     Field("graph", &GraphNode::graph, "", "graph id"), Field("node", &GraphNode::node, "", "node id"),
     Field("original_node", &GraphNode::original_node, "", "node it was cloned from"),
     Field("created_ns", &GraphNode::created_ns, "ns", "when"),
-    Field("stack", &GraphNode::stack, "", "who captured or created it; null when that was not seen"));
+    Field("stack", &GraphNode::stack, "", "stack that captured or created it; null when not recorded"));
 
 }  // namespace gpusonde::model

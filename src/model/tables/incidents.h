@@ -10,7 +10,7 @@
 
 namespace gpusonde::model {
 
-// One row per slow-down found.
+// One row per incident: slow steps of one program.
 struct Incident {
   Id128 incident;
   Id128 process;
@@ -25,17 +25,17 @@ struct Incident {
 };
 
 inline constexpr Table kIncidents(
-    "incidents", Key{1}, "One row per slow-down found",
+    "incidents", Key{1}, "One row per incident: slow steps of one program",
     Field("incident", &Incident::incident, "", "identifies it"),
-    Field("process", &Incident::process, "", "who was slow"),
+    Field("process", &Incident::process, "", "the slow process"),
     Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
     Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
-    Field("seen_ns", &Incident::seen_ns, "ns", "when it was first told of"),
+    Field("seen_ns", &Incident::seen_ns, "ns", "when it was first reported"),
     Field("named_ns", &Incident::named_ns, "ns", "when this cause was first named; null while there is none"),
     Field("slowdown", &Incident::slowdown, "1", "step time during over step time before"),
     Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
     Field("confidence", &Incident::confidence, "1",
           "how sure the diagnosis is of the cause: a likelihood, not yet calibrated"),
-    Field("sentence", &Incident::sentence, "", "what to tell a person"));
+    Field("sentence", &Incident::sentence, "", "explanation for the user"));
 
 }  // namespace gpusonde::model

@@ -22,7 +22,7 @@ struct KernelMetric {
 
 inline constexpr Table kKernelMetrics("kernel_metrics", kFacts,
                                       "One row per metric of one kernel launch, from Nsight Compute",
-                                      Field("process", &KernelMetric::process, "", "who launched it"),
+                                      Field("process", &KernelMetric::process, "", "the launching process"),
                                       Field("device", &KernelMetric::device, "", "where"),
                                       Field("launch", &KernelMetric::launch, "", "launch number in the file"),
                                       Field("name", &KernelMetric::name, "", "kernel name"),

@@ -10,9 +10,9 @@
 
 namespace gpusonde::model {
 
-// One row per stream, launch and second: the kernels that an always-on agent saw start then, as lists. At
-// 10,000 kernels a second there are a few hundred rows. Nothing of a kernel is lost but the order of lists:
-// where `kernels` is asked of a store, these are among its rows (store/duckdb/schema.h).
+// One row per stream, launch configuration and second, with lists of the kernels that started then; written
+// by continuous profiling. 10,000 kernels a second give a few hundred rows. Only the order of kernels is
+// lost; the store's view `kernels` includes them (store/duckdb/schema.h).
 struct KernelPack {
   Id128 process;
   Id128 device;
@@ -41,10 +41,11 @@ struct KernelPack {
 
 inline constexpr Table kKernelPacks(
     "kernel_packs", kFacts,
-    "One row per stream, launch and second: the kernels that an always-on agent saw start then, as lists",
-    Field("process", &KernelPack::process, "", "who launched them"),
-    Field("device", &KernelPack::device, "", "where they ran"),
-    Field("session", &KernelPack::session, "", "as in kernels, like all that is not said here"),
+    "One row per stream, launch configuration and second, with lists of the kernels that started then; "
+    "written by continuous profiling",
+    Field("process", &KernelPack::process, "", "the launching process"),
+    Field("device", &KernelPack::device, "", "device they ran on"),
+    Field("session", &KernelPack::session, "", "as in kernels, like all undocumented columns"),
     Field("context", &KernelPack::context, "", "CUDA context id"),
     Field("stream", &KernelPack::stream, "", "CUDA stream id"),
     Field("name", &KernelPack::name, "", "mangled name as the device reports it"),

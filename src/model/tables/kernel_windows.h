@@ -37,14 +37,15 @@ inline constexpr Table kKernelWindows(
     Field("start_ns", &KernelWindow::start_ns, "ns", "begin"),
     Field("end_ns", &KernelWindow::end_ns, "ns", "end"),
     Field("part", &KernelWindow::part, "",
-          "lost (records that never came), all (but captured), sampled (of all, by stack) or captured (of "
+          "lost (records that never arrived), all (except captured), sampled (of all, by stack) or captured "
+          "(of "
           "graphs, by stack)"),
     Field("process", &KernelWindow::process, "", "whose"),
     Field("device", &KernelWindow::device, "", "where"),
     Field("name", &KernelWindow::name, "", "mangled kernel name, [memcpy KIND] or [memset]"),
     Field("graph", &KernelWindow::graph, "", "whether a CUDA graph ran it"),
     Field("stream", &KernelWindow::stream, "", "CUDA stream id; null when not known"),
-    Field("stack", &KernelWindow::stack, "", "who launched or captured it; null for lost and all"),
+    Field("stack", &KernelWindow::stack, "", "stack that launched or captured it; null for lost and all"),
     Field("tid", &KernelWindow::tid, "", "thread that launched it; null when not known"),
     Field("count", &KernelWindow::count, "", "how many; 0 for sampled"),
     Field("duration_ns", &KernelWindow::duration_ns, "ns", "sum of durations; 0 for sampled"),

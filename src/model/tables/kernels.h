@@ -35,12 +35,12 @@ struct Kernel {
 
 inline constexpr Table kKernels(
     "kernels", kFacts, "One row per kernel that ran on a device; exact, never sampled",
-    Field("process", &Kernel::process, "", "who launched it"),
-    Field("device", &Kernel::device, "", "where it ran"),
+    Field("process", &Kernel::process, "", "the launching process"),
+    Field("device", &Kernel::device, "", "device it ran on"),
     Field("session", &Kernel::session, "",
           "awake period of the inject library, within which correlation ids are unique"),
     Field("correlation", &Kernel::correlation, "",
-          "joins it to its launch (api_calls) within the session and 60 s"),
+          "joins the kernel to its launch (api_calls) within the session and 60 s"),
     Field("context", &Kernel::context, "", "CUDA context id"),
     Field("stream", &Kernel::stream, "", "CUDA stream id"),
     Field("start_ns", &Kernel::start_ns, "ns", "start on the device"),

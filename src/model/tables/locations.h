@@ -11,7 +11,7 @@
 
 namespace gpusonde::model {
 
-// One row per code location in a stack; identified by where it is, never by how it was symbolised.
+// One row per code location in a stack; identified by its place, never by its symbols.
 struct Location {
   Id128 location;
   FrameKind kind{};
@@ -23,11 +23,11 @@ struct Location {
 
 inline constexpr Table kLocations(
     "locations", Key{1},
-    "One row per code location in a stack; identified by where it is, never by how it was symbolised",
+    "One row per code location in a stack; identified by its place, never by its symbols",
     Field("location", &Location::location, "",
           "hash of the raw frame: build id and offset; file, qualified name, first line and instruction"),
     Field("kind", &Location::kind, "", "native, kernel, jit, python, gpu or unknown"),
-    Field("binary_id", &Location::binary, "", "the file it is in; null where there is none"),
+    Field("binary_id", &Location::binary, "", "the file it is in; null if none"),
     Field("address", &Location::address, "bytes",
           "offset in the file (native), in the kernel image (kernel), or the address itself (jit)"),
     Field("functions", &Location::functions, "",

@@ -21,12 +21,12 @@ struct Mapping {
 
 inline constexpr Table kMappings(
     "mappings", Key{3}, "One row per executable mapping of a process",
-    Field("process", &Mapping::process, "", "whose address space"),
+    Field("process", &Mapping::process, "", "the process with this address space"),
     Field("mapped_ns", &Mapping::mapped_ns, "ns", "when it was mapped, or first seen"),
     Field("start_address", &Mapping::start_address, "",
           "first address (two's complement of the unsigned address)"),
     Field("end_address", &Mapping::end_address, "", "first address after it"),
     Field("file_offset", &Mapping::file_offset, "bytes", "offset in the file of start_address"),
-    Field("binary_id", &Mapping::binary, "", "what is mapped; null for anonymous memory"));
+    Field("binary_id", &Mapping::binary, "", "the mapped file; null for anonymous memory"));
 
 }  // namespace gpusonde::model

@@ -29,12 +29,13 @@ struct Memcpy {
 };
 
 inline constexpr Table kMemcpys(
-    "memcpys", kFacts, "One row per memory copy", Field("process", &Memcpy::process, "", "who launched it"),
-    Field("device", &Memcpy::device, "", "where it ran"),
+    "memcpys", kFacts, "One row per memory copy",
+    Field("process", &Memcpy::process, "", "the launching process"),
+    Field("device", &Memcpy::device, "", "device it ran on"),
     Field("session", &Memcpy::session, "",
           "awake period of the inject library, within which correlation ids are unique"),
     Field("correlation", &Memcpy::correlation, "",
-          "joins it to its launch (api_calls) within the session and 60 s"),
+          "joins the copy to its launch (api_calls) within the session and 60 s"),
     Field("context", &Memcpy::context, "", "CUDA context id"),
     Field("stream", &Memcpy::stream, "", "CUDA stream id"),
     Field("start_ns", &Memcpy::start_ns, "ns", "start on the device"),

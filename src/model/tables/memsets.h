@@ -24,12 +24,13 @@ struct Memset {
 };
 
 inline constexpr Table kMemsets(
-    "memsets", kFacts, "One row per memory set", Field("process", &Memset::process, "", "who launched it"),
-    Field("device", &Memset::device, "", "where it ran"),
+    "memsets", kFacts, "One row per memory set",
+    Field("process", &Memset::process, "", "the launching process"),
+    Field("device", &Memset::device, "", "device it ran on"),
     Field("session", &Memset::session, "",
           "awake period of the inject library, within which correlation ids are unique"),
     Field("correlation", &Memset::correlation, "",
-          "joins it to its launch (api_calls) within the session and 60 s"),
+          "joins the set to its launch (api_calls) within the session and 60 s"),
     Field("context", &Memset::context, "", "CUDA context id"),
     Field("stream", &Memset::stream, "", "CUDA stream id"),
     Field("start_ns", &Memset::start_ns, "ns", "start on the device"),

@@ -7,15 +7,15 @@
 
 namespace gpusonde::model {
 
-// What this store is, as key and value: schema_version, created_by, title.
+// Properties of this store as key and value: schema_version, created_by, title.
 struct Meta {
   std::string key;
   std::string value;
 };
 
 inline constexpr Table kMeta("meta", Key{1},
-                             "What this store is, as key and value: schema_version, created_by, title",
-                             Field("key", &Meta::key, "", "what is told"),
+                             "Properties of this store as key and value: schema_version, created_by, title",
+                             Field("key", &Meta::key, "", "name of the property"),
                              Field("value", &Meta::value, "", "its value"));
 
 }  // namespace gpusonde::model

@@ -23,9 +23,10 @@ struct MetricValue {
 inline constexpr Table kMetrics("metrics", kFacts,
                                 "One row per value of a metric of the catalogue (docs/metrics.md)",
                                 Field("time_ns", &MetricValue::time_ns, "ns", "when"),
-                                Field("source", &MetricValue::source, "", "who measured"),
-                                Field("device", &MetricValue::device, "", "of which GPU, if of one"),
-                                Field("process", &MetricValue::process, "", "of which process, if of one"),
+                                Field("source", &MetricValue::source, "", "the run that measured it"),
+                                Field("device", &MetricValue::device, "", "the GPU, for metrics of a GPU"),
+                                Field("process", &MetricValue::process, "",
+                                      "the process, for metrics of a process"),
                                 Field("metric", &MetricValue::metric, "", "name in the catalogue"),
                                 Field("value", &MetricValue::value, "", "value in the metric's unit"));
 

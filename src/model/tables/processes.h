@@ -28,7 +28,7 @@ struct Process {
 inline constexpr Table kProcesses(
     "processes", Key{1}, "One row per process, identified by boot id, pid and start time",
     Field("process", &Process::process, "", "hash of boot id, pid and start time"),
-    Field("source", &Process::source, "", "who saw it"),
+    Field("source", &Process::source, "", "the run that observed it"),
     Field("pid", &Process::pid, "", "process id in the host namespace"),
     Field("parent_pid", &Process::parent_pid, "", "process id of the parent when first seen"),
     Field("name", &Process::name, "", "short name (comm)"),
@@ -37,6 +37,6 @@ inline constexpr Table kProcesses(
     Field("cgroup", &Process::cgroup, "", "cgroup path"),
     Field("user_id", &Process::user_id, "", "real user id"),
     Field("started_ns", &Process::started_ns, "ns", "start time"),
-    Field("exited_ns", &Process::exited_ns, "ns", "when it ended; null while it ran"));
+    Field("exited_ns", &Process::exited_ns, "ns", "end; null while it runs"));
 
 }  // namespace gpusonde::model

@@ -21,6 +21,7 @@ struct ProfileWindow {
   std::optional<bool> device_idle;
   int64_t count = 0;
   int64_t weight_ns = 0;
+  double variance_ns2 = 0;
 };
 
 inline constexpr Table kProfileWindows(
@@ -29,11 +30,12 @@ inline constexpr Table kProfileWindows(
     Field("end_ns", &ProfileWindow::end_ns, "ns", "end"),
     Field("process", &ProfileWindow::process, "", "whose"),
     Field("tid", &ProfileWindow::tid, "", "thread id in the host namespace"),
-    Field("stack", &ProfileWindow::stack, "", "what it was doing; null: all stacks together"),
-    Field("state", &ProfileWindow::state, "", "on_cpu, or why it was not"),
+    Field("stack", &ProfileWindow::stack, "", "the stack; null: all stacks together"),
+    Field("state", &ProfileWindow::state, "", "on_cpu, or what it waited for"),
     Field("device_idle", &ProfileWindow::device_idle, "",
           "whether the process's device had no work; null when not known"),
     Field("count", &ProfileWindow::count, "", "samples"),
-    Field("weight_ns", &ProfileWindow::weight_ns, "ns", "time they stand for"));
+    Field("weight_ns", &ProfileWindow::weight_ns, "ns", "time they stand for"),
+    Field("variance_ns2", &ProfileWindow::variance_ns2, "ns²", "of that, where waits were sampled"));
 
 }  // namespace gpusonde::model

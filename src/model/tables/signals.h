@@ -11,8 +11,7 @@
 
 namespace gpusonde::model {
 
-// One row per signal of the host over some buckets of time: sums of a metric of the catalogue. Rows of the
-// same bucket add up.
+// Sums of a metric of the host over consecutive time buckets. Rows of the same bucket add up.
 struct Signal {
   int64_t start_ns = 0;
   int64_t bucket_ns = 0;
@@ -25,14 +24,15 @@ struct Signal {
 };
 
 inline constexpr Table kSignals(
-    "signals", kFacts, "One row per signal of the host over some buckets of time; rows of a bucket add up",
+    "signals", kFacts,
+    "Sums of a metric of the host over consecutive time buckets; rows of the same bucket add up",
     Field("start_ns", &Signal::start_ns, "ns", "begin of the first bucket"),
     Field("bucket_ns", &Signal::bucket_ns, "ns", "length of each"),
-    Field("source", &Signal::source, "", "who measured"),
+    Field("source", &Signal::source, "", "the run that measured it"),
     Field("metric", &Signal::metric, "", "name in the catalogue (docs/metrics.md)"),
-    Field("process", &Signal::process, "", "of which process; null: of the whole machine"),
-    Field("tid", &Signal::tid, "", "of which thread, if of one"),
-    Field("other", &Signal::other, "", "who did it, or was waited for, where that is known"),
+    Field("process", &Signal::process, "", "the process; null: the whole machine"),
+    Field("tid", &Signal::tid, "", "the thread, for signals of a thread"),
+    Field("other", &Signal::other, "", "the process that caused it or was waited for, if known"),
     Field("values", &Signal::values, "", "a sum for each bucket, in the metric's unit"));
 
 }  // namespace gpusonde::model

@@ -11,7 +11,7 @@
 
 namespace gpusonde::model {
 
-// One row per run of something that gathered data: a recorder, an agent, an import.
+// One row per run of a data source: a recorder, an agent, an import.
 struct Source {
   Id128 source;
   SourceKind kind{};
@@ -28,7 +28,7 @@ struct Source {
 };
 
 inline constexpr Table kSources(
-    "sources", Key{1}, "One row per run of something that gathered data: a recorder, an agent, an import",
+    "sources", Key{1}, "One row per run of a data source: a recorder, an agent, an import",
     Field("source", &Source::source, "", "identifies the run"),
     Field("kind", &Source::kind, "", "record, agent or import"),
     Field("host", &Source::host, "", "host name"),
@@ -38,10 +38,10 @@ inline constexpr Table kSources(
     Field("cpus", &Source::cpus, "", "online CPUs"),
     Field("sampling_hz", &Source::sampling_hz, "Hz",
           "CPU sampling frequency, null when CPUs were not sampled"),
-    Field("command", &Source::command, "", "what was recorded, as typed; null when the whole machine was"),
+    Field("command", &Source::command, "", "the recorded command, as typed; null for the whole machine"),
     Field("epoch_offset_ns", &Source::epoch_offset_ns, "ns",
           "added to the monotonic clock to give every time of this source"),
-    Field("started_ns", &Source::started_ns, "ns", "when gathering began"),
-    Field("ended_ns", &Source::ended_ns, "ns", "when it ended; null while it runs or when it was killed"));
+    Field("started_ns", &Source::started_ns, "ns", "start of the run"),
+    Field("ended_ns", &Source::ended_ns, "ns", "end of the run; null while it runs or if it was killed"));
 
 }  // namespace gpusonde::model

@@ -9,7 +9,7 @@
 
 namespace gpusonde::model {
 
-// One row per wait of the host for a device.
+// One row per host wait for a device.
 struct Sync {
   Id128 process;
   Id128 device;
@@ -23,17 +23,17 @@ struct Sync {
 };
 
 inline constexpr Table kSyncs(
-    "syncs", kFacts, "One row per wait of the host for a device",
-    Field("process", &Sync::process, "", "who launched it"),
-    Field("device", &Sync::device, "", "where it ran"),
+    "syncs", kFacts, "One row per host wait for a device",
+    Field("process", &Sync::process, "", "the waiting process"),
+    Field("device", &Sync::device, "", "the device waited for"),
     Field("session", &Sync::session, "",
           "awake period of the inject library, within which correlation ids are unique"),
     Field("correlation", &Sync::correlation, "",
-          "joins it to its launch (api_calls) within the session and 60 s"),
+          "joins the wait to its call (api_calls) within the session and 60 s"),
     Field("context", &Sync::context, "", "CUDA context id"),
     Field("stream", &Sync::stream, "", "CUDA stream id"),
-    Field("start_ns", &Sync::start_ns, "ns", "start on the device"),
-    Field("end_ns", &Sync::end_ns, "ns", "end on the device"),
+    Field("start_ns", &Sync::start_ns, "ns", "start of the wait"),
+    Field("end_ns", &Sync::end_ns, "ns", "end of the wait"),
     Field("kind", &Sync::kind, "", "event, stream_wait, stream or context"));
 
 }  // namespace gpusonde::model

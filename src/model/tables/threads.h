@@ -19,11 +19,12 @@ struct Thread {
   std::optional<int64_t> exited_ns;
 };
 
-inline constexpr Table kThreads(
-    "threads", Key{2}, "One row per thread", Field("process", &Thread::process, "", "its process"),
-    Field("tid", &Thread::tid, "", "thread id in the host namespace"),
-    Field("name", &Thread::name, "", "short name (comm), the latest"),
-    Field("started_ns", &Thread::started_ns, "ns", "when it was created; null when it was there before"),
-    Field("exited_ns", &Thread::exited_ns, "ns", "when it ended; null while it ran"));
+inline constexpr Table kThreads("threads", Key{2}, "One row per thread",
+                                Field("process", &Thread::process, "", "its process"),
+                                Field("tid", &Thread::tid, "", "thread id in the host namespace"),
+                                Field("name", &Thread::name, "", "short name (comm), the latest"),
+                                Field("started_ns", &Thread::started_ns, "ns",
+                                      "creation; null when it existed before profiling"),
+                                Field("exited_ns", &Thread::exited_ns, "ns", "end; null while it runs"));
 
 }  // namespace gpusonde::model

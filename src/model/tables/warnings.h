@@ -10,7 +10,7 @@
 
 namespace gpusonde::model {
 
-// One row per time that a signal moved as it does before steps slow.
+// One row per move of a leading indicator, as it happens before steps slow down.
 struct Warning {
   Id128 warning;
   std::string indicator;
@@ -26,18 +26,18 @@ struct Warning {
 };
 
 inline constexpr Table kWarnings(
-    "warnings", Key{1}, "One row per time that a signal moved as it does before steps slow",
+    "warnings", Key{1}, "One row per move of a leading indicator, as it happens before steps slow down",
     Field("warning", &Warning::warning, "", "identifies it"),
-    Field("indicator", &Warning::indicator, "", "which one: temperature, power, pcie_replays, …"),
-    Field("device", &Warning::device, "", "whose; null: the machine's"),
-    Field("start_ns", &Warning::start_ns, "ns", "when it was told"),
-    Field("end_ns", &Warning::end_ns, "ns", "calm again; null while it lasts"),
-    Field("value", &Warning::value, "", "of the signal when it was told, in the indicator's unit"),
-    Field("most", &Warning::most, "", "the value from which on it does harm, where that is known"),
-    Field("expected_ns", &Warning::expected_ns, "ns", "when it would be reached"),
-    Field("incident", &Warning::incident, "", "the first incident after it with a cause that it foretells"),
+    Field("indicator", &Warning::indicator, "", "the leading indicator: temperature, power, pcie_replays, …"),
+    Field("device", &Warning::device, "", "the device; null: the machine"),
+    Field("start_ns", &Warning::start_ns, "ns", "when it was reported"),
+    Field("end_ns", &Warning::end_ns, "ns", "return to normal; null while it lasts"),
+    Field("value", &Warning::value, "", "value when it was reported, in the indicator's unit"),
+    Field("most", &Warning::most, "", "the value above which it slows steps, if known"),
+    Field("expected_ns", &Warning::expected_ns, "ns", "when that value would be reached"),
+    Field("incident", &Warning::incident, "", "the first later incident with a cause that it predicts"),
     Field("lead_ns", &Warning::lead_ns, "ns",
           "from the warning to the incident's first slow step; negative where it came too late"),
-    Field("sentence", &Warning::sentence, "", "what to tell a person"));
+    Field("sentence", &Warning::sentence, "", "explanation for the user"));
 
 }  // namespace gpusonde::model

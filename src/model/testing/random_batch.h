@@ -46,7 +46,7 @@ inline bool operator==(const ColumnData& a, const ColumnData& b) {
          a.valid == b.valid;
 }
 
-// For EXPECT_EQ: batches have no == of their own, as nobody else compares them.
+// For EXPECT_EQ in tests; Batch has no operator==.
 inline bool SameBatch(const Batch& a, const Batch& b) {
   return a.table == b.table && a.rows == b.rows &&
          std::ranges::equal(a.columns, b.columns,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the CUDA driver API's ABI that gpusonde uses (and simgpu plays), declared by us: no CUDA
+/* The part of the CUDA driver API's ABI that gpusonde uses (and simgpu simulates), declared by us: no CUDA
  * package is needed to build. Linux, 64 bit, drivers of CUDA 12 and 13.
  *
  * Source of every fact: NVIDIA's CUDA Driver API documentation (docs.nvidia.com/cuda/cuda-driver-api) and
  * CUDA 13.0's cuda.h. cuda_test.cpp compares each with that header where it is installed.
  *
- * Names are NVIDIA's, in this house's spelling: CUDA_KERNEL_NODE_PARAMS::gridDimX is
- * gpusonde_cu_kernel_node::grid_x. Handles (CUcontext, CUstream, …) travel as void *. */
+ * Names are NVIDIA's, in our spelling: CUDA_KERNEL_NODE_PARAMS::gridDimX is
+ * gpusonde_cu_kernel_node::grid_x. Handles (CUcontext, CUstream, …) are void *. */
 #pragma once
 
 #include <stddef.h>
@@ -77,7 +77,7 @@ enum {
   GPUSONDE_CU_CAPTURE_NONE = 0,
   GPUSONDE_CU_CAPTURE_ACTIVE = 1,
   GPUSONDE_CU_CAPTURE_INVALIDATED = 2,
-  GPUSONDE_CU_STREAM_LEGACY = 1,     /* CU_STREAM_LEGACY: what null means to most callers */
+  GPUSONDE_CU_STREAM_LEGACY = 1,     /* CU_STREAM_LEGACY: what null means by default */
   GPUSONDE_CU_STREAM_PER_THREAD = 2, /* CU_STREAM_PER_THREAD */
   GPUSONDE_CU_MEMORYTYPE_HOST = 1,   /* CUmemorytype */
   GPUSONDE_CU_MEMORYTYPE_DEVICE = 2,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares our declarations of the CUDA driver's and runtime's ABI with NVIDIA's own headers, where the build
+// Compares our declarations of the CUDA driver's and runtime's ABI with NVIDIA's own headers, if the build
 // found them.
 #include "wire/nvidia/cuda.h"
 
@@ -137,10 +137,10 @@ SAME_VALUE(sizeof(gpusonde_cudart_launch_config), sizeof(cudaLaunchConfig_t));
 
 #endif
 
-TEST(CudaAbi, IsThatOfNvidiasHeaders) {
+TEST(CudaAbi, MatchesNvidiasHeaders) {
 #ifdef GPUSONDE_CUPTI_HEADERS
   SUCCEED() << "compared by static_assert with CUDA " << CUDA_VERSION;
 #else
-  GTEST_SKIP() << "this machine has no CUDA toolkit (cuda.h), so nothing to compare with";
+  GTEST_SKIP() << "this machine has no CUDA toolkit (cuda.h) to compare with";
 #endif
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the CUDA runtime API's ABI that simgpu plays, declared by us: no CUDA package is needed to
+/* The part of the CUDA runtime API's ABI that simgpu simulates, declared by us: no CUDA package is needed to
  * build. Linux, 64 bit, CUDA 12 and 13. Results are those of the driver API (cuda.h): the two agree since
  * CUDA 10.1.
  *
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* cudaErrorInvalidDeviceFunction: the one result that the driver API has no like of */
+/* cudaErrorInvalidDeviceFunction: the one result without a counterpart in the driver API */
 enum { GPUSONDE_CUDART_ERROR_INVALID_DEVICE_FUNCTION = 98 };
 
 /* dim3 */
@@ -31,7 +31,7 @@ enum {
   GPUSONDE_CUDART_HOST_TO_DEVICE = 1,
   GPUSONDE_CUDART_DEVICE_TO_HOST = 2,
   GPUSONDE_CUDART_DEVICE_TO_DEVICE = 3,
-  GPUSONDE_CUDART_DEFAULT = 4 /* told from the addresses */
+  GPUSONDE_CUDART_DEFAULT = 4 /* inferred from the addresses */
 };
 
 /* cudaKernelNodeParams */

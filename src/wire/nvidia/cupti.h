@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of CUPTI's ABI that gpusonde uses (src/inject reads it, simgpu plays it), declared by us: no CUDA
+/* The part of CUPTI's ABI that gpusonde uses (and simgpu simulates), declared by us: no CUDA
  * package is needed to build. Linux, 64 bit, CUPTI 12 and 13.
  *
  * Source of every fact: NVIDIA's CUPTI documentation (docs.nvidia.com/cupti, "CUPTI Activity API", "CUPTI
@@ -7,8 +7,8 @@
  * cupti_callbacks.h and cupti_result.h. cupti_test.cpp compares each with those headers where they are
  * installed.
  *
- * Names are NVIDIA's, in this house's spelling: CUpti_ActivityKernel10::graphNodeId is
- * gpusonde_cupti_kernel::graph_node_id. Enumerations travel as 32-bit integers. */
+ * Names are NVIDIA's, in our spelling: CUpti_ActivityKernel10::graphNodeId is
+ * gpusonde_cupti_kernel::graph_node_id. Enumerations are 32-bit integers. */
 #pragma once
 
 #include <stddef.h>
@@ -18,8 +18,7 @@
 extern "C" {
 #endif
 
-/* --- results: CUptiResult
- * ------------------------------------------------------------------------------------- */
+/* --- results: CUptiResult --- */
 
 typedef int32_t gpusonde_cupti_result;
 enum {
@@ -38,12 +37,11 @@ enum {
   GPUSONDE_CUPTI_ERROR_INVALID_KIND = 21,
   GPUSONDE_CUPTI_ERROR_NOT_SUPPORTED = 27,
   GPUSONDE_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES = 35,
-  GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39, /* somebody else holds CUPTI */
+  GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39, /* another tool is subscribed */
   GPUSONDE_CUPTI_ERROR_UNKNOWN = 999
 };
 
-/* --- callbacks
- * ------------------------------------------------------------------------------------------------ */
+/* --- callbacks --- */
 
 /* CUpti_CallbackDomain */
 enum {
@@ -136,13 +134,12 @@ struct gpusonde_cupti_state_data {
 struct gpusonde_cupti_subscriber_params {
   size_t struct_size;
   const char* subscriber_name;
-  char* old_subscriber_name; /* receives who holds CUPTI; at least OLD_SUBSCRIBER_NAME_BYTES */
+  char* old_subscriber_name; /* receives the current subscriber's name; at least OLD_SUBSCRIBER_NAME_BYTES */
   size_t old_subscriber_size;
 };
 #define GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES 64
 
-/* --- activity records
- * ----------------------------------------------------------------------------------------- */
+/* --- activity records --- */
 
 /* CUpti_ActivityKind. KERNEL serialises kernels, CONCURRENT_KERNEL does not; both give kernel records.
  * MEMCPY2 is a copy between two devices. With GRAPH_TRACE a graph is one record and its nodes have none. */
@@ -160,8 +157,9 @@ enum {
 };
 
 /* Every record begins with its kind and is aligned to 8 bytes; times are ns of the timestamp callback's
- * clock, 0 when CUPTI could not collect them. Records only grow: the structs are CUPTI 13.0's, and what an
- * older CUPTI does not have yet is marked. A reader takes a field only where the record is long enough. */
+ * clock, 0 when CUPTI could not collect them. Newer versions only append fields: the structs are
+ * CUPTI 13.0's, and fields that an older CUPTI doesn't have are marked. Read such a field only if the record
+ * is long enough. */
 
 /* CUpti_ActivityKernel10 */
 struct gpusonde_cupti_kernel {
@@ -301,7 +299,7 @@ struct gpusonde_cupti_synchronization {
   uint64_t end;
   uint32_t correlation_id;
   uint32_t context_id;
-  uint32_t stream_id;     /* GPUSONDE_CUPTI_INVALID_ID where none is meant */
+  uint32_t stream_id;     /* GPUSONDE_CUPTI_INVALID_ID where it refers to no stream */
   uint32_t cuda_event_id; /* likewise */
   /* the above: all of CUPTI 12 and 13 */
   uint64_t cuda_event_sync_id;
@@ -395,15 +393,14 @@ enum {
   GPUSONDE_CUPTI_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9
 };
 
-/* --- functions
- * ------------------------------------------------------------------------------------------------ */
+/* --- functions --- */
 
 /* CUpti_CallbackFunc. Called on the thread that makes the CUDA call. */
 typedef void gpusonde_cupti_callback(void* user, uint32_t domain, uint32_t callback_id, const void* data);
 /* CUpti_BuffersCallbackRequestFunc: an empty buffer, aligned to 8 bytes; *max_records 0 means as many as fit.
  * A null buffer makes CUPTI drop the record. */
 typedef void gpusonde_cupti_buffer_requested(uint8_t** buffer, size_t* bytes, size_t* max_records);
-/* CUpti_BuffersCallbackCompleteFunc: gives it back. Context and stream are unused since CUDA 6. */
+/* CUpti_BuffersCallbackCompleteFunc: returns the buffer. Context and stream are unused since CUDA 6. */
 typedef void gpusonde_cupti_buffer_completed(void* context, uint32_t stream_id, uint8_t* buffer, size_t bytes,
                                              size_t valid_bytes);
 /* CUpti_TimestampCallbackFunc */
@@ -411,7 +408,7 @@ typedef uint64_t gpusonde_cupti_timestamp(void);
 /* CUpti_SubscriberHandle */
 typedef struct gpusonde_cupti_subscriber* gpusonde_cupti_subscriber_handle;
 
-/* The types of the functions: for dlsym by the name in the comment, and for simgpu to define them by. */
+/* The function types. dlsym finds each function by the name in the comment; simgpu defines the functions. */
 
 /* cuptiGetVersion */
 typedef gpusonde_cupti_result gpusonde_cupti_get_version_fn(uint32_t* version);
@@ -445,7 +442,7 @@ typedef gpusonde_cupti_result gpusonde_cupti_activity_register_timestamp_callbac
     gpusonde_cupti_timestamp* timestamp);
 /* cuptiActivityFlushAll: 0 for buffers whose records are complete, FLAG_FLUSH_FORCED for all */
 typedef gpusonde_cupti_result gpusonde_cupti_activity_flush_all_fn(uint32_t flag);
-/* cuptiActivityFlushPeriod: CUPTI's worker hands over what is full every so many ms; 0 ends that */
+/* cuptiActivityFlushPeriod: CUPTI's worker delivers full buffers with this period in ms; 0 disables it */
 typedef gpusonde_cupti_result gpusonde_cupti_activity_flush_period_fn(uint32_t period_ms);
 /* cuptiActivityGetNextRecord: *record null for the first; SUCCESS, or MAX_LIMIT_REACHED at the end */
 typedef gpusonde_cupti_result gpusonde_cupti_activity_get_next_record_fn(uint8_t* buffer, size_t valid_bytes,
@@ -467,8 +464,8 @@ typedef gpusonde_cupti_result gpusonde_cupti_get_context_id_fn(void* context, ui
 typedef gpusonde_cupti_result gpusonde_cupti_get_graph_id_fn(void* graph, uint32_t* id);
 /* cuptiGetGraphNodeId (of a CUgraphNode) */
 typedef gpusonde_cupti_result gpusonde_cupti_get_graph_node_id_fn(void* node, uint64_t* id);
-/* cuptiFinalize: detaches CUPTI from the process; since it cannot be called while records are on their way,
- * only from an API exit callback or when no CUDA call runs */
+/* cuptiFinalize: detaches CUPTI from the process. Must not be called while records are in flight: only from
+ * an API exit callback or when no CUDA call runs. */
 typedef gpusonde_cupti_result gpusonde_cupti_finalize_fn(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of the CUDA runtime and driver that put work on a device, by their CUPTI callback ids. Numbers
- * are never reused, so an older CUPTI refuses what it doesn't know and a newer one adds to them.
+/* The CUDA runtime and driver calls that submit work to a device, by their CUPTI callback ids. Ids are never
+ * reused: an older CUPTI rejects those that it doesn't know, and a newer one only adds ids.
  *
  * Source: CUDA 13.0's cupti_runtime_cbid.h and cupti_driver_cbid.h; cupti_test.cpp compares. Calls that no
  * longer exist in CUDA 12 (cudaLaunch, cuLaunchGrid, the cu64 and first-version copies) are left out. The

@@ -201,7 +201,7 @@ SAME_KERNEL(max_active_clusters, maxActiveClusters);
 SAME_KERNEL(is_device_launched, isDeviceLaunched);
 SAME_VALUE(sizeof(gpusonde_cupti_kernel), sizeof(CUpti_ActivityKernel10));
 SAME_VALUE(GPUSONDE_CUPTI_KERNEL9_BYTES, sizeof(CUpti_ActivityKernel9));
-// What is read of every CUPTI has not moved since CUDA 11.
+// The fields that we read from every CUPTI version have kept their offsets since CUDA 11.
 SAME_FIELD(gpusonde_cupti_kernel, name, CUpti_ActivityKernel5, name);
 SAME_FIELD(gpusonde_cupti_kernel, correlation_id, CUpti_ActivityKernel5, correlationId);
 SAME_FIELD(gpusonde_cupti_kernel, graph_node_id, CUpti_ActivityKernel5, graphNodeId);
@@ -330,10 +330,10 @@ SAME_FIELD(gpusonde_nvtx_callbacks, get_module_function_table, NvtxExportTableCa
 
 #endif
 
-TEST(CuptiAbi, IsThatOfNvidiasHeaders) {
+TEST(CuptiAbi, MatchesNvidiasHeaders) {
 #ifdef GPUSONDE_CUPTI_HEADERS
   SUCCEED() << "compared by static_assert with CUPTI " << CUPTI_API_VERSION;
 #else
-  GTEST_SKIP() << "this machine has no CUDA toolkit (cupti_activity.h), so nothing to compare with";
+  GTEST_SKIP() << "this machine has no CUDA toolkit (cupti_activity.h) to compare with";
 #endif
 }

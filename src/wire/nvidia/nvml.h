@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of NVML's ABI that gpusonde uses (and simgpu plays), declared by us: no CUDA package is needed to
- * build. Linux, 64 bit, drivers of CUDA 12 and 13.
+/* The part of NVML's ABI that gpusonde uses (and simgpu simulates), declared by us: no CUDA package is needed
+ * to build. Linux, 64 bit, drivers of CUDA 12 and 13.
  *
  * Source of every fact: NVIDIA's NVML API reference (docs.nvidia.com/deploy/nvml-api) and nvml.h 12.2.140 as
- * NVIDIA/go-nvml keeps it (gen/nvml/nvml.h). nvml_test.cpp compares each with nvml.h where that is installed.
+ * published in NVIDIA/go-nvml (gen/nvml/nvml.h). nvml_test.cpp compares each with nvml.h where that is
+ * installed.
  *
- * Names are NVIDIA's, in this house's spelling: nvmlUtilization_t::gpu is gpusonde_nvml_utilization::gpu.
- * Enumerations travel as 32-bit integers, handles as void *. */
+ * Names are NVIDIA's, in our spelling: nvmlUtilization_t::gpu is gpusonde_nvml_utilization::gpu.
+ * Enumerations are 32-bit integers, handles void *. */
 #pragma once
 
 #include <stdint.h>
@@ -47,7 +48,7 @@ enum {
   GPUSONDE_NVML_ERRORS_CORRECTED = 0, /* nvmlMemoryErrorType_t */
   GPUSONDE_NVML_ERRORS_UNCORRECTED = 1,
   GPUSONDE_NVML_VOLATILE_ECC = 0, /* nvmlEccCounterType_t: since the driver was loaded */
-  GPUSONDE_NVML_AGGREGATE_ECC = 1 /* since the device was made */
+  GPUSONDE_NVML_AGGREGATE_ECC = 1 /* over the device's lifetime */
 };
 
 /* nvmlTemperatureThresholds_t */
@@ -94,7 +95,7 @@ struct gpusonde_nvml_utilization {
 struct gpusonde_nvml_memory {
   uint64_t total;
   uint64_t free;
-  uint64_t used; /* what the driver reserves for itself included */
+  uint64_t used; /* includes what the driver reserves for itself */
 };
 
 /* nvmlMemory_v2_t */
@@ -136,7 +137,7 @@ struct gpusonde_nvml_process_sample {
   uint32_t decoder;
 };
 
-/* nvmlSample_t; the value is a union of 8 bytes, told by nvmlValueType_t */
+/* nvmlSample_t; the value is a union of 8 bytes, discriminated by nvmlValueType_t */
 struct gpusonde_nvml_sample {
   uint64_t time_us;
   union {
@@ -156,8 +157,8 @@ struct gpusonde_nvml_event {
   uint32_t compute_instance_id;
 };
 
-/* The types of the functions, for dlsym by the name in the comment and for simgpu to define them by. `device`
- * is an nvmlDevice_t. */
+/* The function types. dlsym finds each function by the name in the comment; simgpu defines the functions.
+ * `device` is an nvmlDevice_t. */
 typedef gpusonde_nvml_result gpusonde_nvml_plain_fn(void); /* nvmlInit_v2, nvmlShutdown */
 typedef const char* gpusonde_nvml_error_string_fn(gpusonde_nvml_result result); /* nvmlErrorString */
 typedef gpusonde_nvml_result gpusonde_nvml_system_text_fn(
@@ -187,11 +188,12 @@ typedef gpusonde_nvml_result gpusonde_nvml_memory_fn(
     void* device, struct gpusonde_nvml_memory* memory); /* nvmlDeviceGetMemoryInfo */
 typedef gpusonde_nvml_result gpusonde_nvml_memory_v2_fn(
     void* device, struct gpusonde_nvml_memory_v2* memory); /* nvmlDeviceGetMemoryInfo_v2 */
-/* nvmlDeviceGetComputeRunningProcesses_v3: *count in: room, out: how many; INSUFFICIENT_SIZE when more */
+/* nvmlDeviceGetComputeRunningProcesses_v3: *count is the capacity on entry and the number on return;
+ * INSUFFICIENT_SIZE when there are more */
 typedef gpusonde_nvml_result gpusonde_nvml_processes_fn(void* device, uint32_t* count,
                                                         struct gpusonde_nvml_process* processes);
 /* nvmlDeviceGetProcessUtilization: samples newer than last_seen_us. NOT_FOUND when there is none; with a null
- * buffer INSUFFICIENT_SIZE and how much room it needs */
+ * buffer, INSUFFICIENT_SIZE and the capacity needed */
 typedef gpusonde_nvml_result gpusonde_nvml_process_utilization_fn(
     void* device, struct gpusonde_nvml_process_sample* samples, uint32_t* count, uint64_t last_seen_us);
 /* nvmlDeviceGetSamples: likewise */

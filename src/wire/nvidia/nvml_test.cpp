@@ -76,17 +76,16 @@ SAME_FIELD(gpusonde_nvml_event, data, nvmlEventData_t, eventData);
 
 #endif
 
-TEST(NvmlAbi, IsThatOfNvidiasHeader) {
+TEST(NvmlAbi, MatchesNvidiasHeader) {
 #ifdef GPUSONDE_NVML_HEADER
   SUCCEED() << "compared by static_assert with NVML " << NVML_API_VERSION;
 #else
-  GTEST_SKIP() << "this machine has no nvml.h, so nothing to compare with";
+  GTEST_SKIP() << "this machine has no nvml.h to compare with";
 #endif
 }
 
-// What the documents say of the layouts, checked where there is no nvml.h: sizes of C structs on 64-bit
-// Linux.
-TEST(NvmlAbi, LayoutsAreThoseOfTheDocuments) {
+// The documented layouts, checked even without nvml.h: sizes of C structs on 64-bit Linux.
+TEST(NvmlAbi, LayoutsMatchTheDocumentation) {
   EXPECT_EQ(sizeof(gpusonde_nvml_memory), 24U);
   EXPECT_EQ(sizeof(gpusonde_nvml_memory_v2), GPUSONDE_NVML_MEMORY_V2 & 0xFFFFFF);
   EXPECT_EQ(sizeof(gpusonde_nvml_pci_info), 68U);

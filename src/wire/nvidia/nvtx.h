@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of NVTX's ABI by which a tool is attached to a program's ranges, declared by us.
+/* The part of NVTX's ABI with which a tool receives a program's ranges, declared by us.
  *
  * A program that uses NVTX loads the library named in NVTX_INJECTION64_PATH at its first NVTX call and calls
  * its InitializeInjectionNvtx2 with a function that returns tables; the tool writes pointers to its own
- * functions there. Every shared object with NVTX 3 in it (header only) does so for itself.
+ * functions there. Every shared object that contains NVTX 3 (a header-only library) does so separately.
  *
  * Source: CUDA 13.0's nvtx3/nvToolsExt.h, nvtxDetail/nvtxTypes.h, nvtxDetail/nvtxInit.h. cupti_test.cpp
  * compares. */
@@ -58,7 +58,7 @@ typedef void (*gpusonde_nvtx_function)(void);
 /* NvtxExportTableCallbacks */
 struct gpusonde_nvtx_callbacks {
   size_t struct_size;
-  /* Gives an array of addresses of function pointers, indexed by callback id; 0 on failure. */
+  /* Returns an array of addresses of function pointers, indexed by callback id; 0 on failure. */
   int (*get_module_function_table)(uint32_t module, gpusonde_nvtx_function*** table, unsigned* entries);
 };
 
