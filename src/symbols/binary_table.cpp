@@ -66,16 +66,20 @@ BinaryIdentity IdentifyVdso(const Fd& vdso) {
   return {SystemBinaryId(build_id), build_id};
 }
 
-// A debug file that can't be read is no reason to do without the file's own symbols.
-Result<ElfFile> LoadWithDebugFile(Fd fd, const BinaryTable::Binary& binary, int32_t pid) {
-  const DebugPlaces places = DebugPlaces::Of(fd, binary.path, pid);
-  if (std::optional<Fd> debug = OpenDebugFile(fd.get(), binary.path, places); debug.has_value()) {
-    ASSIGN_OR_RETURN(Fd own, Duplicate(fd));
-    Result<ElfFile> both = ElfFile::Load(std::move(own), binary.path, std::move(debug));
-    if (both.has_value()) return both;
-    LogInfo("{}", both.error().message);
-  }
-  return ElfFile::Load(std::move(fd), binary.path);
+Result<FileReader::Files> OpenWithDebugFile(const BinaryTable::Binary& binary, int32_t pid) {
+  ASSIGN_OR_RETURN(Fd file, BinaryTable::OpenFile(binary, pid));
+  const DebugPlaces places = DebugPlaces::Of(file, binary.path, pid);
+  std::optional<Fd> debug = OpenDebugFile(file.get(), binary.path, places);
+  return FileReader::Files{std::move(file), debug.has_value() ? std::move(*debug) : Fd()};
+}
+
+FileReader::Question About(FileQuestion question, const BinaryTable::Binary& binary,
+                           const BinaryTable::Mapper& mapper) {
+  return {.question = question,
+          .file = binary.id,
+          .user_id = binary.IsSystemFile() ? 0 : mapper.user_id,
+          .name = binary.path,
+          .wait = mapper.wait};
 }
 
 }  // namespace
@@ -143,14 +147,28 @@ Result<BinaryIdentity> BinaryTable::Identify(const Fd& file, const std::string& 
   return IdentifyBinary(file, path, known->second);
 }
 
-Status BinaryTable::Load(const Binary* binary, int32_t pid) {
+std::optional<Result<ElfFile>> BinaryTable::ReadSymbols(const Binary& binary, const Mapper& mapper) {
+  const auto open = [&] { return OpenWithDebugFile(binary, mapper.pid); };
+  if (reader_ == nullptr) {
+    Result<FileReader::Files> files = open();
+    if (!files.has_value()) return Fail(std::move(files).error());
+    return ElfFile::LoadWithDebugFile(std::move(files->file), binary.path, std::move(files->debug_file));
+  }
+  auto answer = reader_->Ask(About(FileQuestion::kSymbols, binary, mapper), open);
+  if (!answer.has_value()) return std::nullopt;
+  if (!answer->bytes.has_value()) return Fail(std::move(answer->bytes).error());
+  return ElfFile::Unpack(*answer->bytes, std::move(answer->files.file), std::move(answer->files.debug_file));
+}
+
+Status BinaryTable::Load(const Binary* binary, const Mapper& mapper) {
   Entry& entry = *by_binary_.at(binary);
   entry.used = ++clock_;
-  if (entry.file != nullptr || entry.failed_pid == pid) return {};
+  if (entry.file != nullptr || entry.failed_pid == mapper.pid) return {};
 
-  Result<Fd> fd = OpenFile(*binary, pid);
-  Result<ElfFile> file = fd.has_value() ? LoadWithDebugFile(std::move(*fd), *binary, pid)
-                                        : Result<ElfFile>(std::unexpected(std::move(fd).error()));
+  std::optional<Result<ElfFile>> read = ReadSymbols(*binary, mapper);
+  entry.pending = !read.has_value();
+  if (entry.pending) return {};
+  Result<ElfFile>& file = *read;
   if (file.has_value()) {
     bytes_loaded_ += file->bytes();
     ++files_loaded_;
@@ -159,7 +177,7 @@ Status BinaryTable::Load(const Binary* binary, int32_t pid) {
     return {};
   }
   const bool told_before = entry.failed_pid != 0;
-  entry.failed_pid = pid;
+  entry.failed_pid = mapper.pid;
   if (told_before) return {};
   LogInfo("no symbols for {}: {}", binary->path, file.error().message);
   return Fail(std::move(file).error());
@@ -183,13 +201,29 @@ Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
   return Fail(std::move(first_error));
 }
 
-const PythonInterpreter* BinaryTable::FindPython(const Binary* binary, int32_t pid) {
+std::optional<const PythonInterpreter*> BinaryTable::FindPython(const Binary* binary, const Mapper& mapper) {
   Entry& entry = *by_binary_.at(binary);
   if (!entry.searched_for_python && binary->path != kVdso) {
-    const Result<Fd> fd = OpenFile(*binary, pid);
-    if (!fd.has_value()) return nullptr;  // another process may see it
+    bool opened = true;  // or asked before
+    const auto open = [&]() -> Result<FileReader::Files> {
+      Result<Fd> file = OpenFile(*binary, mapper.pid);
+      opened = file.has_value();
+      if (!opened) return Fail(std::move(file).error());
+      return FileReader::Files{std::move(*file), {}};
+    };
+    Result<std::optional<PythonInterpreter>> found = std::nullopt;
+    if (reader_ == nullptr) {
+      const Result<FileReader::Files> files = open();
+      if (files.has_value()) found = FindPythonInterpreter(files->file.get(), binary->path);
+    } else {
+      const auto answer = reader_->Ask(About(FileQuestion::kPython, *binary, mapper), open);
+      if (!answer.has_value()) return std::nullopt;
+      found = answer->bytes.has_value()
+                  ? UnpackPython(*answer->bytes)
+                  : Result<std::optional<PythonInterpreter>>(std::unexpected(answer->bytes.error()));
+    }
+    if (!opened) return nullptr;  // another process may see it
     entry.searched_for_python = true;
-    Result<std::optional<PythonInterpreter>> found = FindPythonInterpreter(fd->get(), binary->path);
     if (found.has_value())
       entry.python = std::move(*found);
     else

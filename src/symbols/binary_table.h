@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "symbols/binary_identity.h"
 #include "symbols/elf_file.h"
+#include "symbols/file_reader.h"
 #include "symbols/python_interpreter.h"
 
 namespace gpusonde::symbols {
@@ -22,11 +23,24 @@ namespace gpusonde::symbols {
 // need nothing mounted. Not thread-safe.
 class BinaryTable {
  public:
+  // Without a reader files are parsed by this process: for tests.
+  explicit BinaryTable(FileReader* reader = nullptr) : reader_(reader) {}
+
   struct Binary {
     Id128 id;
     std::string build_id;  // hex; empty where the file has none
     std::string path;      // in the mount namespace of the process that mapped it first
     std::string name;      // last part of the path
+
+    // Whether its build id is all that it is known by (symbols/binary_identity.h).
+    bool IsSystemFile() const { return !build_id.empty() && id == SystemBinaryId(build_id); }
+  };
+
+  // A process that maps a file, and on whose user's account it is read.
+  struct Mapper {
+    int32_t pid = 0;
+    int32_t user_id = 0;
+    bool wait = true;  // for the reader, a little
   };
 
   // A mapping as the kernel reported it. The process may have ended since.
@@ -48,8 +62,9 @@ class BinaryTable {
 
   // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here,
   // and accepts it only if it is the same file. Tried once per process until it works. Returns why not, in a
-  // sentence, the first time it fails.
-  Status Load(const Binary* binary, int32_t pid);
+  // sentence, the first time it fails. While IsPending the reader is still at it: ask again later.
+  Status Load(const Binary* binary, const Mapper& mapper);
+  bool IsPending(const Binary* binary) const { return by_binary_.at(binary)->pending; }
 
   // Null when it was never interned.
   const Binary* FindById(const Id128& id) const;
@@ -63,8 +78,9 @@ class BinaryTable {
   // The file behind the binary, opened through process `pid`, then by its path here, its identity checked.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 
-  // The CPython interpreter inside the file, or null; looked for once per file, through process `pid`.
-  const PythonInterpreter* FindPython(const Binary* binary, int32_t pid);
+  // The CPython interpreter inside the file, or null; looked for once per file. Nothing while the reader is
+  // still at it.
+  std::optional<const PythonInterpreter*> FindPython(const Binary* binary, const Mapper& mapper);
 
   size_t size() const { return by_id_.size(); }
 
@@ -72,6 +88,7 @@ class BinaryTable {
   struct Entry {
     Binary binary;
     std::unique_ptr<ElfFile> file;
+    bool pending = false;    // asked for, and not answered
     int32_t failed_pid = 0;  // last process through which loading failed
     uint64_t used = 0;       // value of clock_ at the last use
     bool searched_for_python = false;
@@ -90,7 +107,10 @@ class BinaryTable {
   // IdentifyBinary, with the build id read once per device, inode and change.
   Result<BinaryIdentity> Identify(const Fd& file, const std::string& path);
   void KeepWithinBudget(const Entry* keep);
+  // Nothing while the reader is still at it.
+  std::optional<Result<ElfFile>> ReadSymbols(const Binary& binary, const Mapper& mapper);
 
+  FileReader* reader_;
   std::unordered_map<Id128, std::unique_ptr<Entry>> by_id_;
   std::unordered_map<const Binary*, Entry*> by_binary_;
   std::unordered_map<FileKey, std::string, FileKeyHash> build_ids_;

@@ -80,8 +80,8 @@ TEST(BinaryTable, AStrangersFileWithTheBuildIdOfAnotherNamesItsOwnFramesOnly) {
     const auto* strangers = stranger_first ? first : second;
     EXPECT_NE(genuine->id, strangers->id);
     EXPECT_EQ(strangers->build_id, build_id);
-    ASSERT_TRUE(table.Load(strangers, ::getpid()).has_value());
-    ASSERT_TRUE(table.Load(genuine, ::getpid()).has_value());
+    ASSERT_TRUE(table.Load(strangers, {.pid = ::getpid()}).has_value());
+    ASSERT_TRUE(table.Load(genuine, {.pid = ::getpid()}).has_value());
     ASSERT_TRUE(table.Find(strangers, 4096).has_value());
     EXPECT_EQ(table.Find(strangers, 4096)->name, "poisoned");
     for (uint64_t offset = 0; offset < 40'000; offset += 16) {
@@ -108,11 +108,11 @@ TEST(BinaryTable, AFileWithAnotherBuildIdIsNotTakenForTheMappedOne) {
   BinaryTable table;
   const BinaryTable::Binary* binary =
       InternMapped(table, OwnPath(), "0102030000000000000000000000000000000000");
-  const Status loaded = table.Load(binary, ::getpid());
+  const Status loaded = table.Load(binary, {.pid = ::getpid()});
   ASSERT_FALSE(loaded.has_value());
   EXPECT_NE(loaded.error().message.find("replaced"), std::string::npos) << loaded.error().message;
   EXPECT_FALSE(table.Find(binary, 4096).has_value());
-  EXPECT_TRUE(table.Load(binary, ::getpid()).has_value()) << "told once";
+  EXPECT_TRUE(table.Load(binary, {.pid = ::getpid()}).has_value()) << "told once";
 }
 
 TEST(BinaryTable, AMissingFileIsKnownByItsPath) {
@@ -120,13 +120,13 @@ TEST(BinaryTable, AMissingFileIsKnownByItsPath) {
   const BinaryTable::Binary* binary = table.InternFromProcess(::getpid(), "/no/such/file.so (deleted)");
   EXPECT_EQ(binary->name, "file.so");
   EXPECT_EQ(binary->build_id, "");
-  EXPECT_FALSE(table.Load(binary, ::getpid()).has_value());
+  EXPECT_FALSE(table.Load(binary, {.pid = ::getpid()}).has_value());
 }
 
 TEST(BinaryTable, TheVdsoHasNames) {
   BinaryTable table;
   const BinaryTable::Binary* vdso = table.InternFromProcess(::getpid(), "[vdso]");
-  ASSERT_TRUE(table.Load(vdso, ::getpid()).has_value());
+  ASSERT_TRUE(table.Load(vdso, {.pid = ::getpid()}).has_value());
   bool found = false;
   for (uint64_t offset = 0; offset < 8192 && !found; offset += 16)
     if (const auto symbol = table.Find(vdso, offset); symbol.has_value())
@@ -154,7 +154,7 @@ TEST(BinaryTable, KeepsFewFilesOpenHoweverManyWereLoaded) {
     std::memcpy(&program[at], &i, sizeof i);  // a build id of its own
     const std::string path = folder / std::to_string(i);
     ASSERT_TRUE(WriteFileAtomically(path, program).has_value());
-    const Status loaded = table.Load(table.InternFromProcess(::getpid(), path), ::getpid());
+    const Status loaded = table.Load(table.InternFromProcess(::getpid(), path), {.pid = ::getpid()});
     ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   }
   EXPECT_EQ(table.size(), size_t{kFiles} + 1);
@@ -165,8 +165,8 @@ TEST(BinaryTable, DevicesAndFifosAreNeverOpened) {
   const std::string path = testing::TempDir() + "gpusonde_fifo_" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   BinaryTable table;
-  EXPECT_FALSE(table.Load(table.InternFromProcess(::getpid(), path), ::getpid()).has_value());
-  EXPECT_FALSE(table.Load(table.InternFromProcess(::getpid(), "/dev/zero"), ::getpid()).has_value());
+  EXPECT_FALSE(table.Load(table.InternFromProcess(::getpid(), path), {.pid = ::getpid()}).has_value());
+  EXPECT_FALSE(table.Load(table.InternFromProcess(::getpid(), "/dev/zero"), {.pid = ::getpid()}).has_value());
   ::unlink(path.c_str());
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kMinBuildIdHex = 6;
 constexpr uint64_t kMaxDebugLink = 4096;
-// The checksum is of the whole file; those of distributions have build ids and need none. 60 ms.
+// The checksum is of the whole file; those of distributions have build ids and need none. 60 ms, of all files
+// that are looked at together.
 constexpr int64_t kMaxChecksummedBytes = int64_t{64} << 20;
 
 struct DebugLink {
@@ -48,9 +49,10 @@ std::optional<DebugLink> ReadDebugLink(int fd, const std::string& path) {
   return link;
 }
 
-std::optional<uint32_t> Checksum(int fd) {
+// Nothing when the file has more than `left` bytes, from which its own are taken.
+std::optional<uint32_t> Checksum(int fd, int64_t& left) {
   struct stat status{};
-  if (::fstat(fd, &status) != 0 || status.st_size > kMaxChecksummedBytes) return std::nullopt;
+  if (::fstat(fd, &status) != 0 || status.st_size > left) return std::nullopt;
   std::vector<unsigned char> buffer(size_t{1} << 16);
   uLong checksum = ::crc32(0, nullptr, 0);
   for (off_t position = 0;;) {
@@ -59,6 +61,8 @@ std::optional<uint32_t> Checksum(int fd) {
     if (count == 0) return static_cast<uint32_t>(checksum);
     checksum = ::crc32(checksum, buffer.data(), static_cast<uInt>(count));
     position += count;
+    left -= count;
+    if (left < 0) return std::nullopt;  // it grows while it is read
   }
 }
 
@@ -99,12 +103,13 @@ std::optional<Fd> OpenDebugFile(int fd, const std::string& path, const DebugPlac
   if (std::optional<Fd> found = OpenByBuildId(build_id, places); found.has_value()) return found;
   const std::optional<DebugLink> link = ReadDebugLink(fd, path);
   if (!link.has_value()) return std::nullopt;
+  int64_t checksum_bytes_left = kMaxChecksummedBytes;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (const std::string& root : places.roots)
     for (const std::string& place : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
       std::optional<Fd> found = places.Open(root + place + link->name);
       if (!found.has_value() || IsSameFile(found->get(), fd)) continue;
-      const bool matches = build_id.empty() ? Checksum(found->get()) == link->checksum
+      const bool matches = build_id.empty() ? Checksum(found->get(), checksum_bytes_left) == link->checksum
                                             : ReadBuildId(found->get()).value_or("") == build_id;
       if (matches) return found;
     }

@@ -10,6 +10,8 @@
 #include <span>
 #include <tuple>
 
+#include "base/log.h"
+#include "base/packing.h"
 #include "symbols/go_section.h"
 
 namespace gpusonde::symbols {
@@ -19,7 +21,7 @@ namespace {
 constexpr size_t kMaxSymbols = 4'000'000;
 constexpr size_t kMaxNameBytes = 8192;  // the longest mangled name seen in libtorch is 4,300
 constexpr size_t kMaxBuildIdBytes = 64;
-constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;  // of all segments together
 // How many symbols before the nearest are looked at for one that is long enough to cover the address: nested
 // symbols (assembly labels inside functions) are rare and shallow.
 constexpr size_t kMaxNesting = 16;
@@ -46,8 +48,10 @@ std::string FindBuildId(std::span<const std::byte> notes, uint64_t alignment) {
 }
 
 Result<std::string> BuildIdOf(ElfImage& image) {
+  uint64_t left = kMaxNoteBytes;
   for (const ElfImage::Segment& segment : image.segments()) {
-    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) continue;
+    if (segment.p_type != PT_NOTE || segment.p_filesz > left) continue;
+    left -= segment.p_filesz;
     ASSIGN_OR_RETURN(const auto notes, image.Bytes(segment.p_offset, segment.p_filesz));
     std::string id = FindBuildId(notes, segment.p_align == 8 ? 8 : 4);
     if (!id.empty()) return id;
@@ -103,6 +107,42 @@ Result<ElfFile> ElfFile::Load(Fd fd, const std::string& name, std::optional<Fd> 
   }
   file.SortSymbols();
   file.fd_ = std::move(fd);
+  return file;
+}
+
+Result<ElfFile> ElfFile::LoadWithDebugFile(Fd fd, const std::string& name, Fd debug_file) {
+  if (debug_file.valid()) {
+    ASSIGN_OR_RETURN(Fd own, Duplicate(fd));
+    Result<ElfFile> both = Load(std::move(own), name, std::move(debug_file));
+    if (both.has_value()) return both;
+    LogInfo("{}", both.error().message);
+  }
+  return Load(std::move(fd), name);
+}
+
+std::string ElfFile::Pack() const {
+  Packer packer;
+  packer.Text(build_id_);
+  packer.Array(std::span(segments_));
+  packer.Array(std::span(entries_));
+  packer.Array(std::span(sections_));
+  packer.Array(std::span(function_starts_));
+  return packer.Take();
+}
+
+Result<ElfFile> ElfFile::Unpack(std::string_view bytes, Fd fd, Fd debug_file) {
+  Unpacker unpacker(bytes);
+  ElfFile file;
+  file.build_id_ = unpacker.Text();
+  file.segments_ = unpacker.Array<Segment>();
+  file.entries_ = unpacker.Array<Entry>();
+  file.sections_ = unpacker.Array<CodeSection>();
+  file.function_starts_ = unpacker.Array<uint32_t>();
+  if (!unpacker.Complete() || !std::ranges::is_sorted(file.entries_, {}, &Entry::address) ||
+      !std::ranges::is_sorted(file.function_starts_))
+    return Fail(ErrorCode::kCorrupt, "symbols of another process don't parse");
+  file.fd_ = std::move(fd);
+  file.debug_fd_ = std::move(debug_file);
   return file;
 }
 
@@ -220,11 +260,11 @@ bool ElfFile::SameSection(uint64_t address, uint64_t other) const {
 
 std::string ElfFile::NameOf(const Entry& entry) const {
   char buffer[kMaxNameBytes];
-  const ssize_t count = ::pread(entry.in_debug_file ? debug_fd_.get() : fd_.get(), buffer, sizeof buffer,
+  const ssize_t count = ::pread(entry.in_debug_file != 0 ? debug_fd_.get() : fd_.get(), buffer, sizeof buffer,
                                 static_cast<off_t>(entry.name_position));
   if (count <= 0) return {};
   std::string name(buffer, ::strnlen(buffer, static_cast<size_t>(count)));
-  return entry.plt ? name + "@plt" : name;
+  return entry.plt != 0 ? name + "@plt" : name;
 }
 
 }  // namespace gpusonde::symbols

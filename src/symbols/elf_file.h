@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -34,6 +35,14 @@ class ElfFile {
   // functions, or larger tables, than are read of a stranger's file (symbols/elf_image.h).
   static Result<ElfFile> Load(Fd fd, const std::string& name, std::optional<Fd> debug_file = std::nullopt);
 
+  // The same; a debug file that can't be read, or isn't valid, is no reason to do without the file's own.
+  static Result<ElfFile> LoadWithDebugFile(Fd fd, const std::string& name, Fd debug_file);
+
+  // What Load found, for another process, and the same there: `fd` and `debug_file` are those that were given
+  // to Load. Errors: kCorrupt.
+  std::string Pack() const;
+  static Result<ElfFile> Unpack(std::string_view bytes, Fd fd, Fd debug_file);
+
   // The function that covers the byte at `file_offset`, nothing if none does. A symbol of unknown size
   // reaches to the next one in its section. A stub of the procedure linkage table is called "name@plt".
   std::optional<Symbol> Find(uint64_t file_offset) const;
@@ -55,9 +64,9 @@ class ElfFile {
     uint64_t address;
     uint64_t name_position;  // in the file
     uint32_t size;
-    uint8_t rank;        // which alias is shown: lower is better
-    bool in_debug_file;  // where the name is
-    bool plt;            // a stub, called "name@plt"
+    uint8_t rank;           // which alias is shown: lower is better
+    uint8_t in_debug_file;  // 1 or 0: where the name is
+    uint8_t plt;            // 1 for a stub, called "name@plt"
   };
 
   ElfFile() = default;

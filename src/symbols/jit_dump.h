@@ -31,19 +31,25 @@ class JitDump {
     int32_t line = 0;       // of the address; 0: unknown
   };
 
-  // Names and lines are kept up to so many bytes; what comes later is left out.
-  static constexpr size_t kMaxBytes = size_t{64} << 20;
+  // What one Follow reads, at most; takes 40 ms. A server on the JVM compiles some 20,000 methods.
+  static constexpr size_t kMaxRecordsPerLook = 16'384;
+  static constexpr uint64_t kMaxDebugInfoBytesPerLook = uint64_t{8} << 20;
 
-  // Reads what `file` holds beyond what was read before; whether that told of any code. It must be the same
-  // file every time.
-  bool Follow(const Fd& file);
+  // Reads records that `file` holds beyond what was read before; whether they told of any code. It must be
+  // the same file every time. What is kept takes at most `max_bytes`: at the first record without room it
+  // stops, and is full().
+  bool Follow(const Fd& file, size_t max_bytes);
 
   // The code at the address that was told of last.
   std::optional<Symbol> Find(uint64_t address) const;
 
   size_t size() const { return codes_.size(); }
-  // Whether something made no sense, or was too much.
+  // Of memory.
+  size_t bytes() const { return bytes_; }
+  // Whether something made no sense.
   bool broken() const { return broken_; }
+  // Whether the last Follow left records out for want of room.
+  bool full() const { return full_; }
 
  private:
   struct Line {
@@ -56,22 +62,28 @@ class JitDump {
     uint64_t index = 0;
     std::string name;
     std::vector<Line> lines;  // by offset
+    size_t bytes = 0;         // of memory
   };
 
   bool ReadHeader(const Fd& file);
-  bool ReadRecord(const Fd& file, uint32_t kind, uint64_t begin, uint64_t end);
-  void Load(std::string_view body);
+  // Whether it told of code.
+  bool ReadRecord(const Fd& file, uint32_t kind, uint64_t begin, uint64_t end, size_t max_bytes);
+  void Load(std::string_view body, size_t max_bytes);
   void Move(std::string_view body);
-  void TakeLines(std::string_view body);
+  void TakeLines(std::string_view body, size_t max_bytes);
+  void DropLines();
   void Put(uint64_t address, Code code);
+  void Erase(std::map<uint64_t, Code>::iterator first, std::map<uint64_t, Code>::iterator last);
 
   uint64_t position_ = 0;  // of the next record; 0 before the header
   bool broken_ = false;
-  size_t bytes_ = 0;
+  bool full_ = false;
+  size_t bytes_ = 0;                // of codes_ and lines_
   std::map<uint64_t, Code> codes_;  // by address; none overlaps another
   // Of the code that is told of next.
   uint64_t lines_address_ = 0;
   std::vector<Line> lines_;
+  size_t lines_bytes_ = 0;
 };
 
 }  // namespace gpusonde::symbols

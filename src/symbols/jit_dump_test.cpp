@@ -10,6 +10,8 @@
 namespace gpusonde::symbols {
 namespace {
 
+constexpr size_t kPlenty = size_t{64} << 20;
+
 // Writes the file as the specification has it.
 class Writer {
  public:
@@ -84,24 +86,24 @@ class JitDumpTest : public testing::Test {
 
 TEST_F(JitDumpTest, FindsCodeByItsAddress) {
   writer_.Header().Load(0x1000, "0123456789abcdef", 1, "forward").Load(0x2000, "0123", 2, "backward");
-  EXPECT_TRUE(dump_.Follow(writer_.file()));
+  EXPECT_TRUE(dump_.Follow(writer_.file(), kPlenty));
   EXPECT_EQ(NameAt(0x1000), "forward");
   EXPECT_EQ(NameAt(0x100f), "forward");
   EXPECT_EQ(NameAt(0x1010), "-");
   EXPECT_EQ(NameAt(0xfff), "-");
   EXPECT_EQ(NameAt(0x2003), "backward");
   EXPECT_EQ(PlaceAt(0x1000), ":0");
-  EXPECT_FALSE(dump_.Follow(writer_.file())) << "nothing new";
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kPlenty)) << "nothing new";
 }
 
 TEST_F(JitDumpTest, ReadsOnWhereItStoppedEvenWithinARecord) {
-  EXPECT_FALSE(dump_.Follow(writer_.file())) << "not even a header yet";
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kPlenty)) << "not even a header yet";
   writer_.Header().Body(0, 40 + 2 + 4).Add(uint64_t{0}).Add(uint64_t{0x1000}).Add(uint64_t{0x1000});
   writer_.Add(uint64_t{4}).Add(uint64_t{1}).Add('f').Add('\0').Add(uint32_t{0}).Flush(1);
-  EXPECT_FALSE(dump_.Follow(writer_.file()));
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kPlenty));
   EXPECT_EQ(NameAt(0x1000), "-");
   writer_.Flush().Load(0x2000, "0123", 2, "g");
-  EXPECT_TRUE(dump_.Follow(writer_.file()));
+  EXPECT_TRUE(dump_.Follow(writer_.file(), kPlenty));
   EXPECT_EQ(NameAt(0x1000) + NameAt(0x2000), "fg");
   EXPECT_FALSE(dump_.broken());
 }
@@ -111,21 +113,21 @@ TEST_F(JitDumpTest, LaterCodeTakesTheRoomOfWhatWasThere) {
       .Load(0x1000, "01234567", 1, "a")
       .Load(0x1008, "01234567", 2, "b")
       .Load(0x1004, "01234567", 3, "c");
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_EQ(NameAt(0x1000) + NameAt(0x1004) + NameAt(0x100b) + NameAt(0x100c), "-cc-");
   EXPECT_EQ(dump_.size(), 1u);
 }
 
 TEST_F(JitDumpTest, CodeMoves) {
   writer_.Header().Load(0x1000, "0123", 1, "a").Move(0x1000, 0x3000, 4, 1).Move(0x1000, 0x5000, 4, 1);
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_EQ(NameAt(0x1000) + NameAt(0x3000) + NameAt(0x5000), "-a-");
 }
 
 TEST_F(JitDumpTest, LinesBelongToTheCodeThatFollows) {
   writer_.Header().Lines(0x1000, {{0x1000, 7, "/app/a.js"}, {0x1002, 9, "\xff"}, {0x1003, 1, "/app/b.js"}});
   writer_.Load(0x1000, "0123", 1, "a").Load(0x2000, "0123", 2, "b");
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_EQ(PlaceAt(0x1001), "/app/a.js:7");
   EXPECT_EQ(PlaceAt(0x1002), "/app/a.js:9");
   EXPECT_EQ(PlaceAt(0x1003), "/app/b.js:1");
@@ -136,7 +138,7 @@ TEST_F(JitDumpTest, LinesOfV8StandBehindAnElfHeader) {
   writer_.Header()
       .Lines(0x1000, {{0x1040, 7, "/app/a.js"}, {0x1042, 9, "/app/a.js"}})
       .Load(0x1000, "0123", 1, "a");
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_EQ(PlaceAt(0x1000), "/app/a.js:7");
   EXPECT_EQ(PlaceAt(0x1003), "/app/a.js:9");
 }
@@ -144,7 +146,7 @@ TEST_F(JitDumpTest, LinesOfV8StandBehindAnElfHeader) {
 TEST_F(JitDumpTest, WhatMakesNoSenseEndsTheReadingAndKeepsWhatWasRead) {
   writer_.Header().Load(0x1000, "0123", 1, "a").Add(uint32_t{0}).Add(uint32_t{3}).Add(uint64_t{0}).Flush();
   writer_.Load(0x2000, "0123", 2, "b");
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_TRUE(dump_.broken());
   EXPECT_EQ(NameAt(0x1000) + NameAt(0x2000), "a-");
 }
@@ -157,7 +159,7 @@ TEST_F(JitDumpTest, OtherFilesAreNone) {
     Writer writer(folder_ / "other.dump");
     writer.Header(magic, version, bytes).Load(0x1000, "0123", 1, "a");
     JitDump dump;
-    EXPECT_FALSE(dump.Follow(writer.file()));
+    EXPECT_FALSE(dump.Follow(writer.file(), kPlenty));
     EXPECT_TRUE(dump.broken());
   }
 }
@@ -169,12 +171,53 @@ TEST_F(JitDumpTest, HostileRecordsChangeNothingElse) {
   writer_.Body(2, 16).Add(uint64_t{0x2000}).Add(UINT64_MAX).Flush();  // more lines than there are
   writer_.Lines(0x6000, {{0x10, 5, "/before"}, {0x6000, -5, "/negative"}, {0x6001, 5, "\x01\xCE"}});
   writer_.Load(0x6000, "0123", 4, std::string("\xCE(", 2)).Body(77, 8).Add(uint64_t{0}).Flush();
-  dump_.Follow(writer_.file());
+  dump_.Follow(writer_.file(), kPlenty);
   EXPECT_FALSE(dump_.broken());
   EXPECT_EQ(NameAt(0x1000), "good");
   EXPECT_EQ(NameAt(0x6001), "\xEF\xBF\xBD(");
   EXPECT_EQ(PlaceAt(0x6001), ":0");
   EXPECT_EQ(dump_.size(), 2u);
+}
+
+TEST_F(JitDumpTest, KeepsWithinItsRoomAndReadsOnWhenThereIsMore) {
+  constexpr size_t kRoom = size_t{1} << 20;
+  writer_.Header();
+  for (uint64_t i = 1; i <= 10'000; ++i) {
+    writer_.Lines(i << 8, {{i << 8, 7, "/app/a.js"}});
+    writer_.Load(i << 8, "0123", i, "a name of common length");
+    if (i % 8'000 == 0) dump_.Follow(writer_.file(), kRoom);
+  }
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kRoom));
+  EXPECT_TRUE(dump_.full());
+  EXPECT_LE(dump_.bytes(), kRoom);
+  EXPECT_GT(dump_.bytes(), kRoom / 2);
+  while (dump_.Follow(writer_.file(), kPlenty)) continue;
+  EXPECT_FALSE(dump_.full());
+  EXPECT_EQ(dump_.size(), 10'000u);
+  for (uint64_t i = 1; i <= 10'000; ++i) ASSERT_EQ(PlaceAt(i << 8), "/app/a.js:7") << i;
+}
+
+TEST_F(JitDumpTest, CodeThatWasReplacedTakesNoRoom) {
+  writer_.Header();
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    writer_.Lines(0x1000, {{0x1000, 7, "/app/a.js"}});
+    writer_.Load(0x1000, "0123", i, "a name of common length");
+  }
+  writer_.Lines(0x2000, {{0x2000, 7, "/app/a.js"}}).Load(0x2000, "", 1001, "no code");
+  writer_.Lines(0x2000, {{0x2000, 7, "/app/a.js"}}).Load(0x3000, "0123", 1002, "of another address");
+  EXPECT_TRUE(dump_.Follow(writer_.file(), kPlenty));
+  EXPECT_EQ(dump_.size(), 2u);
+  EXPECT_LT(dump_.bytes(), 1000u);
+}
+
+TEST_F(JitDumpTest, AFileOfEmptyRecordsIsReadInSeveralLooks) {
+  writer_.Header();
+  for (size_t i = 0; i < 2 * JitDump::kMaxRecordsPerLook; ++i) writer_.Body(77, 0);
+  writer_.Load(0x1000, "0123", 1, "last");
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kPlenty));
+  EXPECT_FALSE(dump_.Follow(writer_.file(), kPlenty));
+  EXPECT_TRUE(dump_.Follow(writer_.file(), kPlenty));
+  EXPECT_EQ(NameAt(0x1000), "last");
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbols/line_client.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,11 +13,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "symbols/server_process.h"
 
 namespace gpusonde::symbols {
 namespace {
 
-constexpr int kServerFd = 3;
 constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
 constexpr size_t kKeptAtOnce = 256;  // the cache reads all of a file before it adds to it
 
@@ -168,30 +166,7 @@ Status LineClient::Start() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return Fail(ErrnoError(errno, "make a socket"));
   Fd ours(ends[0]), theirs(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
-  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), kServerFd);
-  // What ends us is ours to act on, even where it is sent to all at once (Ctrl-C, a terminal that closes,
-  // systemd): we still ask, and end it ourselves.
-  sigset_t ends_us;
-  ::sigemptyset(&ends_us);
-  for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&ends_us, number);
-  ::posix_spawnattr_setsigmask(&attributes, &ends_us);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::vector<char*> arguments;
-  for (std::string& argument : options_.command) arguments.push_back(argument.data());
-  arguments.push_back(nullptr);
-  const int error =
-      ::posix_spawn(&server_pid_, arguments.front(), &actions, &attributes, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
-    server_pid_ = 0;
-    return Fail(ErrnoError(error, "start " + options_.command.front()));
-  }
+  ASSIGN_OR_RETURN(server_pid_, StartServer(options_.command, theirs.get()));
   socket_ = std::move(ours);
   return {};
 }

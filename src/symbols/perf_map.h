@@ -1,45 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
+
 namespace gpusonde::symbols {
 
 // Code that a process made at run time, as it tells in /tmp/perf-PID.map: lines of "START SIZE name", hex,
 // written by CPython 3.12 -X perf, node --perf-basic-prof, JVM agents. Format:
 // tools/perf/Documentation/jit-interface.txt in the Linux source.
+//
+// Such files grow while they are read, some for days: only what was appended is read. Not thread-safe.
 class PerfMap {
  public:
   struct Symbol {
     uint64_t address = 0;
     uint64_t size = 0;
-    std::string_view name;  // valid as long as the map
+    std::string_view name;  // valid until the next Follow
   };
 
-  // Lines that don't parse are skipped and counted, and so are those after the first kMaxEntries. Where
-  // entries overlap, the later line is newer and wins.
-  static PerfMap Parse(std::string text);
+  // Takes 30 ms; Node.js with a large application writes some 5 MB.
+  static constexpr uint64_t kMaxBytesPerLook = uint64_t{8} << 20;
 
-  static constexpr size_t kMaxEntries = 1'000'000;  // 32 MB: a shortest line is five bytes, an entry 32
+  // Reads the lines that `file` holds beyond what was read before, kMaxBytesPerLook at most, and returns
+  // whether the map changed. Another file than the last time, or one that shrank, is read from its begin. A
+  // last line without its end is left for the next time. Lines that don't parse are skipped and counted.
+  // Where entries overlap, the later line is newer and wins.
+  //
+  // What is kept takes at most `max_bytes`: at the first line without room it stops, and is full().
+  bool Follow(const Fd& file, size_t max_bytes);
 
   std::optional<Symbol> Find(uint64_t address) const;
   size_t size() const { return entries_.size(); }
-  size_t bytes() const { return text_.capacity() + entries_.capacity() * sizeof(Entry); }
+  size_t bytes() const { return names_.capacity() + entries_.capacity() * sizeof(Entry); }
   size_t malformed_lines() const { return malformed_lines_; }
+  // Whether the last Follow left lines out for want of room.
+  bool full() const { return full_; }
 
  private:
   struct Entry {
     uint64_t address;
     uint64_t size;
-    size_t name, name_size;  // in text_
+    uint32_t name, name_size;  // in names_
   };
-  std::string text_;
+
+  // Adds the lines that end in `text`; how many bytes of it they take.
+  size_t AddLines(std::string_view text, size_t max_bytes);
+  // False when there is no room.
+  bool AddLine(std::string_view line, size_t max_bytes);
+
+  std::vector<char> names_;     // in the order of the lines
   std::vector<Entry> entries_;  // by address, then by line
   size_t malformed_lines_ = 0;
+  dev_t device_ = 0;  // of the file
+  ino_t inode_ = 0;
+  uint64_t position_ = 0;      // of the first line not read
+  bool in_long_line_ = false;  // of which some was read already
+  bool full_ = false;
 };
 
 }  // namespace gpusonde::symbols

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/packing.h"
 #include "symbols/elf_image.h"
 
 namespace gpusonde::symbols {
@@ -148,6 +149,30 @@ Result<std::optional<PythonInterpreter>> FindPythonInterpreter(int fd, const std
                            .code_type = symbols.code_type.has_value() ? symbols.code_type->st_value : 0,
                            .evaluators = std::move(symbols.evaluators),
                            .address_minus_offset = code->p_vaddr - code->p_offset};
+}
+
+std::string PackPython(const std::optional<PythonInterpreter>& found) {
+  Packer packer;
+  if (!found.has_value()) return packer.Take();
+  packer.Value(found->layout->version);
+  packer.Value(found->runtime);
+  packer.Value(found->code_type);
+  packer.Array(std::span(found->evaluators));
+  packer.Value(found->address_minus_offset);
+  return packer.Take();
+}
+
+Result<std::optional<PythonInterpreter>> UnpackPython(std::string_view bytes) {
+  if (bytes.empty()) return std::nullopt;
+  Unpacker unpacker(bytes);
+  PythonInterpreter found{.layout = FindPythonLayout(unpacker.Value<uint32_t>())};
+  found.runtime = unpacker.Value<uint64_t>();
+  found.code_type = unpacker.Value<uint64_t>();
+  found.evaluators = unpacker.Array<PythonInterpreter::Range>();
+  found.address_minus_offset = unpacker.Value<uint64_t>();
+  if (!unpacker.Complete() || found.layout == nullptr || found.evaluators.size() > kMaxEvaluators)
+    return Fail(ErrorCode::kCorrupt, "an interpreter of another process doesn't parse");
+  return found;
 }
 
 }  // namespace gpusonde::symbols

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -32,5 +33,9 @@ struct PythonInterpreter {
 // 64-bit ELF file, kUnsupported for an interpreter whose frames we can't read (before 3.9, after 3.13,
 // free-threaded): the message, with `name`, says which.
 Result<std::optional<PythonInterpreter>> FindPythonInterpreter(int fd, const std::string& name);
+
+// What that found, for another process, and the same there. Errors: kCorrupt.
+std::string PackPython(const std::optional<PythonInterpreter>& found);
+Result<std::optional<PythonInterpreter>> UnpackPython(std::string_view bytes);
 
 }  // namespace gpusonde::symbols

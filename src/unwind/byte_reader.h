@@ -9,13 +9,13 @@
 
 namespace gpusonde::unwind {
 
-// Reads numbers from bytes that strangers wrote, in the order and encodings of DWARF on a little-endian
-// machine. A read beyond the end gives 0 and is remembered: ask failed() once in the end.
+// Reads numbers from untrusted bytes, in the encodings of DWARF on a little-endian machine. A read beyond the
+// end returns 0 and sets failed(), which can be checked once at the end.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Padded with some zeros; without a bound, numbers that overlap would be read in quadratic time.
+  // Allows for some padding; without a bound, overlapping numbers would be read in quadratic time.
   static constexpr uint32_t kMaxLebBytes = 16;
 
   bool failed() const { return failed_; }
@@ -32,8 +32,8 @@ class ByteReader {
     return value;
   }
 
-  // LEB128 (DWARF 5, section 7.6). Bits beyond 64 are dropped, as every other reader does; a number of more
-  // than kMaxLebBytes fails.
+  // LEB128 (DWARF 5, section 7.6). Bits beyond 64 are dropped, as in other readers; a number of more than
+  // kMaxLebBytes fails.
   uint64_t ReadUleb() {
     uint64_t value = 0;
     for (uint32_t shift = 0; shift < 7 * kMaxLebBytes; shift += 7) {
@@ -63,7 +63,7 @@ class ByteReader {
     return failed_ ? std::span<const std::byte>() : bytes_.subspan(position_);
   }
 
-  // The next `count` bytes; empty, and failed, when there are not so many.
+  // The next `count` bytes; fails and returns none if there are fewer.
   std::span<const std::byte> Take(uint64_t count) {
     if (failed_ || count > bytes_.size() - position_) {
       failed_ = true;

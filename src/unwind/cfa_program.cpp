@@ -69,7 +69,7 @@ struct State {
       return RuleOfKind(GPUSONDE_CFA_UNSUPPORTED);
     rule.ra = ra.where;
     rule.ra_offset = ra.offset;
-    // Where the caller's rbp is undefined it has no use for it, and so neither have we.
+    // If the caller's rbp is undefined, the caller doesn't use it, and we don't need it either.
     if (rbp.kind == Saved::Kind::kAt) {
       rule.rbp = rbp.where;
       rule.rbp_offset = rbp.offset;
@@ -117,7 +117,7 @@ class Machine {
       case kNop:
         return true;
       case kSetLoc:
-        return false;  // nobody writes it
+        return false;  // not emitted by any compiler
       case kAdvanceLoc1:
         return Advance(reader.Read<uint8_t>());
       case kAdvanceLoc2:
@@ -150,7 +150,7 @@ class Machine {
         return true;
       }
       case kDefCfaRegister:
-        // Only a register and offset can have its register changed.
+        // The register can only be changed in a rule of register and offset.
         SetCfa(reader.ReadUleb(),
                state_.cfa.cfa == GPUSONDE_CFA_REGISTER ? std::optional(state_.cfa.cfa_offset) : std::nullopt);
         return true;
@@ -217,9 +217,9 @@ class Machine {
     }
   }
 
-  // Ends the row under construction. Past the function's end there is nothing to say.
+  // Ends the current row. Rows beyond the function's end are dropped.
   bool Advance(uint64_t delta) {
-    if (!in_function_) return false;  // the instructions that functions have in common are for their begin
+    if (!in_function_) return false;  // the CIE's initial instructions apply to a function's begin only
     if (delta == 0) return true;
     Emit();
     const uint64_t bytes = delta * fde_.cie->code_alignment;
@@ -271,7 +271,7 @@ class Machine {
       state_.cfa = RegisterRule(static_cast<uint8_t>(number), *offset);
   }
 
-  // Of the other registers nothing is kept.
+  // Other registers are not tracked.
   void Set(uint64_t number, const Saved& saved) {
     if (number == GPUSONDE_DWARF_RBP) state_.rbp = saved;
     if (number == fde_.cie->return_address_register) state_.ra = saved;

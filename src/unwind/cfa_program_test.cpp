@@ -59,14 +59,14 @@ TEST_F(CfaProgram, APushAndAFrame) {
   EXPECT_EQ(rows_[3].rule.cfa_offset, 8);
 }
 
-TEST_F(CfaProgram, StatesAreRememberedAndRestored) {
+TEST_F(CfaProgram, RemembersAndRestoresStates) {
   ASSERT_TRUE(Run({0x0a, 0x41, 0x0e, 32, 0x41, 0x0b}));
   ASSERT_EQ(rows_.size(), 3u);
   EXPECT_EQ(rows_[1].rule.cfa_offset, 32);
   EXPECT_EQ(rows_[2].rule.cfa_offset, 8);
 }
 
-TEST_F(CfaProgram, AnUndefinedReturnAddressIsTheThreadsStart) {
+TEST_F(CfaProgram, AnUndefinedReturnAddressEndsTheStack) {
   ASSERT_TRUE(Run({0x07, 16}));
   ASSERT_EQ(rows_.size(), 1u);
   EXPECT_EQ(rows_[0].rule.cfa, GPUSONDE_CFA_END);
@@ -95,14 +95,14 @@ TEST_F(CfaProgram, AProcedureLinkageTable) {
   EXPECT_EQ(rule.cfa_add, 11);
 }
 
-TEST_F(CfaProgram, WhatHasNoRuleOfOursIsCalledSo) {
-  ASSERT_TRUE(Run({0x0f, 1, 0x9c}));  // an expression of one operation that isn't among ours
+TEST_F(CfaProgram, MarksUnsupportedRules) {
+  ASSERT_TRUE(Run({0x0f, 1, 0x9c}));  // an expression that we don't support
   EXPECT_EQ(rows_.at(0).rule.cfa, GPUSONDE_CFA_UNSUPPORTED);
   ASSERT_TRUE(Run({0x09, 16, 2}));  // the return address in another register
   EXPECT_EQ(rows_.at(0).rule.cfa, GPUSONDE_CFA_UNSUPPORTED);
 }
 
-TEST_F(CfaProgram, FromInstructionsThatDontParseOnNothingIsKnown) {
+TEST_F(CfaProgram, EndsWithNoRuleAtMalformedInstructions) {
   EXPECT_FALSE(Run({0x41, 0x0e, 16, 0x41, 0x3f}));
   ASSERT_EQ(rows_.size(), 3u);
   EXPECT_EQ(rows_[1].rule.cfa_offset, 16);
@@ -111,7 +111,7 @@ TEST_F(CfaProgram, FromInstructionsThatDontParseOnNothingIsKnown) {
   EXPECT_FALSE(Run({0x0e})) << "cut short";
 }
 
-TEST_F(CfaProgram, RowsBeyondTheFunctionsEndAreLeftOut) {
+TEST_F(CfaProgram, DropsRowsBeyondTheFunctionsEnd) {
   ASSERT_TRUE(Run({0x04, 0xff, 0xff, 0xff, 0xff, 0x0e, 16}));
   EXPECT_EQ(rows_.size(), 1u);
 }

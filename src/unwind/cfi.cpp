@@ -13,12 +13,12 @@ namespace gpusonde::unwind {
 namespace {
 
 constexpr uint32_t kExtendedLength = 0xFFFFFFFF;
-// DW_EH_PE_*: the low four bits are the form, the next three what it is relative to.
+// DW_EH_PE_*: the low four bits are the format, the next three what the value is relative to.
 constexpr uint8_t kFormMask = 0x0F, kRelativeMask = 0x70, kIndirect = 0x80;
 constexpr uint8_t kAbsolute = 0x00, kPcRelative = 0x10;
-// "zPLR" and the like. Entries may overlap in a crafted section: what is read of each has to be short.
+// Length of an augmentation such as "zPLR". Bounded, as entries of a crafted section may overlap.
 constexpr size_t kMaxAugmentation = 16;
-// Linkers write equal ones once: libtorch has 3. A .debug_frame has one for each source file.
+// Linkers merge equal CIEs: libtorch has 3. A .debug_frame has one for each source file.
 constexpr size_t kMaxCies = 65'536;
 
 std::optional<uint64_t> ReadForm(ByteReader& reader, uint8_t form) {
@@ -44,7 +44,7 @@ std::optional<uint64_t> ReadForm(ByteReader& reader, uint8_t form) {
   }
 }
 
-// A reader of what lies at `position` of a section and is `size` bytes long.
+// A reader of the `size` bytes at `position` of a section.
 class Entry {
  public:
   Entry(const CfiSection& section, size_t position, size_t size)
@@ -85,8 +85,8 @@ class Parser {
     const bool eh = section_.format == CfiFormat::kEhFrame;
     const uint64_t cie_id = eh ? 0 : is_64 ? ~uint64_t{0} : kExtendedLength;
     const bool failed = entry.reader.failed();
-    if (!failed && id == cie_id) return;  // read when the first function asks for it
-    // .eh_frame counts back from the field itself, which is the body's first.
+    if (!failed && id == cie_id) return;  // a CIE is parsed when the first function refers to it
+    // In .eh_frame the offset counts back from the field itself, the first of the body.
     const bool outside = eh && id > body;
     if (failed || outside || !ReadFde(entry, eh ? body - id : id)) ++malformed_;
   }
@@ -159,7 +159,7 @@ class Parser {
       else if (letter == 'P' && !ReadEncodedPointer(data, data.Read<uint8_t>() & kFormMask, 0, ignored))
         return false;
       else if (letter != 'P' && letter != 'S' && letter != 'B')
-        break;  // what follows is of no known size, and not needed to go on
+        break;  // the rest has an unknown size, and isn't needed
     }
     return !data.failed();
   }
@@ -177,7 +177,7 @@ class Parser {
   const std::function<bool(const Fde&)>& visit_;
   std::unordered_map<uint64_t, std::optional<Cie>> cies_;
   int64_t malformed_ = 0;
-  bool stopped_ = false;  // visit_ wants no more
+  bool stopped_ = false;  // visit_ returned false
 };
 
 }  // namespace

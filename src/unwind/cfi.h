@@ -11,14 +11,14 @@ namespace gpusonde::unwind {
 
 enum class CfiFormat : uint8_t { kEhFrame, kDebugFrame };
 
-// A section as it is in the file, and where it lies in memory.
+// A section's bytes, and its address.
 struct CfiSection {
   std::span<const std::byte> bytes;
   uint64_t address = 0;
   CfiFormat format = CfiFormat::kEhFrame;
 };
 
-// What entries of several functions have in common.
+// A common information entry (CIE), shared by the entries of several functions.
 struct Cie {
   uint64_t code_alignment = 1;
   int64_t data_alignment = 1;
@@ -28,7 +28,7 @@ struct Cie {
   std::span<const std::byte> instructions;
 };
 
-// The entry of one function.
+// The frame description entry (FDE) of one function.
 struct Fde {
   uint64_t start = 0;  // the file's own addresses
   uint64_t end = 0;
@@ -36,11 +36,11 @@ struct Fde {
   std::span<const std::byte> instructions = {};
 };
 
-// Calls visit(fde) for every entry that can be read, until it returns false. `cie` is valid during the call
-// only. Returns how many could not be read: malformed, or of a kind nobody writes for x86-64.
+// Calls visit(fde) for every entry that can be parsed, until it returns false. `cie` is valid during the call
+// only. Returns the number of entries that could not be parsed: malformed, or of a kind not used on x86-64.
 //
-// Takes time in proportion to the section. Entries of a crafted one may overlap, and share a `cie` with many
-// instructions: who runs the instructions must bound them (unwind/compile.cpp).
+// Takes time proportional to the section. Entries of a crafted section may overlap, and share a `cie` with
+// many instructions: the caller must bound the instructions that it runs (unwind/compile.cpp).
 int64_t ForEachFde(const CfiSection& section, const std::function<bool(const Fde&)>& visit);
 
 // A pointer in one of the encodings DW_EH_PE_* (LSB 5.0, section 10.5.1) is read by both; false for those

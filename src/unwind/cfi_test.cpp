@@ -68,20 +68,20 @@ TEST(Cfi, AnEntryOfDebugFrameIsAbsolute) {
   EXPECT_EQ(found[0].end, 0x401040u);
 }
 
-TEST(Cfi, EntriesThatPointNowhereAreCounted) {
+TEST(Cfi, CountsEntriesWithInvalidPointers) {
   FrameBuilder builder;
   builder.Entry([&] {
     builder.Put(uint32_t{0x12345678});  // back to before the section
     builder.Put(uint64_t{0});
   });
-  builder.Entry([&] { builder.Put(uint32_t{4}); });  // to itself, which is no common part
+  builder.Entry([&] { builder.Put(uint32_t{4}); });  // to itself, which is not a CIE
   builder.Put(uint32_t{1000});                       // longer than the section
   int64_t malformed = 0;
   EXPECT_TRUE(Read(builder, CfiFormat::kEhFrame, malformed).empty());
   EXPECT_EQ(malformed, 3);
 }
 
-TEST(ByteReader, NumbersOfVariableLength) {
+TEST(ByteReader, ReadsNumbersOfVariableLength) {
   const std::byte bytes[] = {std::byte{0xE5}, std::byte{0x8E}, std::byte{0x26}, std::byte{0x78},
                              std::byte{0x80}};
   ByteReader reader(bytes);

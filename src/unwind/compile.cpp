@@ -8,7 +8,10 @@
 #include <deque>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
+#include "base/packing.h"
 #include "symbols/elf_image.h"
 #include "symbols/go_section.h"
 #include "unwind/cfa_program.h"
@@ -18,28 +21,28 @@ namespace gpusonde::unwind {
 namespace {
 
 constexpr uint64_t kPageBytes = 65536;
-// Between functions lies padding up to this. Nothing runs there, so the rule before may stay: a tenth of all
-// rows less.
+// The maximum padding between functions. No code runs there, so it keeps the rule before it, which saves a
+// tenth of all rows.
 constexpr uint64_t kFunctionAlignment = 16;
 constexpr uint64_t kMapPageBytes = 4096;
-// Of .eh_frame, and of .debug_frame; libtorch_cpu, the largest library seen, has 20 MB.
+// Maximum size of .eh_frame and of .debug_frame; libtorch_cpu, the largest library seen, has 20 MB.
 constexpr uint64_t kMaxSectionBytes = uint64_t{64} << 20;
 
-// What one file may ask for. libtorch_cpu, the largest library seen, has 400,000 functions.
+// Maximum number of functions of a file. libtorch_cpu, the largest library seen, has 400,000.
 constexpr size_t kMaxFunctions = 1'000'000;
-// As much as the kernel's tables hold of all files together.
+// As many as fit into the kernel's tables for all files together.
 constexpr size_t kMaxRows = size_t{GPUSONDE_UNWIND_SHARDS} * GPUSONDE_UNWIND_SHARD_WORDS;
-// Bytes of instructions to run for each byte of the sections. Entries don't overlap in what compilers write,
-// and the instructions that functions share are few: 0.7 to 0.8 in this machine's libraries.
+// Limit of the bytes of instructions run per byte of the sections. In compilers' output entries don't
+// overlap, and the CIEs' instructions are few: the ratio is 0.7 to 0.8 in this machine's libraries.
 constexpr uint64_t kMaxInstructionsPerByte = 2;
 
-// Where what is known of a function comes from, the best first.
+// The source of a function's rules, in order of precedence.
 enum class Origin : uint8_t { kGo, kEhFrame, kDebugFrame };
 
 struct Function {
   Origin origin = Origin::kEhFrame;
-  Fde fde;                        // of Go's, only where it begins and ends
-  symbols::GoTable::Function go;  // of Go's only
+  Fde fde;                        // for a Go function, only its begin and end
+  symbols::GoTable::Function go;  // for a Go function
 };
 
 class Compiler {
@@ -64,7 +67,7 @@ class Compiler {
     });
   }
 
-  // It must outlive the compiler.
+  // The table must outlive the compiler.
   void Add(const GoFrames& go) {
     go_ = &go;
     instructions_left_ += go.bytes() * kMaxInstructionsPerByte;
@@ -73,7 +76,7 @@ class Compiler {
         functions_.push_back({Origin::kGo, place, function});
   }
 
-  // Errors: kUnsupported for what would take too much time or memory.
+  // Errors: kUnsupported if it would take too much time or memory.
   Result<Table> Finish() {
     if (functions_.size() > kMaxFunctions)
       return Fail(ErrorCode::kUnsupported,
@@ -81,7 +84,7 @@ class Compiler {
     std::ranges::sort(functions_, {}, [](const Function& function) {
       return std::tuple(function.fde.start, function.origin, function.fde.end);
     });
-    // A second entry for the same code says nothing new, nor does one within a function of Go's.
+    // Skip a second entry for the same code, and entries within a Go function.
     std::optional<uint64_t> last_start;
     uint64_t go_end = 0;
     std::erase_if(functions_, [&](const Function& function) {
@@ -92,7 +95,7 @@ class Compiler {
       if (is_go) go_end = fde.end;
       return false;
     });
-    // One may claim the begin of the next.
+    // A function's claimed end may overlap the next one.
     for (size_t i = 0; i < functions_.size(); ++i) {
       Fde& fde = functions_[i].fde;
       if (fde.start < covered_to_) continue;
@@ -145,12 +148,12 @@ class Compiler {
     return {};
   }
 
-  // From `address` on, `rule` holds. Addresses rise.
+  // Adds a row: `rule` applies from `address` on. Addresses must ascend.
   void Put(uint64_t address, uint16_t rule) {
     const uint64_t offset = address - table_.base;
     while (table_.pages.size() <= offset / kPageBytes) {
       table_.pages.push_back({.first = static_cast<uint32_t>(table_.rows.size()), .count = 0});
-      PutRow(0, last_rule_);  // what held at the page's begin
+      PutRow(0, last_rule_);  // the rule that applies at the page's begin
     }
     if (rule == last_rule_) return;
     last_rule_ = rule;
@@ -180,7 +183,7 @@ std::vector<Table::Segment> CodeSegments(const symbols::ElfImage& image) {
   std::vector<Table::Segment> segments;
   for (const symbols::ElfImage::Segment& segment : image.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
-    // As it is mapped: from the begin of a page.
+    // A segment is mapped from the begin of a page.
     const uint64_t before = segment.p_vaddr % kMapPageBytes;
     if (before > segment.p_offset) continue;
     segments.push_back({segment.p_offset - before, segment.p_memsz + before, segment.p_vaddr - before});
@@ -228,12 +231,12 @@ Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules) {
     compiler.Add(go_frames.emplace(go->table, [fd, &segments](uint64_t address, uint64_t size) {
       return ReadCode(fd, segments, address, size);
     }));
-  std::deque<std::vector<std::byte>> contents;  // which the compiler refers to
+  std::deque<std::vector<std::byte>> contents;  // the compiler refers to these
   for (const symbols::ElfImage::Section& section : image.sections()) {
     const bool eh = section.name == ".eh_frame";
     if (!eh && section.name != ".debug_frame") continue;
     Result<std::vector<std::byte>> bytes = image.Contents(section, kMaxSectionBytes);
-    if (!bytes.has_value() && !eh) continue;  // compressed in another way: .eh_frame has to do
+    if (!bytes.has_value() && !eh) continue;  // unsupported compression: use .eh_frame only
     if (!bytes.has_value()) return Fail(std::move(bytes).error());
     compiler.Add({contents.emplace_back(std::move(*bytes)), section.address,
                   eh ? CfiFormat::kEhFrame : CfiFormat::kDebugFrame});
@@ -241,6 +244,42 @@ Result<Table> CompileFile(int fd, const std::string& name, RuleSet& rules) {
   Result<Table> table = compiler.Finish();
   if (!table.has_value()) return Fail(std::move(table).error().With(name));
   return table;
+}
+
+std::string Pack(const Table& table, std::span<const Rule> rules) {
+  Packer packer;
+  packer.Value(table.base);
+  packer.Array(std::span(table.pages));
+  packer.Array(std::span(table.rows));
+  packer.Array(std::span(table.segments));
+  packer.Value(table.functions);
+  packer.Value(table.malformed);
+  packer.Array(rules);
+  return packer.Take();
+}
+
+Result<CompiledTable> Unpack(std::string_view bytes) {
+  Unpacker unpacker(bytes);
+  CompiledTable unpacked;
+  Table& table = unpacked.table;
+  table.base = unpacker.Value<uint64_t>();
+  table.pages = unpacker.Array<Table::Page>();
+  table.rows = unpacker.Array<uint32_t>();
+  table.segments = unpacker.Array<Table::Segment>();
+  table.functions = unpacker.Value<int64_t>();
+  table.malformed = unpacker.Value<int64_t>();
+  unpacked.rules = unpacker.Array<Rule>();
+  uint64_t rows = 0;  // which the pages divide up
+  const bool pages_follow = std::ranges::all_of(table.pages, [&rows](const Table::Page& page) {
+    return page.first == std::exchange(rows, rows + page.count);
+  });
+  std::unordered_set<Rule, RuleHash, RuleEqual> distinct(unpacked.rules.begin(), unpacked.rules.end());
+  if (!unpacker.Complete() || !pages_follow || rows != table.rows.size() || rows > kMaxRows ||
+      table.pages.size() > GPUSONDE_UNWIND_MAX_PAGES || unpacked.rules.size() > GPUSONDE_UNWIND_RULES ||
+      distinct.size() != unpacked.rules.size() ||
+      std::ranges::any_of(table.rows, [&](uint32_t row) { return row >> 16 >= unpacked.rules.size(); }))
+    return Fail(ErrorCode::kCorrupt, "an unwind table of another process doesn't parse");
+  return unpacked;
 }
 
 }  // namespace gpusonde::unwind

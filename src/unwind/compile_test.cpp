@@ -23,7 +23,7 @@
 namespace gpusonde::unwind {
 namespace {
 
-// As the kernel looks it up, without shards.
+// Looks up a rule like the kernel, without shards.
 const Rule& RuleAt(const Table& table, const RuleSet& rules, uint64_t address) {
   const uint64_t offset = address - table.base;
   if (address < table.base || offset / 65536 >= table.pages.size()) return rules.rules()[RuleSet::kNone];
@@ -41,7 +41,7 @@ struct FreeFrame {
   void operator()(Dwarf_Frame* frame) const { std::free(frame); }  // NOLINT: malloc'ed by libdw
 };
 
-// What elfutils says, as a rule of ours; nothing for what we have no rule for.
+// The result of elfutils as one of our rules; nullopt if our rules can't express it.
 class Oracle {
  public:
   // Of .eh_frame, or of .debug_frame; the handle's.
@@ -117,17 +117,15 @@ void CompareWithElfutils(const std::string& path) {
   dwarf_cfi_end(cfi);
 }
 
-TEST(Compile, TheCLibrarysTableSaysWhatElfutilsSays) {
-  CompareWithElfutils("/lib/x86_64-linux-gnu/libc.so.6");
-}
+TEST(Compile, TheCLibrarysTableMatchesElfutils) { CompareWithElfutils("/lib/x86_64-linux-gnu/libc.so.6"); }
 
-TEST(Compile, TheCxxLibrarysTableSaysWhatElfutilsSays) {
+TEST(Compile, TheCxxLibrarysTableMatchesElfutils) {
   CompareWithElfutils("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 }
 
-TEST(Compile, ThisProgramsTableSaysWhatElfutilsSays) { CompareWithElfutils("/proc/self/exe"); }
+TEST(Compile, ThisProgramsTableMatchesElfutils) { CompareWithElfutils("/proc/self/exe"); }
 
-// A Go program made by `go build`, with and without what strip takes away.
+// A Go program built by `go build`, stripped and not.
 class GoProgram : public testing::Test {
  protected:
   void SetUp() override {
@@ -148,7 +146,7 @@ class GoProgram : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(GoProgram, StrippedHasTheSameTable) {
+TEST_F(GoProgram, HasTheSameTableWhenStripped) {
   RuleSet rules;
   const Table whole = CompileIt("whole", rules), stripped = CompileIt("stripped", rules);
   EXPECT_GT(whole.functions, 1000);
@@ -165,7 +163,7 @@ TEST_F(GoProgram, StrippedHasTheSameTable) {
   }
 }
 
-TEST_F(GoProgram, TableSaysWhatElfutilsSaysButWhereStacksChange) {
+TEST_F(GoProgram, TableMatchesElfutilsExceptWhereStacksSwitch) {
   RuleSet rules;
   const Table table = CompileIt("whole", rules);
   const std::string path = folder_ / "whole";
@@ -193,7 +191,7 @@ TEST_F(GoProgram, TableSaysWhatElfutilsSaysButWhereStacksChange) {
   int64_t all = 0;
   for (const auto& [kind, count] : others) all += count;
   EXPECT_LT(all, covered / 50);
-  // Every way to change stacks is known in this version of Go.
+  // All stack switches of this version of Go are supported.
   std::set<int> switches;
   for (const Rule& rule : rules.rules())
     if (rule.cfa == GPUSONDE_CFA_GO) switches.insert(rule.cfa_register);
@@ -206,7 +204,7 @@ TEST(Compile, AFileWithoutTablesHasNone) {
                    .has_value());
 }
 
-TEST(Compile, AddressesAreFoundThroughTheMapping) {
+TEST(Compile, TranslatesAddressesThroughTheMapping) {
   const std::vector<Table::Segment> segments = {{.file_offset = 0x1000, .size = 0x5000, .address = 0x401000}};
   // The byte at 0x2345 of the file has the address 0x402345, wherever it is mapped.
   const auto bias = BiasOf(segments, 0x400000, 0x7f0000002000, 0x2000);
@@ -215,7 +213,7 @@ TEST(Compile, AddressesAreFoundThroughTheMapping) {
   EXPECT_FALSE(BiasOf(segments, 0x400000, 0x7f0000002000, 0x9000).has_value());
 }
 
-// Damaged in many ways, a section gives rows or none: never a crash, and never rows out of order.
+// Sections with random damage never crash the compiler, nor give rows out of order.
 TEST(Compile, DamagedSectionsGiveOrderedRows) {
   const Fd fd = Open("/lib64/ld-linux-x86-64.so.2", O_RDONLY).value();
   const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), "ld.so").value();
@@ -282,7 +280,7 @@ Result<Table> CompileEhFrame(const std::vector<std::byte>& section) {
                  {{.file_offset = 0, .size = uint64_t{1} << 30, .address = 0}}, rules);
 }
 
-TEST(Compile, InstructionsThatFunctionsShareAreRunWithinBounds) {
+TEST(Compile, BoundsTheSharedInstructionsThatItRuns) {
   EXPECT_EQ(CompileEhFrame(EhFrame(1000, 7)).value().functions, 1000);
   const Result<Table> bomb = CompileEhFrame(EhFrame(5000, 100'000));
   ASSERT_FALSE(bomb.has_value()) << "half a billion instructions in 220 KB";
@@ -290,7 +288,7 @@ TEST(Compile, InstructionsThatFunctionsShareAreRunWithinBounds) {
   EXPECT_NE(bomb.error().message.find("overlap"), std::string::npos) << bomb.error().message;
 }
 
-TEST(Compile, MoreFunctionsThanAnyFileHasAreRefused) {
+TEST(Compile, RejectsTooManyFunctions) {
   const Result<Table> table = CompileEhFrame(EhFrame(1'000'002, 0));
   ASSERT_FALSE(table.has_value());
   EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);

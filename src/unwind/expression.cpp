@@ -39,8 +39,8 @@ std::optional<RegisterOffset> ReadRegisterOffset(ByteReader& reader) {
   return RegisterOffset{static_cast<uint8_t>(op - kBreg0), *offset};
 }
 
-// What binutils and lld write for a procedure linkage table: rsp + 8, and 8 more from that byte of an entry
-// on where the entry has pushed its index. breg7 8; breg16 0; lit15; and; lit N; ge; lit3; shl; plus.
+// The expression of binutils and lld for a procedure linkage table: rsp + 8, and 8 more from byte N of an
+// entry on, after it has pushed its index. breg7 8; breg16 0; lit15; and; lit N; ge; lit3; shl; plus.
 std::optional<uint8_t> ReadPltThreshold(ByteReader& reader) {
   const bool rip = reader.Read<uint8_t>() == kBreg16 && reader.ReadSleb() == 0;
   const bool masked = reader.Read<uint8_t>() == kLit15 && reader.Read<uint8_t>() == kAnd;

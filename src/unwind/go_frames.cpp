@@ -14,28 +14,29 @@ namespace gpusonde::unwind {
 namespace {
 
 constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
-// The longest function that changes stacks has 200.
+// Maximum size of a function that switches stacks; the longest known has 200 bytes.
 constexpr uint64_t kMaxCodeBytes = 4096;
-// Longer than the names that mean something here.
+// Longer than all names that are compared here.
 constexpr size_t kMaxNameBytes = 64;
-// Of one function; functions of a crafted table may share a long list. The go command's have 60 at most.
+// Per function; bounded, as functions of a crafted table may share a long list. The go command's have 60 at
+// most.
 constexpr size_t kMaxDepths = 65'536;
 constexpr int32_t kReturnAddressBytes = 8;
-// Where rt_sigreturn(2) finds registers from the stack pointer on: struct ucontext (asm/ucontext.h) and its
+// Offsets of registers from the stack pointer at rt_sigreturn(2): struct ucontext (asm/ucontext.h) and its
 // struct sigcontext.
 constexpr int32_t kSignalRbp = 120, kSignalRsp = 160, kSignalRip = 168;
 
 using Code = std::span<const std::byte>;
 using symbols::GoTable;
 
-// Where these bytes first are from `from` on.
+// The first position of these bytes from `from` on.
 size_t Find(Code code, std::initializer_list<uint8_t> bytes, size_t from = 0) {
   if (from > code.size()) return kNowhere;
   const auto found = std::ranges::search(code.subspan(from), std::as_bytes(std::span(bytes)));
   return found.empty() ? kNowhere : from + static_cast<size_t>(found.begin() - code.subspan(from).begin());
 }
 
-// The same, behind them.
+// The position after these bytes.
 size_t Behind(Code code, std::initializer_list<uint8_t> bytes, size_t from = 0) {
   const size_t found = Find(code, bytes, from);
   return found == kNowhere ? kNowhere : found + bytes.size();
@@ -74,7 +75,7 @@ Rule SignalFrame() {
   return rule;
 }
 
-// Where stacks begin, as Go's own traceback knows them (TOPFRAME in its assembly).
+// The outermost functions of stacks, as in Go's own traceback (TOPFRAME in its assembly).
 bool IsStart(std::string_view name) {
   return name == "runtime.goexit" || name == "runtime.mstart" || name == "runtime.rt0_go";
 }
@@ -87,7 +88,7 @@ bool AsksTheClock(std::string_view name) {
   return name == "runtime.nanotime1" || name == "runtime.walltime" || name == "time.now";
 }
 
-// Names of assembly, without what some versions add to them.
+// Names of assembly functions, without the suffixes of some versions.
 std::string_view Plain(std::string_view name) {
   for (const std::string_view suffix : {".abi0", ".abiinternal"})
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
@@ -103,7 +104,7 @@ GoFrames::GoFrames(const GoTable& table, ReadCode read_code)
     const std::string_view name = Plain(table.NameOf(function, kMaxNameBytes));
     if (name == "runtime.systemstack") ReadLayout(function);
     calls_back_ = calls_back_ || name.starts_with("_cgoexp_");
-    // Nothing called it: the kernel puts its address on the stack as what to return to.
+    // It is never called: the kernel puts its address on the stack as the return address.
     if (ReturnsFromSignals(name) && !functions_.empty() && functions_.back().end == function.start) {
       --functions_.back().end;
       --function.start;
@@ -133,7 +134,7 @@ Rule GoFrames::SwitchRule(gpusonde_go_switch kind, int32_t saved) const {
   return rule;
 }
 
-// From the instruction on that writes the stack pointer, up to the one that writes it back.
+// From the instruction that writes the stack pointer up to the one that restores it.
 GoFrames::Parts GoFrames::SystemStack(const std::vector<std::byte>& code) const {
   const auto sched = static_cast<uint8_t>(layout_.sched);
   size_t begin = Behind(code, {0x48, 0x89, 0xDC});                         // mov rsp, rbx
@@ -143,8 +144,8 @@ GoFrames::Parts GoFrames::SystemStack(const std::vector<std::byte>& code) const 
   return {{begin, end, SwitchRule(GPUSONDE_GO_CALLER, layout_.sched)}};
 }
 
-// It has no way back: what it calls never returns. The thread's stack goes on where it stood when it began to
-// look for goroutines; a thread that C called Go on stands elsewhere, and nothing says where.
+// The function that it calls never returns. The thread's stack continues where it was when the thread began
+// to schedule goroutines; on a thread on which C called Go it continues elsewhere, at an unknown place.
 GoFrames::Parts GoFrames::MCall(const std::vector<std::byte>& code) const {
   const size_t begin =
       Behind(code, {0x49, 0x8B, 0x66, static_cast<uint8_t>(layout_.sched)});  // mov rsp, [r14 + …]
@@ -160,8 +161,8 @@ GoFrames::Parts GoFrames::MoreStack(const std::vector<std::byte>& code) const {
   return {{.begin = begin, .rule = SwitchRule(GPUSONDE_GO_GOROUTINE, layout_.sched)}};
 }
 
-// Calls C, on the thread's own stack if it isn't there already; then it only aligns that, and keeps where it
-// was.
+// Calls C on the thread's own stack. If it is on that stack already, it only aligns and saves the stack
+// pointer.
 GoFrames::Parts GoFrames::CgoCall(const std::vector<std::byte>& code) const {
   constexpr int32_t kKeptAt = 40;
   const std::initializer_list<uint8_t> write_back = {0x48, 0x89, 0xF4};  // mov rsp, rsi
@@ -181,9 +182,9 @@ GoFrames::Parts GoFrames::CgoCall(const std::vector<std::byte>& code) const {
           {kept, kept_end, aside}};
 }
 
-// Asks the vDSO, on the thread's own stack, having noted in the m where it was called from.
+// Calls the vDSO on the thread's own stack, after saving its caller's address and stack pointer in the m.
 GoFrames::Parts GoFrames::Clock(const std::vector<std::byte>& code) const {
-  // Written in Go where there is no vDSO to ask; then it has no reason to change stacks.
+  // Without a vDSO it is written in Go and doesn't switch stacks.
   if (Find(code, {0x48, 0x83, 0xE4, 0xF0}) == kNowhere) return {};  // and rsp, -16
   const size_t note = Behind(code, {0x48, 0x89, 0x93});             // mov [rbx + saved], rdx
   const std::optional<int32_t> saved = Number32(code, note);
@@ -205,7 +206,7 @@ GoFrames::Parts GoFrames::PartsOf(const GoTable::Function& function) const {
   const std::vector<std::byte> code =
       read_code_(function.start, std::min(function.end - function.start, kMaxCodeBytes));
   if (goes) {
-    // For its last instructions the stack is another goroutine's already.
+    // During its last instructions the stack is another goroutine's already.
     const size_t begin = Behind(code, {0x48, 0x8B, 0x23});  // mov rsp, [rbx]
     return {{.begin = begin == kNowhere ? 0 : begin, .rule = Unsupported()}};
   }

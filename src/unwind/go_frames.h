@@ -11,11 +11,11 @@
 
 namespace gpusonde::unwind {
 
-// Rules for the functions of a Go program. They keep no register for their callers, so that all is in how
-// deep the stack is; but some of the runtime's change to another stack, and from where they have done so on
-// the rule says how Go's own traceback gets back (docs/decisions/0060-across-gos-stacks.md). Where things are
-// in the runtime is read from the code of runtime.systemstack, which uses each of them, so that it holds for
-// every version, stripped or not. Functions that change stacks in a way we don't know have
+// Unwind rules for the functions of a Go program. They save no registers for their callers, so that the stack
+// depth is enough; but some functions of the runtime switch to another stack, and after the switch the rule
+// is how Go's own traceback returns from it (docs/decisions/0060-across-gos-stacks.md). The offsets in the
+// runtime's structures are read from the code of runtime.systemstack, which uses all of them, so that every
+// version works, stripped or not. Functions that switch stacks in an unknown way have
 // GPUSONDE_CFA_UNSUPPORTED there.
 class GoFrames {
  public:
@@ -24,27 +24,27 @@ class GoFrames {
 
   GoFrames(const symbols::GoTable& table, ReadCode read_code);
 
-  // By address. Fewer than a file can claim: those that can't be are left out.
+  // Sorted by address. Functions that can't exist are omitted.
   const std::vector<symbols::GoTable::Function>& functions() const { return functions_; }
 
   // Of the table.
   size_t bytes() const { return table_.bytes(); }
 
-  // Calls row(address, rule) for the function's begin and for every address where the rule changes, rising.
-  // False when the table breaks off.
+  // Calls row(address, rule) for the function's begin and for every address where the rule changes, in
+  // ascending order. False when the table is truncated.
   bool Run(const symbols::GoTable::Function& function,
            const std::function<void(uint64_t address, const Rule& rule)>& row) const;
 
  private:
-  // Offsets in the runtime of this program.
+  // Offsets in the structures of this program's runtime.
   struct Layout {
     bool known = false;
-    int32_t g = 0;      // from the thread pointer on: what runs on the thread, a g
+    int32_t g = 0;      // from the thread pointer: the thread's current g
     int32_t m = 0;      // in a g: its thread, an m, whose first field is its g0
     int32_t curg = 0;   // in an m: the goroutine it runs
-    int32_t sched = 0;  // in a g: the stack pointer and the address at which it stands while it doesn't run
+    int32_t sched = 0;  // in a g: its stack pointer and pc while it isn't running
   };
-  // A part of a function, by offsets in its code, where another rule holds than its depth gives.
+  // A range of a function's code (offsets) with another rule than the one from its stack depth.
   struct Part {
     uint64_t begin = 0, end = ~uint64_t{0};
     Rule rule{};

@@ -3,7 +3,7 @@
 
 namespace gpusonde::unwind {
 
-size_t RuleSet::Hash::operator()(const Rule& rule) const noexcept {
+size_t RuleHash::operator()(const Rule& rule) const noexcept {
   uint64_t hash =
       uint64_t{rule.cfa} << 24 | uint64_t{rule.cfa_register} << 16 | uint64_t{rule.rbp} << 8 | rule.ra;
   for (const int32_t part : {rule.cfa_offset, rule.cfa_add, rule.rbp_offset, rule.ra_offset})

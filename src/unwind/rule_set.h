@@ -18,6 +18,13 @@ inline bool operator==(const Rule& a, const Rule& b) {
          a.ra_offset == b.ra_offset;
 }
 
+struct RuleHash {
+  size_t operator()(const Rule& rule) const noexcept;
+};
+struct RuleEqual {
+  bool operator()(const Rule& a, const Rule& b) const noexcept { return a == b; }
+};
+
 // One that needs no more than its kind.
 inline Rule RuleOfKind(gpusonde_cfa_kind kind) {
   Rule rule{};
@@ -25,29 +32,23 @@ inline Rule RuleOfKind(gpusonde_cfa_kind kind) {
   return rule;
 }
 
-// The rules of all tables, each once: files have millions of rows and some hundreds of rules, mostly the same
-// ones. Only grows. Not thread-safe.
+// The rules of a table, each once: files have millions of rows and some hundreds of rules. Only grows. Not
+// thread-safe.
 class RuleSet {
  public:
   static constexpr uint16_t kNone = 0, kEnd = 1, kUnsupported = 2;
 
   RuleSet();
 
-  // The rule's number; kUnsupported when there are GPUSONDE_UNWIND_RULES already.
+  // The rule's index; kUnsupported when there are GPUSONDE_UNWIND_RULES already.
   uint16_t Intern(const Rule& rule);
 
-  // By number.
+  // By index.
   std::span<const Rule> rules() const { return rules_; }
 
  private:
-  struct Hash {
-    size_t operator()(const Rule& rule) const noexcept;
-  };
-  struct Equal {
-    bool operator()(const Rule& a, const Rule& b) const noexcept { return a == b; }
-  };
   std::vector<Rule> rules_;
-  std::unordered_map<Rule, uint16_t, Hash, Equal> numbers_;
+  std::unordered_map<Rule, uint16_t, RuleHash, RuleEqual> numbers_;
 };
 
 }  // namespace gpusonde::unwind

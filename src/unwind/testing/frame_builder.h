@@ -18,7 +18,7 @@ class FrameBuilder {
     bytes.resize(at + sizeof value);
     std::memcpy(&bytes[at], &value, sizeof value);
   }
-  // An entry around what `body` puts; where it begins.
+  // Adds an entry with the contents written by `body`; returns where it begins.
   template <class Body>
   size_t Entry(Body&& body) {
     const size_t at = bytes.size();

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbols/server_process.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+namespace gpusonde::symbols {
+
+Result<int32_t> StartServer(const std::vector<std::string>& command, int socket) {
+  if (command.empty()) return Fail(ErrorCode::kUnavailable, "this program's own file is not known");
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
+  ::posix_spawn_file_actions_adddup2(&actions, socket, kServerFd);
+  // What ends us is ours to act on, even where it is sent to all at once (Ctrl-C, a terminal that closes,
+  // systemd): we still ask, and end it ourselves.
+  sigset_t ends_us;
+  ::sigemptyset(&ends_us);
+  for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&ends_us, number);
+  ::posix_spawnattr_setsigmask(&attributes, &ends_us);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, arguments.front(), &actions, &attributes, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) return Fail(ErrnoError(error, "start " + command.front()));
+  return pid;
+}
+
+}  // namespace gpusonde::symbols
