@@ -16,15 +16,15 @@
 namespace gpusonde::inject {
 namespace {
 
-// CUPTI's guide advises 1 to 10 MB; at 100,000 kernels a second 1 MB lasts 50 ms. Pages are touched as
-// records come.
+// CUPTI's guide advises 1 to 10 MB; at 100,000 kernels a second 1 MB lasts 50 ms. Memory is only committed as
+// CUPTI writes records.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kBuffers = 64;
-// So many waiting buffers call for our thread before its time: CUPTI may hand over many that are nearly
-// empty.
-constexpr size_t kManyWaiting = 8;
-// So many leave no time to wait for whoever reads what we tell.
-constexpr size_t kTooManyWaiting = kBuffers / 2;
+// With this many completed buffers our thread is woken before its next tick. Not with the first: CUPTI may
+// complete many that are nearly empty.
+constexpr size_t kWakeAtWaiting = 8;
+// With this many, sending no longer waits for a slow reader: keeping up with CUPTI matters more.
+constexpr size_t kNonblockingAtWaiting = kBuffers / 2;
 
 struct Buffer {
   uint8_t* bytes;
@@ -32,7 +32,7 @@ struct Buffer {
   Buffer* next;
 };
 
-// Buffers are ours (free), CUPTI's, or wait to be read, in the order in which they came.
+// A buffer is free, held by CUPTI, or completed and waiting to be parsed, in order of completion.
 Mutex g_pool;
 Buffer g_buffers[kBuffers];
 size_t g_buffer_count = 0;
@@ -41,18 +41,19 @@ Buffer* g_waiting = nullptr;
 Buffer** g_last_waiting = &g_waiting;
 size_t g_waiting_count = 0;
 
-// Which device a context is on, as far as records told.
+// Which device a context is on, as seen in activity records.
 struct ContextDevice {
   uint32_t context;
   uint32_t device;
 };
-// A listener asks for a snapshot until it has one; records may be delivered more often than it looks.
+// A listener stays attached to the snapshot probe until it has read a snapshot, which may take it longer than
+// one delivery of records: no more than one snapshot in this time.
 constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
 constexpr uint32_t kMaxDevices = 64;
 
-// The account of a session; everything below is under this lock.
-Mutex g_account;
+// Guards the session's state, which is everything below.
+Mutex g_session_mutex;
 const Cupti* g_cupti = nullptr;
 uint32_t g_session = 0;
 constinit Batch g_state(GPUSONDE_GPU_STATE, true);
@@ -60,23 +61,23 @@ constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
 constinit Names g_names;
 constinit Totals g_totals;
 ContextDevice g_contexts[kContexts];
-uint64_t g_devices_told = 0;  // bit per ordinal
-uint64_t g_drops_told[GPUSONDE_GPU_DROP_REASONS];
+uint64_t g_devices_sent = 0;  // bit per ordinal
+uint64_t g_drops_sent[GPUSONDE_GPU_DROP_REASONS];
 uint64_t g_session_begin_ns = 0;  // 0: between sessions
 uint64_t g_delivered_ns = 0;      // when records were last delivered
-uint64_t g_snapshot_ns = 0;       // when the last snapshot was told
+uint64_t g_snapshot_ns = 0;       // when the last snapshot was sent
 constinit Batch g_snapshot(GPUSONDE_GPU_SNAPSHOT, false);
 
 uint64_t g_record_count = 0;
 uint64_t g_cost_ns = 0;
 
-Buffer* TakeWaiting() {
+Buffer* PopWaiting() {
   const Locked locked(g_pool);
   Buffer* buffer = g_waiting;
   if (buffer != nullptr) {
     g_waiting = buffer->next;
     --g_waiting_count;
-    if (g_waiting_count < kManyWaiting) SetHurry(false);
+    if (g_waiting_count < kWakeAtWaiting) SetNonblocking(false);
     if (g_waiting == nullptr) g_last_waiting = &g_waiting;
   }
   return buffer;
@@ -88,13 +89,13 @@ Buffer* FindBuffer(const uint8_t* bytes) {
   return nullptr;
 }
 
-void GiveBack(Buffer* buffer) {
+void ReturnBuffer(Buffer* buffer) {
   const Locked locked(g_pool);
   buffer->next = g_free;
   g_free = buffer;
 }
 
-void LearnContext(uint32_t context, uint32_t device) {
+void NoteContext(uint32_t context, uint32_t device) {
   g_contexts[context % kContexts] = {context + 1, device};
 }
 
@@ -103,11 +104,11 @@ uint32_t DeviceOf(uint32_t context) {
   return known.context == context + 1 ? known.device : GPUSONDE_GPU_NO_DEVICE;
 }
 
-void SeeDevice(uint32_t device, uint32_t context, bool own_thread) {
-  LearnContext(context, device);
-  if (device >= kMaxDevices || !own_thread || (g_devices_told >> device & 1) != 0) return;
-  g_devices_told |= uint64_t{1} << device;
-  TellDevice(device, g_session, g_state);
+void NoteDevice(uint32_t device, uint32_t context, bool own_thread) {
+  NoteContext(context, device);
+  if (device >= kMaxDevices || !own_thread || (g_devices_sent >> device & 1) != 0) return;
+  g_devices_sent |= uint64_t{1} << device;
+  SendDevice(device, g_session, g_state);
 }
 
 template <class Record>
@@ -120,30 +121,30 @@ Record* Add(uint16_t type) {
   return AddTo<Record>(g_records, type);
 }
 
-void TellDrops(const uint64_t (&drops)[GPUSONDE_GPU_DROP_REASONS], Batch& out) {
+void SendDrops(const uint64_t (&drops)[GPUSONDE_GPU_DROP_REASONS], Batch& out) {
   auto* record = AddTo<gpusonde_gpu_drops>(out, GPUSONDE_GPU_DROPS);
   memcpy(record->counts, drops, sizeof drops);
 }
 
-// Repeats what the records to come are read with.
-void TellSnapshot() {
+// Repeats the devices, names and totals that a new listener needs to interpret the records that follow.
+void SendSnapshot() {
   auto* begin = AddTo<gpusonde_gpu_snapshot_begin>(g_snapshot, GPUSONDE_GPU_SNAPSHOT_BEGIN);
   begin->cupti_version = g_cupti->version;
   begin->begin_ns = g_session_begin_ns;
   begin->since_ns = g_delivered_ns;
   for (uint32_t device = 0; device < kMaxDevices; ++device)
-    if ((g_devices_told >> device & 1) != 0) TellDevice(device, g_session, g_snapshot);
-  g_names.TellAgain(g_session, g_snapshot);
+    if ((g_devices_sent >> device & 1) != 0) SendDevice(device, g_session, g_snapshot);
+  g_names.Resend(g_session, g_snapshot);
   AddTo<gpusonde_gpu_snapshot_end>(g_snapshot, GPUSONDE_GPU_SNAPSHOT_END);
-  g_totals.TellAgain(g_session, g_snapshot);
+  g_totals.Resend(g_session, g_snapshot);
   uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
   CopyDrops(drops);
-  TellDrops(drops, g_snapshot);
+  SendDrops(drops, g_snapshot);
   g_snapshot.Flush();
 }
 
-void Take(const gpusonde_cupti_kernel& kernel, bool own_thread) {
-  SeeDevice(kernel.device_id, kernel.context_id, own_thread);
+void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
+  NoteDevice(kernel.device_id, kernel.context_id, own_thread);
   const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
   g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, kernel.start, kernel.end, 0);
   auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
@@ -167,10 +168,10 @@ void Take(const gpusonde_cupti_kernel& kernel, bool own_thread) {
   record->graph_node = kernel.graph_node_id;
 }
 
-// Copies within a context and between two have the same fields at different places.
+// Copies within a context and between two contexts have the same fields at different offsets.
 template <class Copy>
-void TakeCopy(const Copy& copy, bool own_thread) {
-  SeeDevice(copy.device_id, copy.context_id, own_thread);
+void IngestCopy(const Copy& copy, bool own_thread) {
+  NoteDevice(copy.device_id, copy.context_id, own_thread);
   g_totals.Add(GPUSONDE_GPU_MEMCPY, copy.device_id, copy.copy_kind, copy.start, copy.end, copy.bytes);
   auto* record = Add<gpusonde_gpu_memcpy>(GPUSONDE_GPU_MEMCPY);
   record->correlation = copy.correlation_id;
@@ -187,8 +188,8 @@ void TakeCopy(const Copy& copy, bool own_thread) {
   record->graph_node = copy.graph_node_id;
 }
 
-void Take(const gpusonde_cupti_memset& set, bool own_thread) {
-  SeeDevice(set.device_id, set.context_id, own_thread);
+void Ingest(const gpusonde_cupti_memset& set, bool own_thread) {
+  NoteDevice(set.device_id, set.context_id, own_thread);
   g_totals.Add(GPUSONDE_GPU_MEMSET, set.device_id, 0, set.start, set.end, set.bytes);
   auto* record = Add<gpusonde_gpu_memset>(GPUSONDE_GPU_MEMSET);
   record->correlation = set.correlation_id;
@@ -201,7 +202,7 @@ void Take(const gpusonde_cupti_memset& set, bool own_thread) {
   record->graph_node = set.graph_node_id;
 }
 
-void Take(const gpusonde_cupti_synchronization& sync) {
+void Ingest(const gpusonde_cupti_synchronization& sync) {
   const uint32_t device = DeviceOf(sync.context_id);
   g_totals.Add(GPUSONDE_GPU_SYNC, device, sync.type, sync.start, sync.end, 0);
   auto* record = Add<gpusonde_gpu_sync>(GPUSONDE_GPU_SYNC);
@@ -214,19 +215,19 @@ void Take(const gpusonde_cupti_synchronization& sync) {
   record->kind = sync.type;
 }
 
-void Take(const void* record, bool own_thread) {
+void Ingest(const void* record, bool own_thread) {
   switch (*static_cast<const uint32_t*>(record)) {
     case GPUSONDE_CUPTI_KIND_KERNEL:
     case GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL:
-      return Take(*static_cast<const gpusonde_cupti_kernel*>(record), own_thread);
+      return Ingest(*static_cast<const gpusonde_cupti_kernel*>(record), own_thread);
     case GPUSONDE_CUPTI_KIND_MEMCPY:
-      return TakeCopy(*static_cast<const gpusonde_cupti_memcpy*>(record), own_thread);
+      return IngestCopy(*static_cast<const gpusonde_cupti_memcpy*>(record), own_thread);
     case GPUSONDE_CUPTI_KIND_MEMCPY2:
-      return TakeCopy(*static_cast<const gpusonde_cupti_memcpy_peer*>(record), own_thread);
+      return IngestCopy(*static_cast<const gpusonde_cupti_memcpy_peer*>(record), own_thread);
     case GPUSONDE_CUPTI_KIND_MEMSET:
-      return Take(*static_cast<const gpusonde_cupti_memset*>(record), own_thread);
+      return Ingest(*static_cast<const gpusonde_cupti_memset*>(record), own_thread);
     case GPUSONDE_CUPTI_KIND_SYNCHRONIZATION:
-      return Take(*static_cast<const gpusonde_cupti_synchronization*>(record));
+      return Ingest(*static_cast<const gpusonde_cupti_synchronization*>(record));
     case GPUSONDE_CUPTI_KIND_OVERHEAD: {
       const auto& overhead = *static_cast<const gpusonde_cupti_overhead*>(record);
       if (overhead.overhead_kind >= GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH && overhead.end > overhead.start)
@@ -238,10 +239,10 @@ void Take(const void* record, bool own_thread) {
   }
 }
 
-void TakeBuffer(const Buffer& buffer, bool own_thread) {
+void IngestBuffer(const Buffer& buffer, bool own_thread) {
   void* record = nullptr;
   while (g_cupti->get_next_record(buffer.bytes, buffer.valid_bytes, &record) == GPUSONDE_CUPTI_SUCCESS) {
-    Take(record, own_thread);
+    Ingest(record, own_thread);
     ++g_record_count;
   }
 }
@@ -269,28 +270,28 @@ void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 }
 
 void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes) {
-  bool call = false;
+  bool wake = false;
   {
     const Locked locked(g_pool);
-    // Another tool's, left behind when we took its place, is not ours to free.
+    // A buffer that another tool registered before us is not ours to free.
     Buffer* buffer = FindBuffer(bytes);
     if (buffer == nullptr) return;
     buffer->valid_bytes = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
     buffer->next = nullptr;
     *g_last_waiting = buffer;
     g_last_waiting = &buffer->next;
-    call = ++g_waiting_count == kManyWaiting;
-    if (g_waiting_count == kTooManyWaiting) SetHurry(true);
+    wake = ++g_waiting_count == kWakeAtWaiting;
+    if (g_waiting_count == kNonblockingAtWaiting) SetNonblocking(true);
   }
-  if (call) CallThread();
+  if (wake) WakeThread();
 }
 
-void BeginAccount(const Cupti& cupti, uint32_t session) {
-  const Locked locked(g_account);
+void BeginSession(const Cupti& cupti, uint32_t session) {
+  const Locked locked(g_session_mutex);
   g_cupti = &cupti;
   g_session = session;
   g_totals.Clear();
-  g_devices_told = 0;
+  g_devices_sent = 0;
   memset(g_contexts, 0, sizeof g_contexts);
   auto* begin = static_cast<gpusonde_gpu_session_begin*>(
       g_state.Add(session, GPUSONDE_GPU_SESSION_BEGIN, sizeof(gpusonde_gpu_session_begin)));
@@ -299,48 +300,48 @@ void BeginAccount(const Cupti& cupti, uint32_t session) {
   g_records.Flush();
 }
 
-void TakeRecords(bool own_thread) {
-  const Locked locked(g_account);
+void DrainBuffers(bool own_thread) {
+  const Locked locked(g_session_mutex);
   if (g_cupti == nullptr) return;
   const uint64_t before = ThreadCpuNs();
   const uint64_t now = NowNs();
-  if (own_thread && g_session_begin_ns != 0 && ProbeHeard(GPUSONDE_GPU_SNAPSHOT) &&
+  if (own_thread && g_session_begin_ns != 0 && ProbeAttached(GPUSONDE_GPU_SNAPSHOT) &&
       now - g_snapshot_ns > kSnapshotIntervalNs) {
     g_snapshot_ns = now;
-    TellSnapshot();
+    SendSnapshot();
   }
   g_delivered_ns = now;
-  while (Buffer* buffer = TakeWaiting()) {
-    TakeBuffer(*buffer, own_thread);
-    GiveBack(buffer);
+  while (Buffer* buffer = PopWaiting()) {
+    IngestBuffer(*buffer, own_thread);
+    ReturnBuffer(buffer);
   }
   g_records.Flush();
   g_cost_ns += ThreadCpuNs() - before;
 }
 
-void TellTotals() {
-  const Locked locked(g_account);
+void SendTotals() {
+  const Locked locked(g_session_mutex);
   if (g_cupti == nullptr) return;
   size_t dropped = 0;
   if (g_cupti->get_dropped(nullptr, 0, &dropped) == GPUSONDE_CUPTI_SUCCESS && dropped != 0)
     CountDrop(GPUSONDE_GPU_DROP_CUPTI, dropped);
   BeginTimes();
-  g_totals.Tell(g_session, g_state, [](uint32_t of, uint32_t key, uint64_t time_ns) {
+  g_totals.Send(g_session, g_state, [](uint32_t of, uint32_t key, uint64_t time_ns) {
     if (of == GPUSONDE_GPU_KERNEL) AddTime(g_names.HashOf(key), time_ns);
   });
   EndTimes();
   uint64_t drops[GPUSONDE_GPU_DROP_REASONS];
   CopyDrops(drops);
-  if (memcmp(drops, g_drops_told, sizeof drops) != 0) {
-    TellDrops(drops, g_state);
-    memcpy(g_drops_told, drops, sizeof drops);
+  if (memcmp(drops, g_drops_sent, sizeof drops) != 0) {
+    SendDrops(drops, g_state);
+    memcpy(g_drops_sent, drops, sizeof drops);
   }
   g_records.Flush();
 }
 
-void EndAccount(uint32_t reason) {
-  TellTotals();
-  const Locked locked(g_account);
+void EndSession(uint32_t reason) {
+  SendTotals();
+  const Locked locked(g_session_mutex);
   auto* end = static_cast<gpusonde_gpu_session_end*>(
       g_state.Add(g_session, GPUSONDE_GPU_SESSION_END, sizeof(gpusonde_gpu_session_end)));
   end->reason = reason;
@@ -349,8 +350,8 @@ void EndAccount(uint32_t reason) {
   g_session_begin_ns = 0;
 }
 
-void TellForeign(const char* holder, uint64_t until_ns) {
-  const Locked locked(g_account);
+void SendForeignUser(const char* holder, uint64_t until_ns) {
+  const Locked locked(g_session_mutex);
   auto* record =
       static_cast<gpusonde_gpu_foreign*>(g_state.Add(0, GPUSONDE_GPU_FOREIGN, sizeof(gpusonde_gpu_foreign)));
   record->until_ns = until_ns;
@@ -360,16 +361,16 @@ void TellForeign(const char* holder, uint64_t until_ns) {
 
 void ModuleUnloading() {
   if (g_cupti == nullptr) return;
-  SetHurry(true);  // this is the host's thread
+  SetNonblocking(true);  // this is the host's thread
   g_cupti->flush_all(0);
-  TakeRecords(false);
-  SetHurry(false);
-  const Locked locked(g_account);
+  DrainBuffers(false);
+  SetNonblocking(false);
+  const Locked locked(g_session_mutex);
   g_names.ForgetPointers();
 }
 
 Progress ActivityProgress() {
-  const Locked locked(g_account);
+  const Locked locked(g_session_mutex);
   return {g_record_count, g_cost_ns};
 }
 

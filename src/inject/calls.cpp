@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "inject/activity.h"
-#include "inject/coin.h"
+#include "inject/call_sampler.h"
 #include "inject/libc.h"
 #include "inject/names.h"
 #include "inject/shared_batch.h"
@@ -17,41 +17,42 @@
 namespace gpusonde::inject {
 namespace {
 
-// A graph is captured once and often holds thousands of nodes: more stacks than for launches, still bounded.
+// Target of sampled graph nodes a second and thread. A graph is captured once and often holds thousands of
+// nodes: more stacks than for launches, still bounded.
 constexpr uint32_t kNodesPerSecond = 2000;
 
 struct ThreadState {
-  Coin calls;
-  ClassCoin<1> nodes;
+  CallSampler calls;
+  ClassSampler<1> nodes;
   uint32_t tid;
   uint32_t runtime_correlation;  // of the thread's last runtime call
 };
 constinit thread_local ThreadState t_state{};
 
-// Which class of the coin a kernel's launches are of, by its name: the class comes from the address at which
-// the launch's callback has the name, which is at hand; records of what ran have the name elsewhere, or not
-// at all any more. Learnt when a launch is chosen.
+// The sampling class of a kernel, by the hash of its name. A launch's callback derives the class from the
+// name's address, which is cheap; activity records have the name at another address, so their class is looked
+// up here. Filled when a launch is sampled.
 constexpr uint32_t kKnownNames = 4096;
 uint16_t g_class_of_name[kKnownNames];  // class + 1; 0: not known
-Coin::Times g_times;                    // µs of the last second
-Coin::Times g_new_times;
+CallSampler::Times g_times;             // µs of the last second
+CallSampler::Times g_new_times;
 
 uint32_t g_session = 0;
 uint32_t g_second = 1;
 uint64_t g_calls = 0;
 uint64_t g_cost_ns = 0;
-uint32_t g_cupti_gone = 0;
+uint32_t g_fatal_error = 0;
 uint32_t g_rival_seen = 0;
 constinit SharedBatch g_host_batch;
 
-// Before a thread's first call, and seldom enough to be out of the way.
+// Runs before a thread's first call.
 __attribute__((noinline, cold)) void Seed(ThreadState& thread, uint32_t second) {
   thread.tid = ThreadId();
   thread.calls.Seed(RandomBits(), second);
   thread.nodes.Seed(RandomBits(), second, kNodesPerSecond);
 }
 
-// What calls have in common that the coin takes together: the kernel, or the function where there is none.
+// The class that a call is sampled in: by kernel, or by CUDA function where there is no kernel.
 uint32_t ClassOf(uint32_t callback_id, const gpusonde_cupti_callback_data& call) {
   const uint64_t what =
       call.symbol_name == nullptr ? callback_id : reinterpret_cast<uintptr_t>(call.symbol_name);
@@ -80,14 +81,14 @@ void DeliverSingle(uint32_t session, uint16_t type, const Record& record) {
   Deliver(GPUSONDE_GPU_LAUNCH, session, &single, sizeof single, false);
 }
 
-__attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
+__attribute__((noinline)) void SendCall(uint32_t domain, uint32_t callback_id,
                                         const gpusonde_cupti_callback_data& call) {
   const ThreadState& thread = t_state;
   const uint64_t start_ns = *call.correlation_data;
   const uint64_t now = NowNs();
-  // The library may have woken between the call's entry and its exit; then the word is not ours.
-  constexpr uint64_t kLongestCallNs = uint64_t{3600} * 1'000'000'000;
-  if (start_ns > now || now - start_ns > kLongestCallNs) return;
+  // If the library woke between the call's entry and its exit, the word was not written by OnEntry.
+  constexpr uint64_t kMaxCallNs = uint64_t{3600} * 1'000'000'000;
+  if (start_ns > now || now - start_ns > kMaxCallNs) return;
   DeliverSingle(CallSession(), GPUSONDE_GPU_CALL,
                 gpusonde_gpu_call{
                     .record = {},
@@ -108,18 +109,18 @@ __attribute__((noinline)) void TellCall(uint32_t domain, uint32_t callback_id,
   __atomic_fetch_add(&g_cost_ns, NowNs() - now, __ATOMIC_RELAXED);
 }
 
-// The thread's state, looked up once. The compiler takes the address of a thread_local for cheap and asks for
-// it again wherever it is used; in a library that is loaded late each time is a call into the loader.
+// The thread's state, looked up once per callback. The compiler assumes that the address of a thread_local is
+// cheap and recomputes it at each use; in a library loaded at run time each use calls __tls_get_addr.
 ThreadState& Thread() {
   ThreadState* thread = &t_state;
   asm("" : "+r"(thread));
   return *thread;
 }
 
-// The coin is flipped on entry, so that a chosen call's start is known; the work is done on exit, when the
-// device has its own to do. A driver call made by the runtime on behalf of a call that we see has its
-// correlation id; no other call has it before the ids wrap. Not inlined: the three other callbacks of a
-// launch save no registers for it.
+// Sampling is decided on entry, so that a sampled call's start is known; the stack is taken on exit, when the
+// device is already busy. A driver call that the runtime makes within a runtime call has the correlation id
+// of that call and is skipped. Not inlined, so that the other three callbacks of a launch need not save the
+// registers that this one uses.
 __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
                                        const gpusonde_cupti_callback_data& call) {
   ThreadState& thread = Thread();
@@ -131,7 +132,7 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
   const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) [[unlikely]]
     Seed(thread, second);
-  if (thread.calls.Flip(second, ClassOf(callback_id, call), &g_times)) [[unlikely]]
+  if (thread.calls.Sample(second, ClassOf(callback_id, call), &g_times)) [[unlikely]]
     *call.correlation_data = NowNs();
 }
 
@@ -147,7 +148,7 @@ void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool
   const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) Seed(thread, second);
   node.tid = thread.tid;
-  if (!cloned && thread.nodes.Flip(second)) {
+  if (!cloned && thread.nodes.Sample(second)) {
     node.probability = thread.nodes.probability();
     return DeliverSingle(CallSession(), GPUSONDE_GPU_GRAPH_NODE, node);
   }
@@ -177,12 +178,12 @@ void OnResource(const Cupti& cupti, uint32_t callback_id, const gpusonde_cupti_r
 
 void OnState(uint32_t callback_id, const gpusonde_cupti_state_data& state) {
   if (callback_id == GPUSONDE_CUPTI_STATE_FATAL_ERROR)
-    __atomic_store_n(&g_cupti_gone, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_fatal_error, 1, __ATOMIC_RELAXED);
   else if (state.result == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
     __atomic_store_n(&g_rival_seen, 1, __ATOMIC_RELAXED);
 }
 
-// Not inlined, like all that is seldom: the registers that it saves are not the launch path's to save.
+// Not inlined, so that the launch path need not save the registers that rare events use.
 __attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
   if (domain == GPUSONDE_CUPTI_DOMAIN_RESOURCE)
     OnResource(*static_cast<const Cupti*>(user), callback_id,
@@ -202,7 +203,7 @@ void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* d
   const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
   if (call.site == GPUSONDE_CUPTI_API_ENTER) return OnEntry(domain, callback_id, call);
   if (*call.correlation_data != 0) [[unlikely]]
-    TellCall(domain, callback_id, call);
+    SendCall(domain, callback_id, call);
 }
 
 void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {
@@ -243,7 +244,7 @@ CallProgress GetCallProgress() {
   return {__atomic_load_n(&g_calls, __ATOMIC_RELAXED), __atomic_load_n(&g_cost_ns, __ATOMIC_RELAXED)};
 }
 
-bool TakeCuptiGone() { return __atomic_exchange_n(&g_cupti_gone, 0, __ATOMIC_RELAXED) != 0; }
-bool TakeRivalSeen() { return __atomic_exchange_n(&g_rival_seen, 0, __ATOMIC_RELAXED) != 0; }
+bool TestAndClearFatalError() { return __atomic_exchange_n(&g_fatal_error, 0, __ATOMIC_RELAXED) != 0; }
+bool TestAndClearRivalSeen() { return __atomic_exchange_n(&g_rival_seen, 0, __ATOMIC_RELAXED) != 0; }
 
 }  // namespace gpusonde::inject

@@ -18,25 +18,24 @@ namespace gpusonde::inject {
 namespace {
 
 constexpr uint64_t kSecondNs = uint64_t{1'000'000'000};
-// How often the thread looks: asleep whether somebody listens, awake for records. DESIGN section 7.
+// Period of the thread: asleep it checks for listeners, awake it flushes records. DESIGN section 7.
 constexpr uint64_t kTickNs = 250'000'000;
-// How long to stay out when somebody else holds CUPTI.
-constexpr uint64_t kOutNs = 60 * kSecondNs;
-// Calls were chosen for so long and nothing came: another has put its own buffer callbacks in our place. A
-// kernel that runs longer looks the same; then we leave for a minute for nothing.
+// Time until the next attempt when another tool is subscribed to CUPTI, or CUPTI has failed.
+constexpr uint64_t kBackoffNs = 60 * kSecondNs;
+// If calls were sampled for this long and no record arrived, another tool has replaced our buffer callbacks.
+// A kernel that runs longer looks the same; then the library backs off for a minute without need.
 constexpr uint64_t kSilenceNs = 10 * kSecondNs;
-constexpr uint64_t kSilentCalls = 16;
-// How long our thread waits for a slow reader of the socket before it drops what it has.
-constexpr uint64_t kReaderPatienceNs = kSecondNs;
-// A program that was to have a socket and doesn't is about to be heard by its recorder's probes: a recorder
-// that follows a new process attaches to it within 0.3 s.
+constexpr uint64_t kMinCallsInSilence = 16;
+// How long our thread waits for a slow reader of the socket before it drops batches.
+constexpr uint64_t kSendTimeoutNs = kSecondNs;
+// How long the recorder of a program that has lost its socket is expected to attach to the probes instead: it
+// attaches to a new process within 0.3 s.
 constexpr uint64_t kExpectedNs = kSecondNs;
-// cuInit waits so long for a listener that learns to walk the program's stacks. It takes 10 to 40 ms for
-// most.
-constexpr uint64_t kReadyPatienceNs = kSecondNs / 2;
-constexpr uint64_t kReadyLookNs = 1'000'000;
-// The host's exit waits this long for our thread to be out of the way.
-constexpr uint64_t kExitPatienceNs = 2 * kSecondNs;
+// How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
+constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
+constexpr uint64_t kReadyPollNs = 1'000'000;
+// How long the host's exit waits for our thread to finish.
+constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
 
 constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_CUPTI_KIND_MEMCPY,
                                GPUSONDE_CUPTI_KIND_MEMCPY2,           GPUSONDE_CUPTI_KIND_MEMSET,
@@ -44,10 +43,10 @@ constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_C
 
 enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kDone };
 
-Mutex g_control;  // everything below but the words that are read and written atomically
+Mutex g_control;  // guards everything below except the atomics
 uint32_t g_started = 0;
 uint32_t g_stop = 0;    // atomic: the process ends
-uint32_t g_called = 0;  // atomic: how often the thread was called
+uint32_t g_wakes = 0;   // atomic: number of WakeThread calls
 uint32_t g_forked = 0;  // atomic: this is a forked child
 uint32_t g_phase = 0;   // atomic: ThreadPhase
 
@@ -55,14 +54,14 @@ const Cupti* g_cupti = nullptr;
 gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
 uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
-uint64_t g_out_until_ns = 0;
+uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
 uint32_t g_exit_registrations = 0;
-uint64_t g_expected_until_ns = 0;  // a recorder that isn't there yet
+uint64_t g_expected_until_ns = 0;  // until when a recorder is expected to attach
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_cost_before_ns = 0;
-// When records last came, and how much had happened by then.
-uint64_t g_heard_from_cupti_ns = 0;
+// When records last arrived, and the numbers of records and sampled calls at that time.
+uint64_t g_last_record_ns = 0;
 uint64_t g_records_then = 0;
 uint64_t g_calls_then = 0;
 
@@ -70,9 +69,9 @@ uint64_t CostNs() { return ActivityProgress().cost_ns + GetCallProgress().cost_n
 
 bool Awake() { return g_subscriber != nullptr; }
 
-void StayOut(const char* holder) {
-  g_out_until_ns = NowNs() + kOutNs;
-  TellForeign(holder, g_out_until_ns);
+void BackOff(const char* holder) {
+  g_retry_at_ns = NowNs() + kBackoffNs;
+  SendForeignUser(holder, g_retry_at_ns);
 }
 
 gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES]) {
@@ -87,7 +86,7 @@ gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAM
 
 void FallAsleep(uint32_t reason) {
   SetCallSession(0);
-  // Where another's buffer callbacks are in place, kinds and buffers are that other's affair.
+  // If another tool's buffer callbacks are registered, the enabled kinds and the buffers are that tool's.
   const bool ours = reason != GPUSONDE_GPU_END_FOREIGN && reason != GPUSONDE_GPU_END_CUPTI;
   if (ours) {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
@@ -96,16 +95,16 @@ void FallAsleep(uint32_t reason) {
   if (reason != GPUSONDE_GPU_END_CUPTI) g_cupti->unsubscribe(g_subscriber);
   g_subscriber = nullptr;
   HostBatch().Flush();
-  TakeRecords(true);
-  EndAccount(reason);
-  if (reason == GPUSONDE_GPU_END_UNHEARD) ForgetSocket();  // who listens next is another
+  DrainBuffers(true);
+  EndSession(reason);
+  if (reason == GPUSONDE_GPU_END_NO_LISTENER) ForgetSocket();  // a later listener is a different one
 }
 
 void AtExit();
 
-// CUPTI's own objects are destroyed at exit, the youngest first: some are made when a function is first
-// called. So the handler is registered again once CUPTI is awake, and once more when it has delivered. It may
-// run several times.
+// CUPTI's static objects are destroyed at exit in reverse order of construction, and some are constructed
+// when a function is first called. Our handler has to run before their destructors: it is registered again
+// once CUPTI is enabled, and once more when it has delivered. So it may run several times.
 void RegisterAtExit(uint32_t registrations) {
   if (g_exit_registrations >= registrations) return;
   g_exit_registrations = registrations;
@@ -115,7 +114,7 @@ void RegisterAtExit(uint32_t registrations) {
 void WakeUp() {
   g_cupti = FindCupti();
   if (g_cupti == nullptr) {
-    g_out_until_ns = NowNs() + kSecondNs;  // the program may load it yet
+    g_retry_at_ns = NowNs() + kSecondNs;  // the program may load it yet
     return;
   }
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
@@ -123,12 +122,12 @@ void WakeUp() {
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
     g_subscriber = nullptr;
     holder[sizeof holder - 1] = '\0';
-    if (subscribed == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return StayOut(holder);
-    g_out_until_ns = NowNs() + kOutNs;
+    if (subscribed == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return BackOff(holder);
+    g_retry_at_ns = NowNs() + kBackoffNs;
     return;
   }
-  BeginAccount(*g_cupti, ++g_sessions);
-  // The clock first: records keep the one that was registered when their kind was enabled.
+  BeginSession(*g_cupti, ++g_sessions);
+  // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
   g_cupti->register_timestamp(NowNs);
   bool listening = g_cupti->register_callbacks(RequestBuffer, CompleteBuffer) == GPUSONDE_CUPTI_SUCCESS;
   for (const uint32_t kind : kKinds) {
@@ -136,11 +135,11 @@ void WakeUp() {
     if (kind == GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL) listening = listening && enabled;
   }
   if (!listening) {
-    g_out_until_ns = NowNs() + kOutNs;
+    g_retry_at_ns = NowNs() + kBackoffNs;
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->unsubscribe(g_subscriber);
     g_subscriber = nullptr;
-    return EndAccount(GPUSONDE_GPU_END_CUPTI);
+    return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
@@ -148,7 +147,7 @@ void WakeUp() {
   g_awake_since_ns = now;
   g_window_ends_ns = now + Governor::kWindowNs;
   g_second_ends_ns = now + kSecondNs;
-  g_heard_from_cupti_ns = now;
+  g_last_record_ns = now;
   g_cost_before_ns = CostNs();
   RegisterAtExit(1);
 }
@@ -156,21 +155,22 @@ void WakeUp() {
 bool RecordsStopped(uint64_t now) {
   const uint64_t records = ActivityProgress().records;
   const uint64_t calls = GetCallProgress().calls;
-  if (records != g_records_then || calls < g_calls_then + kSilentCalls) {
+  if (records != g_records_then || calls < g_calls_then + kMinCallsInSilence) {
     if (records != g_records_then) {
-      g_heard_from_cupti_ns = now;
+      g_last_record_ns = now;
       g_calls_then = calls;
     }
     g_records_then = records;
     return false;
   }
-  return now - g_heard_from_cupti_ns > kSilenceNs;
+  return now - g_last_record_ns > kSilenceNs;
 }
 
-// What is recorded on purpose is recorded whole; who listens always has to be cheap.
+// The governor limits continuous profiling only; a program that was started under `gpusonde record` is
+// recorded completely.
 bool Governed() { return !SocketOpen() && !SocketLost(); }
 
-bool Wanted() { return Heard() || (SocketLost() && NowNs() < g_expected_until_ns); }
+bool Wanted() { return HasListeners() || (SocketLost() && NowNs() < g_expected_until_ns); }
 
 void Govern(uint64_t now) {
   if (now < g_window_ends_ns) return;
@@ -178,7 +178,7 @@ void Govern(uint64_t now) {
   const uint64_t awake_ns = now - g_awake_since_ns;
   const uint64_t sleep_ns = Governor::SleepAfter(awake_ns, cost_ns - g_cost_before_ns);
   if (sleep_ns != 0 && Governed()) {
-    g_out_until_ns = now + sleep_ns;
+    g_retry_at_ns = now + sleep_ns;
     return FallAsleep(GPUSONDE_GPU_END_GOVERNOR);
   }
   g_awake_since_ns = now;
@@ -186,25 +186,25 @@ void Govern(uint64_t now) {
   g_window_ends_ns = now + Governor::kWindowNs;
 }
 
-void Listen() {
+void Poll() {
   g_cupti->flush_all(0);
   HostBatch().Flush();
-  TakeRecords(true);
+  DrainBuffers(true);
   RegisterAtExit(2);
   const uint64_t now = NowNs();
   if (now >= g_second_ends_ns) {
     g_second_ends_ns = now + kSecondNs;
-    TellTotals();
+    SendTotals();
     NextSecond();
   }
-  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_UNHEARD);
-  if (TakeCuptiGone()) {
-    g_out_until_ns = now + kOutNs;
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER);
+  if (TestAndClearFatalError()) {
+    g_retry_at_ns = now + kBackoffNs;
     return FallAsleep(GPUSONDE_GPU_END_CUPTI);
   }
-  if (TakeRivalSeen() || RecordsStopped(now)) {
+  if (TestAndClearRivalSeen() || RecordsStopped(now)) {
     FallAsleep(GPUSONDE_GPU_END_FOREIGN);
-    return StayOut("");
+    return BackOff("");
   }
   Govern(now);
 }
@@ -212,8 +212,8 @@ void Listen() {
 void Tick() {
   const Locked locked(g_control);
   if (Awake())
-    Listen();
-  else if (Wanted() && NowNs() >= g_out_until_ns)
+    Poll();
+  else if (Wanted() && NowNs() >= g_retry_at_ns)
     WakeUp();
 }
 
@@ -227,18 +227,18 @@ void* ThreadBody(void*) {
   uint64_t next_tick_ns = NowNs() + kTickNs;
   while (!Stopping()) {
     SetPhase(ThreadPhase::kWaiting);
-    const uint32_t called = __atomic_load_n(&g_called, __ATOMIC_SEQ_CST);
+    const uint32_t wakes = __atomic_load_n(&g_wakes, __ATOMIC_SEQ_CST);
     const uint64_t now = NowNs();
     if (!Stopping() && now < next_tick_ns)
-      WaitWhile(&g_called, called, static_cast<int64_t>(next_tick_ns - now));
+      WaitWhile(&g_wakes, wakes, static_cast<int64_t>(next_tick_ns - now));
     SetPhase(ThreadPhase::kWorking);
     if (Stopping()) break;
-    SetPatience(NowNs() + kReaderPatienceNs);
+    SetSendDeadline(NowNs() + kSendTimeoutNs);
     if (NowNs() >= next_tick_ns) {
       Tick();
       next_tick_ns = NowNs() + kTickNs;
     } else {
-      TakeRecords(true);
+      DrainBuffers(true);
     }
   }
   SetPhase(ThreadPhase::kDone);
@@ -246,12 +246,12 @@ void* ThreadBody(void*) {
   return nullptr;
 }
 
-// If our thread is stuck in CUPTI, the last records are given up rather than the host held.
+// If our thread hangs in CUPTI, the last records are dropped so that the host can exit.
 void AtExit() {
   if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
   __atomic_store_n(&g_stop, 1, __ATOMIC_SEQ_CST);
-  CallThread();
-  const uint64_t give_up_ns = NowNs() + kExitPatienceNs;
+  WakeThread();
+  const uint64_t give_up_ns = NowNs() + kExitTimeoutNs;
   for (;;) {
     const uint32_t phase = __atomic_load_n(&g_phase, __ATOMIC_SEQ_CST);
     if (phase == static_cast<uint32_t>(ThreadPhase::kDone) ||
@@ -260,17 +260,17 @@ void AtExit() {
     if (NowNs() > give_up_ns) return;
     WaitWhile(&g_phase, phase, static_cast<int64_t>(kSecondNs) / 100);
   }
-  SetPatience(NowNs() + kReaderPatienceNs);
+  SetSendDeadline(NowNs() + kSendTimeoutNs);
   const Locked locked(g_control);
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT);
 }
 
-// A listener is ready when it can walk this process's stacks: until then a graph that is
-// captured would have no callers, for as long as it is launched.
+// Waits until the listener can unwind this process's stacks. The nodes of a graph that is captured before
+// that would have no call stacks, for as long as the graph is launched.
 void AwaitReadiness() {
-  const uint64_t give_up_ns = NowNs() + kReadyPatienceNs;
-  while (ProbeHeard(GPUSONDE_GPU_STATE) && !ListenerReady() && NowNs() < give_up_ns)
-    WaitWhile(&g_stop, 0, kReadyLookNs);
+  const uint64_t give_up_ns = NowNs() + kReadyTimeoutNs;
+  while (ProbeAttached(GPUSONDE_GPU_STATE) && !ListenerReady() && NowNs() < give_up_ns)
+    WaitWhile(&g_stop, 0, kReadyPollNs);
 }
 
 void InForkedChild() {
@@ -280,9 +280,9 @@ void InForkedChild() {
 
 }  // namespace
 
-void CallThread() {
-  __atomic_fetch_add(&g_called, 1, __ATOMIC_SEQ_CST);
-  Wake(&g_called);
+void WakeThread() {
+  __atomic_fetch_add(&g_wakes, 1, __ATOMIC_SEQ_CST);
+  Wake(&g_wakes);
 }
 
 void Start() {

@@ -3,16 +3,18 @@
 
 namespace gpusonde::inject {
 
-// Begins the library's life in this process; called once CUDA initialises (again has no effect). If somebody
-// listens already, CUPTI is on when this returns, before the first module is loaded, and the listener is
-// ready to take stacks, for which it has at most half a second. What can't be had leaves the library asleep;
-// nothing is ever said to the host.
+// Starts the library in this process, when CUDA initialises; later calls have no effect. If a listener (a
+// process that has attached to the probes, or the reader of the socket) is present already, CUPTI is enabled
+// when this returns, before the first module is loaded, and the listener is ready to unwind stacks, for which
+// it has at most half a second. On any failure the library stays asleep; nothing is reported to the host.
 //
-// A thread of the library's then looks four times a second whether anybody listens. Asleep, nothing of ours
-// is known to CUPTI. A forked child has no such thread and never speaks: CUDA doesn't survive a fork either.
+// From then on a thread of the library checks four times a second whether there is a listener. While asleep
+// the library has no subscription with CUPTI. A forked child has no such thread and stays silent: CUDA
+// doesn't survive a fork either.
 void Start();
 
-// Wakes the library's thread before its time: buffers wait. From any thread; one system call.
-void CallThread();
+// Wakes the library's thread before its next tick, because completed buffers wait. Thread-safe; one system
+// call.
+void WakeThread();
 
 }  // namespace gpusonde::inject

@@ -13,11 +13,11 @@
 namespace gpusonde::inject {
 namespace {
 
-// CUPTI_API_VERSION of CUDA 12.0: its kernel records are the first that we read.
-constexpr uint32_t kOldestVersion = 18;
+// CUPTI_API_VERSION of CUDA 12.0, the first version whose kernel records have the layout that we read.
+constexpr uint32_t kMinVersion = 18;
 
-// Where CUPTI lies, seen from the folder of libcudart: the same (toolkits, CUDA 13's wheels), CUDA 12's
-// wheels, a toolkit's extras.
+// Where libcupti is, relative to the folder of libcudart: in the same (toolkits, CUDA 13's wheels), in the
+// folder of CUDA 12's wheels, in a toolkit's extras.
 constexpr const char* kBesideRuntime[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64", "/../lib64"};
 constexpr const char* kInToolkit[] = {"/lib64", "/extras/CUPTI/lib64", "/lib"};
 
@@ -119,7 +119,7 @@ const Cupti* FindCupti() {
   if (found) return &cupti;
   void* library = Open();
   if (library == nullptr || !ResolveAll(library, cupti)) return nullptr;
-  if (cupti.get_version(&cupti.version) != GPUSONDE_CUPTI_SUCCESS || cupti.version < kOldestVersion)
+  if (cupti.get_version(&cupti.version) != GPUSONDE_CUPTI_SUCCESS || cupti.version < kMinVersion)
     return nullptr;
   found = true;
   return &cupti;

@@ -5,7 +5,7 @@
 
 namespace gpusonde::inject {
 
-// The functions of the libcupti in this process. Those marked may be null.
+// The functions of the libcupti in this process; null only where marked.
 struct Cupti {
   gpusonde_cupti_get_version_fn* get_version;
   gpusonde_cupti_subscribe_fn* subscribe;
@@ -23,12 +23,13 @@ struct Cupti {
   gpusonde_cupti_get_context_id_fn* get_context_id;
   gpusonde_cupti_get_graph_id_fn* get_graph_id;
   gpusonde_cupti_get_graph_node_id_fn* get_graph_node_id;
-  uint32_t version;  // as cuptiGetVersion says: 18 for CUDA 12.0, 130001 for 13.0
+  uint32_t version;  // from cuptiGetVersion: 18 for CUDA 12.0, 130001 for 13.0
 };
 
-// Finds libcupti: the one that is loaded; else one that fits the CUDA runtime in the process, beside it,
-// where pip and the toolkits put it, in CUDA_HOME, or where the dynamic linker looks. Null when there is
-// none, or one before CUDA 12. The answer is kept; only a failure is tried again. Not thread-safe.
+// Finds libcupti: the one that is already loaded, else one of the major version of the process's CUDA
+// runtime: beside the runtime (where pip and the toolkits install it), on the dynamic linker's path, in
+// CUDA_HOME, or in /usr/local/cuda. Null when there is none, or one before CUDA 12. A success is cached, a
+// failure is not. Not thread-safe.
 const Cupti* FindCupti();
 
 }  // namespace gpusonde::inject

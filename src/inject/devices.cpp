@@ -25,7 +25,7 @@ Function* Find(void* library, const char* name) {
 
 }  // namespace
 
-void TellDevice(uint32_t ordinal, uint32_t session, Batch& out) {
+void SendDevice(uint32_t ordinal, uint32_t session, Batch& out) {
   auto* record =
       static_cast<gpusonde_gpu_device*>(out.Add(session, GPUSONDE_GPU_DEVICE, sizeof(gpusonde_gpu_device)));
   record->ordinal = ordinal;
@@ -35,7 +35,7 @@ void TellDevice(uint32_t ordinal, uint32_t session, Batch& out) {
   int device = 0;
   if (get_device == nullptr || get_device(&device, static_cast<int>(ordinal)) != 0) return;
 
-  auto* get_uuid = Find<GetUuid>(driver, "cuDeviceGetUuid_v2");  // of a MIG slice its own
+  auto* get_uuid = Find<GetUuid>(driver, "cuDeviceGetUuid_v2");  // for a MIG slice, the slice's own
   if (get_uuid == nullptr) get_uuid = Find<GetUuid>(driver, "cuDeviceGetUuid");
   if (get_uuid != nullptr) get_uuid(&record->uuid, device);
   if (auto* get_name = Find<GetText>(driver, "cuDeviceGetName"))

@@ -7,9 +7,9 @@
 
 namespace gpusonde::inject {
 
-// Tells which device an ordinal means: UUID, name, memory, processors and PCI address, as the driver in this
-// process says; what it doesn't say stays empty. Needs an initialised driver, which whoever saw an activity
-// on the device has.
-void TellDevice(uint32_t ordinal, uint32_t session, Batch& out);
+// Sends the properties of the device with this ordinal: UUID, name, memory, multiprocessors and PCI address,
+// as the driver in this process reports them; what it doesn't report stays empty. The driver must be
+// initialised, which it is once there was activity on the device.
+void SendDevice(uint32_t ordinal, uint32_t session, Batch& out);
 
 }  // namespace gpusonde::inject

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// glibc 2.34 moved these into libc.so.6 under a new version; the old one is still there, and is what a glibc
-// of 2.17 has in libpthread and libdl. Every CUDA program has loaded those two. They are weak all the same:
-// where they are missing the library loads, finds that out, and stays asleep.
+// glibc 2.34 moved these into libc.so.6 under a new symbol version. The old version still exists, and is the
+// one that glibc 2.17 has in libpthread and libdl, which every CUDA program loads. The symbols are weak, so
+// that without them the library still loads and stays asleep.
 __asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
@@ -52,7 +52,7 @@ bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& c
   length = 0;
   cut = false;
   while (length < room) {
-    // Never over the end of a page: the next one may not be there.
+    // Never past the end of a page: the next one may not be mapped.
     const char* from = text + length;
     size_t part = kPage - reinterpret_cast<uintptr_t>(from) % kPage;
     if (part > room - length) part = room - length;
@@ -61,7 +61,7 @@ bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& c
     iovec there{const_cast<char*>(from), part};
     const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
     if (got <= 0) {
-      // Forbidden by a seccomp filter, as old container runtimes do: then there is only trust.
+      // Old container runtimes forbid process_vm_readv by seccomp: then read directly, which may fault.
       if (errno != EPERM && errno != ENOSYS) return false;
       memcpy(copy + length, from, strnlen(from, part));
       if (strnlen(from, part) < part) {

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-// What the library needs of the C library and the kernel. Nothing here is newer than glibc 2.17 (the symbol
-// test of this folder holds that), and nothing allocates from the host's heap.
+// What the library uses of the C library and the kernel. Nothing is newer than glibc 2.17
+// (tests/inject/symbols_test.cpp checks it), and nothing allocates from the host's heap.
 namespace gpusonde::inject {
 
-// CLOCK_MONOTONIC. As a function pointer it is CUPTI's timestamp callback.
+// CLOCK_MONOTONIC. Also registered as CUPTI's timestamp callback.
 uint64_t NowNs();
 
 // CPU time of the calling thread.
@@ -16,15 +16,15 @@ uint64_t ThreadCpuNs();
 
 uint32_t ThreadId();
 
-// Zeroed pages that cost nothing until touched; null when there are none.
+// Zeroed pages from mmap, committed when first touched; null on failure.
 void* Pages(size_t bytes);
 
-// Copies a zero-terminated text of this process without faulting: what it points to may be freed or unmapped.
-// At most `room` bytes, the terminator not among them. False when it can't be read. `cut` tells that the text
-// is longer.
+// Copies a zero-terminated text of this process without faulting, as its memory may have been freed or
+// unmapped: at most `room` bytes, without the terminator. False when it can't be read. `cut`: the text is
+// longer.
 bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& cut);
 
-// Sleeps until `word` is no longer `value`, Wake is called on it, or the time is over.
+// Sleeps until `word` is no longer `value`, Wake is called on it, or the timeout expires.
 void WaitWhile(uint32_t* word, uint32_t value, int64_t timeout_ns);
 void Wake(uint32_t* word);
 
@@ -32,18 +32,18 @@ void Wake(uint32_t* word);
 // it.
 bool StartThread(void* (*body)(void*), const char* name);
 
-// dlopen with RTLD_LAZY | RTLD_LOCAL (and RTLD_NOLOAD), dlsym; null without them or when there is no such
-// thing.
+// dlopen with RTLD_LAZY | RTLD_LOCAL (and RTLD_NOLOAD) and dlsym; null on failure, or when the process has no
+// dlopen or dlsym.
 void* OpenLibrary(const char* path, bool only_if_loaded);
 void* FindSymbol(void* library, const char* name);
 
 // Calls `visit` for the path of every shared object of this process, until it returns false.
 void VisitLibraries(bool (*visit)(const char* path, void* context), void* context);
 
-// 64 bits from the kernel; the clock where it gives none.
+// 64 random bits from the kernel, never 0; derived from the clock if getrandom fails.
 uint64_t RandomBits();
 
-// A lock that a fork in another thread may leave behind: the child never takes one (see control.h).
+// A futex mutex. A fork may leave it locked in the child, which never takes one (see control.h).
 class Mutex {
  public:
   void Lock();

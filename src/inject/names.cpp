@@ -14,7 +14,7 @@ size_t PointerSlot(const char* text, size_t slots) {
 
 }  // namespace
 
-// FNV-1a, 64 bits, with a final mix; names come from the host itself, so collisions by design are not a
+// 64-bit FNV-1a with a final mix. The names come from the host itself, so deliberate collisions are no
 // concern.
 uint64_t Names::Hash(const char* text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -43,7 +43,7 @@ uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
     }
     shortcut = {text, id};
   }
-  if (tables_->names[shortcut.id].told != session) Tell(shortcut.id, session, out);
+  if (tables_->names[shortcut.id].sent != session) Send(shortcut.id, session, out);
   return shortcut.id;
 }
 
@@ -69,12 +69,12 @@ uint32_t Names::Find(const char* text, size_t length, bool cut) {
   }
 }
 
-void Names::TellAgain(uint32_t session, Batch& out) {
+void Names::Resend(uint32_t session, Batch& out) {
   for (uint32_t id = 1; id < count_; ++id)
-    if (tables_->names[id].told == session) Tell(id, session, out);
+    if (tables_->names[id].sent == session) Send(id, session, out);
 }
 
-void Names::Tell(uint32_t id, uint32_t session, Batch& out) {
+void Names::Send(uint32_t id, uint32_t session, Batch& out) {
   Name& name = tables_->names[id];
   auto* record = static_cast<gpusonde_gpu_name*>(
       out.Add(session, GPUSONDE_GPU_NAME, sizeof(gpusonde_gpu_name) + name.length));
@@ -82,7 +82,7 @@ void Names::Tell(uint32_t id, uint32_t session, Batch& out) {
   record->length = name.length;
   record->cut = name.cut;
   memcpy(record + 1, tables_->arena + name.offset, name.length);
-  name.told = session;
+  name.sent = session;
 }
 
 }  // namespace gpusonde::inject

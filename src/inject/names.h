@@ -9,31 +9,30 @@
 
 namespace gpusonde::inject {
 
-// Kernel names by small numbers. CUPTI gives a pointer to the name with every record, and frees it with the
-// module, so a name is known by its content; pointers are only a shortcut, forgotten when a module goes. Not
-// thread-safe.
+// Interns kernel names as small ids. Every CUPTI record has a pointer to its kernel's name, which is freed
+// with the module, so names are identified by content; a cache by pointer is cleared when a module is
+// unloaded. Not thread-safe.
 class Names {
  public:
-  // Of a name's content.
   static uint64_t Hash(const char* text, size_t length);
 
-  // The number of the name at `text`, told through `out` first if this session hasn't been. OTHER_NAME when
-  // it has no room or can't be read (both counted).
+  // The id of the name at `text`; adds the name to `out` if it hasn't been sent in this session.
+  // GPUSONDE_GPU_OTHER_NAME, counted as a drop, when the table is full or the name can't be read.
   uint32_t Intern(const char* text, uint32_t session, Batch& out);
 
-  // Tells every name that this session has been told.
-  void TellAgain(uint32_t session, Batch& out);
+  // Adds all names that were sent in this session to `out` again.
+  void Resend(uint32_t session, Batch& out);
 
   // The hash of an interned name.
   uint64_t HashOf(uint32_t id) const {
     return tables_ == nullptr || id >= count_ ? 0 : tables_->names[id].hash;
   }
 
-  // A module is about to be unloaded: what pointers meant is no longer so.
+  // Clears the cache by pointer, as a module's names are about to be freed.
   void ForgetPointers();
 
  private:
-  // Enough for the largest frameworks: a process of PyTorch's own tests uses some 5,000 kernels.
+  // Enough for the largest frameworks: a process of PyTorch's test suite uses about 5,000 kernels.
   static constexpr uint32_t kMaxNames = 16384;
   static constexpr size_t kSlots = size_t{2} * kMaxNames;
   static constexpr size_t kArenaBytes = size_t{16} << 20;
@@ -44,7 +43,7 @@ class Names {
     uint32_t offset;  // in the arena
     uint16_t length;
     uint16_t cut;
-    uint32_t told;  // the session it was last told in
+    uint32_t sent;  // the session it was last sent in
   };
   struct Pointer {
     const char* text;
@@ -59,9 +58,9 @@ class Names {
   };
 
   uint32_t Find(const char* text, size_t length, bool cut);
-  void Tell(uint32_t id, uint32_t session, Batch& out);
+  void Send(uint32_t id, uint32_t session, Batch& out);
 
-  Tables* tables_ = nullptr;  // made when first needed, untouched pages cost nothing
+  Tables* tables_ = nullptr;  // allocated when first needed; untouched pages cost nothing
   uint32_t count_ = 1;
   size_t arena_used_ = 0;
 };

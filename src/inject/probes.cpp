@@ -3,8 +3,8 @@
 
 #include "wire/gpu_event.h"
 
-// The kernel raises these while somebody is attached (perf_event_open(2), uprobe's ref_ctr_offset). They have
-// to lie in a writable segment and their address in the note.
+// The kernel increments these while a listener is attached (perf_event_open(2), uprobe's ref_ctr_offset).
+// They must be in a writable segment, and the probe's note has their address.
 #define SEMAPHORE(name)                                                                    \
   extern "C" {                                                                             \
   __attribute__((section(".probes"), used,                                                 \
@@ -16,8 +16,8 @@ SEMAPHORE(launch)
 SEMAPHORE(snapshot)
 SEMAPHORE(ready)
 
-// A note in the form of sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: address of the probe, of
-// .stapsdt.base, of the semaphore; provider, name, arguments.
+// An ELF note as in sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: the addresses of the probe,
+// of .stapsdt.base and of the semaphore; provider, name, arguments.
 #define PROBE(name, first, second)                                                \
   __asm__ volatile(                                                               \
       ".balign 8\n"                                                               \
@@ -50,7 +50,7 @@ SEMAPHORE(ready)
 
 namespace gpusonde::inject {
 
-bool ProbeHeard(uint32_t channel) {
+bool ProbeAttached(uint32_t channel) {
   switch (channel) {
     case GPUSONDE_GPU_STATE:
       return gpusonde_state_semaphore != 0;
@@ -67,7 +67,7 @@ bool ProbeHeard(uint32_t channel) {
 
 bool ListenerReady() { return gpusonde_ready_semaphore != 0; }
 
-// Not inlined: a note for each copy would follow.
+// Not inlined: each inlined copy would emit a note of its own.
 __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, size_t bytes) {
   switch (channel) {
     case GPUSONDE_GPU_STATE:
@@ -82,7 +82,7 @@ __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, si
     case GPUSONDE_GPU_SNAPSHOT:
       PROBE(snapshot, batch, bytes);
       break;
-    case GPUSONDE_GPU_CHANNELS:  // nothing passes by: the probe is there for its semaphore
+    case GPUSONDE_GPU_CHANNELS:  // never hit: the probe exists for its semaphore
       PROBE(ready, batch, bytes);
       break;
     default:

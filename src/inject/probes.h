@@ -4,27 +4,27 @@
 #include <cstddef>
 #include <cstdint>
 
-// The library's USDT probes: provider gpusonde; state, records, launch and snapshot, one for each channel of
-// wire/gpu_event.h, each with two arguments: where a batch lies, and how long it is.
+// The library's USDT probes, of provider gpusonde: state, records, launch and snapshot, one for each channel
+// of wire/gpu_event.h, with two arguments: the address and the size of a batch. A fifth probe, `ready`, is
+// never hit and exists for its semaphore.
 //
-// The kernel counts a probe's semaphore up once per process, however many listeners attach. A listener that
-// attaches later is therefore not noticed by its attaching to the first three; it asks for what it has missed
-// by attaching to `snapshot`, until it has it.
+// The kernel increments a probe's semaphore once per process, however many listeners attach. The library
+// can't see a second listener attach to the first three; a listener therefore attaches to `snapshot` as well,
+// until it has received what it missed.
 //
-// They are written by hand because of one byte: the kernel turns a probe's nop into a cheap call only if it
-// is 5 bytes long (0.61 us a hit on 6.18; with the one-byte nop of systemtap's sdt.h it stays a trap, 0.79
-// us).
+// The probes are handwritten because the kernel optimises a probe from a trap to a call only if its nop is 5
+// bytes long (0.61 us a hit on 6.18); with the one-byte nop of systemtap's sdt.h it stays a trap (0.79 us).
 namespace gpusonde::inject {
 
-// Whether somebody is attached to the channel's probe: the kernel counts them in a variable of ours.
-bool ProbeHeard(uint32_t channel);
+// Whether a listener is attached to the channel's probe, according to its semaphore.
+bool ProbeAttached(uint32_t channel);
 
-// Whether a listener has said, by attaching to the probe `ready`, that it takes stacks of this process. That
-// it has attached to `launch` doesn't say so yet: the kernel counts a semaphore up before the listener's
-// program is in place.
+// Whether a listener has attached to the probe `ready`, by which it signals that it can unwind this process's
+// stacks. Being attached to `launch` is not enough: the kernel increments a semaphore before the listener's
+// BPF program is in place.
 bool ListenerReady();
 
-// Passes by the channel's probe. The frame that calls this is the second from below that a stack shows.
+// Hits the channel's probe. In the stack taken there, the caller is the second frame from the leaf.
 void FireProbe(uint32_t channel, const void* batch, size_t bytes);
 
 }  // namespace gpusonde::inject

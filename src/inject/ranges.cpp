@@ -12,13 +12,13 @@
 namespace gpusonde::inject {
 namespace {
 
-// NVTX's own answer of a tool that keeps no levels (NVTX_NO_PUSH_POP_TRACKING, nvToolsExt.h).
+// What a tool that doesn't report the nesting level returns (NVTX_NO_PUSH_POP_TRACKING, nvToolsExt.h).
 constexpr int kNoLevels = -2;
 constexpr uint32_t kMaxDepth = 64;
 constexpr uint32_t kMaxOpen = 1024;
 constexpr size_t kTextArenaBytes = size_t{4} << 20;
 
-// A registered string or a domain: a text that lives as long as the process, its handle a pointer to it.
+// A registered string or a domain. It lives as long as the process; its NVTX handle is a pointer to it.
 struct Text {
   uint32_t length;
   char text[GPUSONDE_GPU_TEXT_BYTES];
@@ -33,7 +33,7 @@ struct Open {
 };
 
 struct ThreadRanges {
-  Open* stack;  // kMaxDepth, made at the thread's first range
+  Open* stack;  // kMaxDepth entries, allocated at the thread's first range
   uint32_t depth;
   uint32_t tid;
 };
@@ -56,7 +56,7 @@ const Text* Keep(const char* text) {
   return kept;
 }
 
-// A handle may be one of ours or anything else: only what lies in the table is read.
+// A handle is from the host and may be invalid: only a pointer to an entry of our table is followed.
 const Text* Known(const void* handle) {
   const auto* bytes = static_cast<const uint8_t*>(handle);
   if (g_texts == nullptr || bytes < g_texts || bytes >= g_texts + g_text_count * sizeof(Text)) return nullptr;
@@ -88,7 +88,7 @@ uint32_t Tid() {
   return t_ranges.tid;
 }
 
-void Tell(const Open& range, uint16_t kind) {
+void Send(const Open& range, uint16_t kind) {
   const uint64_t now = NowNs();
   const size_t domain_length = range.domain == nullptr ? 0 : range.domain->length;
   HostBatch().Add(range.session, GPUSONDE_GPU_RANGE,
@@ -106,7 +106,7 @@ void Tell(const Open& range, uint16_t kind) {
                   });
 }
 
-// Depth is kept while asleep too, so that pushes and pops match whenever the library wakes.
+// The depth is counted while asleep too, so that pushes and pops match when the library wakes.
 template <class Message>
 int Push(const void* domain, Message message) {
   ThreadRanges& ranges = t_ranges;
@@ -129,8 +129,8 @@ int Pop() {
   const uint32_t depth = --ranges.depth;
   const uint32_t session = CallSession();
   if (session == 0 || ranges.stack == nullptr || depth >= kMaxDepth) return kNoLevels;
-  // One that began in another session, or while asleep, has a part that nobody observed.
-  if (ranges.stack[depth].session == session) Tell(ranges.stack[depth], GPUSONDE_GPU_RANGE_PUSH_POP);
+  // A range that began in another session, or while asleep, was observed only in part and is not sent.
+  if (ranges.stack[depth].session == session) Send(ranges.stack[depth], GPUSONDE_GPU_RANGE_PUSH_POP);
   ranges.stack[depth].session = 0;
   return kNoLevels;
 }
@@ -143,7 +143,7 @@ uint64_t Start(const void* domain, Message message) {
   if (g_open == nullptr) g_open = static_cast<Open*>(Pages(kMaxOpen * sizeof(Open)));
   if (g_open == nullptr || g_open[id % kMaxOpen].session == CallSession()) {
     CountDrop(GPUSONDE_GPU_DROP_RANGES);
-    return 0;  // its end will find nothing
+    return 0;  // End ignores id 0
   }
   Begin(g_open[id % kMaxOpen], Known(domain), message);
   return id;
@@ -153,7 +153,7 @@ void End(uint64_t id) {
   const Locked locked(g_lock);
   const uint32_t session = CallSession();
   if (id == 0 || session == 0 || g_open == nullptr || g_open[id % kMaxOpen].session != session) return;
-  Tell(g_open[id % kMaxOpen], GPUSONDE_GPU_RANGE_START_END);
+  Send(g_open[id % kMaxOpen], GPUSONDE_GPU_RANGE_START_END);
   g_open[id % kMaxOpen].session = 0;
 }
 

@@ -8,8 +8,8 @@
 
 namespace gpusonde::inject {
 
-// What the host's own threads tell in passing (ranges, cloned graph nodes), gathered so that not each costs a
-// probe. Thread-safe.
+// Collects the records that the host's threads produce (ranges, cloned graph nodes) into batches, so that a
+// record does not cost a probe hit each. Thread-safe.
 class SharedBatch {
  public:
   // Calls `fill` with a zeroed record of this size.

@@ -20,17 +20,17 @@ uint64_t g_socket_inode = 0;
 uint32_t g_socket_lost = 0;
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
 uint64_t g_instance = 0;
-uint32_t g_hurry = 0;
-uint64_t g_patience_ends_ns = 0;
+uint32_t g_nonblocking = 0;
+uint64_t g_send_deadline_ns = 0;
 uint64_t g_drops[GPUSONDE_GPU_DROP_REASONS];
 
-// The system call itself: glibc 2.33 gave fstat a new symbol.
+// The system call directly, as glibc 2.33 gave fstat a new symbol.
 bool IsTheSocket(int fd) {
   struct stat status;
   return syscall(SYS_fstat, fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == g_socket_inode;
 }
 
-// Only forgotten: the number may be another's by now.
+// Doesn't close the descriptor: its number may refer to another file by now.
 void CloseSocket() { __atomic_store_n(&g_socket, -1, __ATOMIC_RELAXED); }
 
 void LoseSocket() {
@@ -39,11 +39,11 @@ void LoseSocket() {
 }
 
 bool MayWait() {
-  return __atomic_load_n(&g_hurry, __ATOMIC_RELAXED) == 0 &&
-         NowNs() < __atomic_load_n(&g_patience_ends_ns, __ATOMIC_RELAXED);
+  return __atomic_load_n(&g_nonblocking, __ATOMIC_RELAXED) == 0 &&
+         NowNs() < __atomic_load_n(&g_send_deadline_ns, __ATOMIC_RELAXED);
 }
 
-void Send(const void* batch, size_t bytes, bool patient) {
+void Send(const void* batch, size_t bytes, bool may_block) {
   constexpr int kSliceMs = 20;
   for (;;) {
     const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);
@@ -51,8 +51,8 @@ void Send(const void* batch, size_t bytes, bool patient) {
     if (!IsTheSocket(fd)) return LoseSocket();
     if (send(fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
     if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // nobody reads any more
-    if (!patient || !MayWait()) return CountDrop(GPUSONDE_GPU_DROP_SEND);
+    if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // the reader is gone
+    if (!may_block || !MayWait()) return CountDrop(GPUSONDE_GPU_DROP_SEND);
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
     poll(&room, 1, kSliceMs);
   }
@@ -96,12 +96,12 @@ bool SocketOpen() { return __atomic_load_n(&g_socket, __ATOMIC_RELAXED) >= 0; }
 bool SocketLost() { return __atomic_load_n(&g_socket_lost, __ATOMIC_RELAXED) != 0; }
 void ForgetSocket() { __atomic_store_n(&g_socket_lost, 0, __ATOMIC_RELAXED); }
 
-bool Heard() {
-  return SocketOpen() || ProbeHeard(GPUSONDE_GPU_STATE) || ProbeHeard(GPUSONDE_GPU_RECORDS) ||
-         ProbeHeard(GPUSONDE_GPU_LAUNCH);
+bool HasListeners() {
+  return SocketOpen() || ProbeAttached(GPUSONDE_GPU_STATE) || ProbeAttached(GPUSONDE_GPU_RECORDS) ||
+         ProbeAttached(GPUSONDE_GPU_LAUNCH);
 }
 
-void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool patient) {
+void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool may_block) {
   const gpusonde_gpu_batch header{
       .magic = GPUSONDE_GPU_MAGIC,
       .version = GPUSONDE_GPU_VERSION,
@@ -112,15 +112,17 @@ void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool
       .instance = Instance(),
   };
   memcpy(batch, &header, sizeof header);
-  // The probe first: who reads both finds a call with its stack before the same without (sources/cupti relies
-  // on it).
-  if (ProbeHeard(channel)) FireProbe(channel, batch, bytes);
-  if (SocketOpen() && channel != GPUSONDE_GPU_SNAPSHOT) Send(batch, bytes, patient);
+  // The probe comes first, so that a reader of both receives a call with its stack before the same call
+  // without (sources/cupti relies on it).
+  if (ProbeAttached(channel)) FireProbe(channel, batch, bytes);
+  if (SocketOpen() && channel != GPUSONDE_GPU_SNAPSHOT) Send(batch, bytes, may_block);
 }
 
-void SetPatience(uint64_t until_ns) { __atomic_store_n(&g_patience_ends_ns, until_ns, __ATOMIC_RELAXED); }
+void SetSendDeadline(uint64_t until_ns) { __atomic_store_n(&g_send_deadline_ns, until_ns, __ATOMIC_RELAXED); }
 
-void SetHurry(bool hurry) { __atomic_store_n(&g_hurry, hurry ? 1 : 0, __ATOMIC_RELAXED); }
+void SetNonblocking(bool nonblocking) {
+  __atomic_store_n(&g_nonblocking, nonblocking ? 1 : 0, __ATOMIC_RELAXED);
+}
 
 void CountDrop(uint32_t reason, uint64_t count) {
   __atomic_fetch_add(&g_drops[reason], count, __ATOMIC_RELAXED);
@@ -149,7 +151,7 @@ void* Batch::Add(uint32_t session, uint16_t type, size_t bytes) {
 void Batch::Flush() {
   if (before_ != nullptr) before_->Flush();
   if (used_ == 0) return;
-  Deliver(channel_, session_, bytes_, used_, patient_);
+  Deliver(channel_, session_, bytes_, used_, may_block_);
   used_ = 0;
 }
 

@@ -6,57 +6,58 @@
 
 #include "wire/gpu_event.h"
 
-// The ways out of the process: the USDT probes, and a socket that `gpusonde record` left to us.
+// The outputs of the library: the USDT probes, and a socket that the process inherited from `gpusonde
+// record`.
 namespace gpusonde::inject {
 
-// "GPUSONDE_INJECT_SOCKET=FD:INODE": a datagram socket (SOCK_SEQPACKET) that the process inherited. A socket
-// and no pipe, because writing to a pipe that nobody reads raises SIGPIPE in somebody else's program. The
-// inode tells whether the number still means that socket: a program may close what it doesn't know and open
-// something else there.
+// "GPUSONDE_INJECT_SOCKET=FD:INODE": a SOCK_SEQPACKET socket that the process inherited. Not a pipe, because
+// writing to a pipe without a reader raises SIGPIPE in the host. The inode identifies the socket: a program
+// may close descriptors that it doesn't know, and open another file under the same number.
 inline constexpr const char* kSocketVariable = "GPUSONDE_INJECT_SOCKET";
 void OpenSocket(const char* value);
 
-// Whether anybody listens. One load each of four variables.
-bool Heard();
-// Whether a socket is open: somebody records this very program.
+// Whether there is a listener. Costs one load each of four variables.
+bool HasListeners();
+// Whether the socket is open: the program was started under `gpusonde record`.
 bool SocketOpen();
-// Whether there was to be a socket and it is closed at our end: by the program itself, or by a launcher that
-// was recorded and kept it to itself (Python's subprocess does by default). Its recorder listens to the
-// probes too.
+// Whether the environment names a socket that this process no longer has: the program closed it, or the
+// launcher that was recorded did not pass it on (the default of Python's subprocess). The recorder is
+// expected to attach to the probes instead.
 bool SocketLost();
-// The recorder has gone.
+// No longer expects the recorder of a lost socket.
 void ForgetSocket();
 
-// Hands a batch to everybody who listens. `batch` begins with room for the header, which is filled in here.
-// Thread-safe. `patient`: when the socket is full, wait for its reader for up to a second; for threads of our
-// own only.
-void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool patient);
+// Sends a batch to all listeners. `batch` begins with room for the header, which is filled in here.
+// Thread-safe. `may_block`: when the socket is full, wait for its reader until the deadline of
+// SetSendDeadline; for the library's thread only.
+void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool may_block);
 
-// Until then (NowNs()) Deliver may wait for a slow reader, all its batches together; set by our own thread
+// Until when (NowNs()) Deliver may wait for a slow reader, over all its batches; the library's thread sets it
 // before each round of work.
-void SetPatience(uint64_t until_ns);
-// While this is set nobody waits for a slow reader: counting goes before telling.
-void SetHurry(bool hurry);
+void SetSendDeadline(uint64_t deadline_ns);
+// While set, Deliver doesn't wait for a slow reader and drops batches instead: keeping up with CUPTI matters
+// more, as totals need every record.
+void SetNonblocking(bool nonblocking);
 
-// Counts what was lost, by gpusonde_gpu_drop. Thread-safe.
+// Counts drops by gpusonde_gpu_drop. Thread-safe.
 void CountDrop(uint32_t reason, uint64_t count = 1);
 void CopyDrops(uint64_t (&counts)[GPUSONDE_GPU_DROP_REASONS]);
 
 // A batch being filled with records of one channel. Not thread-safe.
 class Batch {
  public:
-  // `before` goes out before this one whenever this one does: what its records are read with.
-  constexpr Batch(uint32_t channel, bool patient, Batch* before = nullptr)
-      : channel_(channel), patient_(patient), before_(before) {}
+  // `before`: a batch that is flushed before this one, as its records define what this one's refer to.
+  constexpr Batch(uint32_t channel, bool may_block, Batch* before = nullptr)
+      : channel_(channel), may_block_(may_block), before_(before) {}
 
-  // Room for a record of this type and size (rounded up to 8 bytes), zeroed, its header written; hands over
-  // what is full. `bytes` ≤ GPUSONDE_GPU_BATCH_BYTES less the header.
+  // Room for a record of this type and size (rounded up to 8 bytes), zeroed, with its header written. Flushes
+  // the batch first if the record doesn't fit. `bytes` ≤ GPUSONDE_GPU_BATCH_BYTES less the header.
   void* Add(uint32_t session, uint16_t type, size_t bytes);
   void Flush();
 
  private:
   uint32_t channel_;
-  bool patient_;
+  bool may_block_;
   Batch* before_;
   uint32_t session_ = 0;
   size_t used_ = 0;

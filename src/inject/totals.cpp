@@ -38,12 +38,12 @@ void Totals::Add(uint32_t of, uint32_t device, uint32_t key, uint64_t start_ns, 
   }
 }
 
-void Totals::TellAgain(uint32_t session, Batch& out) const {
+void Totals::Resend(uint32_t session, Batch& out) const {
   for (size_t slot = 0; entries_ != nullptr && count_ != 0 && slot < kSlots; ++slot)
-    if (entries_[slot].of != 0) Tell(entries_[slot], session, out);
+    if (entries_[slot].of != 0) Send(entries_[slot], session, out);
 }
 
-void Totals::Tell(const Entry& entry, uint32_t session, Batch& out) {
+void Totals::Send(const Entry& entry, uint32_t session, Batch& out) {
   auto* record =
       static_cast<gpusonde_gpu_total*>(out.Add(session, GPUSONDE_GPU_TOTAL, sizeof(gpusonde_gpu_total)));
   record->of = entry.of;

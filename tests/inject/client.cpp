@@ -224,7 +224,7 @@ void TakeBuffers() {
         *bytes = size_t{1} << 20;
         *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *bytes));
       },
-      [](void*, uint32_t, uint8_t*, size_t, size_t) {});
+      [](void*, uint32_t, uint8_t* buffer, size_t, size_t) { std::free(buffer); });
 }
 
 void Fork() {

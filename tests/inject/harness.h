@@ -28,7 +28,7 @@
 namespace gpusonde::cupti {
 
 // What was heard, with the texts kept.
-struct Heard {
+struct HasListeners {
   struct KernelOf : Kernel {
     std::string kernel_name;
     uint32_t session = 0;
@@ -69,7 +69,7 @@ struct Heard {
   Sum TotalOf(Total::Of of, const std::string& name) const;
 };
 
-inline void Heard::operator()(const Event& event) {
+inline void HasListeners::operator()(const Event& event) {
   pids.insert(event.pid);
   if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
   if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
@@ -95,7 +95,7 @@ inline void Heard::operator()(const Event& event) {
         total->count, total->untimed, total->total_ns, total->bytes};
 }
 
-inline Heard::Sum Heard::TotalOf(Total::Of of, const std::string& name) const {
+inline HasListeners::Sum HasListeners::TotalOf(Total::Of of, const std::string& name) const {
   Sum sum;
   for (const auto& [key, total] : totals) {
     if (std::get<1>(key) != of || std::get<2>(key) != name) continue;
@@ -168,7 +168,7 @@ class Client {
   int32_t pid() const { return pid_; }
 
   // Waits for its end, draining what it says meanwhile and after. Returns the exit status, 128 + a signal.
-  int Finish(GpuEvents& events, Heard& heard) {
+  int Finish(GpuEvents& events, HasListeners& heard) {
     int status = 0;
     for (;;) {
       EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
@@ -184,7 +184,7 @@ class Client {
   }
 
   // Drains what it says for this long.
-  void Listen(GpuEvents& events, Heard& heard, std::chrono::milliseconds duration) {
+  void Listen(GpuEvents& events, HasListeners& heard, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
       EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
@@ -203,7 +203,7 @@ class Client {
 inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
 
 struct Outcome {
-  Heard heard;
+  HasListeners heard;
   int status = -1;
   std::string printed;
   model::DropCounts drops;

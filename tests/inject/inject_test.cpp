@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-uint64_t KernelCount(const Heard& heard) {
+uint64_t KernelCount(const HasListeners& heard) {
   return heard.TotalOf(Total::Of::kKernel, "alpha").count + heard.TotalOf(Total::Of::kKernel, "beta").count;
 }
 
@@ -17,12 +17,14 @@ TEST(Inject, TotalsAreExactlyWhatRan) {
   const Outcome outcome = Hear({"kernels=10001", "copies=77", "sets=33", "sync", "wait=50", "exit=7"});
   EXPECT_EQ(outcome.status, 7);
   EXPECT_EQ(outcome.printed, "");
-  const Heard& heard = outcome.heard;
+  const HasListeners& heard = outcome.heard;
   ASSERT_THAT(heard.begins, SizeIs(1));
   ASSERT_THAT(heard.ends, SizeIs(1));
   EXPECT_EQ(heard.ends[0].reason, EndReason::kExit);
-  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "alpha"), (Heard::Sum{5001, 0, uint64_t{5001} * 2000, 0}));
-  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "beta"), (Heard::Sum{5000, 0, uint64_t{5000} * 5000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "alpha"),
+            (HasListeners::Sum{5001, 0, uint64_t{5001} * 2000, 0}));
+  EXPECT_EQ(heard.TotalOf(Total::Of::kKernel, "beta"),
+            (HasListeners::Sum{5000, 0, uint64_t{5000} * 5000, 0}));
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemcpy, "htod").count, 77U);
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemcpy, "htod").bytes, 77U * 65536);
   EXPECT_EQ(heard.TotalOf(Total::Of::kMemset, "").count, 33U);
@@ -36,7 +38,7 @@ TEST(Inject, TotalsAreExactlyWhatRan) {
 TEST(Inject, AKernelsRecordSaysWhatCuptiSaid) {
   const Outcome outcome = Hear({"kernels=1", "sync", "wait=50"});
   ASSERT_THAT(outcome.heard.kernels, SizeIs(1));
-  const Heard::KernelOf& kernel = outcome.heard.kernels[0];
+  const HasListeners::KernelOf& kernel = outcome.heard.kernels[0];
   EXPECT_EQ(kernel.kernel_name, "alpha");
   EXPECT_EQ(kernel.device, 0U);
   EXPECT_EQ(kernel.grid_x, 16U);
@@ -56,7 +58,7 @@ TEST(Inject, ACallOfTheRuntimeIsOneCallThoughItCallsTheDriver) {
   EXPECT_THAT(outcome.heard.copies, SizeIs(100));
   ASSERT_THAT(outcome.heard.calls, SizeIs(100));
   std::set<uint32_t> correlations;
-  for (const Heard::CallOf& call : outcome.heard.calls) {
+  for (const HasListeners::CallOf& call : outcome.heard.calls) {
     EXPECT_EQ(call.probability, 1);
     EXPECT_EQ(call.call_name, "cudaMemcpyAsync");
     EXPECT_EQ(call.domain, "cuda_runtime");
@@ -71,7 +73,7 @@ TEST(Inject, SeveralThreadsAreCountedTogetherAndSampledEachByItself) {
   const Outcome outcome = Hear({"threads=4,80", "sync", "wait=50"});
   EXPECT_EQ(KernelCount(outcome.heard), 320U);
   std::map<int32_t, int> calls_by_thread;
-  for (const Heard::CallOf& call : outcome.heard.calls) ++calls_by_thread[call.tid];
+  for (const HasListeners::CallOf& call : outcome.heard.calls) ++calls_by_thread[call.tid];
   EXPECT_THAT(calls_by_thread, SizeIs(4));
   for (const auto& [tid, calls] : calls_by_thread) EXPECT_EQ(calls, 80);
 }
@@ -82,7 +84,7 @@ TEST(Inject, ABusyThreadIsSampledAndItsSamplesStandForAll) {
   EXPECT_LT(outcome.heard.calls.size(), 4000U);
   double estimate = 0;
   double variance = 0;
-  for (const Heard::CallOf& call : outcome.heard.calls) {
+  for (const HasListeners::CallOf& call : outcome.heard.calls) {
     estimate += 1 / call.probability;
     variance += (1 - call.probability) / (call.probability * call.probability);
   }
@@ -96,14 +98,15 @@ TEST(Inject, GraphNodesLeadFromWhatRanToWhatWasCaptured) {
   for (const GraphNode& node : outcome.heard.nodes) nodes[node.node] = node;
   EXPECT_THAT(nodes, SizeIs(40));
   ASSERT_THAT(outcome.heard.kernels, SizeIs(60));
-  for (const Heard::KernelOf& kernel : outcome.heard.kernels) {
+  for (const HasListeners::KernelOf& kernel : outcome.heard.kernels) {
     ASSERT_TRUE(nodes.contains(kernel.graph_node));
     const GraphNode& ran = nodes[kernel.graph_node];
     ASSERT_TRUE(nodes.contains(ran.original_node));
     EXPECT_EQ(nodes[ran.original_node].original_node, 0U);
   }
   // The launches of the graph put work on the device; so do, as far as CUPTI knows, those that were captured.
-  const auto launches = std::ranges::count(outcome.heard.calls, "cuGraphLaunch", &Heard::CallOf::call_name);
+  const auto launches =
+      std::ranges::count(outcome.heard.calls, "cuGraphLaunch", &HasListeners::CallOf::call_name);
   EXPECT_EQ(launches, 3);
 }
 
@@ -155,7 +158,7 @@ TEST(Inject, WhatCameBeforeAnAbruptExitIsThere) {
 TEST(Inject, NobodyListeningMeansNothingOfOursIsKnownToCupti) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
-  Heard heard;
+  HasListeners heard;
   Client client({"kernels=1000", "sync", "wait=600", "holder", "exit=4"}, {});
   EXPECT_EQ(client.Finish(*events, heard), 4);
   EXPECT_EQ(client.printed(), "free\n");
@@ -168,7 +171,7 @@ TEST(Inject, AListenerThatGoesAwayPutsItToSleep) {
   ASSERT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   ASSERT_TRUE(inheritance.has_value());
-  Heard heard;
+  HasListeners heard;
   Client client({"kernels=10", "holder", "wait=3000", "kernels=10", "sync", "holder", "exit=4"},
                 {inheritance->environment});
   inheritance->fd.Close();
@@ -185,7 +188,7 @@ TEST(Inject, AListenerThatIsSlowLosesRecordsAndNoTotals) {
   ASSERT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   ASSERT_TRUE(inheritance.has_value());
-  Heard heard;
+  HasListeners heard;
   Client client({"kernels=200000", "sync", "wait=2500"}, {inheritance->environment});
   inheritance->fd.Close();
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
@@ -206,7 +209,7 @@ TEST(Inject, ASocketNumberThatMeansSomethingElseNowIsNotWrittenTo) {
   ASSERT_EQ(::pipe(pair), 0);
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
-  Heard heard;
+  HasListeners heard;
   Client client({"kernels=1000", "holder", "wait=2000", "holder"},
                 {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
   ::close(pair[1]);

@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 struct Listener {
   GpuEvents events;
-  Heard heard;
+  HasListeners heard;
 
   // Kernels of the sessions since they were joined, as their totals have it.
   uint64_t CountTotals() const {
@@ -31,10 +31,10 @@ struct Listener {
   // Everything that it received is named, and the totals that it may compare with are of that alone.
   void ExpectWhole(const std::string& who) {
     EXPECT_THAT(heard.kernels, Not(IsEmpty())) << who;
-    for (const Heard::KernelOf& kernel : heard.kernels)
+    for (const HasListeners::KernelOf& kernel : heard.kernels)
       ASSERT_TRUE(kernel.kernel_name == "alpha" || kernel.kernel_name == "beta") << who;
     std::set<std::string> devices;
-    for (const Heard::DeviceOf& device : heard.devices)
+    for (const HasListeners::DeviceOf& device : heard.devices)
       devices.emplace(reinterpret_cast<const char*>(device.uuid.data()), device.uuid.size());
     EXPECT_THAT(devices, SizeIs(1)) << who;
     EXPECT_THAT(heard.begins, SizeIs(1)) << who;
@@ -59,17 +59,17 @@ class Listeners : public ::testing::Test {
   std::unique_ptr<Listener> Create(bool every_process = false) {
     Result<GpuEvents> events = GpuEvents::Create(
         {.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = every_process}, &*tables_);
-    return std::make_unique<Listener>(std::move(*events), Heard{});
+    return std::make_unique<Listener>(std::move(*events), HasListeners{});
   }
 
   static void Attach(Listener& listener, int32_t pid) {
     EXPECT_TRUE(listener.events.AttachBeforeExec(pid).has_value());
-    EXPECT_TRUE(listener.events.TakeStacks(pid).has_value());
+    EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
   }
 
   static void Join(Listener& listener, int32_t pid) {
     EXPECT_TRUE(listener.events.Consider(pid, GPUSONDE_INJECT_LIBRARY).value_or(false));
-    EXPECT_TRUE(listener.events.TakeStacks(pid).has_value());
+    EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
   }
 
   // All of them drain what the client says for this long.
@@ -109,7 +109,7 @@ TEST_F(Listeners, ThatJoinLaterKnowTheNamesOfWhatTheyReceive) {
   EXPECT_GT(second->heard.begins[0].begin_ns, first->heard.begins[0].begin_ns);
   EXPECT_GT(second->heard.kernels.size(), third->heard.kernels.size());
   EXPECT_THAT(second->heard.calls, Not(IsEmpty()));
-  for (const Heard::CallOf& call : second->heard.calls) EXPECT_TRUE(call.stack_taken);
+  for (const HasListeners::CallOf& call : second->heard.calls) EXPECT_TRUE(call.stack_taken);
 }
 
 TEST_F(Listeners, ThatLeaveDisturbNobody) {

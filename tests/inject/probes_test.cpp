@@ -33,7 +33,7 @@ class Probes : public ::testing::Test {
   void Attach(int32_t pid) {
     const Status attached = events_->AttachBeforeExec(pid);
     EXPECT_TRUE(attached.has_value()) << attached.error().message;
-    EXPECT_TRUE(events_->TakeStacks(pid).has_value());
+    EXPECT_TRUE(events_->EnableLaunchStacks(pid).has_value());
   }
 
   // Runs it from before its first instruction to its end.
@@ -46,7 +46,7 @@ class Probes : public ::testing::Test {
   }
 
   std::optional<GpuEvents> events_;
-  Heard heard_;
+  HasListeners heard_;
   std::string printed_;
 };
 
@@ -65,7 +65,7 @@ TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
   EXPECT_EQ(heard_.nodes.size(), socket.heard.nodes.size());
   EXPECT_EQ(heard_.ranges, socket.heard.ranges);
   ASSERT_THAT(heard_.calls, ::testing::Not(IsEmpty()));
-  for (const Heard::CallOf& call : heard_.calls) {
+  for (const HasListeners::CallOf& call : heard_.calls) {
     EXPECT_TRUE(call.stack_taken);
     // At least the probe's function, the call's end in the library, CUPTI, and main.
     EXPECT_GE(call.stack.size(), 4U);
@@ -81,7 +81,7 @@ TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 40U);
   EXPECT_THAT(heard_.kernels, SizeIs(80));
   EXPECT_THAT(heard_.calls, SizeIs(80));
-  for (const Heard::CallOf& call : heard_.calls) EXPECT_TRUE(call.stack_taken);
+  for (const HasListeners::CallOf& call : heard_.calls) EXPECT_TRUE(call.stack_taken);
   ExpectNothingLost(events_->TakeDrops());
 }
 
@@ -93,7 +93,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
-  EXPECT_TRUE(events_->TakeStacks(client.pid()).has_value());
+  EXPECT_TRUE(events_->EnableLaunchStacks(client.pid()).has_value());
   client.Listen(*events_, heard_, std::chrono::milliseconds(1300));
   events_->Stop();
   EXPECT_EQ(client.Finish(*events_, heard_), 5);
@@ -154,14 +154,15 @@ TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
 TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   const TempFolder folder;
   const std::string log = folder / "log";
-  // Where this process gets no CPU for a while, the ring runs over, and that is counted: then again.
+  // Where this process gets no CPU for a while, the ring overflows, which is counted: then again. And the
+  // dearer a launch is to observe on this machine, the longer the governor sleeps, up to a minute.
   model::DropCounts drops;
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (const char* const launches : {"rate=60000,12", "rate=60000,24", "rate=60000,66"}) {
     heard_ = {};
     std::filesystem::remove(log);
-    ASSERT_EQ(Hear({"rate=60000,12", "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
+    ASSERT_EQ(Hear({launches, "sync", "wait=600"}, {"SIMGPU_LOG=" + log}), 0);
     drops = events_->TakeDrops();
-    if (drops.Of(model::DropReason::kGpuMessagesLost) == 0) break;
+    if (drops.Of(model::DropReason::kGpuMessagesLost) == 0 && heard_.begins.size() >= 2) break;
   }
   const auto dropped = static_cast<uint64_t>(drops.Of(model::DropReason::kGpuRecordsDropped));
   for (const model::DropInfo& info : model::kDropReasons)
@@ -194,7 +195,7 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   std::map<uint32_t, Ends> sessions;
   // Launched while it slept, and run when it had woken: they count, and have no number.
   uint64_t strays = 0, strays_ns = 0;
-  for (const Heard::KernelOf& kernel : heard_.kernels) {
+  for (const HasListeners::KernelOf& kernel : heard_.kernels) {
     const auto duration_ns = static_cast<uint64_t>(kernel.end_ns - kernel.start_ns);
     if (kernel.correlation == 0) {
       ++strays;
@@ -224,7 +225,7 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
     in_gap = !is_told;
   }
   EXPECT_LE(gaps, heard_.begins.size() - 1 + dropped) << "between windows, and where CUPTI dropped records";
-  const Heard::Sum total = heard_.TotalOf(Total::Of::kKernel, "alpha");
+  const HasListeners::Sum total = heard_.TotalOf(Total::Of::kKernel, "alpha");
   EXPECT_EQ(total.count, told.size() + strays);
   EXPECT_EQ(total.untimed, untimed);
   for (const auto& [session, ends] : sessions)

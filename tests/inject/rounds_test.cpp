@@ -23,10 +23,10 @@ class Rounds : public ::testing::TestWithParam<bool> {
   // A program of our own tells by its socket, another by its probes.
   cupti::Client Start(const std::vector<std::string>& steps) {
     if (every_process()) return {steps, {}};
-    const CpuProfiler::GpuEar ear = profiler_->MakeGpuEar().value();
+    const CpuProfiler::GpuChannel ear = profiler_->MakeGpuChannel().value();
     return {steps, ear.environment, [&](int32_t pid) {
               EXPECT_TRUE(profiler_->Follow(pid).has_value());
-              EXPECT_TRUE(profiler_->HearGpuOf(pid).has_value());
+              EXPECT_TRUE(profiler_->AttachGpuProgram(pid).has_value());
             }};
   }
 
@@ -34,14 +34,14 @@ class Rounds : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
-  constexpr int kLeastMs = 100, kMostMs = 2000;
+  constexpr int kMinMs = 100, kMaxMs = 2000;
   const cupti::Client client = Start({"rate=160,6", "exit=0"});
   const int64_t begin_ns = MonotonicNow();
   int rounds = 0;
   while (MonotonicNow() < begin_ns + 4 * kNanosPerSecond) {
     const int64_t before_ns = MonotonicNow();
-    profiler_->Wait(kLeastMs, kMostMs);
-    EXPECT_GE(MonotonicNow() - before_ns, (kLeastMs - 1) * kNanosPerMilli);
+    profiler_->Wait(kMinMs, kMaxMs);
+    EXPECT_GE(MonotonicNow() - before_ns, (kMinMs - 1) * kNanosPerMilli);
     ASSERT_TRUE(profiler_->Poll().has_value());
     ++rounds;
   }

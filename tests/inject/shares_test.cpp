@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coin of the inject library (inject/coin.h) and the estimator of what it chose (model/launch_shares.h),
-// on real kernel streams played over and over in virtual time: real programs are periodic, and what samples
-// them must not fall into step with them.
+// The call sampler of the inject library (inject/call_sampler.h) and the estimator from its samples
+// (model/launch_shares.h), on real kernel streams played over and over in virtual time: real programs are
+// periodic, and what samples them must not fall into step with them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "inject/coin.h"
+#include "inject/call_sampler.h"
 #include "model/launch_shares.h"
 
 namespace gpusonde {
@@ -94,10 +94,10 @@ void Play(const Period& period, std::mt19937_64& random, Tally& tally) {
   };
   std::vector<std::vector<Stack>> kernels(period.kernels, std::vector<Stack>(kStacksOfAKernel));
   std::uniform_real_distribution<double> jitter(0.9, 1.1);
-  inject::Coin coin;
-  coin.Seed(random() | 1, 1);
+  inject::CallSampler sampler;
+  sampler.Seed(random() | 1, 1);
   uint32_t second = 1;
-  inject::Coin::Times times = {};  // of the last second
+  inject::CallSampler::Times times = {};  // of the last second
   std::vector<double> now_ns(times.size());
   double device_ns = 0;
   for (double start_s = 1; start_s < 1 + kSeconds; start_s += period.length_s)
@@ -113,8 +113,8 @@ void Play(const Period& period, std::mt19937_64& random, Tally& tally) {
           times[i] = static_cast<uint32_t>(std::exchange(now_ns[i], 0) / 1000);
       }
       now_ns[of] += duration_ns;
-      if (!coin.Flip(second, of, &times)) continue;
-      const double p = static_cast<double>(coin.probability()) / inject::Coin::kCertain;
+      if (!sampler.Sample(second, of, &times)) continue;
+      const double p = static_cast<double>(sampler.probability()) / inject::CallSampler::kCertain;
       stack.sums += {duration_ns / p, (1 - p) / (p * p) * duration_ns * duration_ns};
       ++stack.sampled;
     }

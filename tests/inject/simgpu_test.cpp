@@ -53,7 +53,7 @@ class SimGpu : public ::testing::Test {
 
   std::vector<Operation> Told() const {
     std::vector<Operation> told;
-    for (const Heard::KernelOf& kernel : heard_.kernels)
+    for (const HasListeners::KernelOf& kernel : heard_.kernels)
       told.push_back({"kernel", kernel.correlation, kernel.start_ns, kernel.end_ns, 0, kernel.graph_node,
                       kernel.kernel_name});
     for (const Memcpy& copy : heard_.copies)
@@ -83,28 +83,28 @@ class SimGpu : public ::testing::Test {
       ASSERT_NEAR(static_cast<double>(here.start_ns - there.start_ns), 0, 5000)
           << here.name << " " << here.correlation;
     }
-    std::map<std::pair<Total::Of, std::string>, Heard::Sum> sums;
+    std::map<std::pair<Total::Of, std::string>, HasListeners::Sum> sums;
     for (const Operation& operation : device_) {
       const Total::Of of = operation.kind == "kernel"   ? Total::Of::kKernel
                            : operation.kind == "memcpy" ? Total::Of::kMemcpy
                                                         : Total::Of::kMemset;
-      Heard::Sum& sum = sums[{of, of == Total::Of::kMemcpy ? "htod" : operation.name}];
+      HasListeners::Sum& sum = sums[{of, of == Total::Of::kMemcpy ? "htod" : operation.name}];
       ++sum.count;
       sum.total_ns += static_cast<uint64_t>(operation.end_ns - operation.start_ns);
       sum.bytes += operation.bytes;
     }
     for (const auto& [key, sum] : sums) {
-      const Heard::Sum told_sum = heard_.TotalOf(key.first, key.second);
-      EXPECT_EQ(told_sum.count, sum.count) << key.second;
-      EXPECT_EQ(told_sum.untimed, 0U) << key.second;
-      EXPECT_EQ(told_sum.total_ns, sum.total_ns) << key.second;
-      EXPECT_EQ(told_sum.bytes, sum.bytes) << key.second;
+      const HasListeners::Sum sent_sum = heard_.TotalOf(key.first, key.second);
+      EXPECT_EQ(sent_sum.count, sum.count) << key.second;
+      EXPECT_EQ(sent_sum.untimed, 0U) << key.second;
+      EXPECT_EQ(sent_sum.total_ns, sum.total_ns) << key.second;
+      EXPECT_EQ(sent_sum.bytes, sum.bytes) << key.second;
     }
   }
 
   TempFolder folder_;
   int runs_ = 0;
-  Heard heard_;
+  HasListeners heard_;
   std::vector<Operation> device_;
   model::DropCounts drops_;
   std::string printed_;
@@ -132,15 +132,15 @@ TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
 }
 INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000, 10'000, 100'000));
 
-// The coin goes by the time that kernels take, which their records tell.
+// Sampling probabilities follow the time that kernels take, which is in their records.
 TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
   RunClient({"mix=20000,10", "sync", "wait=100"});
   int64_t first_ns = INT64_MAX;
-  for (const Heard::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
+  for (const HasListeners::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
   std::map<uint32_t, double> chosen;  // correlation id: probability
-  for (const Heard::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
+  for (const HasListeners::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
   int long_ones = 0;
-  for (const Heard::KernelOf& kernel : heard_.kernels) {
+  for (const HasListeners::KernelOf& kernel : heard_.kernels) {
     // The first is launched by chance, its time is known a second later and used in the second after that; a
     // busy machine gives the library's thread its time later still.
     if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 7'000'000'000) continue;
