@@ -7,8 +7,8 @@
 
 namespace gpusonde::sources {
 
-// The error of a system call by which a source asked the kernel for something; where the kernel refused, the
-// message says who may.
+// The error of a failed system call of a source; on a permission error, the message names the capabilities
+// that are needed.
 inline Error KernelError(int error_number, std::string_view what) {
   Error error = ErrnoError(error_number, what);
   if (error.code == ErrorCode::kPermissionDenied)

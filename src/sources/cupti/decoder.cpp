@@ -15,18 +15,18 @@ using model::DropReason;
 
 std::string_view Text(const char* text, size_t room) { return {text, ::strnlen(text, room)}; }
 
-// A time that fits what we count in.
+// Whether a time fits an int64_t.
 bool IsTime(uint64_t ns) { return ns <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()); }
 
 bool SetTimes(Activity& activity, uint64_t start_ns, uint64_t end_ns) {
   if (!IsTime(start_ns) || !IsTime(end_ns)) return false;
-  if (start_ns == 0 || end_ns < start_ns) return true;  // CUPTI could not tell: both stay 0
+  if (start_ns == 0 || end_ns < start_ns) return true;  // CUPTI has no times: both stay 0
   activity.start_ns = static_cast<int64_t>(start_ns);
   activity.end_ns = static_cast<int64_t>(end_ns);
   return true;
 }
 
-// What kernels, copies, sets and waits have in common.
+// Sets the common fields of kernels, copies, sets and synchronisations.
 template <class Wire>
 bool SetActivity(Activity& activity, const Wire& wire) {
   activity.correlation = wire.correlation;
@@ -42,7 +42,7 @@ std::optional<double> Probability(uint32_t units) {
   return static_cast<double>(units) / GPUSONDE_GPU_CERTAIN;
 }
 
-// One record as a struct; nothing when it is too short to be one.
+// Copies a record into a struct; nullopt if it is too short.
 template <class Wire>
 std::optional<Wire> As(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(Wire)) return std::nullopt;
@@ -71,15 +71,15 @@ std::optional<SessionBegin> Read(const gpusonde_gpu_snapshot_begin& wire) {
 }
 
 std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
-  static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kUnheard, EndReason::kGovernor,
-                                           EndReason::kForeign, EndReason::kExit,    EndReason::kCupti};
+  static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kNoListener, EndReason::kGovernor,
+                                           EndReason::kForeign, EndReason::kExit,       EndReason::kCupti};
   if (!IsTime(wire.end_ns)) return std::nullopt;
   return SessionEnd{
       .end_ns = static_cast<int64_t>(wire.end_ns),
       .reason = wire.reason < std::size(kReasons) ? kReasons[wire.reason] : EndReason::kUnknown};
 }
 
-// The texts stay in `wire`.
+// The texts refer to `wire`.
 std::optional<Device> Read(const gpusonde_gpu_device& wire) {
   if (!IsTime(wire.memory_bytes)) return std::nullopt;
   Device device{.ordinal = wire.ordinal,
@@ -206,7 +206,7 @@ bool Decoder::Received::Mark(uint64_t sequence) {
     return true;
   }
   if (sequence > last) {
-    // What leaves the window is forgotten, whether it came or not.
+    // Clear the bits that the newer sequence numbers reuse.
     const uint64_t fresh = std::min(sequence - last, kWindow);
     for (uint64_t i = 0; i < fresh; ++i) recent[(sequence - i) % kWindow] = false;
     last = sequence;
@@ -219,17 +219,17 @@ bool Decoder::Received::Mark(uint64_t sequence) {
   return true;
 }
 
-int64_t Decoder::Received::TakeLost(bool final) {
+int64_t Decoder::Received::CountNewlyLost(bool final) {
   if (!any) return 0;
   const uint64_t expected = last - first + 1;
   const uint64_t lost = expected > count ? expected - count : 0;
-  const uint64_t sure = final ? lost : std::min(lost, seen_lost);
-  seen_lost = lost;
+  const uint64_t sure = final ? lost : std::min(lost, missing);
+  missing = lost;
   if (sure <= reported) return 0;
-  const uint64_t news = sure - reported;
+  const uint64_t increase = sure - reported;
   reported = sure;
-  // A sequence that jumps by more than a process can send is made up.
-  return news <= uint64_t{1} << 40 ? static_cast<int64_t>(news) : 0;
+  // A jump of the sequence number by more than a process can send is forged.
+  return increase <= uint64_t{1} << 40 ? static_cast<int64_t>(increase) : 0;
 }
 
 Decoder::Process* Decoder::FindProcess(int32_t pid) {
@@ -251,7 +251,7 @@ void Decoder::BeginInstance(Process& process, uint64_t instance) {
 
 void Decoder::CountLostOnTheWay(Process& process) {
   for (Received& received : process.received)
-    drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(true));
+    drops_.Add(DropReason::kGpuMessagesLost, received.CountNewlyLost(true));
 }
 
 void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, const Visit& visit) {
@@ -262,7 +262,7 @@ void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, con
   Process* process = FindProcess(origin.pid);
   if (process == nullptr) return;
   if (header->instance > process->instance) BeginInstance(*process, header->instance);
-  // What the image before an exec said is read before the next one speaks, or comes too late.
+  // A batch from before the last exec that arrives after the new instance's first one is counted as lost.
   if (header->instance < process->instance) return drops_.Add(DropReason::kGpuMessagesLost);
   if (!process->received[header->channel].Mark(header->sequence)) return;
   const uint32_t session = header->session == 0 ? 0 : process->earlier_sessions + header->session;
@@ -293,7 +293,7 @@ bool Decoder::Hold(Process& process, const gpusonde_gpu_batch& header, std::span
     return false;
   }
   if (!snapshots_ || process.held_bytes + batch.size() > kMaxHeldBytes ||
-      held_bytes_ + batch.size() > kMaxHeldBytesOfAll)
+      held_bytes_ + batch.size() > kMaxHeldBytesInAll)
     return false;
   process.held.emplace_back(batch.begin(), batch.end());
   process.held_bytes += batch.size();
@@ -301,7 +301,7 @@ bool Decoder::Hold(Process& process, const gpusonde_gpu_batch& header, std::span
   return true;
 }
 
-// Complete, from its begin to its end, or it isn't used.
+// A snapshot is used only if all its batches arrive in order, from its begin on.
 void Decoder::DecodeSnapshot(int32_t pid, Process& process, const gpusonde_gpu_batch& header,
                              std::span<const std::byte> batch, const Visit& visit) {
   const std::span<const std::byte> records = batch.subspan(sizeof header);
@@ -366,8 +366,8 @@ void Decoder::DecodeRecords(const Origin& origin, Process& process, uint32_t ses
 
 void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const std::byte> bytes,
                            Process& process, Event& event, const Visit& visit) {
-  // Reads a record as `Wire`; on success `after` completes the event from it, and it is visited.
-  const auto take = [&]<class Wire>(const Wire*, auto after) {
+  // Reads a record as `Wire`; if it is valid, `after` completes the event, which is then visited.
+  const auto decode = [&]<class Wire>(const Wire*, auto after) {
     const std::optional<Wire> wire = As<Wire>(bytes);
     auto decoded = wire ? Read(*wire) : decltype(Read(*wire)){};
     if (!decoded) return CountMalformed();
@@ -375,7 +375,7 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     event.what = *decoded;
     visit(event);
   };
-  // Of a thread: the kernel's word before the process's.
+  // The tid from the kernel has precedence over the one in the record.
   const auto set_tid = [&](uint32_t tid) {
     if (event.tid == 0) event.tid = static_cast<int32_t>(tid);
   };
@@ -383,9 +383,9 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
 
   switch (record.type) {
     case GPUSONDE_GPU_SESSION_BEGIN:
-      return take(static_cast<gpusonde_gpu_session_begin*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_session_begin*>(nullptr), nothing);
     case GPUSONDE_GPU_SESSION_END:
-      return take(static_cast<gpusonde_gpu_session_end*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_session_end*>(nullptr), nothing);
     case GPUSONDE_GPU_NAME: {
       const std::optional<gpusonde_gpu_name> name = As<gpusonde_gpu_name>(bytes);
       if (!name || name->length > bytes.size() - sizeof *name) return CountMalformed();
@@ -394,25 +394,25 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return;
     }
     case GPUSONDE_GPU_DEVICE:
-      return take(static_cast<gpusonde_gpu_device*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_device*>(nullptr), nothing);
     case GPUSONDE_GPU_KERNEL:
-      return take(static_cast<gpusonde_gpu_kernel*>(nullptr), [&](const auto& wire, Kernel& kernel) {
+      return decode(static_cast<gpusonde_gpu_kernel*>(nullptr), [&](const auto& wire, Kernel& kernel) {
         event.tid = 0;
         kernel.name = NameOf(process, event.session, wire.name);
         if (!kernel.name.empty() || wire.name == GPUSONDE_GPU_OTHER_NAME) return;
         drops_.Add(DropReason::kGpuNameLost);
-        // Its name was lost on the way: the next snapshot has it.
+        // Its name was lost in transit: hold further records until the next snapshot.
         if (event.session == process.session && process.state == Process::Names::kComplete)
           process.state = Process::Names::kMissing;
       });
     case GPUSONDE_GPU_MEMCPY:
-      return take(static_cast<gpusonde_gpu_memcpy*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_memcpy*>(nullptr), nothing);
     case GPUSONDE_GPU_MEMSET:
-      return take(static_cast<gpusonde_gpu_memset*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_memset*>(nullptr), nothing);
     case GPUSONDE_GPU_SYNC:
-      return take(static_cast<gpusonde_gpu_sync*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_sync*>(nullptr), nothing);
     case GPUSONDE_GPU_TOTAL:
-      return take(static_cast<gpusonde_gpu_total*>(nullptr), [&](const auto& wire, Total& total) {
+      return decode(static_cast<gpusonde_gpu_total*>(nullptr), [&](const auto& wire, Total& total) {
         event.tid = 0;
         if (total.of == Total::Of::kKernel) total.name = NameOf(process, event.session, wire.key);
         total.joined = process.next_of_snapshot.has_value();
@@ -420,17 +420,17 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     case GPUSONDE_GPU_DROPS: {
       const std::optional<gpusonde_gpu_drops> drops = As<gpusonde_gpu_drops>(bytes);
       if (!drops) return CountMalformed();
-      // A snapshot ends with what was dropped before we joined.
-      if (!std::exchange(process.next_of_snapshot, {}).has_value()) return TakeLibraryDrops(process, *drops);
+      // The last record of a snapshot is the drops from before we joined: the base of later counts.
+      if (!std::exchange(process.next_of_snapshot, {}).has_value()) return AddLibraryDrops(process, *drops);
       std::copy(std::begin(drops->counts), std::end(drops->counts), std::begin(process.drops));
       return;
     }
     case GPUSONDE_GPU_CALL:
-      return take(static_cast<gpusonde_gpu_call*>(nullptr),
-                  [&](const auto& wire, auto&) { set_tid(wire.tid); });
+      return decode(static_cast<gpusonde_gpu_call*>(nullptr),
+                    [&](const auto& wire, auto&) { set_tid(wire.tid); });
     case GPUSONDE_GPU_GRAPH_NODE:
-      return take(static_cast<gpusonde_gpu_graph_node*>(nullptr), [&](const auto& wire, GraphNode&) {
-        // Without a stack it was told in passing, maybe by another thread's hand.
+      return decode(static_cast<gpusonde_gpu_graph_node*>(nullptr), [&](const auto& wire, GraphNode&) {
+        // Without a stack it was sent in a shared batch, possibly by another thread.
         if (!event.stack_taken) event.tid = 0;
         set_tid(wire.tid);
       });
@@ -450,15 +450,15 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return visit(event);
     }
     case GPUSONDE_GPU_FOREIGN:
-      return take(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
     case GPUSONDE_GPU_SNAPSHOT_BEGIN:
-      return take(static_cast<gpusonde_gpu_snapshot_begin*>(nullptr), nothing);
+      return decode(static_cast<gpusonde_gpu_snapshot_begin*>(nullptr), nothing);
     case GPUSONDE_GPU_SNAPSHOT_END:
       if (!process.next_of_snapshot.has_value()) return CountMalformed();
       process.state = Process::Names::kComplete;
       return ReleaseHeld(event.pid, process, visit);
     default:
-      return;  // of a newer library; fields and types are only ever added
+      return;  // a record type of a newer library
   }
 }
 
@@ -476,7 +476,7 @@ void Decoder::KeepName(Process& process, uint32_t id, std::string_view text) {
   process.names[id] = text;
 }
 
-void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops) {
+void Decoder::AddLibraryDrops(Process& process, const gpusonde_gpu_drops& drops) {
   static constexpr DropReason kReasons[GPUSONDE_GPU_DROP_REASONS] = {
       DropReason::kGpuRecordsDropped, DropReason::kGpuRecordsDropped, DropReason::kGpuMalformed,
       DropReason::kGpuNameLost,       DropReason::kGpuNameLost,       DropReason::kGpuTotalsLost,
@@ -484,12 +484,12 @@ void Decoder::TakeLibraryDrops(Process& process, const gpusonde_gpu_drops& drops
   };
   for (size_t i = 0; i < std::size(kReasons); ++i) {
     const uint64_t before = std::exchange(process.drops[i], drops.counts[i]);
-    // Seen otherwise: records without a buffer are among those that CUPTI dropped, batches not sent leave a
-    // gap.
+    // Counted elsewhere: CUPTI counts records without a buffer as dropped, and batches that were not sent
+    // leave a gap in the sequence.
     if (i == GPUSONDE_GPU_DROP_BUFFERS || i == GPUSONDE_GPU_DROP_SEND) continue;
-    const uint64_t news = drops.counts[i] - before;
-    if (drops.counts[i] > before && news <= uint64_t{1} << 40)
-      drops_.Add(kReasons[i], static_cast<int64_t>(news));
+    const uint64_t increase = drops.counts[i] - before;
+    if (drops.counts[i] > before && increase <= uint64_t{1} << 40)
+      drops_.Add(kReasons[i], static_cast<int64_t>(increase));
   }
 }
 
@@ -504,7 +504,7 @@ void Decoder::Forget(int32_t pid) {
 model::DropCounts Decoder::TakeDrops() {
   for (auto& [pid, process] : processes_)
     for (Received& received : process.received)
-      drops_.Add(DropReason::kGpuMessagesLost, received.TakeLost(false));
+      drops_.Add(DropReason::kGpuMessagesLost, received.CountNewlyLost(false));
   return drops_.Take();
 }
 

@@ -18,7 +18,7 @@ using model::DropReason;
 
 constexpr int32_t kPid = 4711;
 
-// A batch built by hand.
+// Builds a batch record by record.
 class Batch {
  public:
   explicit Batch(uint16_t channel = GPUSONDE_GPU_RECORDS, uint64_t sequence = 0, uint32_t session = 1,
@@ -104,7 +104,7 @@ gpusonde_gpu_range RangeOf(uint16_t text_length, uint16_t domain_length) {
 
 class DecoderTest : public ::testing::Test {
  protected:
-  // How many events it gave.
+  // Returns the number of events.
   int Decode(const std::vector<std::byte>& batch, const Decoder::Visit& visit = [](const Event&) {}) {
     int events = 0;
     decoder_.Decode({.pid = kPid}, batch, [&](const Event& event) {
@@ -143,24 +143,24 @@ TEST_F(DecoderTest, ForgetsNamesWithTheSession) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
 }
 
-TEST_F(DecoderTest, BackwardTimesAreNoTimes) {
+TEST_F(DecoderTest, IgnoresTimesThatRunBackwards) {
   Decode(Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0, 300, 200)).bytes(), [](const Event& event) {
     EXPECT_EQ(std::get<Kernel>(event.what).start_ns, 0);
     EXPECT_EQ(std::get<Kernel>(event.what).end_ns, 0);
   });
 }
 
-TEST_F(DecoderTest, ABatchThatCameBeforeIsPassedOver) {
+TEST_F(DecoderTest, SkipsABatchThatWasReceivedBefore) {
   const std::vector<std::byte> batch = Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
   EXPECT_EQ(Decode(batch), 1);
   EXPECT_EQ(Decode(batch), 0);
   EXPECT_EQ(Malformed(), 0);
 }
 
-TEST_F(DecoderTest, GapsAreLostAndWhatComesLateIsNot) {
+TEST_F(DecoderTest, CountsGapsAsLostButNotOutOfOrderBatches) {
   for (const uint64_t sequence : {10, 11, 14, 13, 20})
     Decode(Batch(GPUSONDE_GPU_RECORDS, sequence).Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes());
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);  // they may yet come
+  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);  // they may be out of order
   Decode(Batch(GPUSONDE_GPU_RECORDS, 15).bytes());
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 5);  // 12, 16, 17, 18, 19
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);
@@ -169,7 +169,7 @@ TEST_F(DecoderTest, GapsAreLostAndWhatComesLateIsNot) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);  // 21
 }
 
-TEST_F(DecoderTest, AnExecBeginsItsNumbersAnewAndItsSessionsGoOn) {
+TEST_F(DecoderTest, AnExecRestartsSequenceNumbersAndContinuesSessionNumbers) {
   const auto kernel = [](uint64_t sequence, uint64_t instance) {
     return Batch(GPUSONDE_GPU_RECORDS, sequence, 1, instance).Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
   };
@@ -177,14 +177,14 @@ TEST_F(DecoderTest, AnExecBeginsItsNumbersAnewAndItsSessionsGoOn) {
   EXPECT_EQ(Decode(kernel(2, 100)), 1);
   EXPECT_EQ(sessions_.back(), 1U);
   EXPECT_EQ(Decode(kernel(0, 200)), 1);
-  EXPECT_EQ(Decode(kernel(0, 200)), 0) << "came before";
+  EXPECT_EQ(Decode(kernel(0, 200)), 0) << "received before";
   EXPECT_EQ(sessions_.back(), 2U);
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1) << "1 of the first";
   EXPECT_EQ(Decode(kernel(1, 100)), 0) << "too late";
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
-TEST_F(DecoderTest, WhatTheLibraryDroppedIsCountedOnce) {
+TEST_F(DecoderTest, CountsTheLibrarysDropsOnce) {
   gpusonde_gpu_drops drops{};
   drops.counts[GPUSONDE_GPU_DROP_CUPTI] = 5;
   Decode(Batch(GPUSONDE_GPU_STATE, 0).Add(GPUSONDE_GPU_DROPS, drops).bytes());
@@ -193,7 +193,7 @@ TEST_F(DecoderTest, WhatTheLibraryDroppedIsCountedOnce) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 7);
 }
 
-TEST_F(DecoderTest, RecordsOfANewerLibraryArePassedOverAndLongerOnesTakenForWhatIsKnown) {
+TEST_F(DecoderTest, SkipsUnknownRecordTypesAndUnknownTrailingFields) {
   struct LongerKernel {
     gpusonde_gpu_record record;
     std::byte rest[sizeof(gpusonde_gpu_kernel) - sizeof(gpusonde_gpu_record) + 16];
@@ -215,7 +215,7 @@ std::vector<std::byte> With(std::vector<std::byte> batch, size_t offset, T value
   return batch;
 }
 
-TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
+TEST_F(DecoderTest, CountsAndDiscardsMalformedBatches) {
   const std::vector<std::byte> good = Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
   constexpr size_t kRecord = sizeof(gpusonde_gpu_batch);
   const uint64_t too_late = uint64_t{1} << 63;
@@ -260,7 +260,7 @@ TEST_F(DecoderTest, WhatDoesNotParseIsCountedAndNotUsed) {
   }
 }
 
-// Of a session that began earlier: what the library repeats for those who ask.
+// Joining a session that began earlier, with the snapshot that the library sends on request.
 class Joining : public DecoderTest {
  protected:
   Joining() { decoder_ = Decoder(true); }
@@ -297,7 +297,7 @@ class Joining : public DecoderTest {
   std::vector<std::string> seen_;
 };
 
-TEST_F(Joining, HoldsRecordsUntilASnapshotHasNamedThem) {
+TEST_F(Joining, HoldsRecordsUntilASnapshotHasTheirNames) {
   Take(Records(10));
   EXPECT_THAT(seen_, ::testing::IsEmpty());
   EXPECT_THAT(decoder_.Holding(), ::testing::ElementsAre(kPid));
@@ -315,7 +315,7 @@ TEST_F(Joining, HoldsRecordsUntilASnapshotHasNamedThem) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 0) << "those were dropped before";
 }
 
-TEST_F(Joining, DoesNotUseASnapshotOfWhichAPartIsMissing) {
+TEST_F(Joining, IgnoresAnIncompleteSnapshot) {
   Take(Records(10));
   Take(SnapshotBegin(0).bytes());
   Take(Batch(GPUSONDE_GPU_SNAPSHOT, 2).Add(GPUSONDE_GPU_SNAPSHOT_END, gpusonde_gpu_snapshot_end{}).bytes());
@@ -325,24 +325,24 @@ TEST_F(Joining, DoesNotUseASnapshotOfWhichAPartIsMissing) {
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
 }
 
-TEST_F(Joining, HoldsNothingOfASessionThatItHeardBegin) {
+TEST_F(Joining, HoldsNothingOfASessionReceivedFromItsBegin) {
   Take(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_SESSION_BEGIN, gpusonde_gpu_session_begin{}).bytes());
   Take(Records(0, GPUSONDE_GPU_OTHER_NAME));
   Take(SnapshotBegin(0).bytes());
-  EXPECT_THAT(seen_, ::testing::ElementsAre("since 0", "kernel ")) << "a snapshot for somebody else";
-  // A name was lost on the way: the next records wait for it.
+  EXPECT_THAT(seen_, ::testing::ElementsAre("since 0", "kernel ")) << "a snapshot for another listener";
+  // A name was lost in transit: the next records wait for it.
   Take(Records(1));
   Take(Records(2));
   EXPECT_THAT(decoder_.Holding(), ::testing::SizeIs(1));
 }
 
-TEST_F(Joining, CountsWhatIsHeldWhenTheProcessIsForgotten) {
+TEST_F(Joining, CountsHeldRecordsAsLostWhenTheProcessIsForgotten) {
   Take(Records(0));
   decoder_.Forget(kPid);
   EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
-TEST_F(DecoderTest, AnyBytesAreSurvived) {
+TEST_F(DecoderTest, SurvivesAnyBytes) {
   std::mt19937_64 random(7);
   const std::vector<std::byte> good = Batch()
                                           .Add(GPUSONDE_GPU_NAME, Name(1, 5), "alpha")
@@ -364,7 +364,7 @@ TEST_F(DecoderTest, AnyBytesAreSurvived) {
     if (round % 3 == 0 && bytes >= 12)
       batch = With(std::move(batch), offsetof(gpusonde_gpu_batch, bytes), bytes);
     if (round % 100 == 0) decoder_.Forget(kPid);
-    // Whatever is given must be readable.
+    // Every text of an event must be readable.
     Decode(batch, [&](const Event& event) {
       if (const auto* kernel = std::get_if<Kernel>(&event.what)) read += kernel->name.size();
       if (const auto* range = std::get_if<Range>(&event.what))

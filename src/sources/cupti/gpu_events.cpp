@@ -28,10 +28,10 @@ namespace {
 
 constexpr std::string_view kLibraryName = "libgpusonde-inject.so";
 
-// The library looks every 250 ms whether somebody asks for a snapshot, and sends it before its next records.
-// Asking ends after this long at the least, and at the most, where records are held that no snapshot comes
-// for.
-constexpr int64_t kMinAskNs = 600 * kNanosPerMilli, kMaxAskNs = 3 * kNanosPerSecond;
+// The library checks every 250 ms whether a snapshot is requested, and sends it before its next records. A
+// request stays open for the minimum, and up to the maximum while records are held for which no snapshot
+// arrives.
+constexpr int64_t kMinRequestNs = 600 * kNanosPerMilli, kMaxRequestNs = 3 * kNanosPerSecond;
 
 struct FileId {
   dev_t device;
@@ -55,7 +55,7 @@ bool HasContent(int fd, std::string_view content) {
   return true;
 }
 
-// By the descriptor, so that what was compared is what is attached to.
+// A path through the descriptor, so that probes are attached in the very file that was compared.
 std::string PathOf(const Fd& file) { return fmt::format("/proc/self/fd/{}", file.get()); }
 
 bool IsLaunchBatch(std::span<const std::byte> batch) {
@@ -73,14 +73,14 @@ struct GpuEvents::State {
   Fd epoll;
   Decoder decoder;
   SocketReader sockets;
-  // The program's end of the last one: its number, and what /proc calls it ("socket:[4711]").
+  // The program's end of the last socket: its descriptor number, and its name in /proc ("socket:[4711]").
   int socket_number = -1;
   std::string socket_name;
   std::optional<ProbeReader> probes;
-  std::map<FileId, bool> considered_files;           // with every_process: whether it is ours
-  std::map<FileId, Fd> files;                        // that are ours
-  std::set<std::pair<int32_t, FileId>> with_stacks;  // processes whose launches are taken
-  std::optional<int64_t> asked_ns;                   // since when processes are asked for snapshots
+  std::map<FileId, bool> considered_files;           // with every_process: whether it is our library
+  std::map<FileId, Fd> files;                        // those that are our library
+  std::set<std::pair<int32_t, FileId>> with_stacks;  // processes whose launches are reported
+  std::optional<int64_t> requested_ns;               // since when snapshots are requested
 
   Status Watch(int fd) {
     epoll_event event{};
@@ -91,7 +91,7 @@ struct GpuEvents::State {
   Result<bool> ConsiderFile(int32_t pid, Fd file, bool has_begun);
 
   Status AttachReports(int32_t pid, const Fd& file);
-  Status AskForSnapshot(int32_t pid, const Fd& file);
+  Status RequestSnapshot(int32_t pid, const Fd& file);
   void FollowSnapshots(const Decoder::Visit& visit);
 };
 
@@ -113,8 +113,8 @@ Result<GpuEvents> GpuEvents::Create(const Options& options, const ebpf::StackTab
     TRY(state->Watch(state->probes->fd()));
   }
   GpuEvents events(std::move(state));
-  // Programs that start with our own library are heard from their first call on; copies of it once they are
-  // mapped.
+  // Attach to the installed library now, so that programs that load it are received from their first call on;
+  // copies of it are attached to once they are mapped.
   if (options.every_process) TRY(events.AttachBeforeExec(ProbeReader::kEveryProcess));
   return events;
 }
@@ -155,32 +155,34 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   if (!ours) return false;
   const auto [kept, is_new] = files.try_emplace(id, std::move(file));
   const int32_t whose = options.every_process ? ProbeReader::kEveryProcess : pid;
-  // First: the next records then come after it. A program that hasn't begun has reported nothing yet.
-  if (has_begun) TRY(AskForSnapshot(whose, kept->second));
+  // Request the snapshot first, so that it precedes the next records. A program before its exec has reported
+  // nothing yet.
+  if (has_begun) TRY(RequestSnapshot(whose, kept->second));
   TRY(probes->Attach(whose, PathOf(kept->second), ProbeReader::Probes::kReports));
   return true;
 }
 
-Status GpuEvents::State::AskForSnapshot(int32_t pid, const Fd& file) {
-  asked_ns = MonotonicNow();
+Status GpuEvents::State::RequestSnapshot(int32_t pid, const Fd& file) {
+  requested_ns = MonotonicNow();
   return probes->Attach(pid, PathOf(file), ProbeReader::Probes::kSnapshots);
 }
 
-// Asks as long as somebody's records are held for want of names, and for a little longer.
+// Keeps requesting snapshots while records are held for lack of names, and for kMinRequestNs.
 void GpuEvents::State::FollowSnapshots(const Decoder::Visit& visit) {
   const std::vector<int32_t> holding = decoder.Holding();
   const int64_t now_ns = MonotonicNow();
-  if (!asked_ns.has_value()) {
+  if (!requested_ns.has_value()) {
     for (const int32_t pid : holding)
       for (const auto& [id, file] : files)
-        if (const Status asked = AskForSnapshot(pid, file); !asked.has_value())
-          LogInfo("no snapshot of process {}: {}", pid, asked.error().message);
+        if (const Status requested = RequestSnapshot(pid, file); !requested.has_value())
+          LogInfo("cannot request a snapshot of GPU state from process {}: {}", pid,
+                  requested.error().message);
     return;
   }
-  if (now_ns < *asked_ns + (holding.empty() ? kMinAskNs : kMaxAskNs)) return;
+  if (now_ns < *requested_ns + (holding.empty() ? kMinRequestNs : kMaxRequestNs)) return;
   decoder.Release(visit);
   probes->EndSnapshots();
-  asked_ns.reset();
+  requested_ns.reset();
 }
 
 Status GpuEvents::AttachBeforeExec(int32_t pid) {
@@ -191,7 +193,7 @@ Status GpuEvents::AttachBeforeExec(int32_t pid) {
   return ours ? Status() : Fail(ErrorCode::kIo, state_->options.library_path + " was replaced meanwhile");
 }
 
-Status GpuEvents::TakeStacks(int32_t pid) {
+Status GpuEvents::EnableLaunchStacks(int32_t pid) {
   if (!state_->probes) return {};
   for (const auto& [id, file] : state_->files)
     if (state_->with_stacks.emplace(pid, id).second)
@@ -214,8 +216,9 @@ void GpuEvents::Forget(int32_t pid) {
 }
 
 Status GpuEvents::Drain(const std::function<void(const Event&)>& visit) {
-  // A launch that went both ways went by the probe first: with the sockets read before the ring, whatever was
-  // in a socket has its better half in the ring by now, and the decoder passes over the second of two.
+  // A launch that is sent both ways is sent through the probe first. As the sockets are read before the ring,
+  // each launch found in a socket is in the ring too, with its stack; launches from sockets are decoded last,
+  // so that the decoder skips those that it has from the ring.
   std::vector<std::pair<int32_t, std::vector<std::byte>>> launches;
   state_->sockets.Drain([&](int32_t pid, std::span<const std::byte> batch) {
     if (state_->probes && IsLaunchBatch(batch))
@@ -248,7 +251,7 @@ void GpuEvents::WakeAfter(int64_t time_ns) {
 void GpuEvents::Stop() {
   if (!state_->probes) return;
   state_->probes->Stop();
-  state_->asked_ns = 0;  // nothing more comes: the next Drain releases what is held
+  state_->requested_ns = 0;  // no snapshot will come: the next Drain releases the held records
 }
 
 }  // namespace gpusonde::cupti

@@ -14,77 +14,77 @@
 
 namespace gpusonde::cupti {
 
-// The agent's end of libgpusonde-inject.so. Not thread-safe.
+// Receives GPU events from libgpusonde-inject.so. Not thread-safe.
 //
-// Two ways lead here and may be used at once: USDT probes, read by a kernel program that takes the stacks
-// (needs root or CAP_BPF + CAP_PERFMON), and a socket that a program started by us inherits (needs nothing,
-// has no stacks, and nothing is lost by it). What comes both ways is taken once, so that a program that
-// closes the socket is still heard by its probes.
+// There are two transports, which may be used at once: USDT probes, read by a BPF program that takes the
+// stacks (needs root or CAP_BPF + CAP_PERFMON), and a socket that a program started by us inherits (needs no
+// privileges, is lossless, has no stacks). Batches that arrive through both are decoded once; a program that
+// closes the socket is still received through its probes.
 //
-// Any number of these may listen to a process, each from whenever it likes: one that begins within a session
-// asks for a snapshot of what was reported earlier.
+// Any number of listeners may attach to a process at any time: one that attaches within a session requests a
+// snapshot of the earlier state.
 class GpuEvents {
  public:
   struct Options {
-    // libgpusonde-inject.so as we installed it. Only files with the same content are attached to.
+    // Our installed libgpusonde-inject.so. Probes are only attached in files with the same content.
     std::string library_path;
-    // Every process that has the library mapped, now or later; else those given to Consider and
-    // AttachBeforeExec.
+    // Attach to every process that has the library mapped, now or later; else only to those given to Consider
+    // and AttachBeforeExec.
     bool every_process = false;
     uint32_t ring_bytes = uint32_t{8} << 20;
-    // What one process may say through the probes in a second; more is dropped and counted.
+    // Limit per process of the bytes sent through probes; more is dropped and counted.
     uint32_t bytes_per_second = uint32_t{16} << 20;
   };
 
-  // With `tables`, loads the kernel program, and stacks are taken as they say; without, only sockets are
-  // read. `tables` are used here only. Errors: kNotFound when there is no library at `library_path`; with the
-  // kernel program also kPermissionDenied (who may) and kUnsupported (no BTF, no BPF).
+  // With `tables`, loads the BPF program, which unwinds stacks with them; without, only sockets are read.
+  // `tables` are only used during this call. Errors: kNotFound when there is no library at `library_path`;
+  // with the BPF program also kPermissionDenied (names the capabilities) and kUnsupported (no BTF, no BPF).
   static Result<GpuEvents> Create(const Options& options, const ebpf::StackTables* tables);
 
-  // Makes the socket for a program about to be started. Give `environment` ("NAME=value", for the child only)
-  // to it and let it inherit `fd` (close-on-exec is off); close ours after the start.
+  // Creates the socket for a program about to be started. Add `environment` ("NAME=value") to the child's
+  // environment and let it inherit `fd` (close-on-exec is off); close our copy after the start.
   struct Inheritance {
     Fd fd;
     std::string environment;
   };
   Result<Inheritance> MakeSocket();
 
-  // `pid` has mapped the file `path` (as the process sees it, e.g. from perf::MapEvent): attaches to its
-  // probes if it is our library, but for those of launches. False if it is not, and so far nothing happened.
-  // With every_process one call per file serves all processes. Errors: kPermissionDenied, kIo.
+  // Call when `pid` has mapped the file `path` (in its mount namespace, e.g. from perf::MapEvent). If the
+  // file is our library, attaches to its probes except `launch`; else returns false. With every_process one
+  // call per file is enough for all processes. Errors: kPermissionDenied, kIo.
   Result<bool> Consider(int32_t pid, const std::string& path);
 
-  // The same before a program of ours has become itself (between fork and exec), so that nothing is missed.
+  // Attaches to a child of ours between fork and exec, so that nothing is missed.
   Status AttachBeforeExec(int32_t pid);
 
-  // Launches of this process are reported from now on, with their stacks. A program that starts waits up to
-  // half a second for this, so that there is time to learn how its stacks are walked; a running one doesn't.
-  // Once per process, after Consider or AttachBeforeExec; again it has no effect. Errors: kPermissionDenied,
-  // kIo.
-  Status TakeStacks(int32_t pid);
+  // Reports launches of this process from now on, with their stacks. A program that starts waits up to half a
+  // second for this, so that its unwind tables can be prepared first; a running one doesn't wait. Call it
+  // once per process, after Consider or AttachBeforeExec; further calls have no effect. Errors:
+  // kPermissionDenied, kIo.
+  Status EnableLaunchStacks(int32_t pid);
 
-  // Without the probes: whether this process, which has the library in it, has the socket. A program may
-  // close it, and a launcher may keep it to itself.
+  // Whether this process, which has loaded the library, still has our socket: a program may close it, and a
+  // launcher may not pass it on.
   bool HasSocket(int32_t pid) const;
 
-  // Forgets a process that has ended: its names, its probes.
+  // Forgets a process that has ended, and detaches from its probes.
   void Forget(int32_t pid);
 
-  // Hands over everything that waits. Of one thread of a process in order.
+  // Visits all pending events. Those of one thread are in order.
   Status Drain(const std::function<void(const Event&)>& visit);
 
-  // What was lost or incomplete since the last call.
+  // Returns and resets the drop counts.
   model::DropCounts TakeDrops();
 
-  // Readable (epoll) when there is more than a little to drain, or something that WakeAfter asked for.
+  // Readable (epoll) when the ring fills up, a socket has data, or as requested with WakeAfter.
   int wake_fd() const;
 
-  // Asks to be woken, once, when a process tells of its work after this time (CLOCK_MONOTONIC). What comes
-  // through sockets always wakes.
+  // Requests one wake-up for the first batch that a process sends after this time (CLOCK_MONOTONIC). Data
+  // from sockets always wakes.
   void WakeAfter(int64_t time_ns);
 
-  // Detaches; what waits can still be drained. Processes fall asleep within 250 ms and say their last totals
-  // before.
+  // Detaches; pending events can still be drained. The library in each process goes to sleep within 250 ms;
+  // it sends its last totals before.
   void Stop();
 
   GpuEvents(GpuEvents&&) noexcept;
@@ -97,10 +97,10 @@ class GpuEvents {
   std::unique_ptr<State> state_;
 };
 
-// The name of the thread that the library has in each process.
+// The name of the library's thread in each process.
 inline constexpr std::string_view kLibraryThread = "gpusonde";
 
-// Whether a mapped file's path (as of perf::MapEvent) names the library, before anything is opened.
+// Whether a mapped file (its path as in perf::MapEvent) has the library's name. Opens nothing.
 bool LooksLikeInjectLibrary(std::string_view path);
 
 }  // namespace gpusonde::cupti

@@ -29,14 +29,13 @@ bool CudaDriverIsThere() {
 
 std::vector<std::string> InjectEnvironment(const std::string& library) {
   std::vector<std::string> environment;
-  // CUDA's driver reads the first (CUPTI's documentation, "Dynamic attach and injection"); NVTX, which is
-  // compiled into the programs that use it, the second.
+  // The CUDA driver reads the first (CUPTI's documentation, "Dynamic attach and injection"), NVTX the second.
   for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
     const char* taken = std::getenv(name);
     if (taken == nullptr || *taken == '\0')
       environment.push_back(std::string(name) + "=" + library);
     else if (taken != library)
-      LogWarn("{} is set to {}: GPU work is left to that tool", name, taken);
+      LogWarn("GPU work is not profiled by gpusonde: {} is set to {}", name, taken);
   }
   return environment;
 }

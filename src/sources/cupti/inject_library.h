@@ -7,15 +7,15 @@
 
 namespace gpusonde::cupti {
 
-// libgpusonde-inject.so as it was installed with this program (../lib of where the program is); nothing when
-// it isn't there.
+// The path of the libgpusonde-inject.so installed with this program (in ../lib of its folder); nullopt when
+// it doesn't exist.
 std::optional<std::string> FindInjectLibrary();
 
-// Whether this machine has CUDA's driver, so that there may be GPU work to hear of.
+// Whether this machine has the CUDA driver, so that there may be GPU work to profile.
 bool CudaDriverIsThere();
 
-// What a program's environment must say so that the CUDA driver and NVTX load the library: "NAME=value".
-// Variables that are set already belong to somebody else's tool and are left alone.
+// The environment variables ("NAME=value") with which the CUDA driver and NVTX load the library into a
+// program. Variables that are set already belong to another tool and are left alone.
 std::vector<std::string> InjectEnvironment(const std::string& library);
 
 }  // namespace gpusonde::cupti

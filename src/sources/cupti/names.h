@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-// What the numbers of CUPTI and of wire/gpu_event.h are called in our tables.
+// The names in our tables for the numbers of CUPTI and wire/gpu_event.h.
 namespace gpusonde::cupti {
 
 // htod, dtoh, dtod, ptop, htoh or unknown; CUDA arrays are on the device.
@@ -19,8 +19,8 @@ std::string_view SyncKindName(uint32_t kind);
 // nvtx_push_pop or nvtx_start_end; empty for anything else.
 std::string_view RangeKindName(uint32_t kind);
 
-// "cudaLaunchKernel" of CUPTI's callback id in the runtime's or the driver's domain, without the suffixes
-// that CUPTI gives versions and per-thread streams; empty for one that we don't know.
+// The name, such as "cudaLaunchKernel", of a CUPTI callback id in the runtime or driver domain, without
+// CUPTI's suffixes for versions and per-thread streams; empty for an unknown id.
 std::string_view CallName(bool runtime, uint32_t callback_id);
 
 }  // namespace gpusonde::cupti

@@ -8,7 +8,7 @@
 namespace gpusonde::cupti {
 namespace {
 
-TEST(CallName, IsTheFunctionThatAProgrammerWrote) {
+TEST(CallName, IsTheFunctionNameInTheSourceCode) {
   EXPECT_EQ(CallName(true, 211), "cudaLaunchKernel");
   EXPECT_EQ(CallName(true, 505), "cudaLaunchKernel");  // __cudaLaunchKernel_v13000
   EXPECT_EQ(CallName(true, 225), "cudaMemcpyAsync");   // cudaMemcpyAsync_ptsz_v7000
@@ -19,7 +19,7 @@ TEST(CallName, IsTheFunctionThatAProgrammerWrote) {
   EXPECT_EQ(CallName(true, 100'000), "");
 }
 
-TEST(Kinds, HaveTheTablesNames) {
+TEST(Kinds, HaveTheNamesUsedInTables) {
   EXPECT_EQ(CopyKindName(GPUSONDE_CUPTI_MEMCPY_HTOA), "htod");
   EXPECT_EQ(CopyKindName(GPUSONDE_CUPTI_MEMCPY_PTOP), "ptop");
   EXPECT_EQ(CopyKindName(99), "unknown");

@@ -45,12 +45,12 @@ struct ProbeReader::State {
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
   ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
   ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
-  std::future<void> detaching;  // the kernel takes 0.1 s for each probe
+  std::future<void> detaching;  // detaching takes 0.1 s per probe
 
   static int OnMessage(void* context, void* data, size_t size);
 };
 
-// Lengths are our own kernel program's; checked all the same, it costs nothing.
+// The lengths come from our own BPF program; they are checked all the same.
 int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
   State& state = *static_cast<State*>(context);
   gpusonde_gpu_message message;
@@ -64,7 +64,7 @@ int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
     if (message.batch_bytes > GPUSONDE_GPU_LAUNCH_BYTES ||
         rest.size() < GPUSONDE_GPU_LAUNCH_BYTES + size_t{message.stack_bytes})
       return 0;
-    // The ring's records lie on 8 bytes.
+    // Records in the ring are aligned to 8 bytes.
     const auto* stack = reinterpret_cast<const gpusonde_stack*>(rest.data() + GPUSONDE_GPU_LAUNCH_BYTES);
     if (const std::optional<ebpf::RawStack> taken = ebpf::RawStack::FromWire(*stack, message.stack_bytes)) {
       origin.stack = *taken;
@@ -85,16 +85,16 @@ Result<ProbeReader> ProbeReader::Create(uint32_t ring_bytes, uint32_t bytes_per_
   ebpf::SendLibbpfToLog();
   auto state = std::make_unique<State>();
   state->skeleton.reset(gpu_events_bpf__open());
-  if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the GPU events program"));
+  if (state->skeleton == nullptr) return Fail(ebpf::Explain(errno, "open the BPF program for GPU events"));
   state->skeleton->rodata->bytes_per_second = bytes_per_second;
   state->skeleton->rodata->pid_namespace = ebpf::PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.messages, std::bit_ceil(ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = gpu_events_bpf__load(state->skeleton.get()); error != 0)
-    return Fail(ebpf::Explain(-error, "load the GPU events program into the kernel"));
+    return Fail(ebpf::Explain(-error, "load the BPF program for GPU events"));
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.messages), State::OnMessage, state.get(), nullptr));
-  if (state->ring == nullptr) return Fail(ebpf::Explain(errno, "map the ring of GPU events"));
+  if (state->ring == nullptr) return Fail(ebpf::Explain(errno, "map the ring buffer of GPU events"));
   return ProbeReader(std::move(state));
 }
 
@@ -104,11 +104,11 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
     bpf_program* program;
     Probes group;
   };
-  const Probe probes[] = {{"state", state_->skeleton->progs.take_batch, Probes::kReports},
-                          {"records", state_->skeleton->progs.take_batch, Probes::kReports},
-                          {"launch", state_->skeleton->progs.take_launch, Probes::kLaunches},
-                          {"ready", state_->skeleton->progs.take_batch, Probes::kLaunches},  // after `launch`
-                          {"snapshot", state_->skeleton->progs.take_batch, Probes::kSnapshots}};
+  const Probe probes[] = {{"state", state_->skeleton->progs.on_batch, Probes::kReports},
+                          {"records", state_->skeleton->progs.on_batch, Probes::kReports},
+                          {"launch", state_->skeleton->progs.on_launch, Probes::kLaunches},
+                          {"ready", state_->skeleton->progs.on_batch, Probes::kLaunches},  // after `launch`
+                          {"snapshot", state_->skeleton->progs.on_batch, Probes::kSnapshots}};
   std::vector<Link> links;
   for (const Probe& probe : probes) {
     if (probe.group != wanted) continue;
@@ -137,8 +137,8 @@ void ProbeReader::Drain(
 }
 
 model::DropCounts ProbeReader::TakeDrops() {
-  // A message that the kernel program could not hand over shows as a gap in its process's numbers (Decoder),
-  // and so is not counted here again.
+  // The Decoder counts a message that the BPF program dropped as a gap in the sequence, so that it isn't
+  // counted here.
   model::DropCounts drops;
   state_->counters.TakeOne(bpf_map__fd(state_->skeleton->maps.counters), GPUSONDE_GPU_UNREADABLE,
                            DropReason::kGpuMalformed, drops);

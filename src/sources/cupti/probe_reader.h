@@ -15,37 +15,39 @@
 
 namespace gpusonde::cupti {
 
-// The kernel program at the inject library's USDT probes (sources/ebpf/bpf/gpu_events.bpf.c). Not
-// thread-safe.
+// Loads the BPF program for the inject library's USDT probes (sources/ebpf/bpf/gpu_events.bpf.c), attaches it
+// and reads its ring. Not thread-safe.
 class ProbeReader {
  public:
-  // Stacks are taken as `tables` say. Errors: kPermissionDenied (who may), kUnsupported (no BTF, no BPF).
+  // Stacks are unwound with `tables`. Errors: kPermissionDenied (names the capabilities), kUnsupported (no
+  // BTF, no BPF).
   static Result<ProbeReader> Create(uint32_t ring_bytes, uint32_t bytes_per_second,
                                     const ebpf::StackTables& tables);
 
   static constexpr int32_t kEveryProcess = -1;
-  // Which of the library's probes.
+  // Groups of the library's probes.
   enum class Probes {
-    kReports,    // all that needs no stack; their semaphores wake the library
-    kLaunches,   // with stacks; a process that starts is told that it need not wait any more
-    kSnapshots,  // until EndSnapshots: what was reported earlier in the session
+    kReports,    // `state` and `records`; their semaphores wake the library
+    kLaunches,   // `launch`, with stacks, and `ready`, which ends the wait of a process that starts
+    kSnapshots,  // `snapshot`, until EndSnapshots: the session's earlier state
   };
   // Attaches to probes in the library at `path`, for one process or all. Errors: kNotFound,
   // kPermissionDenied, kIo.
   Status Attach(int32_t pid, const std::string& path, Probes probes);
   void EndSnapshots();
-  // Of one process; nothing when it was not attached to by itself.
+  // Detaches from one process; has no effect unless Attach was called for this pid.
   void Detach(int32_t pid);
   bool AttachedTo(int32_t pid) const;
 
   void Drain(const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit);
   model::DropCounts TakeDrops();
-  // Readable (epoll) when the ring fills up, and once by what comes after WakeAfter's time but launches.
+  // Readable (epoll) when the ring fills up, and once for the first batch, other than a launch, after the
+  // time of WakeAfter.
   int fd() const;
-  // CLOCK_MONOTONIC; takes the place of an earlier call's.
+  // CLOCK_MONOTONIC; replaces the time of an earlier call.
   void WakeAfter(int64_t time_ns);
-  // Detaches from all, on a thread of its own that is waited for on destruction; what waits can still be
-  // drained.
+  // Detaches from all processes on a separate thread, which the destructor joins; pending messages can still
+  // be drained.
   void Stop();
 
   ProbeReader(ProbeReader&&) noexcept;

@@ -16,8 +16,8 @@
 namespace gpusonde::cupti {
 namespace {
 
-// What can wait to be read: a second of 10,000 kernels a second needs 0.8 MB. Where we may not go over the
-// system's limit (net.core.wmem_max, 208 KB) the library waits for us more often.
+// 10,000 kernels a second make 0.8 MB a second. Without the privilege to exceed net.core.wmem_max (208 KB by
+// default) the buffer is smaller and the library waits for us more often.
 constexpr int kSendBufferBytes = 4 << 20;
 
 std::optional<int32_t> SenderOf(msghdr& message) {
@@ -52,11 +52,11 @@ Result<SocketReader::ProgramEnd> SocketReader::Open() {
 }
 
 void SocketReader::Drain(const std::function<void(int32_t pid, std::span<const std::byte> batch)>& visit) {
-  size_t budget = kMostBytes;
+  size_t budget = kMaxBytes;
   std::erase_if(sockets_, [&](const Fd& socket) { return !DrainOne(socket.get(), budget, visit); });
 }
 
-// False when nobody can write to it any more.
+// False once all writers have closed their ends.
 bool SocketReader::DrainOne(int fd, size_t& budget,
                             const std::function<void(int32_t pid, std::span<const std::byte> batch)>& visit) {
   alignas(8) std::array<std::byte, GPUSONDE_GPU_BATCH_BYTES> batch;

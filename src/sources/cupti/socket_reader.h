@@ -14,10 +14,10 @@
 
 namespace gpusonde::cupti {
 
-// Our end of the sockets that programs started by us inherit. Not thread-safe.
+// Reads the sockets whose other ends are inherited by programs started by us. Not thread-safe.
 class SocketReader {
  public:
-  // The program's end, to be inherited (close-on-exec is off), and what its environment has to say about it.
+  // The program's end, to be inherited (close-on-exec is off), and the variable that announces it.
   struct ProgramEnd {
     Fd fd;
     std::string environment;  // "NAME=value"
@@ -25,15 +25,15 @@ class SocketReader {
   // Errors: kIo.
   Result<ProgramEnd> Open();
 
-  // Hands over every batch that waits, at most kMostBytes of them, with the sender's pid as the kernel says.
+  // Visits pending batches, at most kMaxBytes of them, with the sender's pid according to the kernel.
   void Drain(const std::function<void(int32_t pid, std::span<const std::byte> batch)>& visit);
 
   std::vector<int> fds() const;
   model::DropCounts TakeDrops() { return drops_.Take(); }
 
  private:
-  // More than arrives between two calls; whoever writes faster than we read waits.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
+  // More than arrives between two calls; a faster writer has to wait.
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
 
   bool DrainOne(int fd, size_t& budget,
                 const std::function<void(int32_t pid, std::span<const std::byte> batch)>& visit);

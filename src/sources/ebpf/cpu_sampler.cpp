@@ -70,7 +70,7 @@ int CpuSampler::State::OnRecord(void* context, void* data, size_t size) {
   State& state = *static_cast<State*>(context);
   const auto* sample = static_cast<const gpusonde_cpu_sample*>(data);
   constexpr size_t kHeader = offsetof(gpusonde_cpu_sample, stack);
-  if (size < kHeader + offsetof(gpusonde_stack, words)) return 0;  // cannot happen with our own program
+  if (size < kHeader + offsetof(gpusonde_stack, words)) return 0;  // can't happen with our own program
   const std::optional<RawStack> stack = RawStack::FromWire(sample->stack, size - kHeader);
   if (!stack.has_value()) return 0;  // nor can this
   (*state.visit)({.time_ns = static_cast<int64_t>(sample->time_ns),
@@ -96,19 +96,19 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
   auto state = std::make_unique<State>();
   state->period_ns = std::llround(static_cast<double>(kNanosPerSecond) / options.frequency_hz);
   state->skeleton.reset(cpu_sampler_bpf__open());
-  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the sampling program"));
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the BPF program for CPU samples"));
   state->skeleton->rodata->every_process = options.every_process;
   state->skeleton->rodata->pid_namespace = PidNamespace();
   bpf_map__set_max_entries(state->skeleton->maps.samples, std::bit_ceil(options.ring_bytes));
   TRY(tables.ShareWith(state->skeleton->obj));
   if (const int error = cpu_sampler_bpf__load(state->skeleton.get()); error != 0)
-    return Fail(Explain(-error, "load the sampling program into the kernel"));
+    return Fail(Explain(-error, "load the BPF program for CPU samples"));
   if (const int error = cpu_sampler_bpf__attach(state->skeleton.get()); error != 0)
-    return Fail(Explain(-error, "attach to the forks, execs and exits of processes"));
+    return Fail(Explain(-error, "attach to process forks, execs and exits"));
 
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.samples), State::OnRecord, state.get(), nullptr));
-  if (state->ring == nullptr) return Fail(Explain(errno, "map the sample ring"));
+  if (state->ring == nullptr) return Fail(Explain(errno, "map the ring buffer of CPU samples"));
 
   const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {
@@ -131,7 +131,7 @@ Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
   state_->visit = &visit;
   const int consumed = ring_buffer__consume(state_->ring.get());
   state_->visit = nullptr;
-  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the sample ring"));
+  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring buffer of CPU samples"));
   return {};
 }
 

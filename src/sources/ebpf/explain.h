@@ -7,7 +7,8 @@
 
 namespace gpusonde::ebpf {
 
-// What a failure to load or attach a kernel program most likely means to the person at the keyboard.
+// Turns a failure to load or attach a BPF program into an error that names its most likely cause and the
+// remedy.
 Error Explain(int error_number, std::string_view what);
 
 }  // namespace gpusonde::ebpf

@@ -32,11 +32,11 @@ struct Destroy {
   void operator()(btf* types) const { btf__free(types); }
 };
 
-// What a kernel may lack without taking the rest along; a tracepoint and the program for it.
+// Optional tracepoints, and the program for each: without one, the others still work.
 struct Extra {
   const char* tracepoint;
   const char* program;
-  std::string_view meaning;  // empty: told with another
+  std::string_view meaning;  // empty: reported with another
 };
 constexpr std::array kExtras = {
     Extra{"irq_handler_entry", "signal_irq_entry", "interrupts"},
@@ -48,9 +48,9 @@ constexpr std::array kExtras = {
     Extra{"mm_vmscan_memcg_reclaim_begin", "signal_memcg_reclaim_begin", "memory reclaim of cgroups"},
     Extra{"mm_vmscan_memcg_reclaim_end", "signal_memcg_reclaim_end", ""},
     Extra{"block_bio_queue", "signal_bio", "block I/O"},
-    Extra{"net_dev_queue", "signal_packet_sent", "who sends packets"},
+    Extra{"net_dev_queue", "signal_packet_sent", "senders of packets"},
     Extra{"qdisc_dequeue", "signal_packet_leaves", "queues of network devices"},
-    Extra{"tcp_retransmit_skb", "signal_retransmit", "lost packets"},
+    Extra{"tcp_retransmit_skb", "signal_retransmit", "TCP retransmits"},
 };
 // Those that are attached only on demand.
 constexpr std::array<std::string_view, 3> kNetwork = {"signal_packet_sent", "signal_packet_leaves",
@@ -73,26 +73,27 @@ struct HostSignals::State {
     }
   }
   void LeaveOutAbsent();
-  // Those of the network, or all others.
+  // Attaches the programs for the network, or all others.
   Status Attach(bool network);
   Status Empty(int map, const std::function<void(const Sum&)>& visit) const;
 };
 
-// A program for a tracepoint that this kernel doesn't have would keep all others from being loaded.
+// Doesn't load programs whose tracepoints this kernel lacks, as one of them would keep all others from
+// loading.
 void HostSignals::State::LeaveOutAbsent() {
-  // Read once: libbpf_find_vmlinux_btf_id reads it anew each time, some 20 ms.
+  // Read once: libbpf_find_vmlinux_btf_id reads it again at each call, which takes about 20 ms.
   const std::unique_ptr<btf, Destroy> types(btf__load_vmlinux_btf());
-  if (types == nullptr) return;  // loading says why
+  if (types == nullptr) return;  // loading reports the reason
   for (const Extra& extra : kExtras) {
     const std::string type =
-        fmt::format("btf_trace_{}", extra.tracepoint);  // as BPF_TRACE_RAW_TP looks it up
+        fmt::format("btf_trace_{}", extra.tracepoint);  // the name under which BPF_TRACE_RAW_TP looks it up
     if (btf__find_by_name_kind(types.get(), type.c_str(), BTF_KIND_TYPEDEF) > 0) continue;
     bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, extra.program), false);
     if (!extra.meaning.empty()) absent.emplace_back(extra.meaning);
   }
 }
 
-// Each by itself, so that one that this kernel refuses is told of and the others work.
+// Attaches each program separately, so that one that this kernel rejects is reported and the others work.
 Status HostSignals::State::Attach(bool network) {
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
@@ -123,11 +124,11 @@ Result<HostSignals> HostSignals::Create() {
   SendLibbpfToLog();
   auto state = std::make_unique<State>();
   state->skeleton.reset(host_signals_bpf__open());
-  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the program of host signals"));
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the BPF program for host signals"));
   state->skeleton->rodata->pid_namespace = PidNamespace();
   state->LeaveOutAbsent();
   if (const int error = host_signals_bpf__load(state->skeleton.get()); error != 0)
-    return Fail(Explain(-error, "load the program of host signals into the kernel"));
+    return Fail(Explain(-error, "load the BPF program for host signals"));
   return HostSignals(std::move(state));
 }
 
@@ -149,7 +150,7 @@ Status HostSignals::WatchNetwork(bool watch) {
 Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>& visit) const {
   std::vector<gpusonde_signal_key> keys(kBatch);
   std::vector<uint64_t> values(kBatch);
-  // The bucket's number is cut to 32 bits, 497 days; all that is told is of the last few of those.
+  // The bucket number has 32 bits, which wrap after 497 days; the reported buckets are recent.
   const int64_t now = MonotonicNow() / kBucketNs;
   const auto read = [&](const gpusonde_signal_key& key, uint64_t amount) {
     const int64_t bucket = now - static_cast<int32_t>(static_cast<uint32_t>(now) - key.bucket);
@@ -160,7 +161,7 @@ Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>&
            .signal = static_cast<gpusonde_signal>(key.signal),
            .amount = static_cast<int64_t>(amount)});
   };
-  // The kernel's cursor is a bucket number of its own.
+  // The cursor of the batch operation is a hash bucket number, unrelated to our buckets.
   uint32_t cursor = 0;
   for (uint32_t* from = nullptr;; from = &cursor) {
     uint32_t count = kBatch;

@@ -15,50 +15,49 @@
 
 namespace gpusonde::ebpf {
 
-// What the threads of some processes did with their time, in sums over 10 ms, and who kept them from running
-// (bpf/host_signals.bpf.c). Not thread-safe.
+// The time that threads of target processes spend in each state, in sums over 10 ms, and which processes kept
+// them from running (bpf/host_signals.bpf.c). Not thread-safe.
 class HostSignals {
  public:
-  // Of one thread; or of a process, where `tid` is 0.
+  // A sum of one thread; or of a process, if `tid` is 0.
   struct Sum {
     int64_t start_ns = 0;  // of the bucket, CLOCK_MONOTONIC
-    int32_t pid = 0;       // as our own pid namespace numbers it, like `tid` and `other`
+    int32_t pid = 0;       // in our pid namespace, like `tid` and `other`
     int32_t tid = 0;
-    int32_t other = 0;  // 0: nobody, or not known
+    int32_t other = 0;  // 0: none, or not known
     gpusonde_signal signal = GPUSONDE_SIGNAL_RUNNING;
-    int64_t amount = 0;  // ns, bytes or segments, as wire/host_signals.h has it
+    int64_t amount = 0;  // ns, bytes or segments (wire/host_signals.h)
   };
 
-  // Whom the kernel saw under a pid.
+  // The process that the kernel last saw with a pid.
   struct Other {
     std::string name;         // at most 15 bytes
-    int64_t start_ticks = 0;  // since boot, in units of 10 ms (USER_HZ), as proc::ProcessInfo has it
+    int64_t start_ticks = 0;  // since boot, in units of 10 ms (USER_HZ), as in proc::ProcessInfo
   };
 
-  // Loads what it takes. Nothing is attached, and nothing costs anything, before somebody is followed.
-  // Errors: as CpuSampler::Create.
+  // Loads the BPF programs. They are attached, and cost anything, only once a process is followed. Errors: as
+  // CpuSampler::Create.
   static Result<HostSignals> Create();
 
-  // This process and every descendant that it makes from now on; it may take 100 ms to begin. Errors:
-  // kPermissionDenied, kUnsupported where the kernel refuses to tell of its scheduler; kOutOfSpace for too
+  // Follows this process, and the descendants that it creates from now on, from at most 100 ms later. Errors:
+  // kPermissionDenied, kUnsupported if the programs can't be attached to the scheduler; kOutOfSpace for too
   // many processes.
   Status Follow(int32_t pid);
 
-  // Whether to look at what leaves the machine's network devices too, which costs some hundred nanoseconds a
-  // packet that has to queue and some ten a packet that hasn't: for as long as somebody who is followed waits
-  // for the network (GPUSONDE_SIGNAL_NETWORK). Whom it belongs to is known of sockets that were sent on
-  // since. Errors: kPermissionDenied, kUnsupported.
+  // Also observes packets that leave through network devices, or stops to. It costs about 100 ns for a packet
+  // that has to queue and 10 ns for others, so enable it only while a followed process waits for the network
+  // (GPUSONDE_SIGNAL_NETWORK). A packet's process is known if its socket has sent since. Errors:
+  // kPermissionDenied, kUnsupported.
   Status WatchNetwork(bool watch);
 
-  // Hands over what was summed up since the last call. An interval is told of when it ends, in the buckets
-  // that it lay in; a bucket may come in several parts. Long intervals reach back by any time, in buckets of
-  // their own.
+  // Visits the sums since the last call. An interval is added when it ends, split over the buckets that it
+  // covers. A bucket may be reported in several parts, and a long interval adds to buckets that lie far back.
   Status Drain(const std::function<void(const Sum&)>& visit);
 
-  // Who this is, if the kernel named it lately.
+  // The process with this pid, if the kernel has named it recently.
   std::optional<Other> Who(int32_t pid) const;
 
-  // Signals that this kernel doesn't have, for a person; known once somebody is followed.
+  // The names of signals that this kernel lacks; known once a process is followed.
   const std::vector<std::string>& absent() const;
 
   model::DropCounts TakeDrops();

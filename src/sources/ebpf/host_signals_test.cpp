@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
 
-// This very process is followed, with the kernel's help only where it is allowed.
+// Follows this process; skipped where BPF isn't permitted.
 class HostSignalsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -34,12 +34,12 @@ class HostSignalsTest : public testing::Test {
     ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
   }
 
-  // Adds what was told since the last call, of this thread.
+  // Adds this thread's sums since the last call.
   void Drain() {
     ASSERT_TRUE(signals_
                     ->Drain([&](const HostSignals::Sum& sum) {
                       if (sum.tid == ::gettid()) by_signal_[sum.signal] += sum.amount;
-                      if (sum.signal <= GPUSONDE_SIGNAL_NETWORK) told_[sum.tid] += sum.amount;
+                      if (sum.signal <= GPUSONDE_SIGNAL_NETWORK) sums_[sum.tid] += sum.amount;
                       if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_RUN_QUEUE)
                         behind_[sum.other] += sum.amount;
                     })
@@ -49,7 +49,7 @@ class HostSignalsTest : public testing::Test {
   std::optional<HostSignals> signals_;
   std::map<gpusonde_signal, int64_t> by_signal_;
   std::map<int32_t, int64_t> behind_;
-  std::map<int32_t, int64_t> told_;  // of a thread's time
+  std::map<int32_t, int64_t> sums_;  // of a thread's time
 };
 
 void Burn(int64_t duration_ns) {
@@ -65,16 +65,15 @@ void PinToCpu(int cpu) {
   ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-// Whatever else the machine does: the states of a thread are all of its time.
-// Where tests beside this one attach to the scheduler and detach, now and then a switch of this thread isn't
-// told (1 in 20 rounds, of some 100 switches each; no counter of ours or of the kernel's says so). Not in
-// three rounds out of three.
+// Holds under any load: the states of a thread add up to its time. While other tests attach to the scheduler
+// and detach, a switch of this thread is sometimes missed (1 in 20 rounds, of about 100 switches each; no
+// counter of ours or of the kernel's shows it), but not in three rounds out of three.
 TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
   constexpr int64_t kAsleepNs = 750 * kNanosPerMilli;
   constexpr int64_t kBurntNs = 150 * kNanosPerMilli;
   bool all_told = false;
   for (int round = 0; round < 3 && !all_told; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // from here on it is known
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // registers the thread
     const int64_t begin_ns = MonotonicNow();
     Drain();
     by_signal_.clear();
@@ -82,16 +81,16 @@ TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
       Burn(kBurntNs / 10);
       std::this_thread::sleep_for(std::chrono::milliseconds(25));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // longer than what is spread
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));    // tells of what came before
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(500));                        // longer than GPUSONDE_SIGNAL_SPREAD buckets
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // ends the interval before
     const int64_t length_ns = MonotonicNow() - begin_ns;
     Drain();
     int64_t sum_ns = 0;
     for (const auto signal : {GPUSONDE_SIGNAL_RUNNING, GPUSONDE_SIGNAL_RUN_QUEUE, GPUSONDE_SIGNAL_BLOCKED_IO,
                               GPUSONDE_SIGNAL_BLOCKED, GPUSONDE_SIGNAL_WAITING, GPUSONDE_SIGNAL_SLEEPING})
       sum_ns += by_signal_[signal];
-    // What it did since it came on its CPU the last time isn't told yet, and may be long where others want
-    // it.
+    // The time since the thread was last switched in isn't reported yet, and may be long on a busy CPU.
     EXPECT_LE(sum_ns, length_ns + kNanosPerMilli);
     EXPECT_GT(by_signal_[GPUSONDE_SIGNAL_RUNNING], 0);
     all_told = sum_ns >= kAsleepNs + kBurntNs && by_signal_[GPUSONDE_SIGNAL_SLEEPING] >= kAsleepNs;
@@ -99,8 +98,8 @@ TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
   EXPECT_TRUE(all_told);
 }
 
-// The kernel program keeps a thread's last piece of time with the thread.
-TEST_F(HostSignalsTest, TheLastPieceOfAThreadIsToldWhetherItLivesOrHasEnded) {
+// The BPF program keeps the sum of a thread's last bucket with the thread.
+TEST_F(HostSignalsTest, ReportsTheLastBucketOfLivingAndEndedThreads) {
   constexpr auto kAsleep = std::chrono::milliseconds(3);
   const int64_t asleep_ns = std::chrono::nanoseconds(kAsleep).count();
   int32_t ended = 0;
@@ -110,13 +109,13 @@ TEST_F(HostSignalsTest, TheLastPieceOfAThreadIsToldWhetherItLivesOrHasEnded) {
     Burn(asleep_ns);
   }).join();
   Drain();
-  EXPECT_GE(told_[ended], 2 * asleep_ns);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // from here on it is known
+  EXPECT_GE(sums_[ended], 2 * asleep_ns);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // registers the thread
   Drain();
-  told_.clear();
+  sums_.clear();
   std::this_thread::sleep_for(kAsleep);
   Drain();
-  EXPECT_GE(told_[::gettid()], asleep_ns);
+  EXPECT_GE(sums_[::gettid()], asleep_ns);
 }
 
 TEST_F(HostSignalsTest, ThreadsThatHaveEndedTakeNoRoom) {
@@ -127,7 +126,7 @@ TEST_F(HostSignalsTest, ThreadsThatHaveEndedTakeNoRoom) {
   EXPECT_EQ(signals_->TakeDrops().Of(model::DropReason::kSignalsLost), 0);
 }
 
-TEST_F(HostSignalsTest, WhoTakesTheCpuIsNamed) {
+TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheCpu) {
   const int cpu = ::sched_getcpu();
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
@@ -144,7 +143,7 @@ TEST_F(HostSignalsTest, WhoTakesTheCpuIsNamed) {
   cpu_set_t all;
   ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
   PinToCpu(cpu);
-  // Until it had to wait for a quarter of a second behind the other: two that want one CPU share it.
+  // Until it has waited a quarter of a second behind the other process with which it shares one CPU.
   const int64_t deadline_ns = MonotonicNow() + kPatienceNs;
   while (behind_[hog] < kNanosPerSecond / 4 && MonotonicNow() < deadline_ns) {
     Burn(50 * kNanosPerMilli);
@@ -160,7 +159,7 @@ TEST_F(HostSignalsTest, WhoTakesTheCpuIsNamed) {
   EXPECT_EQ(who->name, "cpu-hog");
 }
 
-TEST_F(HostSignalsTest, AWaitForAProcessOfOnesOwnNamesIt) {
+TEST_F(HostSignalsTest, AWaitForAnotherTargetNamesIt) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   const pid_t child = ::fork();
@@ -201,8 +200,8 @@ std::pair<int, int> Connect() {
   return {client, server};
 }
 
-TEST_F(HostSignalsTest, AWaitThatAPacketEndsIsTheNetworksAndNamesTheSender) {
-  // What it takes to look at devices is loaded and attached, and let go again.
+TEST_F(HostSignalsTest, AWaitEndedByAPacketIsANetworkWaitAndNamesTheSender) {
+  // The network programs can be attached and detached.
   ASSERT_TRUE(signals_->WatchNetwork(true).has_value());
   const auto [client, server] = Connect();
   const pid_t child = ::fork();
@@ -226,12 +225,12 @@ TEST_F(HostSignalsTest, AWaitThatAPacketEndsIsTheNetworksAndNamesTheSender) {
   ::close(client);
   ::close(server);
   EXPECT_GE(network_ns, 150 * kNanosPerMilli);
-  // Another CPU may have taken the packet in: then nobody is named, and never somebody else.
+  // Another CPU may have received the packet: then no process is named, and never a wrong one.
   EXPECT_TRUE(for_child_ns == network_ns || for_child_ns == 0) << for_child_ns;
   ASSERT_TRUE(signals_->WatchNetwork(false).has_value());
 }
 
-TEST_F(HostSignalsTest, NothingIsToldOnceItHasStopped) {
+TEST_F(HostSignalsTest, ReportsNothingAfterStop) {
   signals_->Stop();
   Drain();
   by_signal_.clear();

@@ -7,14 +7,14 @@
 
 namespace gpusonde::ebpf {
 
-// Hands out intervals of [0, capacity), first fit. Not thread-safe.
+// Allocates intervals of [0, capacity), first fit. Not thread-safe.
 class IntervalAllocator {
  public:
   explicit IntervalAllocator(uint32_t capacity) : capacity_(capacity) {
     if (capacity > 0) free_[0] = capacity;
   }
 
-  // The begin of `size` > 0 neighbours; nothing when there is no such gap.
+  // The begin of an interval of `size` > 0; nullopt when there is no such gap.
   std::optional<uint32_t> Allocate(uint32_t size) {
     for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
       const auto [begin, length] = *gap;
@@ -26,7 +26,7 @@ class IntervalAllocator {
     return std::nullopt;
   }
 
-  // Gives back what Allocate(size) gave.
+  // Frees an interval returned by Allocate(size).
   void Free(uint32_t begin, uint32_t size) {
     auto after = free_.lower_bound(begin);
     if (after != free_.end() && after->first == begin + size) {
@@ -47,7 +47,7 @@ class IntervalAllocator {
 
  private:
   uint32_t capacity_;
-  std::map<uint32_t, uint32_t> free_;  // begin to length; never neighbours
+  std::map<uint32_t, uint32_t> free_;  // begin to length; adjacent ones are merged
 };
 
 }  // namespace gpusonde::ebpf

@@ -9,7 +9,7 @@
 namespace gpusonde::ebpf {
 namespace {
 
-TEST(IntervalAllocator, WhatIsGivenBackCanBeHadInOnePiece) {
+TEST(IntervalAllocator, MergesFreedIntervals) {
   IntervalAllocator allocator(100);
   EXPECT_EQ(allocator.Allocate(40), 0u);
   EXPECT_EQ(allocator.Allocate(40), 40u);

@@ -3,7 +3,7 @@
 
 namespace gpusonde::ebpf {
 
-// From now on libbpf says what it has to say in our log, at level debug, and nowhere else.
+// Redirects libbpf's messages to our log, at level debug.
 void SendLibbpfToLog();
 
 }  // namespace gpusonde::ebpf

@@ -42,7 +42,7 @@ struct OffCpu::State {
   ProgramCounters counters = ProgramCounters(GPUSONDE_OFF_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
 
-  // Those under way when it stopped.
+  // The intervals in progress when it stopped.
   std::vector<Begin> unbegun;  // whose stacks were not taken
   std::vector<End> unended;
   bpf_link* late_stacks = nullptr;
@@ -58,7 +58,7 @@ int OffCpu::State::OnRecord(void* context, void* data, size_t size) {
   const State& state = *static_cast<State*>(context);
   constexpr size_t kHead = offsetof(gpusonde_off_cpu_begin, stack);
   uint32_t kind = 0;
-  if (size < sizeof kind) return 0;  // cannot happen with our own program, nor can the others below
+  if (size < sizeof kind) return 0;  // can't happen with our own program, like the other checks below
   std::memcpy(&kind, data, sizeof kind);
   if (kind == GPUSONDE_OFF_CPU_END && size >= sizeof(End)) {
     (*state.end)(*static_cast<const End*>(data));
@@ -68,15 +68,16 @@ int OffCpu::State::OnRecord(void* context, void* data, size_t size) {
   const auto* begin = static_cast<const gpusonde_off_cpu_begin*>(data);
   const std::optional<RawStack> stack = RawStack::FromWire(begin->stack, size - kHead);
   if (!stack.has_value()) return 0;
-  Begin told;
-  told.head = begin->head;
-  told.taken_ns = begin->taken_ns;
-  told.stack = *stack;
-  (*state.begin)(told);
+  Begin emitted;
+  emitted.head = begin->head;
+  emitted.taken_ns = begin->taken_ns;
+  emitted.stack = *stack;
+  (*state.begin)(emitted);
   return 0;
 }
 
-// The program that takes the stacks of threads that come back, by what this kernel has.
+// Selects the program that takes stacks when threads are switched in again, depending on what this kernel
+// has.
 bpf_program* OffCpu::State::ChooseResume() const {
   bpf_program* program = libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0
                              ? skeleton->progs.resume_by_tracepoint
@@ -85,18 +86,18 @@ bpf_program* OffCpu::State::ChooseResume() const {
   return program;
 }
 
-// A kernel without either loses the long waits that the coin leaves out, as it does short ones.
+// On a kernel with neither, long waits are sampled like short ones.
 void OffCpu::State::AttachResume(bpf_program* program) {
   if (program == skeleton->progs.resume_by_tracepoint) {
     late_stacks = bpf_program__attach(program);
   } else {
-    // As compilers call it that pass its argument another way.
+    // GCC appends .isra.0 when it changes how the argument is passed.
     for (const char* function : {"finish_task_switch", "finish_task_switch.isra.0"})
       if (late_stacks == nullptr) late_stacks = bpf_program__attach_kprobe(program, false, function);
   }
   if (late_stacks == nullptr)
-    LogWarn("long waits on CPUs that switch often are estimated: {}",
-            ErrnoError(errno, "attach to the return of threads").message);
+    LogWarn("long off-CPU waits are sampled instead of all recorded: {}",
+            ErrnoError(errno, "attach to the switch-in of threads").message);
   skeleton->bss->late_stacks = late_stacks != nullptr;
 }
 
@@ -109,7 +110,7 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
   SendLibbpfToLog();
   auto state = std::make_unique<State>();
   state->skeleton.reset(off_cpu_bpf__open());
-  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the off-CPU program"));
+  if (state->skeleton == nullptr) return Fail(Explain(errno, "open the BPF program for off-CPU intervals"));
   state->skeleton->rodata->every_process = options.every_process;
   state->skeleton->rodata->pid_namespace = PidNamespace();
   state->skeleton->rodata->budget = std::max(options.stacks_per_second, 1u);
@@ -118,16 +119,16 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
   for (const auto& [map, fd] : {std::pair(state->skeleton->maps.targets, sampler.targets_fd()),
                                 std::pair(state->skeleton->maps.target_changes, sampler.target_changes_fd())})
     if (const int error = bpf_map__reuse_fd(map, fd); error != 0)
-      return Fail(Explain(-error, "share the list of processes"));
+      return Fail(Explain(-error, "share the list of target processes"));
   bpf_program* const resume = state->ChooseResume();
   if (const int error = off_cpu_bpf__load(state->skeleton.get()); error != 0)
-    return Fail(Explain(-error, "load the off-CPU program into the kernel"));
+    return Fail(Explain(-error, "load the BPF program for off-CPU intervals"));
   if (const int error = off_cpu_bpf__attach(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "attach to the scheduler"));
   state->AttachResume(resume);
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.events), State::OnRecord, state.get(), nullptr));
-  if (state->ring == nullptr) return Fail(Explain(errno, "map the ring of off-CPU events"));
+  if (state->ring == nullptr) return Fail(Explain(errno, "map the ring buffer of off-CPU intervals"));
   return OffCpu(std::move(state));
 }
 
@@ -138,7 +139,7 @@ Status OffCpu::Drain(const std::function<void(const Begin&)>& begin,
   const int consumed = ring_buffer__consume(state_->ring.get());
   state_->begin = nullptr;
   state_->end = nullptr;
-  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring of off-CPU events"));
+  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring buffer of off-CPU intervals"));
   for (const Begin& away : std::exchange(state_->unbegun, {})) begin(away);
   for (const End& away : std::exchange(state_->unended, {})) end(away);
   return {};
@@ -165,7 +166,7 @@ void OffCpu::Stop() {
     tid = next;
     if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
     const gpusonde_off_cpu_head& head = absence.head;
-    if (head.by_coin == 0) {
+    if (head.sampled == 0) {
       if (now_ns - head.time_ns < GPUSONDE_OFF_CPU_LONG_NS) continue;
       state_->unbegun.push_back({.head = head, .taken_ns = now_ns});
     }
@@ -179,9 +180,10 @@ void OffCpu::Stop() {
 
 int64_t OffCpuWeight(int64_t duration_ns, const gpusonde_off_cpu_head& head) {
   if (duration_ns >= GPUSONDE_OFF_CPU_LONG_NS) return duration_ns;
-  if (head.by_coin == 0 || duration_ns < int64_t{head.limit_ns}) return 0;
-  const double told = (static_cast<double>(head.chance) + 1) * 0x1p-32;
-  return std::llround(static_cast<double>(std::max<int64_t>(duration_ns, GPUSONDE_OFF_CPU_WHOLE_NS)) / told);
+  if (head.sampled == 0 || duration_ns < int64_t{head.limit_ns}) return 0;
+  const double probability = (static_cast<double>(head.chance) + 1) * 0x1p-32;
+  return std::llround(static_cast<double>(std::max<int64_t>(duration_ns, GPUSONDE_OFF_CPU_WHOLE_NS)) /
+                      probability);
 }
 
 }  // namespace gpusonde::ebpf

@@ -15,10 +15,10 @@ namespace gpusonde::ebpf {
 class CpuSampler;
 class StackTables;
 
-// Reports the intervals that threads of the processes that a CpuSampler follows spend off their CPU, with
-// their stacks (bpf/off_cpu.bpf.c): all long ones, and of short ones as many as a budget allows, drawn at
-// random with a chance that goes with them. Sums over intervals weighed with OffCpuWeight are exact for long
-// ones and unbiased for short ones. Not thread-safe.
+// Reports the off-CPU intervals of the processes that a CpuSampler follows, with their stacks
+// (bpf/off_cpu.bpf.c): all long ones, and a random sample of the short ones, with a sampling probability that
+// keeps to a budget and is reported with each. Sums of intervals weighted with OffCpuWeight are exact for
+// long intervals and unbiased for short ones. Not thread-safe.
 class OffCpu {
  public:
   struct Options {
@@ -30,22 +30,23 @@ class OffCpu {
   // The stack is valid during the callback only.
   struct Begin {
     gpusonde_off_cpu_head head{};
-    uint64_t taken_ns = 0;  // when the stack was; without frames: it was not
+    uint64_t taken_ns = 0;  // when the stack was taken; it has no frames if it wasn't
     RawStack stack;
   };
   using End = gpusonde_off_cpu_end;
 
-  // Starts telling. `sampler` says which processes. Errors: as CpuSampler::Create.
+  // Starts reporting, for the processes that `sampler` follows. Errors: as CpuSampler::Create.
   static Result<OffCpu> Create(const Options& options, const StackTables& tables, const CpuSampler& sampler);
 
-  // Hands over everything that waits; a begin comes before its end. One whose stack was taken late comes
-  // right before it.
+  // Visits all pending begins and ends; a begin comes before its end, immediately before it if its stack was
+  // taken when the thread was switched in again.
   Status Drain(const std::function<void(const Begin&)>& begin, const std::function<void(const End&)>& end);
 
-  // What was lost or incomplete since the last call.
+  // Returns and resets the drop counts.
   model::DropCounts TakeDrops();
 
-  // Stops telling; what waits can still be drained, and then, as if they ended now, the absences under way.
+  // Stops reporting. Pending events can still be drained, followed by the intervals in progress, as if they
+  // ended now.
   void Stop();
 
   OffCpu(OffCpu&&) noexcept;
@@ -58,8 +59,8 @@ class OffCpu {
   std::unique_ptr<State> state_;
 };
 
-// The time that an interval of `duration_ns` with this head stands for; 0 if it is one that is left out. A
-// long one stands for itself; of others the expected value is the duration.
+// The weight of an interval of `duration_ns` with this head, in ns: its duration if it is long; else an
+// unbiased estimate of it from the sampling probability, or 0 if it isn't part of the sample.
 int64_t OffCpuWeight(int64_t duration_ns, const gpusonde_off_cpu_head& head);
 
 }  // namespace gpusonde::ebpf

@@ -26,10 +26,10 @@ namespace {
 constexpr uint32_t kAlways = 0xFFFFFFFF;
 
 gpusonde_off_cpu_head Chosen(uint32_t chance, uint32_t limit_ns) {
-  return {.limit_ns = limit_ns, .chance = chance, .by_coin = 1};
+  return {.limit_ns = limit_ns, .chance = chance, .sampled = 1};
 }
 
-TEST(OffCpuWeight, OfIntervalsShorterThanWholeOnesIsRightOnAverage) {
+TEST(OffCpuWeight, OfShortIntervalsIsUnbiased) {
   std::mt19937 random(1);
   for (const int64_t duration_ns :
        std::initializer_list<int64_t>{50'000, 1'000'000, 9'000'000, 10'000'000, 400'000'000}) {
@@ -42,8 +42,7 @@ TEST(OffCpuWeight, OfIntervalsShorterThanWholeOnesIsRightOnAverage) {
         sum += static_cast<double>(OffCpuWeight(duration_ns, Chosen(chance, limit_ns)));
       }
       const double mean = sum / kIntervals;
-      // Standard deviation of the mean: at most √(whole × duration × 4 / intervals), six of which are never
-      // seen.
+      // The standard deviation of the mean is at most √(whole × duration × 4 / intervals); allow six.
       const auto exact = static_cast<double>(duration_ns);
       const double deviation = std::sqrt(std::max(exact, 1e7) * exact * 4 / kIntervals);
       EXPECT_NEAR(mean, exact, 6 * deviation) << chance;
@@ -51,20 +50,20 @@ TEST(OffCpuWeight, OfIntervalsShorterThanWholeOnesIsRightOnAverage) {
   }
 }
 
-TEST(OffCpuWeight, OfLongIntervalsThatAreAlwaysToldOfIsTheirLength) {
+TEST(OffCpuWeight, OfLongIntervalsWithProbabilityOneIsTheirLength) {
   EXPECT_EQ(OffCpuWeight(123'456'789, Chosen(kAlways, 9'999'999)), 123'456'789);
   EXPECT_EQ(OffCpuWeight(5'000'000, Chosen(kAlways, 4'999'999)), 10'000'000);
   EXPECT_EQ(OffCpuWeight(5'000'000, Chosen(kAlways, 5'000'001)), 0);
 }
 
-TEST(OffCpuWeight, OfLongIntervalsIsTheirLengthWhateverTheCoinSaid) {
+TEST(OffCpuWeight, OfLongIntervalsIsTheirLengthWhetherSampledOrNot) {
   constexpr int64_t kLongNs = GPUSONDE_OFF_CPU_LONG_NS;
   EXPECT_EQ(OffCpuWeight(2 * kNanosPerSecond, Chosen(0x7FFFFFFF, 9'999'999)), 2 * kNanosPerSecond);
-  EXPECT_EQ(OffCpuWeight(kLongNs, {.by_coin = 0}), kLongNs);
-  EXPECT_EQ(OffCpuWeight(kLongNs - 1, {.by_coin = 0}), 0) << "a short one that the coin left out";
+  EXPECT_EQ(OffCpuWeight(kLongNs, {.sampled = 0}), kLongNs);
+  EXPECT_EQ(OffCpuWeight(kLongNs - 1, {.sampled = 0}), 0) << "a short one that was not sampled";
 }
 
-// This very process waits, with the kernel's help only where it is allowed.
+// Observes this process; skipped where BPF isn't permitted.
 class OffCpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -77,7 +76,7 @@ class OffCpuTest : public testing::Test {
     Result<OffCpu> off_cpu = OffCpu::Create({}, *tables_, *sampler_);
     SKIP_WHERE_REFUSED(off_cpu);
     off_cpu_ = std::move(*off_cpu);
-    // Seen just before, it is remembered as nobody to tell of.
+    // This thread ran just before, so it is cached as a non-target.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_TRUE(sampler_->Follow(::getpid()).has_value());
   }
@@ -87,7 +86,7 @@ class OffCpuTest : public testing::Test {
   std::optional<OffCpu> off_cpu_;
 };
 
-TEST_F(OffCpuTest, ASleepIsToldOfWithItsStackLengthAndSystemCall) {
+TEST_F(OffCpuTest, ReportsASleepWithItsStackLengthAndSystemCall) {
   constexpr int64_t kSleepNs = 30 * kNanosPerMilli;
   const int64_t before = MonotonicNow();
   std::this_thread::sleep_for(std::chrono::nanoseconds(kSleepNs));
@@ -103,8 +102,8 @@ TEST_F(OffCpuTest, ASleepIsToldOfWithItsStackLengthAndSystemCall) {
                         sleep = begin.head;
                         frames = begin.stack.user().size() + begin.stack.kernel().size();
                       },
-                      [&](const OffCpu::End& told) {
-                        if (sleep.has_value() && told.begin_ns == sleep->time_ns) end = told;
+                      [&](const OffCpu::End& reported) {
+                        if (sleep.has_value() && reported.begin_ns == sleep->time_ns) end = reported;
                       })
                   .has_value());
   ASSERT_TRUE(sleep.has_value());
@@ -117,7 +116,7 @@ TEST_F(OffCpuTest, ASleepIsToldOfWithItsStackLengthAndSystemCall) {
   EXPECT_GE(static_cast<int64_t>(end->woken_ns - end->begin_ns), kSleepNs - kNanosPerMilli);
 }
 
-// While another thread switches so often that the coin leaves nearly everything out.
+// While another thread switches so often that hardly anything is sampled.
 TEST_F(OffCpuTest, EveryLongSleepIsReportedOnceWithItsStack) {
   std::atomic<bool> done = false;
   std::thread busy([&] {
@@ -154,14 +153,14 @@ TEST_F(OffCpuTest, EveryLongSleepIsReportedOnceWithItsStack) {
   EXPECT_EQ(asleep, kSleepers);
 }
 
-TEST_F(OffCpuTest, NothingIsToldOnceItHasStopped) {
+TEST_F(OffCpuTest, ReportsNothingAfterStop) {
   off_cpu_->Stop();
   const auto ignore = [](const auto&) {};
   ASSERT_TRUE(off_cpu_->Drain(ignore, ignore).has_value());
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  int told = 0;
-  ASSERT_TRUE(off_cpu_->Drain([&](const auto&) { ++told; }, ignore).has_value());
-  EXPECT_EQ(told, 0);
+  int reported = 0;
+  ASSERT_TRUE(off_cpu_->Drain([&](const auto&) { ++reported; }, ignore).has_value());
+  EXPECT_EQ(reported, 0);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace gpusonde::ebpf {
 
-// What kernel programs are told of our pid namespace (bpf/pids.h): its inode, or 0 when it is the initial one
-// or can't be known. Numbers of processes then mean the same to them, to /proc and to us.
+// The inode of our pid namespace, for the BPF programs (bpf/pids.h), so that their pids are the same as in
+// /proc; 0 when it is the initial one or can't be read.
 uint32_t PidNamespace();
 
 }  // namespace gpusonde::ebpf

@@ -10,17 +10,16 @@
 
 namespace gpusonde::ebpf {
 
-// One stack as the kernel saw it: addresses and code objects, not yet named. Refers to memory of someone
-// else.
+// A view of one unsymbolized stack: addresses and code objects. Doesn't own its memory.
 class RawStack {
  public:
   RawStack() = default;
 
-  // `words` hold the frames of all kinds, as counted in `counts`.
+  // `words` has the frames of all kinds, as counted in `counts`.
   RawStack(const gpusonde_stack_counts& counts, std::span<const uint64_t> words)
       : counts_(counts), words_(words) {}
 
-  // The stack that a kernel program handed over in `bytes` bytes; nothing if they don't hold what it says.
+  // The stack that a BPF program emitted in `bytes` bytes; nullopt if its counts don't fit them.
   static std::optional<RawStack> FromWire(const gpusonde_stack& stack, size_t bytes) {
     const gpusonde_stack_counts& counts = stack.counts;
     const size_t words = size_t{counts.kernel_frames} + counts.user_frames + 2 * size_t{counts.python_frames};
@@ -29,7 +28,7 @@ class RawStack {
     return RawStack(counts, {reinterpret_cast<const uint64_t*>(stack.words), words});
   }
 
-  // Addresses, leaf first; empty when it ran in user mode.
+  // Kernel addresses, leaf first; empty when the thread ran in user mode.
   std::span<const uint64_t> kernel() const { return words_.first(counts_.kernel_frames); }
   // Addresses, leaf first.
   std::span<const uint64_t> user() const {
@@ -42,7 +41,7 @@ class RawStack {
     static_assert(sizeof(gpusonde_python_frame) == 2 * sizeof(uint64_t));
     return {reinterpret_cast<const gpusonde_python_frame*>(words.data()), words.size() / 2};
   }
-  // As given: how many frames there are of each kind, and all of them.
+  // The constructor's arguments: the number of frames of each kind, and all frames.
   const gpusonde_stack_counts& counts() const { return counts_; }
   std::span<const uint64_t> words() const { return words_; }
 

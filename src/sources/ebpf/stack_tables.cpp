@@ -17,12 +17,12 @@ namespace gpusonde::ebpf {
 namespace {
 
 constexpr uint32_t kMaxProcesses = 16384;  // as in bpf/stack.h
-// A program that has just looked up a process may use what it found for some microseconds.
+// A program that has just looked up a process may use the entry for some microseconds more.
 constexpr int64_t kGraceNs = 100 * kNanosPerMilli;
 
 Result<Fd> MakeMap(bpf_map_type type, const char* name, uint32_t value_size, uint32_t entries) {
   Fd map(::bpf_map_create(type, name, sizeof(uint32_t), value_size, entries, nullptr));
-  if (!map.valid()) return Fail(Explain(errno, fmt::format("make the kernel's map {}", name)));
+  if (!map.valid()) return Fail(Explain(errno, fmt::format("create the BPF map {}", name)));
   return map;
 }
 
@@ -36,9 +36,7 @@ Result<StackTables> StackTables::Create() {
   ASSIGN_OR_RETURN(Fd rules, MakeMap(BPF_MAP_TYPE_ARRAY, "unwind_rules", sizeof(gpusonde_unwind_rule),
                                      GPUSONDE_UNWIND_RULES));
   ASSIGN_OR_RETURN(UnwindShards shards, UnwindShards::Create());
-  StackTables tables(std::move(processes), std::move(mappings), std::move(rules), std::move(shards));
-  TRY(tables.UploadRules());
-  return tables;
+  return StackTables(std::move(processes), std::move(mappings), std::move(rules), std::move(shards));
 }
 
 Status StackTables::ShareWith(bpf_object* object) const {
@@ -48,55 +46,84 @@ Status StackTables::ShareWith(bpf_object* object) const {
                                               {"unwind_shards", shards_.fd()}};
   for (const auto& [name, fd] : maps) {
     bpf_map* map = ::bpf_object__find_map_by_name(object, name);
-    if (map == nullptr)
-      return Fail(ErrorCode::kInternal, fmt::format("a kernel program has no map {}", name));
+    if (map == nullptr) return Fail(ErrorCode::kInternal, fmt::format("a BPF program has no map {}", name));
     if (const int error = ::bpf_map__reuse_fd(map, fd); error != 0)
-      return Fail(Explain(-error, fmt::format("share the kernel's map {}", name)));
+      return Fail(Explain(-error, fmt::format("share the BPF map {}", name)));
   }
   return {};
 }
 
-Status StackTables::UploadRules() {
-  for (; rules_uploaded_ < rules_.rules().size(); ++rules_uploaded_) {
-    const auto number = static_cast<uint32_t>(rules_uploaded_);
-    if (::bpf_map_update_elem(rules_map_.get(), &number, &rules_.rules()[number], BPF_ANY) != 0)
-      return Fail(ErrnoError(errno, "tell the kernel an unwind rule"));
-  }
-  return {};
-}
-
-Status StackTables::AddFile(const Id128& file, const unwind::Table& table) {
+Status StackTables::AddFile(const Id128& file, unwind::Table table, std::span<const unwind::Rule> rules,
+                            int32_t user_id) {
   if (HasFile(file)) return {};
-  TRY(UploadRules());
   FreeRetired();
+  File made{.user_id = user_id, .words = table.rows.size() + 2 * table.pages.size(), .used = ++clock_};
+  TRY(TakeRoom(user_id, [&] { return words_.Take(user_id, made.words); }));
+  if (Status placed = Place(made, table, rules); !placed.has_value()) {
+    GiveBack(made);
+    return placed;
+  }
+  made.base = table.base;
+  made.segments = std::move(table.segments);
+  files_[file] = std::move(made);
+  return {};
+}
+
+Status StackTables::Place(File& file, unwind::Table& table, std::span<const unwind::Rule> rules) {
+  std::vector<uint16_t> added;
+  TRY(TakeRoom(file.user_id, [&] { return rules_.Acquire(rules, file.user_id, file.rules, added); }));
+  for (const uint32_t number : added)
+    if (::bpf_map_update_elem(rules_map_.get(), &number, &rules_.At(static_cast<uint16_t>(number)),
+                              BPF_ANY) != 0)
+      return Fail(ErrnoError(errno, "hand the kernel an unwind rule"));
+  for (uint32_t& row : table.rows) row = uint32_t{file.rules[row >> 16]} << 16 | (row & 0xFFFF);
   Result<UnwindShards::Placed> placed = shards_.Place(table);
-  while (!placed.has_value() && placed.error().code == ErrorCode::kOutOfSpace && EvictOldest())
+  while (!placed.has_value() && placed.error().code == ErrorCode::kOutOfSpace && EvictOldest({}))
     placed = shards_.Place(table);
   if (!placed.has_value()) return Fail(std::move(placed).error());
-  files_[file] = {
-      .placed = std::move(*placed), .base = table.base, .segments = table.segments, .used = ++clock_};
+  file.placed = std::move(*placed);
   return {};
 }
 
-bool StackTables::EvictOldest() {
+Status StackTables::TakeRoom(int32_t user_id, const std::function<Shortage()>& take) {
+  for (Shortage shortage = take(); shortage != Shortage::kNone; shortage = take()) {
+    const bool of_user = shortage == Shortage::kOfUser;
+    if (!EvictOldest(of_user ? std::optional(user_id) : std::nullopt))
+      return Fail(ErrorCode::kOutOfSpace,
+                  of_user
+                      ? fmt::format("programs of user {} use all of a user's room for unwind tables", user_id)
+                      : "all room for unwind tables is in use");
+  }
+  return {};
+}
+
+void StackTables::GiveBack(const File& file) {
+  shards_.Remove(file.placed);
+  rules_.Release(file.rules);
+  words_.Give(file.user_id, file.words);
+}
+
+bool StackTables::EvictOldest(std::optional<int32_t> user_id) {
   auto oldest = files_.end();
   for (auto file = files_.begin(); file != files_.end(); ++file)
     if (file->second.slices == 0 && file->second.placed.pages > 0 &&
+        file->second.user_id == user_id.value_or(file->second.user_id) &&
         (oldest == files_.end() || file->second.used < oldest->second.used))
       oldest = file;
   if (oldest == files_.end()) return false;
-  shards_.Remove(oldest->second.placed);
+  GiveBack(oldest->second);
   files_.erase(oldest);
   return true;
 }
 
-Status StackTables::SetProcess(int32_t pid, std::vector<Mapping> mappings, const gpusonde_python& python) {
+Status StackTables::SetProcess(int32_t pid, int32_t user_id, std::vector<Mapping> mappings,
+                               const gpusonde_python& python) {
   std::ranges::sort(mappings, {}, &Mapping::start);
   FreeRetired();
-  Result<std::shared_ptr<Slice>> slice = MakeSlice(mappings);
+  Result<std::shared_ptr<Slice>> slice = MakeSlice(mappings, user_id);
   gpusonde_process process{};
   process.python = python;
-  // Without a slice it is walked by frame pointers.
+  // Without a slice the process is unwound by frame pointers.
   if (slice.has_value()) process.unwind = (*slice)->place;
   const auto key = static_cast<uint32_t>(pid);
   if (::bpf_map_update_elem(processes_.get(), &key, &process, BPF_ANY) != 0) {
@@ -104,23 +131,30 @@ Status StackTables::SetProcess(int32_t pid, std::vector<Mapping> mappings, const
     if (slice.has_value()) Release(std::move(*slice));
     if (error == E2BIG)
       return Fail(ErrorCode::kOutOfSpace, fmt::format("more than {} processes are profiled", kMaxProcesses));
-    return Fail(ErrnoError(error, fmt::format("describe process {} to the kernel", pid)));
+    return Fail(ErrnoError(error, fmt::format("write process {} to its BPF map", pid)));
   }
   Release(std::exchange(slices_[pid], slice.has_value() ? std::move(*slice) : nullptr));
   if (!slice.has_value()) return Fail(std::move(slice).error());
   return {};
 }
 
-Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::vector<Mapping>& mappings) {
+Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::vector<Mapping>& mappings,
+                                                                   int32_t user_id) {
   const auto count =
       static_cast<uint32_t>(std::min<size_t>(mappings.size(), GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS));
   auto slice = std::make_shared<Slice>();
   if (count == 0) return slice;
+  if (mapping_shares_.Take(user_id, count) != Shortage::kNone)
+    return Fail(ErrorCode::kOutOfSpace,
+                fmt::format("programs of user {} use all of a user's room for mappings", user_id));
   const std::optional<uint32_t> first = places_.Allocate(count);
-  if (!first.has_value())
+  if (!first.has_value()) {
+    mapping_shares_.Give(user_id, count);
     return Fail(ErrorCode::kOutOfSpace,
                 fmt::format("more than {} mappings are known", GPUSONDE_UNWIND_MAPPINGS));
+  }
   slice->place = {.first = *first, .count = count};
+  slice->user_id = user_id;
 
   std::vector<gpusonde_unwind_mapping> values;
   for (uint32_t i = 0; i < count; ++i) {
@@ -148,7 +182,7 @@ Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::ve
   if (::bpf_map_update_batch(mappings_.get(), keys.data(), values.data(), &written, nullptr) != 0) {
     const int error = errno;
     Release(std::move(slice));
-    return Fail(ErrnoError(error, "tell the kernel a process's mappings"));
+    return Fail(ErrnoError(error, "write a process's mappings to their BPF map"));
   }
   return slice;
 }
@@ -162,7 +196,7 @@ void StackTables::ForkProcess(int32_t parent_pid, int32_t child_pid) {
 
 void StackTables::ForgetProcess(int32_t pid) {
   const auto key = static_cast<uint32_t>(pid);
-  ::bpf_map_delete_elem(processes_.get(), &key);  // its end may have done so already
+  ::bpf_map_delete_elem(processes_.get(), &key);  // the BPF program may have done so already
   if (auto node = slices_.extract(pid); !node.empty()) Release(std::move(node.mapped()));
 }
 
@@ -176,6 +210,7 @@ void StackTables::FreeRetired() {
   for (; !retired_.empty() && retired_.front().time_ns + kGraceNs <= now; retired_.pop_front()) {
     const Slice& slice = retired_.front().slice;
     if (slice.place.count > 0) places_.Free(slice.place.first, slice.place.count);
+    mapping_shares_.Give(slice.user_id, slice.place.count);
     for (const Id128& file : slice.files)
       if (const auto found = files_.find(file); found != files_.end()) --found->second.slices;
   }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -12,7 +14,9 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "sources/ebpf/interval_allocator.h"
+#include "sources/ebpf/rule_pool.h"
 #include "sources/ebpf/unwind_shards.h"
+#include "sources/ebpf/user_shares.h"
 #include "unwind/compile.h"
 #include "unwind/rule_set.h"
 #include "wire/stack.h"
@@ -23,53 +27,60 @@ namespace gpusonde::ebpf {
 
 // What the kernel's programs know of processes and files in order to take stacks (bpf/stack.h): one set of
 // maps for all programs. Tables of files are shared by all processes that map them, and stay until their room
-// is needed. Not thread-safe.
+// is needed. Users have shares of the room (UserShares): of rules RulePool::kMaxPerUser, of the words of
+// tables a half, of mappings a quarter; and three quarters of both for all of them. Not thread-safe.
 class StackTables {
  public:
-  // An executable mapping. Those of one process don't overlap.
+  // An executable mapping. A process's mappings don't overlap.
   struct Mapping {
     uint64_t start = 0, end = 0;
     uint64_t file_offset = 0;   // of `start`
-    std::optional<Id128> file;  // that AddFile was called for; else it is walked by frame pointers
+    std::optional<Id128> file;  // with which AddFile was called; else unwound by frame pointers
   };
 
   // Errors: kPermissionDenied, kUnsupported, each saying what to do.
   static Result<StackTables> Create();
 
-  // Makes the programs of `object`, opened and not yet loaded, use these maps.
+  // Makes the programs of `object`, which must be opened and not yet loaded, use these maps.
   Status ShareWith(bpf_object* object) const;
 
-  // Tables that are added are compiled with these rules.
-  unwind::RuleSet& rules() { return rules_; }
-
   bool HasFile(const Id128& file) const { return files_.contains(file); }
-  // Hands the file's table to the kernel. Errors: kOutOfSpace when there is no room, and no table unused for
-  // which it could be made.
-  Status AddFile(const Id128& file, const unwind::Table& table);
+  // Hands the file's table, compiled with `rules`, to the kernel, on account of the user. Errors: kOutOfSpace
+  // when there is no room, or none left for this user, and no table unused for which it could be made.
+  Status AddFile(const Id128& file, unwind::Table table, std::span<const unwind::Rule> rules,
+                 int32_t user_id);
 
-  // From now on this is what is known of the process. Errors: kOutOfSpace when too much is known of too many.
-  Status SetProcess(int32_t pid, std::vector<Mapping> mappings, const gpusonde_python& python);
+  // From now on this is what is known of the process. Errors: kOutOfSpace when too much is known of too many,
+  // or of the user's.
+  Status SetProcess(int32_t pid, int32_t user_id, std::vector<Mapping> mappings,
+                    const gpusonde_python& python);
 
-  // A process began as a copy of another, as the kernel's programs know already.
+  // Copies a parent's registration to its forked child, as the BPF program has done already.
   void ForkProcess(int32_t parent_pid, int32_t child_pid);
 
   // The process has ended.
   void ForgetProcess(int32_t pid);
 
-  // Of the kernel's memory for tables.
+  // Kernel memory used for tables.
   size_t table_bytes() const { return shards_.bytes(); }
 
  private:
+  static constexpr uint64_t kWords = uint64_t{GPUSONDE_UNWIND_SHARDS} * GPUSONDE_UNWIND_SHARD_WORDS;
+
   struct File {
     UnwindShards::Placed placed;
     uint64_t base = 0;
     std::vector<unwind::Table::Segment> segments;
+    std::vector<uint16_t> rules;  // their numbers
+    int32_t user_id = 0;          // on whose account
+    uint64_t words = 0;
     int64_t slices = 0;  // that refer to it
     uint64_t used = 0;   // value of clock_ at the last use
   };
   // The mappings of a process, and of its forks until they change theirs.
   struct Slice {
     gpusonde_unwind_process place{};
+    int32_t user_id = 0;
     std::vector<Id128> files;
   };
   struct Retired {
@@ -83,16 +94,22 @@ class StackTables {
         rules_map_(std::move(rules)),
         shards_(std::move(shards)) {}
 
-  Status UploadRules();
-  Result<std::shared_ptr<Slice>> MakeSlice(const std::vector<Mapping>& mappings);
+  // The rest of AddFile, for a file whose words are taken.
+  Status Place(File& file, unwind::Table& table, std::span<const unwind::Rule> rules);
+  // Evicts files until `take` has no shortage.
+  Status TakeRoom(int32_t user_id, const std::function<Shortage()>& take);
+  void GiveBack(const File& file);
+  Result<std::shared_ptr<Slice>> MakeSlice(const std::vector<Mapping>& mappings, int32_t user_id);
   void Release(std::shared_ptr<Slice> slice);
   void FreeRetired();
-  bool EvictOldest();
+  // Among the files of one user, or of all. False when they are all in use.
+  bool EvictOldest(std::optional<int32_t> user_id);
 
   Fd processes_, mappings_, rules_map_;
   UnwindShards shards_;
-  unwind::RuleSet rules_;
-  size_t rules_uploaded_ = 0;
+  RulePool rules_;
+  UserShares words_{kWords / 2, kWords / 4 * 3};
+  UserShares mapping_shares_{GPUSONDE_UNWIND_MAPPINGS / 4, uint64_t{GPUSONDE_UNWIND_MAPPINGS} / 4 * 3};
   IntervalAllocator places_{GPUSONDE_UNWIND_MAPPINGS};
   std::unordered_map<Id128, File> files_;
   std::unordered_map<int32_t, std::shared_ptr<Slice>> slices_;  // by pid

@@ -7,8 +7,8 @@
 
 namespace gpusonde::ebpf {
 
-// Adds a process to the list that a kernel program tells of (bpf/targets.h), and has the program look again
-// at whom it remembers as not on it. Fails when the list is full. One thread at a time for each list.
+// Adds a process to a BPF program's list of targets (bpf/targets.h) and invalidates its cache of non-targets.
+// Fails when the list is full. One thread at a time per list.
 Status AddTarget(int targets_fd, int changes_fd, int32_t pid);
 
 }  // namespace gpusonde::ebpf

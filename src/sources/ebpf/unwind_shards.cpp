@@ -14,40 +14,39 @@
 namespace gpusonde::ebpf {
 namespace {
 
-// What is placed together: small enough that little of a shard's end is left over, large enough that
-// libraries of an everyday size are a single piece.
+// Size of the pieces of a table: small enough to waste little at the end of a shard, large enough that most
+// libraries are a single piece.
 constexpr uint32_t kMaxPieceWords = GPUSONDE_UNWIND_SHARD_WORDS / 4;
 constexpr uint32_t kShardBytes = GPUSONDE_UNWIND_SHARD_WORDS * sizeof(uint32_t);
-// Made before anything runs, so that the first program doesn't wait for them: node with its libraries takes
-// six.
+// Allocated at the start, so that the first program doesn't wait for them: node with its libraries needs six.
 constexpr uint64_t kFirstShards = 8;
-// More than a file needs, for the small ones to come.
+// Added beyond what a file needs, for later small files.
 constexpr uint64_t kSpareShards = 2;
 
 Result<Fd> MakeShard() {
   const bpf_map_create_opts options{.sz = sizeof options, .map_flags = BPF_F_MMAPABLE};
   Fd shard(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_shard", sizeof(uint32_t), kShardBytes, 1, &options));
-  if (!shard.valid()) return Fail(Explain(errno, "make room for unwind tables"));
+  if (!shard.valid()) return Fail(Explain(errno, "allocate a shard for unwind tables"));
   return shard;
 }
 
 }  // namespace
 
 Result<UnwindShards> UnwindShards::Create() {
-  // Only says what shards are like.
+  // The template from which the kernel learns the size of shards.
   ASSIGN_OR_RETURN(const Fd example, MakeShard());
   const bpf_map_create_opts options{.sz = sizeof options,
                                     .inner_map_fd = static_cast<uint32_t>(example.get())};
   Fd outer(::bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "unwind_shards", sizeof(uint32_t), sizeof(uint32_t),
                             GPUSONDE_UNWIND_SHARDS, &options));
-  if (!outer.valid()) return Fail(Explain(errno, "make the kernel's table of unwind tables"));
+  if (!outer.valid()) return Fail(Explain(errno, "create the BPF map of unwind tables"));
   UnwindShards shards(std::move(outer));
   TRY(shards.Grow(kFirstShards));
   return shards;
 }
 
-// The table as pieces that each lie in one shard: rows of neighbouring pages together, and last the
-// directory, whose words are put in when the places are known.
+// Cuts the table into pieces that each fit into one shard: the rows of adjacent pages, and last the
+// directory, which is filled in once the pieces' positions are known.
 Result<std::vector<UnwindShards::Piece>> UnwindShards::Cut(const unwind::Table& table) {
   std::vector<Piece> pieces;
   for (size_t page = 0; page < table.pages.size();) {
@@ -69,7 +68,7 @@ Result<UnwindShards::Placed> UnwindShards::Place(const unwind::Table& table) {
   if (!Allocate(pieces, placed)) {
     TRY(GrowFor(pieces));
     if (!Allocate(pieces, placed))
-      return Fail(ErrorCode::kOutOfSpace, "all room for unwind tables is in use");
+      return Fail(ErrorCode::kOutOfSpace, "the memory for unwind tables is full");
   }
   std::vector<uint32_t> directory;
   for (size_t i = 0; i + 1 < pieces.size(); ++i) {
@@ -104,15 +103,15 @@ bool UnwindShards::Allocate(const std::vector<Piece>& pieces, Placed& placed) {
 Status UnwindShards::GrowFor(const std::vector<Piece>& pieces) {
   uint64_t words = 0;
   for (const Piece& piece : pieces) words += piece.words;
-  // Less than a piece is left over in each.
+  // At the end of each shard less than a piece is wasted.
   const uint64_t wanted = words / (GPUSONDE_UNWIND_SHARD_WORDS - kMaxPieceWords) + 1;
   const uint64_t room = GPUSONDE_UNWIND_SHARDS - shards_.size();
-  if (wanted > room) return Fail(ErrorCode::kOutOfSpace, "all room for unwind tables is in use");
+  if (wanted > room) return Fail(ErrorCode::kOutOfSpace, "the memory for unwind tables is full");
   return Grow(std::min(wanted + kSpareShards, room));
 }
 
-// The kernel waits for its programs after each change of the table of shards, some 15 to 40 ms, so that all
-// are added in one.
+// After each update of the map of shards the kernel waits for running programs, some 15 to 40 ms, so all new
+// shards are added in one update.
 Status UnwindShards::Grow(uint64_t wanted) {
   std::vector<uint32_t> keys;
   std::vector<int> fds;
@@ -125,16 +124,16 @@ Status UnwindShards::Grow(uint64_t wanted) {
   }
   auto count = static_cast<uint32_t>(wanted);
   if (::bpf_map_update_batch(outer_.get(), keys.data(), fds.data(), &count, nullptr) != 0)
-    return Fail(Explain(errno, "add room for unwind tables"));
+    return Fail(Explain(errno, "add shards for unwind tables"));
   std::ranges::move(made, std::back_inserter(shards_));
   return {};
 }
 
 Status UnwindShards::Write(uint32_t first_word, std::span<const uint32_t> words) {
   const Shard& shard = shards_[first_word / GPUSONDE_UNWIND_SHARD_WORDS];
-  // Mapped only while it is written, so that the tables are not part of this process as well.
+  // Mapped only while it is written, so that the tables don't count as memory of this process.
   void* memory = ::mmap(nullptr, kShardBytes, PROT_READ | PROT_WRITE, MAP_SHARED, shard.map.get(), 0);
-  if (memory == MAP_FAILED) return Fail(ErrnoError(errno, "map room for unwind tables"));
+  if (memory == MAP_FAILED) return Fail(ErrnoError(errno, "map a shard for unwind tables"));
   std::memcpy(static_cast<uint32_t*>(memory) + first_word % GPUSONDE_UNWIND_SHARD_WORDS, words.data(),
               words.size_bytes());
   ::munmap(memory, kShardBytes);

@@ -13,8 +13,8 @@
 
 namespace gpusonde::ebpf {
 
-// The kernel's memory for unwind tables (wire/unwind.h): shards, a few to begin with, more when a table
-// needs them. Not thread-safe.
+// The kernel memory for unwind tables (wire/unwind.h): shards, a few at first, and more when a table needs
+// them. Not thread-safe.
 class UnwindShards {
  public:
   // Where a table is.
@@ -24,18 +24,18 @@ class UnwindShards {
     };
     uint32_t directory = 0;  // word index
     uint32_t pages = 0;
-    std::vector<Block> blocks;  // all that it takes
+    std::vector<Block> blocks;  // all of its memory
   };
 
   static Result<UnwindShards> Create();
 
-  // Copies a table there. Errors: kOutOfSpace when it doesn't fit.
+  // Copies a table into the shards. Errors: kOutOfSpace when it doesn't fit.
   Result<Placed> Place(const unwind::Table& table);
 
-  // No program may look at it any more.
+  // Frees a table. No program may still use it.
   void Remove(const Placed& placed);
 
-  // Of the map of shards.
+  // Descriptor of the map of shards.
   int fd() const { return outer_.get(); }
   size_t bytes() const;
 
@@ -51,10 +51,10 @@ class UnwindShards {
 
   explicit UnwindShards(Fd outer) : outer_(std::move(outer)) {}
   static Result<std::vector<Piece>> Cut(const unwind::Table& table);
-  // False, with nothing allocated, when there is no room for all.
+  // False, without allocating anything, when not all pieces fit.
   bool Allocate(const std::vector<Piece>& pieces, Placed& placed);
   Status GrowFor(const std::vector<Piece>& pieces);
-  Status Grow(uint64_t wanted);  // shards more
+  Status Grow(uint64_t wanted);  // by this many shards
   Status Write(uint32_t first_word, std::span<const uint32_t> words);
 
   Fd outer_;

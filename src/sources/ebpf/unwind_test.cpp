@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's unwinder over images of processes: a child stops at a known place, and what it says of its own
-// stack is compared with what the unwinder finds from outside. The child asks libgcc's unwinder, which shares
-// no code with ours.
+// Runs the BPF unwinder over images of processes: a child reports its own stack from libgcc's unwinder, which
+// shares no code with ours, and stops; our unwinder then unwinds it from outside, and the two are compared.
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -28,20 +27,20 @@ namespace gpusonde::ebpf {
 namespace {
 
 constexpr size_t kMaxFrames = 64;
-// What backtrace(3) tells of TellAndStop: AddressSanitizer has a frame of its own in between.
+// Index of ReportAndStop's caller in backtrace(3): AddressSanitizer has a frame of its own in between.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kOwnFrames = 2;
 #else
 constexpr int kOwnFrames = 1;
 #endif
 
-// What a child tells about itself, in memory shared with it.
-struct Told {
+// A child's report, in shared memory.
+struct Report {
   void* frames[kMaxFrames];
   int count;
 };
 
-// Sized as the kernel's: each table is in shards of its own.
+// As large as the kernel's; each table has shards of its own.
 class Image {
  public:
   explicit Image(pid_t pid) : memory_(pid) {
@@ -110,11 +109,11 @@ class Image {
   std::vector<std::vector<__u32>> shards_;
 };
 
-Told* told;
+Report* g_report;
 
-// Tells the stack and stops. Not inlined, so that it is a frame in both lists.
-[[gnu::noinline]] void TellAndStop() {
-  told->count = ::backtrace(told->frames, kMaxFrames);
+// Reports the stack and stops. Not inlined, so that it is a frame in both lists.
+[[gnu::noinline]] void ReportAndStop() {
+  g_report->count = ::backtrace(g_report->frames, kMaxFrames);
   ::raise(SIGSTOP);
 }
 
@@ -123,14 +122,14 @@ class Unwind : public testing::Test {
   void SetUp() override {
     void* first[1];
     ::backtrace(first, 1);  // loads libgcc before the fork
-    told = static_cast<Told*>(
-        ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(told, MAP_FAILED);
+    g_report = static_cast<Report*>(
+        ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(g_report, MAP_FAILED);
   }
-  void TearDown() override { ::munmap(told, sizeof(Told)); }
+  void TearDown() override { ::munmap(g_report, sizeof(Report)); }
 
-  // Runs `body` in a child until the thread that calls TellAndStop has, and compares. `caller_frames`: how
-  // many of the frames above TellAndStop must at least be there.
+  // Runs `body` in a child until a thread has called ReportAndStop, and compares the stacks. `caller_frames`:
+  // the minimum number of frames above ReportAndStop.
   void Check(const std::function<void()>& body, size_t caller_frames) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -156,17 +155,17 @@ class Unwind : public testing::Test {
     int end = -1;
     const std::vector<uint64_t> found = Image(child).Unwind(registers, end);
     EXPECT_EQ(end, GPUSONDE_NATIVE_COMPLETE);
-    // Both lists meet where TellAndStop returns to.
-    ASSERT_GT(told->count, kOwnFrames);
-    const auto begin = std::ranges::find(found, reinterpret_cast<uint64_t>(told->frames[kOwnFrames]));
-    ASSERT_NE(begin, found.end()) << "the caller of TellAndStop isn't there";
-    const auto callers = static_cast<size_t>(told->count - kOwnFrames);
+    // Both lists meet where ReportAndStop returns to.
+    ASSERT_GT(g_report->count, kOwnFrames);
+    const auto begin = std::ranges::find(found, reinterpret_cast<uint64_t>(g_report->frames[kOwnFrames]));
+    ASSERT_NE(begin, found.end()) << "the caller of ReportAndStop isn't there";
+    const auto callers = static_cast<size_t>(g_report->count - kOwnFrames);
     EXPECT_GE(callers, caller_frames);
     ASSERT_GE(static_cast<size_t>(found.end() - begin), callers);
     for (size_t i = 0; i < callers; ++i)
-      // Where a signal interrupted a frame its address is told as one more.
-      EXPECT_LE(begin[static_cast<ptrdiff_t>(i)] - reinterpret_cast<uint64_t>(told->frames[i + kOwnFrames]),
-                1u)
+      // The address of a frame that a signal interrupted is reported as its pc + 1.
+      EXPECT_LE(
+          begin[static_cast<ptrdiff_t>(i)] - reinterpret_cast<uint64_t>(g_report->frames[i + kOwnFrames]), 1u)
           << "frame " << i;
   }
 };
@@ -174,36 +173,36 @@ class Unwind : public testing::Test {
 [[gnu::noinline]] long Recurse(long depth) {
   volatile char padding[100];
   padding[depth % 100] = 1;
-  if (depth == 0) TellAndStop();
+  if (depth == 0) ReportAndStop();
   return depth == 0 ? 1 : Recurse(depth - 1) + padding[depth % 100];
 }
 
-TEST_F(Unwind, CallsWithinThisProgram) {
+TEST_F(Unwind, FollowsCallsWithinThisProgram) {
   Check([] { Recurse(10); }, 12);
 }
 
-TEST_F(Unwind, ThroughTheCLibraryAndBack) {
+TEST_F(Unwind, FollowsCallsThroughTheCLibraryAndBack) {
   Check(
       [] {
         int values[] = {2, 1};
         ::qsort(values, 2, sizeof(int), [](const void*, const void*) {
-          TellAndStop();
+          ReportAndStop();
           return 0;
         });
       },
       4);
 }
 
-TEST_F(Unwind, OutOfASignalHandler) {
+TEST_F(Unwind, LeavesASignalHandler) {
   Check(
       [] {
-        ::signal(SIGUSR1, [](int) { TellAndStop(); });
+        ::signal(SIGUSR1, [](int) { ReportAndStop(); });
         ::raise(SIGUSR1);
       },
       5);
 }
 
-TEST_F(Unwind, AThrowingFunctionsFrames) {
+TEST_F(Unwind, FollowsTheFramesOfAThrowingFunction) {
   Check(
       [] {
         try {
@@ -215,36 +214,36 @@ TEST_F(Unwind, AThrowingFunctionsFrames) {
       4);
 }
 
-TEST_F(Unwind, AnAlignedFrame) {
-  // The compiler realigns the stack for it, and says where the caller's is by an expression.
+TEST_F(Unwind, FollowsAnAlignedFrame) {
+  // The compiler realigns the stack and describes the CFA with a DWARF expression.
   struct Aligned {
     [[gnu::noinline]] static void Call(long value) {
       alignas(64) volatile char buffer[128];
       buffer[value] = 1;
-      TellAndStop();
+      ReportAndStop();
       ASSERT_EQ(buffer[value], 1);
     }
   };
   Check([] { Aligned::Call(3); }, 3);
 }
 
-TEST_F(Unwind, AFrameOfVariableSize) {
+TEST_F(Unwind, FollowsAFrameOfVariableSize) {
   struct Variable {
     [[gnu::noinline]] static void Call(size_t size) {
       auto* buffer = static_cast<volatile char*>(__builtin_alloca(size));
       buffer[0] = 1;
-      TellAndStop();
+      ReportAndStop();
       buffer[1] = 2;
     }
   };
   Check([] { Variable::Call(1000); }, 3);
 }
 
-TEST_F(Unwind, AStackOfNoiseEndsWithAReason) {
+TEST_F(Unwind, EndsARandomStackWithAReason) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    TellAndStop();
+    ReportAndStop();
     ::_exit(0);
   }
   int status = 0;

@@ -9,8 +9,8 @@ namespace gpusonde::nvml {
 namespace {
 
 // Three minutes of eight devices at 10 Hz.
-constexpr size_t kMostReadings = 150'000;
-constexpr size_t kMostNotices = 1'000;
+constexpr size_t kMaxReadings = 150'000;
+constexpr size_t kMaxNotices = 1'000;
 
 }  // namespace
 
@@ -33,16 +33,16 @@ std::vector<Device> Hub::devices() const {
 void Hub::Publish(News news) {
   const std::lock_guard lock(mutex_);
   news_.drops.Merge(news.drops);
-  const size_t room = kMostReadings - news_.readings.size();
+  const size_t room = kMaxReadings - news_.readings.size();
   const size_t kept = std::min(room, news.readings.size());
   news_.readings.insert(news_.readings.end(), news.readings.begin(),
                         news.readings.begin() + static_cast<ptrdiff_t>(kept));
   news_.drops.Add(model::DropReason::kGpuReadingsLost, static_cast<int64_t>(news.readings.size() - kept));
   for (Notice& notice : news.notices)
-    if (news_.notices.size() < kMostNotices) news_.notices.push_back(std::move(notice));
+    if (news_.notices.size() < kMaxNotices) news_.notices.push_back(std::move(notice));
 }
 
-News Hub::Take() {
+News Hub::Drain() {
   const std::lock_guard lock(mutex_);
   return std::exchange(news_, {});
 }

@@ -14,23 +14,23 @@
 
 namespace gpusonde::nvml {
 
-// Where the reading threads and whoever takes the news meet. Thread-safe.
+// Passes readings and notices from the reading threads to the consumer. Thread-safe.
 class Hub {
  public:
-  // The place of each of `found` among all devices there ever were; new ones are added. Known by their UUID.
+  // The index of each of `found` among all devices ever found, by UUID; new devices are added.
   std::vector<size_t> PlacesOf(std::span<const Device> found);
   std::vector<Device> devices() const;
 
-  // Takes over what was learnt; the readings' devices already by their place here.
+  // Appends news, in whose readings `device` is an index into devices().
   void Publish(News news);
-  News Take();
+  News Drain();
 
   void Stop();
   bool stopping() const;
   // False at once when Stop is or was called.
   bool Sleep(int64_t duration_ns);
 
-  // The reading thread says that it is done; the other one waits for that. False: it isn't, after so long.
+  // SayDone is called by the reading thread at its end, for which WaitUntilDone waits; false on timeout.
   void SayDone();
   bool WaitUntilDone(int64_t longest_ns);
 

@@ -13,16 +13,16 @@
 namespace gpusonde::nvml {
 namespace {
 
-// More devices than any machine has; a larger count is nonsense.
-constexpr uint32_t kMostDevices = 256;
-constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 50;
+// More devices than any machine has; a larger count is invalid.
+constexpr uint32_t kMaxDevices = 256;
+constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 50;
 
 template <class Function>
 void Find(void* handle, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(::dlsym(handle, name));
 }
 
-// Text in a buffer that the library may have left without an end.
+// Text in a buffer that the library may not have terminated.
 template <size_t N>
 std::string TextOf(const std::array<char, N>& text) {
   return ToUtf8(std::string(text.begin(), std::ranges::find(text, '\0')));
@@ -38,14 +38,14 @@ std::string Ask(gpusonde_nvml_device_text_fn* function, void* device) {
 std::string PciBusOf(const Functions& functions, void* device) {
   gpusonde_nvml_pci_info info{};
   if (functions.pci_info == nullptr || functions.pci_info(device, &info) != GPUSONDE_NVML_SUCCESS) return {};
-  // As CUDA writes it: a domain of four digits; the newer field has eight.
+  // In CUDA's format, with a domain of four digits; NVML's newer field has eight.
   return TextOf(std::to_array(info.bus_id_legacy));
 }
 
 int64_t MemoryOf(const Functions& functions, void* device) {
   gpusonde_nvml_memory memory{};
   if (functions.memory == nullptr || functions.memory(device, &memory) != GPUSONDE_NVML_SUCCESS) return 0;
-  return memory.total <= kMostMemoryBytes ? static_cast<int64_t>(memory.total) : 0;
+  return memory.total <= kMaxMemoryBytes ? static_cast<int64_t>(memory.total) : 0;
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ Result<Library> Library::Open(const char* name) {
   if (f.init == nullptr || f.shutdown == nullptr || f.device_count == nullptr ||
       f.device_by_index == nullptr || f.uuid == nullptr)
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("{} is not NVIDIA's management library, or a very old one", library.path()));
+                fmt::format("{} is not NVIDIA's management library (NVML), or too old", library.path()));
   return library;
 }
 
@@ -113,9 +113,9 @@ Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std:
   uint32_t count = 0;
   if (const auto result = f.device_count(&count); result != GPUSONDE_NVML_SUCCESS)
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("NVML does not count the GPUs: {}", library.Explain(result)));
-  if (count > kMostDevices)
-    return Fail(ErrorCode::kUnavailable, fmt::format("NVML counts {} GPUs, which can't be", count));
+                fmt::format("NVML can't count the GPUs: {}", library.Explain(result)));
+  if (count > kMaxDevices)
+    return Fail(ErrorCode::kUnavailable, fmt::format("NVML reports {} GPUs, an invalid number", count));
   std::vector<Device> devices;
   for (uint32_t index = 0; index < count; ++index) {
     Device device{.index = static_cast<int32_t>(index)};

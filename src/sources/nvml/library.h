@@ -30,7 +30,7 @@ struct Functions {
   gpusonde_nvml_device_which_u32_fn* temperature_threshold = nullptr;
   gpusonde_nvml_device_which_u32_fn* pcie_throughput = nullptr;
   gpusonde_nvml_device_u64_fn* event_reasons = nullptr;
-  gpusonde_nvml_device_u64_fn* throttle_reasons = nullptr;  // as event_reasons was called before driver 535
+  gpusonde_nvml_device_u64_fn* throttle_reasons = nullptr;  // the name of event_reasons before driver 535
   gpusonde_nvml_device_u64_fn* energy = nullptr;
   gpusonde_nvml_device_u32_fn* power = nullptr;
   gpusonde_nvml_device_u32_fn* power_limit = nullptr;
@@ -49,17 +49,17 @@ struct Functions {
 // NVIDIA's management library, opened at run time. Thread-safe, as NVML itself is.
 class Library {
  public:
-  // Errors: kNotFound when the loader finds none (there is no NVIDIA driver); kUnsupported when it lacks what
-  // every version since 2012 has.
+  // Errors: kNotFound when there is no such library (no NVIDIA driver); kUnsupported when it lacks functions
+  // that every version since 2012 has.
   static Result<Library> Open(const char* name = "libnvidia-ml.so.1");
 
-  // Tests bring their own functions.
+  // For tests: with the given functions.
   explicit Library(const Functions& functions) : functions_(functions) {}
 
   const Functions& functions() const { return functions_; }
   const std::string& path() const { return path_; }  // as the loader found it
 
-  // In NVML's words, with the number: "Driver Not Loaded (9)".
+  // NVML's description of an error, with its number: "Driver Not Loaded (9)".
   std::string Explain(gpusonde_nvml_result result) const;
 
   Library(Library&& other) noexcept
@@ -77,18 +77,18 @@ class Library {
   Functions functions_;
 };
 
-// A GPU as NVML introduces it.
+// A GPU's properties according to NVML.
 struct Device {
   void* handle = nullptr;  // valid until nvmlShutdown
   int32_t index = 0;       // on this host, in the order of PCI addresses
   std::string uuid;        // "GPU-…"
   std::string name;
-  std::string pci_bus;       // "0000:81:00.0"; empty when it isn't told
-  int64_t memory_bytes = 0;  // 0 when it isn't told
+  std::string pci_bus;       // "0000:81:00.0"; empty when not known
+  int64_t memory_bytes = 0;  // 0 when not known
 };
 
-// The devices of an initialised NVML. A device without a UUID (lost, or not ours to see) is left out and
-// added to `complaints`, a sentence each. Errors: kUnavailable with NVML's reason.
+// Lists the devices of an initialised NVML. A device without a UUID (lost, or not permitted) is omitted, and
+// a sentence about it is added to `complaints`. Errors: kUnavailable with NVML's reason.
 Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints);
 
 }  // namespace gpusonde::nvml

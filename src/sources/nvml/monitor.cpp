@@ -22,13 +22,13 @@ constexpr int64_t kPatienceNs = 2 * kNanosPerSecond;
 // NVML from nvmlInit to nvmlShutdown.
 class Session {
  public:
-  // Complaints about single devices go to `complaints`. Errors: kUnavailable, kNotFound.
+  // Adds messages about single devices to `complaints`. Errors: kUnavailable, kNotFound.
   static Result<std::unique_ptr<Session>> Begin(Library library, Hub& hub,
                                                 std::vector<std::string>& complaints) {
     if (const auto result = library.functions().init(); result != GPUSONDE_NVML_SUCCESS)
       return Fail(
           result == GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
-          fmt::format("NVML does not start: {}", library.Explain(result)));
+          fmt::format("can't initialise NVML: {}", library.Explain(result)));
     std::unique_ptr<Session> session(new Session(std::move(library)));
     ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices(session->library_, complaints));
     session->places_ = hub.PlacesOf(devices);
@@ -51,7 +51,7 @@ class Session {
     return news;
   }
   bool library_lost() const { return poller_->library_lost(); }
-  // A device was lost, or was so from the beginning.
+  // Whether a device was lost, or missing from the start.
   bool incomplete() const { return poller_->any_device_lost(); }
 
  private:
@@ -63,7 +63,7 @@ class Session {
   std::optional<XidWatcher> watcher_;
 };
 
-// The life of the reading thread. It owns a part of the hub, in case that nobody waits for its end.
+// The body of the reading thread. It shares ownership of the hub, as it may be abandoned.
 class Reader {
  public:
   Reader(Monitor::Options options, std::shared_ptr<Hub> hub)
@@ -71,7 +71,7 @@ class Reader {
 
   void Run(std::optional<Library> library) {
     while (!hub_->stopping()) {
-      // When NVML doesn't start, or not all of it is there, it is begun anew after this long.
+      // Retry delay when NVML can't be initialised, or a device is missing.
       int64_t pause_ns = std::exchange(retry_ns_, std::min(2 * retry_ns_, options_.longest_retry_ns));
       if (const std::unique_ptr<Session> session = Begin(std::exchange(library, std::nullopt)))
         pause_ns = RunSession(*session, pause_ns);
@@ -85,22 +85,22 @@ class Reader {
     std::vector<std::string> complaints;
     Result<std::unique_ptr<Session>> session = Try(std::move(opened), complaints);
     if (!session.has_value()) complaints.push_back(session.error().message);
-    // A machine without a driver is no trouble.
+    // A machine without a driver is not an error.
     const bool trouble = session.has_value() || session.error().code != ErrorCode::kNotFound;
     missing_ = !complaints.empty();
-    Tell(complaints, trouble);
+    Report(complaints, trouble);
     return session.has_value() ? std::move(*session) : nullptr;
   }
 
-  // The library is opened anew each time: after an update of the driver there is another one.
+  // Opens the library again each time, as a driver update replaces it.
   Result<std::unique_ptr<Session>> Try(std::optional<Library> opened, std::vector<std::string>& complaints) {
     if (opened.has_value()) return Session::Begin(std::move(*opened), *hub_, complaints);
     ASSIGN_OR_RETURN(Library library, options_.open());
     return Session::Begin(std::move(library), *hub_, complaints);
   }
 
-  // The same complaint is told once, until there was none or another.
-  void Tell(const std::vector<std::string>& complaints, bool trouble) {
+  // Reports complaints only when they differ from the last ones.
+  void Report(const std::vector<std::string>& complaints, bool trouble) {
     News news;
     if (complaints.empty() && was_incomplete_) news.notices.push_back({true, "all GPUs are read again"});
     for (const std::string& complaint : complaints)
@@ -111,10 +111,10 @@ class Reader {
     hub_->Publish(std::move(news));
   }
 
-  // Reads until the end, or until NVML has to be begun anew; how long to wait before that.
+  // Reads until Stop, or until NVML has to be initialised again; returns how long to wait before that.
   int64_t RunSession(Session& session, int64_t retry_ns) {
     const auto period_ns = static_cast<int64_t>(static_cast<double>(kNanosPerSecond) / options_.frequency_hz);
-    std::optional<int64_t> give_up_ns;  // on the devices that are left
+    std::optional<int64_t> give_up_ns;  // when to initialise NVML again because a device is lost
     for (int64_t next_ns = MonotonicNow(); !hub_->stopping();) {
       const int64_t begin_ns = MonotonicNow();
       hub_->Publish(session.Round(period_ns));
@@ -129,7 +129,7 @@ class Reader {
         give_up_ns = now_ns + retry_ns;
       was_incomplete_ |= session.incomplete();
       if (give_up_ns.has_value() && now_ns >= *give_up_ns) return 0;
-      // Rounds that were missed are not made up for, and the driver has at least half of the time to itself.
+      // Missed rounds are skipped, and at least half of the time no call is made to the driver.
       next_ns = std::max(next_ns + period_ns, now_ns + std::min(now_ns - begin_ns, period_ns));
       if (!hub_->Sleep(next_ns - now_ns)) break;
     }
@@ -138,10 +138,10 @@ class Reader {
 
   Monitor::Options options_;
   std::shared_ptr<Hub> hub_;
-  int64_t retry_ns_;                     // the next one
+  int64_t retry_ns_;                     // the next retry delay
   std::vector<std::string> complained_;  // the last time
-  bool missing_ = false;                 // a device that there should be
-  bool was_incomplete_ = false;          // trouble was told of and its end wasn't
+  bool missing_ = false;                 // a device is missing
+  bool was_incomplete_ = false;          // trouble was reported, and its end not yet
 };
 
 }  // namespace
@@ -180,7 +180,7 @@ Result<Monitor> Monitor::Start(Options options) {
 }
 
 std::vector<Device> Monitor::devices() const { return state_->hub->devices(); }
-News Monitor::Take() { return state_->hub->Take(); }
+News Monitor::Drain() { return state_->hub->Drain(); }
 void Monitor::RequestStop() { state_->hub->Stop(); }
 void Monitor::Stop() { state_->Stop(); }
 

@@ -13,16 +13,16 @@
 
 namespace gpusonde::nvml {
 
-// Reads the state of every GPU through NVML on threads of its own: a call that takes long, or never returns,
-// delays nobody. A driver that isn't there yet, goes away or comes back, and a device that is lost, are told
-// of once and tried again. Thread-safe.
+// Reads the state of every GPU through NVML on threads of its own, so that a call that takes long or never
+// returns delays no other. If the driver is missing or unloaded, or a device is lost, this is reported once
+// and retried. Thread-safe.
 class Monitor {
  public:
   struct Options {
-    double frequency_hz = 10;  // in [1, 10]; what changes slowly is read once a second
-    // How NVML is opened, at first and after the driver went away.
+    double frequency_hz = 10;  // in [1, 10]; slowly changing metrics are read once a second
+    // Opens NVML, at the start and after the driver was unloaded.
     std::function<Result<Library>()> open = [] { return Library::Open(); };
-    // When to try again what failed, at first; twice as long each time, up to the second.
+    // Retry delay after a failure: the first, doubled each time up to the second.
     int64_t retry_ns = 10 * kNanosPerSecond;
     int64_t longest_retry_ns = 300 * kNanosPerSecond;
   };
@@ -30,16 +30,16 @@ class Monitor {
   // Errors: those of Library::Open.
   static Result<Monitor> Start(Options options);
 
-  // Every device there was so far; a device keeps its place, and Reading::device is that.
+  // All devices found so far. A device keeps its index, which is Reading::device.
   std::vector<Device> devices() const;
 
-  // What was learnt since the last call, in the order in which it was. What nobody takes for minutes is
-  // dropped and counted.
-  News Take();
+  // Drains the readings and notices since the last call, in order. If it isn't called for minutes, readings
+  // are dropped and counted.
+  News Drain();
 
-  // Asks for the end without waiting for it.
+  // Requests the threads to stop, without waiting.
   void RequestStop();
-  // Stops reading. A call that is stuck in the driver is waited for up to two seconds, then left behind.
+  // Stops reading. Waits up to two seconds for a call that is stuck in the driver, then abandons its thread.
   void Stop();
 
   Monitor(Monitor&&) noexcept;

@@ -31,10 +31,10 @@ class MonitorTest : public testing::Test {
     return std::move(monitor).value();
   }
 
-  // Takes news until `enough`; it comes within half a minute, or never.
+  // Drains news until `enough`; false after half a minute.
   bool WaitFor(Monitor& monitor, const std::function<bool()>& enough) {
     for (int i = 0; i < 3000; ++i) {
-      News news = monitor.Take();
+      News news = monitor.Drain();
       for (const Notice& notice : news.notices) texts_.push_back(notice.text);
       readings_.insert(readings_.end(), news.readings.begin(), news.readings.end());
       drops_.Merge(news.drops);
@@ -43,7 +43,7 @@ class MonitorTest : public testing::Test {
     }
     return false;
   }
-  bool Told(const std::string& part) const {
+  bool Reported(const std::string& part) const {
     return std::ranges::any_of(texts_, [&](const std::string& text) { return text.contains(part); });
   }
   size_t CountOf(Metric metric, size_t device = 0) const {
@@ -85,7 +85,7 @@ TEST_F(MonitorTest, AnXidIsAnEventWithItsCode) {
   EXPECT_THAT(codes, testing::ElementsAre(79, 48));
 }
 
-TEST_F(MonitorTest, AnXidComesWhileAReadingIsStuck) {
+TEST_F(MonitorTest, ReportsAnXidWhileAReadingIsStuck) {
   fake_.Stick("power");
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("power") == 1; }));
@@ -94,7 +94,7 @@ TEST_F(MonitorTest, AnXidComesWhileAReadingIsStuck) {
   fake_.FreeAll();
 }
 
-TEST_F(MonitorTest, EventsThatMakeNoSenseAreCounted) {
+TEST_F(MonitorTest, CountsInvalidEvents) {
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("register_events") == 1; }));
   fake_.Raise({FakeNvml::HandleOf(5), GPUSONDE_NVML_EVENT_XID, 79, 0, 0});
@@ -104,14 +104,14 @@ TEST_F(MonitorTest, EventsThatMakeNoSenseAreCounted) {
   EXPECT_EQ(CountOf(Metric::kGpuXid), 0U);
 }
 
-TEST_F(MonitorTest, WithoutEventsEverythingElseIsRead) {
+TEST_F(MonitorTest, ReadsEverythingElseWithoutEvents) {
   fake_.Fail("event_set_create", GPUSONDE_NVML_ERROR_NOT_SUPPORTED);
   Monitor monitor = StartMonitor();
   EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
-  EXPECT_TRUE(Told("XIDs are not seen"));
+  EXPECT_TRUE(Reported("XIDs are not reported"));
 }
 
-TEST_F(MonitorTest, AWaitThatFailsIsToldOnceAndDoesNotSpin) {
+TEST_F(MonitorTest, ReportsAFailingWaitOnceAndDoesNotSpin) {
   fake_.Fail("event_set_wait", GPUSONDE_NVML_ERROR_GPU_IS_LOST);
   Monitor monitor = StartMonitor();
   EXPECT_TRUE(WaitFor(monitor, [&] { return drops_.Of(model::DropReason::kGpuReadingsFailed) >= 3; }));
@@ -119,22 +119,23 @@ TEST_F(MonitorTest, AWaitThatFailsIsToldOnceAndDoesNotSpin) {
             1);
 }
 
-TEST_F(MonitorTest, ADriverThatComesLaterIsFound) {
+TEST_F(MonitorTest, FindsADriverThatIsLoadedLater) {
   fake_.Fail("init", GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED);
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("init") >= 3; }));
-  EXPECT_EQ(texts_.size(), 1U) << "the same complaint is told once";
-  EXPECT_TRUE(Told("NVML does not start: fake error (9)"));
+  EXPECT_EQ(texts_.size(), 1U) << "the same complaint is reported once";
+  EXPECT_TRUE(Reported("can't initialise NVML: fake error (9)"));
   fake_.Fail("init", GPUSONDE_NVML_SUCCESS);
   EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
 }
 
-TEST_F(MonitorTest, ADriverThatIsRestartedIsBegunAnew) {
+TEST_F(MonitorTest, InitialisesNvmlAgainAfterTheDriverWasReloaded) {
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
   fake_.Fail("utilization", GPUSONDE_NVML_ERROR_UNINITIALIZED);
   fake_.Fail("init", GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED);
-  ASSERT_TRUE(WaitFor(monitor, [&] { return Told("NVIDIA's driver went away") && Told("does not start"); }));
+  ASSERT_TRUE(WaitFor(
+      monitor, [&] { return Reported("NVIDIA's driver was unloaded") && Reported("can't initialise"); }));
   fake_.Fail("utilization", GPUSONDE_NVML_SUCCESS);
   fake_.Fail("init", GPUSONDE_NVML_SUCCESS);
   readings_.clear();
@@ -142,57 +143,58 @@ TEST_F(MonitorTest, ADriverThatIsRestartedIsBegunAnew) {
   EXPECT_EQ(monitor.devices().size(), 1U) << "the same device";
 }
 
-TEST_F(MonitorTest, ADeviceThatFellOffTheBusIsLookedForAgain) {
+TEST_F(MonitorTest, LooksAgainForADeviceThatFellOffTheBus) {
   fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 1) > 0; }));
   const auto lost = GPUSONDE_NVML_ERROR_GPU_IS_LOST;
   fake_.Alter(1, [&](FakeNvml::Gpu& gpu) { gpu.fails = {{"utilization", lost}, {"uuid", lost}}; });
-  ASSERT_TRUE(WaitFor(monitor, [&] { return Told("GPU 1 (Fake) is lost") && Told("GPU 1 is not read"); }));
+  ASSERT_TRUE(
+      WaitFor(monitor, [&] { return Reported("GPU 1 (Fake) is lost") && Reported("GPU 1 is not read"); }));
   readings_.clear();
   ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 0) > 2; }))
-      << "the other one is read on";
+      << "the other device is still read";
   EXPECT_EQ(CountOf(Metric::kGpuPower, 1), 0U);
   fake_.Alter(1, [&](FakeNvml::Gpu& gpu) { gpu.fails.clear(); });
   EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower, 1) > 0; }));
-  EXPECT_TRUE(Told("all GPUs are read again"));
+  EXPECT_TRUE(Reported("all GPUs are read again"));
 }
 
-TEST_F(MonitorTest, ACallThatNeverReturnsDoesNotHoldUpTheEnd) {
+TEST_F(MonitorTest, StopsDespiteACallThatNeverReturns) {
   fake_.Stick("power");
   {
     Monitor monitor = StartMonitor();
     ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("power") == 1; }));
   }
-  fake_.FreeAll();  // what was left behind ends by itself
+  fake_.FreeAll();  // the abandoned thread ends by itself
   while (fake_.calls("shutdown") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-TEST_F(MonitorTest, WhatNobodyTakesIsDroppedAndCounted) {
+TEST_F(MonitorTest, DropsAndCountsReadingsThatAreNotDrained) {
   std::vector<gpusonde_nvml_process> processes(8000);
   for (uint32_t i = 0; i < 8000; ++i) processes[i] = {i + 1, 1, 0, 0};
   fake_.SetGpus(std::vector<FakeNvml::Gpu>(20, FakeNvml::Gpu{.processes = processes}));
   Monitor monitor = StartMonitor();
   while (fake_.calls("energy") < 2 * 20) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  const News news = monitor.Take();
+  const News news = monitor.Drain();
   EXPECT_EQ(news.readings.size(), 150'000U);
   EXPECT_GT(news.drops.Of(model::DropReason::kGpuReadingsLost), 0);
 }
 
-TEST(Library, ThereIsNoneWithoutADriver) {
+TEST(Library, IsNotFoundWithoutADriver) {
   const auto library = Library::Open("libno-such-library.so.1");
   ASSERT_FALSE(library.has_value());
   EXPECT_EQ(library.error().code, ErrorCode::kNotFound);
 }
 
-TEST(Library, AnotherLibraryIsNotNvml) {
+TEST(Library, RejectsAnotherLibrary) {
   const auto library = Library::Open("libc.so.6");
   ASSERT_FALSE(library.has_value());
   EXPECT_EQ(library.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(library.error().message, HasSubstr("is not NVIDIA's management library"));
 }
 
-TEST(ListDevices, NonsenseIsRefused) {
+TEST(ListDevices, RejectsInvalidAnswers) {
   Functions functions = FakeNvml::functions();
   functions.device_count = [](uint32_t* count) {
     *count = UINT32_MAX;
@@ -201,7 +203,7 @@ TEST(ListDevices, NonsenseIsRefused) {
   std::vector<std::string> complaints;
   EXPECT_FALSE(ListDevices(Library(functions), complaints).has_value());
   functions = FakeNvml::functions();
-  // A name that has no end.
+  // A name without a terminator.
   functions.name = [](void*, char* text, uint32_t bytes) {
     std::fill_n(text, bytes, '\xff');
     return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};

@@ -14,20 +14,20 @@ namespace gpusonde::nvml {
 // One value of one metric.
 struct Reading {
   int64_t time_ns = 0;  // CLOCK_MONOTONIC
-  size_t device = 0;    // by its place in the list that the one who hands it over keeps
-  int32_t pid = 0;      // of one process, in the pid namespace of NVML's caller; 0: of the whole device
+  size_t device = 0;    // index in the producer's list of devices
+  int32_t pid = 0;  // value of this process (in the pid namespace of NVML's caller); 0: of the whole device
   model::Metric metric{};
   double value = 0;  // in the metric's unit
 };
 
-// A sentence for a person.
+// A message for the log.
 struct Notice {
   bool trouble = false;  // something went wrong; else a fact about the machine
   std::string text;
   bool operator==(const Notice&) const = default;
 };
 
-// What was learnt since the last time.
+// Readings, notices and drops since the last call.
 struct News {
   std::vector<Reading> readings;
   std::vector<Notice> notices;

@@ -10,14 +10,15 @@
 namespace gpusonde::nvml {
 namespace {
 
-// Calls take some µs (simgpu) to some 100 µs (what others report of real drivers); PCIe throughput 20 ms.
+// Calls take a few µs (simgpu) to a few 100 µs (reported for real drivers); PCIe throughput takes 20 ms.
 constexpr int64_t kSlowNs = 5 * kNanosPerMilli;
-// A question that fails so often in a row is asked rarely from then on.
+// A question that fails this often in a row is asked rarely from then on.
 constexpr int kFailuresInARow = 10;
 constexpr int64_t kAfterFailuresNs = 10 * kNanosPerSecond;
-// A device that answers nothing at all for so many rounds is as good as lost.
+// A device without any answer for this many rounds is considered lost.
 constexpr int kMuteRounds = 10;
-// Of what is asked once a second; a little less, so that rounds of 100 ms don't make it 1.1 s.
+// Period of questions that are asked once a second; slightly less, so that rounds of 100 ms don't make it 1.1
+// s.
 constexpr int64_t kSlowlyNs = kNanosPerSecond - 50 * kNanosPerMilli;
 
 enum class Verdict { kAnswered, kNeverKnown, kFailed, kDeviceLost, kLibraryLost };
@@ -78,7 +79,7 @@ void Poller::Round(int64_t period_ns, News& news) {
         Ask(device, question, news);
     }
   }
-  // The one that has waited longest is first.
+  // The question that has waited longest comes first.
   std::ranges::sort(slow);
   for (const Slow& next : slow) {
     if (library_lost_) break;
@@ -120,7 +121,8 @@ void Poller::Ask(size_t device, size_t question, News& news) {
       return;
     case Verdict::kLibraryLost:
       library_lost_ = true;
-      news.notices.push_back({true, fmt::format("NVIDIA's driver went away: {}", library_.Explain(result))});
+      news.notices.push_back(
+          {true, fmt::format("NVIDIA's driver was unloaded: {}", library_.Explain(result))});
       return;
   }
 }
@@ -130,28 +132,28 @@ void Poller::Failed(DeviceState& state, size_t question, gpusonde_nvml_result re
   ++state.errors;
   news.drops.Add(model::DropReason::kGpuReadingsFailed);
   if (++asked.failures >= kFailuresInARow) asked.due_ns = asked.asked_ns + kAfterFailuresNs;
-  if (std::exchange(asked.told, result) == result) return;
+  if (std::exchange(asked.reported, result) == result) return;
   news.notices.push_back({true, fmt::format("{}: {} can't be read: {}", Describe(state.device),
                                             AllQuestions()[question].name, library_.Explain(result))});
 }
 
 void Poller::Lose(DeviceState& state, const std::string& why, News& news) {
   state.lost = true;
-  news.notices.push_back({true, fmt::format("{} is lost: {}; it is looked for again from time to time",
-                                            Describe(state.device), why)});
+  news.notices.push_back(
+      {true, fmt::format("{} is lost: {}; retrying from time to time", Describe(state.device), why)});
 }
 
 void Poller::EndRound(DeviceState& state, News& news) {
   if (state.lost) return;
   if (!state.unknown.empty()) {
-    news.notices.push_back({false, fmt::format("{} doesn't tell: {}", Describe(state.device),
+    news.notices.push_back({false, fmt::format("{} doesn't support: {}", Describe(state.device),
                                                fmt::join(std::exchange(state.unknown, {}), ", "))});
   }
   if (state.errors > 0 && state.answers == 0)
     ++state.mute_rounds;
   else if (state.answers > 0)
     state.mute_rounds = 0;
-  if (state.mute_rounds >= kMuteRounds) Lose(state, "it answers nothing any more", news);
+  if (state.mute_rounds >= kMuteRounds) Lose(state, "it no longer answers", news);
 }
 
 }  // namespace gpusonde::nvml

@@ -13,39 +13,39 @@
 
 namespace gpusonde::nvml {
 
-// Asks all devices everything there is to ask, round by round. A device that doesn't know an answer is asked
-// once; an error is counted and told once; a device that is lost is asked no more. Not thread-safe.
+// Polls all questions on all devices, round by round. A question that a device doesn't support is asked once;
+// an error is counted each time and reported once; a lost device is no longer polled. Not thread-safe.
 class Poller {
  public:
-  // `library` is initialised and outlives the poller. Readings name devices by their place in `devices`.
+  // `library` must be initialised and outlive the poller. Reading::device is an index into `devices`.
   Poller(const Library& library, std::vector<Device> devices, std::function<int64_t()> clock = MonotonicNow);
 
-  // One round. It takes no longer than half of `period_ns` as far as calls are quick; those that were slow
-  // the last time (PCIe throughput takes 20 ms a call on real devices) share what is left of that half in
-  // turns, one each round at least.
+  // Polls one round, in at most half of `period_ns` if calls are fast. Calls that were slow the last time
+  // (PCIe throughput takes 20 ms on real devices) take turns in the remaining time of that half, at least one
+  // per round.
   void Round(int64_t period_ns, News& news);
 
-  // The driver went away under the library: nothing it says is of use before it is initialised anew.
+  // The driver was unloaded: the library must be initialised again before it can be used.
   bool library_lost() const { return library_lost_; }
   bool any_device_lost() const;
 
  private:
-  // How it stands with one question to one device.
+  // State of one question on one device.
   struct Asked {
     bool never_again = false;
-    int failures = 0;                                   // in a row
-    int64_t due_ns = 0;                                 // not before this
-    int64_t asked_ns = 0;                               // the last time
-    int64_t took_ns = 0;                                // then
-    gpusonde_nvml_result told = GPUSONDE_NVML_SUCCESS;  // the last error that was told of
+    int failures = 0;                                       // in a row
+    int64_t due_ns = 0;                                     // when to ask next
+    int64_t asked_ns = 0;                                   // when it was asked last
+    int64_t took_ns = 0;                                    // duration of the last call
+    gpusonde_nvml_result reported = GPUSONDE_NVML_SUCCESS;  // the last error that was reported
   };
   struct DeviceState {
     Device device;
     bool lost = false;
-    int mute_rounds = 0;  // in a row, in which it answered nothing
+    int mute_rounds = 0;  // in a row, without any answer
     Memory memory;
     std::vector<Asked> asked;
-    std::vector<std::string> unknown;  // what it doesn't tell, until that is told
+    std::vector<std::string> unknown;  // unsupported questions, until they are reported
     int answers = 0, errors = 0;       // in this round
   };
 

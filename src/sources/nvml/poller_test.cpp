@@ -28,7 +28,7 @@ class PollerTest : public testing::Test {
     EXPECT_THAT(complaints, IsEmpty());
     return Poller(library_, devices.value_or(std::vector<Device>()), [this] { return now_ns_; });
   }
-  // The next round, a period later.
+  // Polls the next round, a period later.
   News Round(Poller& poller) {
     now_ns_ += kPeriod;
     News news;
@@ -75,7 +75,7 @@ TEST_F(PollerTest, EveryAnswerIsAValueInItsMetricsUnit) {
   EXPECT_THAT(Texts(news), IsEmpty());
 }
 
-TEST_F(PollerTest, WhatChangesSlowlyIsReadOnceASecond) {
+TEST_F(PollerTest, ReadsSlowlyChangingMetricsOnceASecond) {
   Poller poller = MakePoller();
   size_t clocks = 0, temperatures = 0;
   for (int round = 0; round < 50; ++round) {
@@ -87,7 +87,7 @@ TEST_F(PollerTest, WhatChangesSlowlyIsReadOnceASecond) {
   EXPECT_EQ(temperatures, 5U);
 }
 
-TEST_F(PollerTest, WhatADeviceDoesNotTellIsAskedOnce) {
+TEST_F(PollerTest, AsksUnsupportedQuestionsOnce) {
   fake_.SetGpus({{.uuid = "GPU-a",
                   .fails = {{"power", GPUSONDE_NVML_ERROR_NOT_SUPPORTED},
                             {"ecc_errors", GPUSONDE_NVML_ERROR_NO_PERMISSION}}},
@@ -95,17 +95,17 @@ TEST_F(PollerTest, WhatADeviceDoesNotTellIsAskedOnce) {
   Poller poller = MakePoller();
   EXPECT_THAT(
       Texts(Round(poller)),
-      ElementsAre("GPU 0 (Fake) doesn't tell: power, ECC errors corrected, ECC errors not corrected"));
+      ElementsAre("GPU 0 (Fake) doesn't support: power, ECC errors corrected, ECC errors not corrected"));
   for (int round = 0; round < 30; ++round) {
     const News news = Round(poller);
     EXPECT_THAT(Texts(news), IsEmpty());
-    EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300)) << "the other device tells it";
+    EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300)) << "the other device supports it";
     EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
   }
   EXPECT_EQ(fake_.calls("power"), 1 + 31);
 }
 
-TEST_F(PollerTest, ACallThatTheLibraryLacksIsOneThatTheDeviceDoesNotTell) {
+TEST_F(PollerTest, QuestionsWhoseFunctionTheLibraryLacksAreUnsupported) {
   Functions functions = FakeNvml::functions();
   functions.energy = nullptr;
   functions.throttle_reasons = nullptr;
@@ -114,10 +114,10 @@ TEST_F(PollerTest, ACallThatTheLibraryLacksIsOneThatTheDeviceDoesNotTell) {
   std::vector<std::string> complaints;
   Poller poller(old, *ListDevices(old, complaints), [this] { return now_ns_; });
   EXPECT_THAT(Texts(Round(poller)),
-              ElementsAre("GPU 0 (Fake) doesn't tell: throttle reasons, energy, utilization by process"));
+              ElementsAre("GPU 0 (Fake) doesn't support: throttle reasons, energy, utilization by process"));
 }
 
-TEST_F(PollerTest, AnErrorIsCountedEachTimeAndToldOnce) {
+TEST_F(PollerTest, CountsAnErrorEachTimeAndReportsItOnce) {
   fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
   Poller poller = MakePoller();
   News news = Round(poller);
@@ -131,14 +131,14 @@ TEST_F(PollerTest, AnErrorIsCountedEachTimeAndToldOnce) {
   EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuPower), ElementsAre(300));
 }
 
-TEST_F(PollerTest, WhatKeepsFailingIsAskedRarely) {
+TEST_F(PollerTest, AsksFailingQuestionsRarely) {
   fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
   Poller poller = MakePoller();
   for (int round = 0; round < 310; ++round) Round(poller);
   EXPECT_EQ(fake_.calls("power"), 10 + 3) << "ten times, then every ten seconds";
 }
 
-TEST_F(PollerTest, NonsenseNeverBecomesAValue) {
+TEST_F(PollerTest, DiscardsAbsurdAnswers) {
   for (const auto& [name, metric] :
        std::map<std::string, Metric>{{"clock", Metric::kGpuClockSm},
                                      {"power", Metric::kGpuPower},
@@ -171,7 +171,7 @@ TEST_F(PollerTest, NonsenseNeverBecomesAValue) {
   EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
 }
 
-TEST_F(PollerTest, MemoryIsReadByProcess) {
+TEST_F(PollerTest, ReadsMemoryByProcess) {
   std::vector<gpusonde_nvml_process> processes(200);  // more than there is room for at first
   for (uint32_t i = 0; i < 200; ++i) processes[i] = {i + 1, uint64_t{i} << 20, UINT32_MAX, UINT32_MAX};
   processes[10].used_bytes = GPUSONDE_NVML_NOT_AVAILABLE;
@@ -190,7 +190,7 @@ TEST_F(PollerTest, MemoryIsReadByProcess) {
   }
 }
 
-TEST_F(PollerTest, MoreProcessesThanAnyMachineRunsAreAnError) {
+TEST_F(PollerTest, ReportsAnErrorForAnAbsurdNumberOfProcesses) {
   fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.processes.resize(1'000'000); });
   Poller poller = MakePoller();
   const News news = Round(poller);
@@ -202,7 +202,7 @@ TEST_F(PollerTest, UtilizationByProcessIsTheMeanOfTheNewSamples) {
   fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.process_samples = {{7, 1000, 90, 0, 0, 0}}; });
   Poller poller = MakePoller();
   EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuProcessUtilization), IsEmpty())
-      << "from before we were there";
+      << "from before the poller started";
   fake_.Alter(0, [](FakeNvml::Gpu& gpu) {
     gpu.process_samples = {{7, 1000, 90, 0, 0, 0},       {7, 2000, 40, 0, 0, 0}, {8, 2000, 10, 0, 0, 0},
                            {7, 3000, 60, 0, 0, 0},       {0, 3000, 5, 0, 0, 0},  {9, 3000, 101, 0, 0, 0},
@@ -217,7 +217,7 @@ TEST_F(PollerTest, UtilizationByProcessIsTheMeanOfTheNewSamples) {
   EXPECT_EQ(Round(poller).drops.Of(DropReason::kGpuReadingsFailed), 0) << "nothing new is no error";
 }
 
-TEST_F(PollerTest, ADeviceThatIsLostIsAskedNoMore) {
+TEST_F(PollerTest, DoesNotPollALostDevice) {
   fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
   Poller poller = MakePoller();
   Round(poller);
@@ -229,22 +229,22 @@ TEST_F(PollerTest, ADeviceThatIsLostIsAskedNoMore) {
   EXPECT_FALSE(poller.library_lost());
   const int before = fake_.calls("utilization");
   news = Round(poller);
-  EXPECT_EQ(fake_.calls("utilization"), before + 1) << "only the other one";
+  EXPECT_EQ(fake_.calls("utilization"), before + 1) << "only the other device";
   EXPECT_THAT(ValuesOf(news, Metric::kGpuClockSm), ElementsAre(1980));
 }
 
-TEST_F(PollerTest, ADeviceThatAnswersNothingAnyMoreIsLost) {
+TEST_F(PollerTest, ADeviceThatNoLongerAnswersIsLost) {
   Poller poller = MakePoller();
   Round(poller);
   fake_.SetGpus({});  // every call: invalid argument
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (int round = 0; round < 12; ++round)
-    for (const std::string& text : Texts(Round(poller))) told.push_back(text);
-  EXPECT_THAT(told, testing::Contains(HasSubstr("it answers nothing any more")));
+    for (const std::string& text : Texts(Round(poller))) reported.push_back(text);
+  EXPECT_THAT(reported, testing::Contains(HasSubstr("it no longer answers")));
   EXPECT_TRUE(poller.any_device_lost());
 }
 
-TEST_F(PollerTest, ADriverThatGoesAwayEndsTheRound) {
+TEST_F(PollerTest, EndsTheRoundWhenTheDriverIsUnloaded) {
   for (const auto result : {GPUSONDE_NVML_ERROR_UNINITIALIZED, GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED,
                             GPUSONDE_NVML_ERROR_LIB_RM_VERSION_MISMATCH}) {
     fake_.Reset();
@@ -253,12 +253,12 @@ TEST_F(PollerTest, ADriverThatGoesAwayEndsTheRound) {
     Poller poller = MakePoller();
     const News news = Round(poller);
     EXPECT_TRUE(poller.library_lost());
-    EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("NVIDIA's driver went away: fake error")));
+    EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("NVIDIA's driver was unloaded: fake error")));
     EXPECT_EQ(fake_.calls("utilization"), 1);
   }
 }
 
-// Real PCIe throughput takes 20 ms a call; this one takes it on the poller's clock.
+// A call for PCIe throughput takes 20 ms on real devices; here it takes 20 ms of the poller's clock.
 TEST_F(PollerTest, SlowCallsShareHalfOfThePeriodInTurns) {
   static int64_t* clock = nullptr;
   clock = &now_ns_;
@@ -280,7 +280,7 @@ TEST_F(PollerTest, SlowCallsShareHalfOfThePeriodInTurns) {
     News news;
     poller.Round(kPeriod, news);
     EXPECT_LE(now_ns_ - begin_ns, kPeriod / 2 + 20 * kNanosPerMilli);
-    EXPECT_EQ(ValuesOf(news, Metric::kGpuClockSm).size(), 8U) << "what is quick is read in every round";
+    EXPECT_EQ(ValuesOf(news, Metric::kGpuClockSm).size(), 8U) << "fast questions are asked in every round";
     for (const Reading& reading : news.readings)
       if (reading.metric == Metric::kGpuPcieTx) ++read[reading.device];
   }

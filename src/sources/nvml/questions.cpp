@@ -14,21 +14,21 @@ using Result = gpusonde_nvml_result;
 constexpr Result kDone = GPUSONDE_NVML_SUCCESS;
 constexpr Result kMissing = GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND;
 
-// Bounds that no device comes near, well below the marks for "no value".
-constexpr uint64_t kMostPercent = 100;
-constexpr uint64_t kMostMhz = 100'000;
-constexpr uint64_t kMostMilliwatts = 100'000'000;
-constexpr uint64_t kMostCelsius = 250;
-constexpr uint64_t kMostKilobytesPerSecond = 2'000'000'000;  // PCIe 7.0 × 16 is 242 GB/s
-constexpr uint64_t kMostGeneration = 15;
-constexpr uint64_t kMostLanes = 64;
-constexpr uint64_t kMostReplays = UINT32_MAX - 1;
-constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 50;
-constexpr uint64_t kMostExact = uint64_t{1} << 53;  // a double holds every integer up to here
+// Upper bounds that no device comes near, well below the markers for "no value".
+constexpr uint64_t kMaxPercent = 100;
+constexpr uint64_t kMaxMhz = 100'000;
+constexpr uint64_t kMaxMilliwatts = 100'000'000;
+constexpr uint64_t kMaxCelsius = 250;
+constexpr uint64_t kMaxKilobytesPerSecond = 2'000'000'000;  // PCIe 7.0 × 16 is 242 GB/s
+constexpr uint64_t kMaxGeneration = 15;
+constexpr uint64_t kMaxLanes = 64;
+constexpr uint64_t kMaxReplays = UINT32_MAX - 1;
+constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 50;
+constexpr uint64_t kMaxExact = uint64_t{1} << 53;  // a double holds every integer up to here
 constexpr size_t kFirstProcesses = 64;
-constexpr size_t kMostProcesses = 8192;
+constexpr size_t kMaxProcesses = 8192;
 
-// The bits are stored as NVML gives them.
+// The bits are NVML's.
 static_assert(model::kThrottleReasons[2].bit == GPUSONDE_NVML_THROTTLE_SW_POWER_CAP);
 static_assert(model::kSlowingThrottleBits ==
               (GPUSONDE_NVML_THROTTLE_SW_POWER_CAP | GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN |
@@ -66,7 +66,7 @@ Result PutEcc(const Functions& f, void* device, Answer& answer, uint32_t type, M
   if (f.ecc_errors == nullptr) return kMissing;
   uint64_t count = UINT64_MAX;
   const Result result = f.ecc_errors(device, type, GPUSONDE_NVML_VOLATILE_ECC, &count);
-  if (result == kDone) answer.Put(metric, count, kMostExact);
+  if (result == kDone) answer.Put(metric, count, kMaxExact);
   return result;
 }
 
@@ -75,16 +75,16 @@ Result AskUtilization(const Functions& f, void* device, Memory&, Answer& answer)
   gpusonde_nvml_utilization rates{UINT32_MAX, UINT32_MAX};
   const Result result = f.utilization(device, &rates);
   if (result != kDone) return result;
-  answer.Put(Metric::kGpuUtilization, rates.gpu, kMostPercent);
-  answer.Put(Metric::kGpuMemoryUtilization, rates.memory, kMostPercent);
+  answer.Put(Metric::kGpuUtilization, rates.gpu, kMaxPercent);
+  answer.Put(Metric::kGpuMemoryUtilization, rates.memory, kMaxPercent);
   return kDone;
 }
 
 void PutMemory(uint64_t used, uint64_t total, Answer& answer) {
-  answer.Put(Metric::kGpuMemoryUsed, used, std::min(total, kMostMemoryBytes));
+  answer.Put(Metric::kGpuMemoryUsed, used, std::min(total, kMaxMemoryBytes));
 }
 
-// The newer call tells what programs use apart from what the driver keeps for itself.
+// The newer call separates the memory used by programs from the driver's own.
 Result AskMemory(const Functions& f, void* device, Memory& memory, Answer& answer) {
   if (f.memory_v2 != nullptr && !memory.plain_memory_info) {
     gpusonde_nvml_memory_v2 info{};
@@ -104,17 +104,17 @@ Result AskMemory(const Functions& f, void* device, Memory& memory, Answer& answe
 
 Result AskThrottleReasons(const Functions& f, void* device, Memory&, Answer& answer) {
   return PutU64(f.event_reasons != nullptr ? f.event_reasons : f.throttle_reasons, device, answer,
-                Metric::kGpuThrottleReasons, kMostExact);
+                Metric::kGpuThrottleReasons, kMaxExact);
 }
 
-// Calls fill(buffer, &count) with more and more room; count afterwards is how many there are.
+// Calls fill(buffer, &count) with a growing buffer until all entries fit; `count` is then their number.
 template <class Item, class Fill>
 Result FillList(std::vector<Item>& items, Fill fill) {
   for (size_t room = kFirstProcesses;; room *= 4) {
     items.assign(room, Item{});
     auto count = static_cast<uint32_t>(room);
     const Result result = fill(items.data(), &count);
-    if (result == GPUSONDE_NVML_ERROR_INSUFFICIENT_SIZE && room < kMostProcesses) continue;
+    if (result == GPUSONDE_NVML_ERROR_INSUFFICIENT_SIZE && room < kMaxProcesses) continue;
     items.resize(result == kDone ? std::min<size_t>(count, room) : 0);
     return result;
   }
@@ -128,19 +128,19 @@ Result AskProcesses(const Functions& f, void* device, Memory&, Answer& answer) {
   const Result result =
       FillList(processes, [&](gpusonde_nvml_process* to, uint32_t* n) { return f.processes(device, n, to); });
   for (const gpusonde_nvml_process& process : processes) {
-    // A process in another pid namespace, or memory that this driver doesn't count by process.
+    // A process in another pid namespace, or a driver that doesn't count memory by process.
     if (process.pid == 0 || process.used_bytes == GPUSONDE_NVML_NOT_AVAILABLE) continue;
     if (!IsPid(process.pid))
       answer.CountAbsurd();
     else
-      answer.Put(Metric::kGpuProcessMemoryUsed, process.used_bytes, kMostMemoryBytes, 1,
+      answer.Put(Metric::kGpuProcessMemoryUsed, process.used_bytes, kMaxMemoryBytes, 1,
                  static_cast<int32_t>(process.pid));
   }
   return result;
 }
 
-// Samples have times of an unspecified clock, so all that can be said is which are new. Those before the
-// first look are from before we were there.
+// Samples have times of an unspecified clock, which only show which samples are new. Those of the first call
+// are from before the poller started.
 Result AskProcessUtilization(const Functions& f, void* device, Memory& memory, Answer& answer) {
   if (f.process_utilization == nullptr) return kMissing;
   std::vector<gpusonde_nvml_process_sample> samples;
@@ -154,10 +154,10 @@ Result AskProcessUtilization(const Functions& f, void* device, Memory& memory, A
   std::map<uint32_t, Sum> sums;
   const uint64_t seen_us = memory.last_process_sample_us;
   for (const gpusonde_nvml_process_sample& sample : samples) {
-    // Room that the driver left empty, or filled with what it told before.
+    // An empty entry, or a sample that was returned before.
     if (sample.pid == 0 || sample.time_us <= seen_us) continue;
-    // A time at the end of all time would hide every sample after it.
-    if (sample.sm > kMostPercent || !IsPid(sample.pid) || sample.time_us > kMostExact) {
+    // A time near the maximum would hide every later sample.
+    if (sample.sm > kMaxPercent || !IsPid(sample.pid) || sample.time_us > kMaxExact) {
       answer.CountAbsurd();
       continue;
     }
@@ -167,7 +167,7 @@ Result AskProcessUtilization(const Functions& f, void* device, Memory& memory, A
   }
   if (memory.process_samples_begun)
     for (const auto& [pid, sum] : sums)
-      answer.Put(Metric::kGpuProcessUtilization, sum.percent, kMostPercent * sum.count,
+      answer.Put(Metric::kGpuProcessUtilization, sum.percent, kMaxPercent * sum.count,
                  1.0 / static_cast<double>(sum.count), static_cast<int32_t>(pid));
   memory.process_samples_begun |= result == kDone;
   return result;
@@ -186,57 +186,56 @@ std::span<const Question> AllQuestions() {
       Question{"SM clock", true,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_SM, answer, Metric::kGpuClockSm,
-                                 kMostMhz);
+                                 kMaxMhz);
                }},
       Question{"power", true,
                [](F f, void* device, M, A answer) {
-                 return PutU32(f.power, device, answer, Metric::kGpuPower, kMostMilliwatts, 1e-3);
+                 return PutU32(f.power, device, answer, Metric::kGpuPower, kMaxMilliwatts, 1e-3);
                }},
       Question{"PCIe sent", true,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_TX_BYTES, answer,
-                                 Metric::kGpuPcieTx, kMostKilobytesPerSecond, 1e3);
+                                 Metric::kGpuPcieTx, kMaxKilobytesPerSecond, 1e3);
                }},
       Question{"PCIe received", true,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_RX_BYTES, answer,
-                                 Metric::kGpuPcieRx, kMostKilobytesPerSecond, 1e3);
+                                 Metric::kGpuPcieRx, kMaxKilobytesPerSecond, 1e3);
                }},
       Question{"memory clock", false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_MEM, answer, Metric::kGpuClockMemory,
-                                 kMostMhz);
+                                 kMaxMhz);
                }},
       Question{"temperature", false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.temperature, device, GPUSONDE_NVML_TEMPERATURE_GPU, answer,
-                                 Metric::kGpuTemperature, kMostCelsius);
+                                 Metric::kGpuTemperature, kMaxCelsius);
                }},
       Question{"slowdown temperature", false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.temperature_threshold, device, GPUSONDE_NVML_THRESHOLD_SLOWDOWN, answer,
-                                 Metric::kGpuTemperatureSlowdown, kMostCelsius);
+                                 Metric::kGpuTemperatureSlowdown, kMaxCelsius);
                }},
       Question{"power limit", false,
                [](F f, void* device, M, A answer) {
-                 return PutU32(f.power_limit, device, answer, Metric::kGpuPowerLimit, kMostMilliwatts, 1e-3);
+                 return PutU32(f.power_limit, device, answer, Metric::kGpuPowerLimit, kMaxMilliwatts, 1e-3);
                }},
       Question{"energy", false,
                [](F f, void* device, M, A answer) {
-                 return PutU64(f.energy, device, answer, Metric::kGpuEnergy, kMostExact, 1e-3);
+                 return PutU64(f.energy, device, answer, Metric::kGpuEnergy, kMaxExact, 1e-3);
                }},
       Question{"PCIe generation", false,
                [](F f, void* device, M, A answer) {
-                 return PutU32(f.pcie_generation, device, answer, Metric::kGpuPcieGeneration,
-                               kMostGeneration);
+                 return PutU32(f.pcie_generation, device, answer, Metric::kGpuPcieGeneration, kMaxGeneration);
                }},
       Question{"PCIe lanes", false,
                [](F f, void* device, M, A answer) {
-                 return PutU32(f.pcie_width, device, answer, Metric::kGpuPcieWidth, kMostLanes);
+                 return PutU32(f.pcie_width, device, answer, Metric::kGpuPcieWidth, kMaxLanes);
                }},
       Question{"PCIe replays", false,
                [](F f, void* device, M, A answer) {
-                 return PutU32(f.pcie_replays, device, answer, Metric::kGpuPcieReplays, kMostReplays);
+                 return PutU32(f.pcie_replays, device, answer, Metric::kGpuPcieReplays, kMaxReplays);
                }},
       Question{"ECC errors corrected", false,
                [](F f, void* device, M, A answer) {

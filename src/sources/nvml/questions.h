@@ -11,16 +11,16 @@
 
 namespace gpusonde::nvml {
 
-// What one device is asked: a call to NVML, and what its answer means.
+// A question is an NVML call to one device, and how its answer becomes metric values.
 
-// What has to be remembered of a device between two calls.
+// A device's state that is kept between calls.
 struct Memory {
-  bool plain_memory_info = false;  // its driver doesn't know nvmlDeviceGetMemoryInfo_v2
+  bool plain_memory_info = false;  // its driver lacks nvmlDeviceGetMemoryInfo_v2
   bool process_samples_begun = false;
   uint64_t last_process_sample_us = 0;  // of NVML's own clock
 };
 
-// Takes the values of one answer. What can't be true never becomes a value.
+// Collects the values of one answer. Absurd values are counted instead.
 class Answer {
  public:
   struct Value {
@@ -29,8 +29,8 @@ class Answer {
     int32_t pid;
   };
 
-  // `raw` of more than `most` is absurd: memory that nobody wrote, or the marks that some drivers give
-  // instead of an error (0xFFFFFFFF, all bits of 64). One in NVML's unit is `scale` in the metric's.
+  // `raw` above `most` is absurd: uninitialised memory, or the marker that some drivers return instead of an
+  // error (all 32 or 64 bits set). `scale` converts NVML's unit to the metric's.
   void Put(model::Metric metric, uint64_t raw, uint64_t most, double scale = 1, int32_t pid = 0) {
     if (raw > most)
       ++absurd_;
@@ -49,7 +49,7 @@ class Answer {
 
 struct Question {
   std::string_view name;  // for messages: "… can't be read"
-  bool every_round;       // else once a second: it changes slowly, or the call is dear
+  bool every_round;       // else once a second: it changes slowly, or the call is expensive
   // FUNCTION_NOT_FOUND when the driver's library lacks the call.
   gpusonde_nvml_result (*ask)(const Functions& functions, void* device, Memory& memory, Answer& answer);
 };

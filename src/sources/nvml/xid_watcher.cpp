@@ -13,11 +13,11 @@
 namespace gpusonde::nvml {
 namespace {
 
-// NVML has no way to wake a waiter: this is how long an end may take. With it and one round a second all NVML
-// threads take 0.011 % of two cores (bench/nvml_bench.py).
+// NVML can't interrupt a wait, so Stop may take this long. With it and one round a second, all NVML threads
+// together take 0.011 % of two cores (bench/nvml_bench.py).
 constexpr uint32_t kWaitMs = 200;
-// The codes of NVIDIA's documents end below 200; 999 is "unknown".
-constexpr uint64_t kMostCode = 100'000;
+// NVIDIA documents codes below 200; 999 is "unknown".
+constexpr uint64_t kMaxCode = 100'000;
 
 }  // namespace
 
@@ -32,12 +32,12 @@ XidWatcher::XidWatcher(const Library& library, const std::vector<Device>& device
   };
   if (f.event_set_create == nullptr || f.register_events == nullptr || f.event_set_wait == nullptr ||
       f.event_set_free == nullptr) {
-    can_not("XIDs are not seen", GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND);
+    can_not("XIDs are not reported", GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND);
     return;
   }
   if (const auto result = f.event_set_create(&set_); result != GPUSONDE_NVML_SUCCESS) {
     set_ = nullptr;
-    can_not("XIDs are not seen", result);
+    can_not("XIDs are not reported", result);
     return;
   }
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -45,7 +45,7 @@ XidWatcher::XidWatcher(const Library& library, const std::vector<Device>& device
     if (result == GPUSONDE_NVML_SUCCESS)
       watched_.push_back({devices[i].handle, places[i]});
     else
-      can_not(fmt::format("{}: XIDs are not seen", Describe(devices[i])), result);
+      can_not(fmt::format("{}: XIDs are not reported", Describe(devices[i])), result);
   }
   if (!watched_.empty()) thread_ = std::thread([this] { Run(); });
 }
@@ -58,7 +58,7 @@ XidWatcher::~XidWatcher() {
 
 void XidWatcher::Run() {
   ::pthread_setname_np(::pthread_self(), "nvml-xid");
-  gpusonde_nvml_result told = GPUSONDE_NVML_SUCCESS;
+  gpusonde_nvml_result reported = GPUSONDE_NVML_SUCCESS;
   while (!stopping_) {
     gpusonde_nvml_event event{};
     const auto result = library_.functions().event_set_wait(set_, &event, kWaitMs);
@@ -67,18 +67,18 @@ void XidWatcher::Run() {
     News news;
     if (result == GPUSONDE_NVML_SUCCESS) {
       const auto device = std::ranges::find(watched_, event.device, &Watched::handle);
-      if (event.type != GPUSONDE_NVML_EVENT_XID || event.data > kMostCode || device == watched_.end())
+      if (event.type != GPUSONDE_NVML_EVENT_XID || event.data > kMaxCode || device == watched_.end())
         news.drops.Add(model::DropReason::kGpuReadingsAbsurd);
       else
         news.readings.push_back(
             {now_ns, device->place, 0, model::Metric::kGpuXid, static_cast<double>(event.data)});
     } else {
       news.drops.Add(model::DropReason::kGpuReadingsFailed);
-      if (std::exchange(told, result) != result)
-        news.notices.push_back({true, fmt::format("waiting for XIDs fails: {}", library_.Explain(result))});
+      if (std::exchange(reported, result) != result)
+        news.notices.push_back({true, fmt::format("waiting for XIDs failed: {}", library_.Explain(result))});
     }
     hub_.Publish(std::move(news));
-    // A wait that fails doesn't wait.
+    // A failing wait returns at once.
     if (result != GPUSONDE_NVML_SUCCESS && !hub_.Sleep(kWaitMs * kNanosPerMilli)) return;
   }
 }

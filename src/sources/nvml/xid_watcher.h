@@ -13,12 +13,12 @@
 
 namespace gpusonde::nvml {
 
-// Waits for the errors that the driver reports (XIDs) on a thread of its own, so that each has the time at
-// which it happened, whatever else NVML is busy with.
+// Waits for the driver's errors (XIDs) on a thread of its own, so that each gets the time at which it
+// happened even while other NVML calls are slow.
 class XidWatcher {
  public:
-  // Begins to wait; says in the hub's news for which devices it can't, and why. `library` is initialised;
-  // library and hub outlive the watcher. `places` are the devices' places in the hub.
+  // Begins to wait; publishes a notice for each device whose XIDs can't be received. `library` must be
+  // initialised; library and hub must outlive the watcher. `places` are the devices' indices in the hub.
   XidWatcher(const Library& library, const std::vector<Device>& devices, std::vector<size_t> places,
              Hub& hub);
 

@@ -42,7 +42,7 @@ class Cursor {
     return value;
   }
 
-  // The rest as text up to its first NUL.
+  // The rest of the record as text, up to its first NUL.
   std::string Text() const {
     const auto* text = reinterpret_cast<const char*>(bytes_.data());
     return {text, ::strnlen(text, bytes_.size())};

@@ -11,8 +11,8 @@
 #include "base/result.h"
 #include "model/drops.h"
 
-// What the kernel tells about processes by itself: the side-band records of perf_event_open(2), written
-// before the process goes on, so that no mapping is missed however short its life.
+// The side-band records of perf_event_open(2): mappings, forks, execs and exits of processes. The kernel
+// writes each before the process continues, so that even short-lived mappings are reported.
 namespace gpusonde::perf {
 
 // A new executable mapping of a file, the vDSO, or anonymous memory.
@@ -33,7 +33,7 @@ struct CommEvent {
   std::string name;
 };
 
-// A new process (pid differs from parent_pid) or thread, with the name of the thread that made it.
+// A new process (pid differs from parent_pid) or thread; it has the name of the thread that created it.
 struct ForkEvent {
   int32_t pid = 0;
   int32_t tid = 0;
@@ -41,7 +41,7 @@ struct ForkEvent {
   int32_t parent_tid = 0;  // 0: not known
 };
 
-// A thread ended; the process did when its last thread has.
+// A thread ended; a process has ended when its last thread has.
 struct ExitEvent {
   int32_t pid = 0;
   int32_t tid = 0;
@@ -52,18 +52,18 @@ struct SidebandEvent {
   std::variant<MapEvent, CommEvent, ForkEvent, ExitEvent> what;
 };
 
-// Reads one record of a perf ring (header included). Returns false for kinds that mean nothing to us; adds to
-// `drops` what the kernel lost. Errors: kCorrupt for a record shorter than its kind.
+// Parses one record of a perf ring (header included). Returns false for types that we don't use; adds lost
+// records to `drops`. Errors: kCorrupt for a record shorter than its type.
 Result<bool> ParseRecord(std::span<const std::byte> record, SidebandEvent& event, model::DropCounts& drops);
 
 // Side-band events of the whole machine. Not thread-safe.
 class Sideband {
  public:
   // `ring_bytes` per CPU, a power of two ≥ the page size.
-  // Errors: kPermissionDenied (who may: root or CAP_PERFMON), kUnavailable, kIo.
+  // Errors: kPermissionDenied (needs root or CAP_PERFMON), kUnavailable, kIo.
   static Result<Sideband> Create(size_t ring_bytes = size_t{512} << 10);
 
-  // Appends what waits to `events`; of one CPU in order, of several not.
+  // Appends all pending events to `events`. Those of one CPU are in order; those of several are not.
   void Drain(std::vector<SidebandEvent>& events);
 
   // Readable (poll) when a ring is half full; one per CPU.
@@ -71,7 +71,7 @@ class Sideband {
 
   model::DropCounts TakeDrops();
 
-  // Events lost so far: when that rises, what the events told of is to be looked at anew.
+  // Number of events lost so far; when it increases, the processes' state must be read again from /proc.
   int64_t lost() const { return lost_; }
 
   Sideband(Sideband&&) noexcept;

@@ -53,7 +53,7 @@ TEST(ParseRecord, ForkAndExitNameTheThread) {
   EXPECT_EQ(std::get<ExitEvent>(event.what).tid, 11);
 }
 
-TEST(ParseRecord, EveryTruncationIsRefusedOrHarmless) {
+TEST(ParseRecord, RejectsOrSurvivesEveryTruncation) {
   auto body = Bytes<uint32_t, uint32_t, uint64_t, uint64_t, uint64_t>(1, 1, 0x1000, 0x2000, 0);
   body.resize(body.size() + 24 + 8);
   for (const char c : std::string("/lib/x")) body.push_back(static_cast<uint8_t>(c));
@@ -69,7 +69,7 @@ TEST(ParseRecord, EveryTruncationIsRefusedOrHarmless) {
   EXPECT_FALSE(ParseRecord(std::span(whole).first(20), event, drops).has_value());
 }
 
-TEST(ParseRecord, LostRecordsAreCounted) {
+TEST(ParseRecord, CountsLostRecords) {
   SidebandEvent event;
   model::DropCounts drops;
   EXPECT_FALSE(
@@ -77,7 +77,7 @@ TEST(ParseRecord, LostRecordsAreCounted) {
   EXPECT_EQ(drops.Of(model::DropReason::kSidebandLost), 42);
 }
 
-TEST(Sideband, SeesTheWholeLifeOfAShortProcess) {
+TEST(Sideband, ReportsTheWholeLifeOfAShortProcess) {
   Result<Sideband> sideband = Sideband::Create();
   SKIP_WHERE_REFUSED(sideband);
   const pid_t child = ::fork();
@@ -103,7 +103,7 @@ TEST(Sideband, SeesTheWholeLifeOfAShortProcess) {
   EXPECT_GE(maps_with_build_id, 2) << "the program and its loader";
 }
 
-TEST(Sideband, ARingThatOverflowsSaysHowMuchWasLost) {
+TEST(Sideband, CountsTheEventsLostWhenTheRingOverflows) {
   Result<Sideband> sideband = Sideband::Create(4096);
   SKIP_WHERE_REFUSED(sideband);
   const auto map_some = [] {
@@ -115,7 +115,7 @@ TEST(Sideband, ARingThatOverflowsSaysHowMuchWasLost) {
   std::vector<SidebandEvent> events;
   sideband->Drain(events);
   EXPECT_LT(events.size(), 1000u);
-  map_some();  // the kernel tells of the loss with the next record that fits
+  map_some();  // the kernel reports the loss with the next record that fits
   sideband->Drain(events);
   EXPECT_GT(sideband->TakeDrops().Of(model::DropReason::kSidebandLost), 0);
 }

@@ -11,11 +11,11 @@
 namespace gpusonde::proc {
 namespace {
 
-constexpr int kMostLevels = 32;  // deeper ones have no limits that we see
+constexpr int kMaxLevels = 32;  // limits of deeper ones are not read
 
 std::string Listed(std::string_view words) { return fmt::format(",{},", words); }
 
-// Where the hierarchy that has a controller is mounted: v1's, else v2's.
+// The mount points of the v1 hierarchy with a controller, and of the v2 hierarchy.
 struct Mounts {
   std::string v1, v2;
 };
@@ -43,7 +43,7 @@ Mounts FindMounts(std::string_view controller) {
   return mounts;
 }
 
-// The path of the process in a hierarchy of /proc/PID/cgroup; of version 2 without a controller.
+// The path of the process in a hierarchy, from the text of /proc/PID/cgroup; without a controller, in v2's.
 std::optional<std::string> PathIn(std::string_view cgroup, std::string_view controller) {
   while (!cgroup.empty()) {
     const size_t end = std::min(cgroup.find('\n'), cgroup.size());
@@ -70,7 +70,7 @@ std::vector<CgroupFolder> CgroupFolders(int32_t pid, std::string_view controller
   std::optional<std::string> path = PathIn(*cgroup, v1 ? controller : "");
   if (root.empty() || !path.has_value()) return {};
   std::vector<CgroupFolder> folders;
-  for (int level = 0; level < kMostLevels; ++level) {
+  for (int level = 0; level < kMaxLevels; ++level) {
     folders.push_back({.path = root + *path + (path->ends_with('/') ? "" : "/"), .v1 = v1});
     if (path->size() <= 1) break;
     path->resize(std::max<size_t>(path->rfind('/'), 1));

@@ -13,9 +13,9 @@ struct CgroupFolder {
   bool v1 = false;
 };
 
-// The folders of the process's cgroup and of those above it, the lowest first, as far as they are visible
-// here: in the hierarchy of version 1 that has this controller ("cpu", "blkio"), else in that of version 2.
-// None for a process that has ended.
+// The folders of the process's cgroup and its ancestors, lowest first, as far as they are visible here: in
+// the v1 hierarchy with this controller ("cpu", "blkio"), else in the v2 hierarchy. Empty for a process that
+// has ended.
 std::vector<CgroupFolder> CgroupFolders(int32_t pid, std::string_view controller);
 
 }  // namespace gpusonde::proc

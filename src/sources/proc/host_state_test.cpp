@@ -7,7 +7,7 @@
 namespace gpusonde::proc {
 namespace {
 
-TEST(HostState, PressureIsTheTimeOfSome) {
+TEST(HostState, PressureIsTheTotalOfTheSomeLine) {
   EXPECT_EQ(ParsePressureNs("some avg10=0.02 avg60=0.02 avg300=0.02 total=143377097\n"
                             "full avg10=0.00 avg60=0.00 avg300=0.00 total=28041127\n"),
             143'377'097'000);
@@ -33,7 +33,7 @@ TEST(HostState, AProcessThatIsGoneHasNoCgroup) {
   EXPECT_EQ(ReadThrottledNs({"/nonexistent/cpu.stat"}), std::nullopt);
 }
 
-TEST(HostState, FilesOfThisProcessCanBeReadIfThereAreAny) {
+TEST(HostState, ReadsTheFilesOfThisProcessIfThereAreAny) {
   for (const std::string& file : CpuStatFiles(::getpid())) EXPECT_TRUE(file.ends_with("/cpu.stat")) << file;
 }
 

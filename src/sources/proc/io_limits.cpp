@@ -13,7 +13,7 @@
 namespace gpusonde::proc {
 namespace {
 
-// The next word of a text, cut off it; empty at its end.
+// Removes the next word from a text and returns it; empty at the end.
 std::string_view TakeWord(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -27,7 +27,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-// A count that isn't negative; nothing for "max", and for what is no number.
+// A non-negative count; nullopt for "max" and anything else that is not a number.
 std::optional<int64_t> ParseCount(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -121,7 +121,7 @@ std::optional<int64_t> IoLimits::TakeThrottledNs() {
   double longest_s = 0;
   for (Group& group : groups_) {
     const IoByDevice limits = LimitsOf(group);
-    if (limits.empty()) {  // use is not looked at before it is limited
+    if (limits.empty()) {  // usage is only read once there is a limit
       group.last.reset();
       continue;
     }

@@ -12,8 +12,8 @@
 
 namespace gpusonde::proc {
 
-// Of a block device ("254:0"): bytes and operations, read and written; a second as a limit (0: none), or so
-// far as a counter.
+// For a block device ("254:0"), bytes and operations, read and written: limits per second (0: no limit), or
+// counters.
 struct IoAmounts {
   enum Kind : uint8_t { kReadBytes, kWrittenBytes, kReads, kWrites, kKinds };
   std::array<int64_t, kKinds> of{};
@@ -24,19 +24,19 @@ using IoByDevice = std::map<std::string, IoAmounts, std::less<>>;
 IoByDevice ParseIoLimits(std::string_view io_max);
 IoByDevice ParseIoUse(std::string_view io_stat);
 // cgroup v1 (Documentation/admin-guide/cgroup-v1/blkio-controller.rst): a file for each kind of limit,
-// "254:0 1048576", and two for the use, "254:0 Read 4096".
+// "254:0 1048576", and two for the usage, "254:0 Read 4096".
 void AddIoLimitsV1(std::string_view file, IoAmounts::Kind kind, IoByDevice& limits);
 void AddIoUseV1(std::string_view file, bool operations, IoByDevice& use);
 
-// What the cgroup of a process, and those above it, may read from and write to block devices, and how much of
-// that they use. Not thread-safe.
+// The I/O limits of a process's cgroup and its ancestors on block devices, and how much of them is used. Not
+// thread-safe.
 class IoLimits {
  public:
-  // Of this process's cgroups as they are now; of none where no controller is mounted here.
+  // Reads the process's current cgroups; there are none where no controller is mounted.
   static IoLimits Of(int32_t pid);
 
-  // How long, at the least, what was read and written since the last call takes at the limits (ns): of the
-  // limit that takes longest. 0 where nothing is limited; nothing at the first call.
+  // The minimum time (ns) that the limits allow for what was read and written since the last call: the
+  // maximum over all limits. 0 without limits; nullopt at the first call.
   std::optional<int64_t> TakeThrottledNs();
 
   bool empty() const { return groups_.empty(); }

@@ -7,7 +7,7 @@
 namespace gpusonde::proc {
 namespace {
 
-TEST(IoLimits, BothVersionsOfCgroupsSayTheSame) {
+TEST(IoLimits, ParsesBothVersionsOfCgroupsToTheSame) {
   IoByDevice first;
   AddIoLimitsV1("254:0 8388608\n8:16 1000\n", IoAmounts::kReadBytes, first);
   AddIoLimitsV1("254:0 50\n", IoAmounts::kWrites, first);
@@ -25,7 +25,7 @@ TEST(IoLimits, BothVersionsOfCgroupsSayTheSame) {
             ParseIoUse("254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n").at("254:0").of);
 }
 
-TEST(IoLimits, WhatIsNoLimitIsNone) {
+TEST(IoLimits, IgnoresLinesThatAreNotLimits) {
   IoByDevice limits;
   AddIoLimitsV1("", IoAmounts::kReads, limits);
   AddIoLimitsV1("254:0\n254:0 -5\n254:0 12x\n 7\nTotal 3\n", IoAmounts::kReads, limits);

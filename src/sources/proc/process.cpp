@@ -96,11 +96,11 @@ Result<ProcessInfo> ReadProcessStat(int32_t pid) {
   ASSIGN_OR_RETURN(const std::string stat, ReadFile(path));
   ProcessInfo info;
   info.pid = pid;
-  // "pid (comm) state ppid …": comm may hold anything, so it ends at the last parenthesis.
+  // "pid (comm) state ppid …": comm may contain any character, so it ends at the last parenthesis.
   const size_t open = stat.find('(');
   const size_t close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open)
-    return Fail(ErrorCode::kCorrupt, path + " doesn't parse");
+    return Fail(ErrorCode::kCorrupt, path + " can't be parsed");
   info.name = stat.substr(open + 1, close - open - 1);
   std::string_view rest = std::string_view(stat).substr(close + 1);
   NextField(rest);  // state

@@ -9,8 +9,8 @@
 #include "base/id128.h"
 #include "base/result.h"
 
-// What /proc says about processes. Everything read here was written by strangers (names, command lines,
-// paths) and may be gone or changed by the next read. Source: proc(5).
+// Information about processes from /proc. Names, command lines and paths are untrusted, and may change or
+// disappear between two reads. Source: proc(5).
 namespace gpusonde::proc {
 
 struct ProcessInfo {
@@ -25,10 +25,10 @@ struct ProcessInfo {
   std::string cgroup;         // of the cpu controller (v1) or the unified hierarchy (v2)
 };
 
-// Errors: kNotFound when there is no such process (any more), kPermissionDenied.
+// Errors: kNotFound when there is no such process, or it has ended; kPermissionDenied.
 Result<ProcessInfo> ReadProcess(int32_t pid);
 
-// Only its pid, name, parent and start, which are one file and not five.
+// Reads only pid, name, parent and start, from one file instead of five.
 Result<ProcessInfo> ReadProcessStat(int32_t pid);
 
 struct MappedFile {
@@ -37,7 +37,7 @@ struct MappedFile {
   uint64_t file_offset = 0;
   std::string path;  // in the process's mount namespace; "[vdso]"; empty for anonymous memory
 };
-// The executable mappings, by address.
+// The executable mappings, sorted by address.
 Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid);
 // Parses the text of /proc/PID/maps; lines that don't parse are left out.
 std::vector<MappedFile> ParseExecutableMappings(std::string_view maps);
@@ -48,14 +48,13 @@ struct ThreadInfo {
 };
 std::vector<ThreadInfo> ReadThreads(int32_t pid);
 
-// All processes now, and all descendants of one (without itself).
+// All current processes; all descendants of a process (without itself).
 std::vector<int32_t> ListProcesses();
 std::vector<int32_t> ListDescendants(int32_t pid);
-// The children of one, without looking at all others; none where the kernel doesn't tell
-// (CONFIG_PROC_CHILDREN).
+// The children of a process, without a scan of all processes; empty on kernels without CONFIG_PROC_CHILDREN.
 std::vector<int32_t> ListChildren(int32_t pid);
 
-// Identifies a process over the whole fleet.
+// An id of a process that is unique in the fleet.
 Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks);
 
 struct HostInfo {

@@ -15,7 +15,7 @@
 namespace gpusonde::proc {
 namespace {
 
-TEST(ReadProcess, KnowsThisOne) {
+TEST(ReadProcess, ReadsThisProcess) {
   const ProcessInfo info = ReadProcess(::getpid()).value();
   EXPECT_EQ(info.pid, ::getpid());
   EXPECT_EQ(info.parent_pid, ::getppid());
@@ -25,7 +25,7 @@ TEST(ReadProcess, KnowsThisOne) {
   EXPECT_LT(std::abs(MonotonicFromTicks(info.start_ticks) - MonotonicNow()), 600 * kNanosPerSecond);
 }
 
-TEST(ReadProcess, NamesWithParenthesesAndSpacesDoNotConfuseIt) {
+TEST(ReadProcess, ReadsNamesWithParenthesesAndSpaces) {
   char before[16];
   ASSERT_EQ(::prctl(PR_GET_NAME, before), 0);
   ASSERT_EQ(::prctl(PR_SET_NAME, "a) R 1 (b"), 0);
@@ -35,11 +35,11 @@ TEST(ReadProcess, NamesWithParenthesesAndSpacesDoNotConfuseIt) {
   EXPECT_EQ(info.parent_pid, ::getppid());
 }
 
-TEST(ReadProcess, AProcessThatIsNotThereIsNotFound) {
+TEST(ReadProcess, AMissingProcessIsNotFound) {
   EXPECT_EQ(ReadProcess(INT32_MAX).error().code, ErrorCode::kNotFound);
 }
 
-TEST(ParseExecutableMappings, KeepsExecutableOnesWithTheirPaths) {
+TEST(ParseExecutableMappings, ReturnsExecutableMappingsWithTheirPaths) {
   const auto mappings = ParseExecutableMappings(
       "55d0a0000000-55d0a0001000 r--p 00000000 fe:00 12 /bin/x\n"
       "55d0a0001000-55d0a0002000 r-xp 00001000 fe:00 12                         /bin/with space (deleted)\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a program counts of its own troubles, PROGRAM_COUNTERS of them (define it before), read by
+/* A program's drop counters, PROGRAM_COUNTERS of them (define it before), read by
  * sources/ebpf/program_counters.h. Include it once in a program. */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Takes the stack of whatever runs when a CPU's clock event fires, for the processes asked about and their
- * descendants, and hands it over through a ring buffer. Wakes user space only when the ring fills up, or when
- * there is something to be learnt before it is gone: it looks by itself a few times a second. */
+/* Samples the stack of the running thread when a CPU's clock event fires, for the target processes and their
+ * descendants, and emits it through a ring buffer. User space polls a few times a second; it is woken only
+ * when the ring fills up, or when it has to inspect a process or code object before that is gone. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
@@ -74,7 +74,7 @@ int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
   return 0;
 }
 
-/* Another program: nothing that was known of it holds any more. */
+/* After an exec the process's registration is out of date. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(forget_program, struct task_struct *task) {
   const __u32 pid = pids_of(task).pid;
@@ -82,7 +82,7 @@ int BPF_PROG(forget_program, struct task_struct *task) {
   return 0;
 }
 
-/* A pid may be used again for a stranger, so the last thread to leave takes the entries along. */
+/* A pid may be reused by another process, so the exit of the last thread removes the entries. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(forget_exit, struct task_struct *task) {
   if (task->signal->live.counter != 0) return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Takes what libgpusonde-inject.so says at its USDT probes (src/inject/probes.h) out of the processes it is
- * in: a batch of bytes that lies in the process's memory, and on the launch channel the stack of the thread
- * that makes the call. Of the bytes only the first record's type is looked at here. A process that says more
- * than its budget is cut off until the next second. */
+/* Copies what libgpusonde-inject.so reports at its USDT probes (src/inject/probes.h): a batch of bytes in the
+ * process's memory, and on the launch channel the stack of the thread that makes the call. Only the type of
+ * the first record is interpreted here. The batches of a process that exceeds its bytes per second are
+ * dropped until the next second. */
 #include "kernel.h"
 
 #include <linux/ptrace.h>
@@ -12,8 +12,8 @@
 #include "sources/ebpf/bpf/pids.h"
 #include "sources/ebpf/bpf/stack.h"
 
-/* libbpf's table of what a probe's arguments mean. We don't ask it, but each attachment takes a place in it:
- * some five per process that is listened to. */
+/* Size of libbpf's table of probe argument specifications. We don't use them, but each attachment takes an
+ * entry: about five per observed process. */
 #define BPF_USDT_MAX_SPEC_CNT 2048
 #include <bpf/usdt.bpf.h>
 
@@ -27,8 +27,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading. */
 const volatile __u64 bytes_per_second = 16 << 20;
 
-/* CLOCK_MONOTONIC; user space asks to be woken once by the first state or records after this time. 0: it
- * doesn't. */
+/* CLOCK_MONOTONIC; user space requests one wake-up by the first batch, other than a launch, after this time.
+ * 0: no request. */
 __u64 wake_after_ns = 0;
 
 struct {
@@ -47,8 +47,8 @@ struct {
   __type(value, struct budget);
 } budgets SEC(".maps");
 
-/* Messages under construction are too large for the stack. A uprobe's program may be preempted, and another
- * thread run it on the same CPU meanwhile, so each takes a place of its own. */
+/* Messages are too large for the BPF stack and are built in slots. A uprobe's program may be preempted while
+ * another thread runs it on the same CPU, so each run claims a slot of its own. */
 struct message {
   struct gpusonde_gpu_message head;
   __u8 batch[GPUSONDE_GPU_BATCH_BYTES];
@@ -58,23 +58,23 @@ struct launch {
   __u8 batch[GPUSONDE_GPU_LAUNCH_BYTES];
   struct gpusonde_stack stack;
 };
-struct place {
-  __u64 taken;
+struct slot {
+  __u64 claimed;
   union stack_walk walk;
   union {
     struct message message;
     struct launch launch;
   };
 };
-#define PLACES 4
+#define SLOTS 4
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, PLACES);
+  __uint(max_entries, SLOTS);
   __type(key, __u32);
-  __type(value, struct place);
-} places SEC(".maps");
+  __type(value, struct slot);
+} slots SEC(".maps");
 
-/* Whether the process has the bytes left. */
+/* Whether the bytes are within the process's limit. */
 static __always_inline bool admit(__u32 pid, __u64 bytes) {
   const __u64 second = bpf_ktime_get_ns() / 1000000000;
   struct budget *budget = bpf_map_lookup_elem(&budgets, &pid);
@@ -92,17 +92,17 @@ static __always_inline bool admit(__u32 pid, __u64 bytes) {
   return false;
 }
 
-static __always_inline struct place *take_place(void) {
-  for (__u32 i = 0; i < PLACES; ++i) {
+static __always_inline struct slot *claim_slot(void) {
+  for (__u32 i = 0; i < SLOTS; ++i) {
     const __u32 index = i;
-    struct place *place = bpf_map_lookup_elem(&places, &index);
-    if (place && __sync_val_compare_and_swap(&place->taken, 0, 1) == 0) return place;
+    struct slot *slot = bpf_map_lookup_elem(&slots, &index);
+    if (slot && __sync_val_compare_and_swap(&slot->claimed, 0, 1) == 0) return slot;
   }
   count(GPUSONDE_GPU_BUSY);
   return NULL;
 }
 
-static __always_inline void leave_place(struct place *place) { __sync_fetch_and_and(&place->taken, 0); }
+static __always_inline void release_slot(struct slot *slot) { __sync_fetch_and_and(&slot->claimed, 0); }
 
 static __always_inline void begin(struct gpusonde_gpu_message *head, struct pids pids, __u32 bytes) {
   head->time_ns = bpf_ktime_get_ns();
@@ -126,8 +126,8 @@ static __always_inline bool asked_to_wake(void) {
          __sync_val_compare_and_swap(&wake_after_ns, after, 0) == after;
 }
 
-/* A session begins or is joined: user space learns now how the stacks of its launches are walked, and the
- * process may be waiting for that. */
+/* Whether a session begins or is joined. Then user space prepares the process's unwind tables, for which the
+ * process may be waiting. */
 static __always_inline bool begins_session(const struct message *message, __u64 bytes) {
   const struct gpusonde_gpu_record *first =
       (const void *)(message->batch + sizeof(struct gpusonde_gpu_batch));
@@ -162,28 +162,28 @@ static __always_inline void send_launch(struct pt_regs *context, struct launch *
 
 /* Probes state, records and snapshot. */
 SEC("usdt")
-int take_batch(struct pt_regs *context) {
+int on_batch(struct pt_regs *context) {
   const struct pids pids = current_pids();
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
   if (!pids.pid || !admit(pids.pid, bytes)) return 0;
-  struct place *place = take_place();
-  if (!place) return 0;
-  send_batch(&place->message, pids, batch, bytes);
-  leave_place(place);
+  struct slot *slot = claim_slot();
+  if (!slot) return 0;
+  send_batch(&slot->message, pids, batch, bytes);
+  release_slot(slot);
   return 0;
 }
 
 /* Probe launch. */
 SEC("usdt")
-int take_launch(struct pt_regs *context) {
+int on_launch(struct pt_regs *context) {
   const struct pids pids = current_pids();
   const void *batch = (const void *)PT_REGS_PARM1(context);
   const __u64 bytes = PT_REGS_PARM2(context);
   if (!pids.pid || !admit(pids.pid, bytes)) return 0;
-  struct place *place = take_place();
-  if (!place) return 0;
-  send_launch(context, &place->launch, &place->walk, pids, batch, bytes);
-  leave_place(place);
+  struct slot *slot = claim_slot();
+  if (!slot) return 0;
+  send_launch(context, &slot->launch, &slot->walk, pids, batch, bytes);
+  release_slot(slot);
   return 0;
 }

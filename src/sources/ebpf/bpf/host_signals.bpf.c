@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sums up, in pieces of 10 ms, what the threads of the processes asked about do with their time, and who
- * keeps them from running (wire/host_signals.h). Of all other processes a switch costs a look at what was
- * found of their threads lately. */
+/* Sums up, in buckets of 10 ms, the time that the threads of target processes spend in each state, and which
+ * processes keep them from running (wire/host_signals.h). For other processes a context switch costs one
+ * look-up in the thread cache. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include "sources/ebpf/bpf/pids.h"
@@ -13,9 +13,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Two maps of sums: user space empties the one that isn't written. Allocated beforehand: there must be no
- * allocating while the scheduler is at work. 16,384 are a second of 30 threads that are never long in one
- * state. */
+/* Two maps of sums: user space drains the one that isn't being written. Preallocated, as nothing may be
+ * allocated within the scheduler. 16,384 entries last a second for 30 threads that change state all the time.
+ */
 struct sums {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -25,24 +25,24 @@ struct sums {
 
 __u32 written = 0; /* odd: sums_odd is written */
 
-/* Most of what a thread does that switches a thousand times a second falls into the same 10 ms as what it did
- * before, and a look into a map costs a quarter of a microsecond. So the last piece of each of a thread's own
- * signals stays with the thread until there is another: the first eight with nobody named, the next with its
- * own process. */
+/* A thread that switches a thousand times a second mostly adds to the same bucket as before, and a map
+ * look-up costs a quarter of a microsecond. So the sum of the current bucket of each of a thread's own
+ * signals (a piece) is kept with the thread until a later bucket begins: the first eight pieces without
+ * `other`, the next eight with its own process as `other`. */
 #define OWN_SIGNALS (GPUSONDE_SIGNAL_INTERRUPTED + 1)
 #define PIECES (2 * OWN_SIGNALS)
 
 /* Threads of targets, by their id in the initial pid namespace. */
 struct thread {
-  __u64 pieces[PIECES]; /* 32 bits of a bucket's number, and 32 of nanoseconds that `sums` doesn't have yet */
-  __u64 since_ns;       /* it came on its CPU, or left it */
+  __u64 pieces[PIECES]; /* 32 bits of bucket number, and 32 bits of ns not yet added to the sums */
+  __u64 since_ns;       /* when it was last switched in or out */
   __u64 woken_ns;       /* 0: not yet */
-  __u64 reclaim_ns;     /* since when it looks for memory; 0: it doesn't */
+  __u64 reclaim_ns;     /* since when it has been in direct reclaim; 0: it isn't */
   __u32 pid;
   __u32 tid;
   __u32 waker; /* pid */
   __u8 on_cpu;
-  __u8 signal; /* what it does while it is off its CPU and not woken */
+  __u8 signal; /* its state while it is off its CPU and not woken */
 };
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -61,33 +61,33 @@ struct {
 #define RUNS 16
 #define BLAMED 64
 
-/* What is known of a CPU. */
+/* Per-CPU state. */
 struct cpu {
-  /* Interrupts under way. */
+  /* Interrupts in progress. */
   __u64 hard_ns; /* since when; 0: none */
   __u64 soft_ns;
-  __u32 soft; /* which softirq, while there is one */
+  __u32 soft; /* number of the softirq in progress */
 
-  /* Who ran on it lately. Who came last isn't who took the time: two that wait behind a third come on
-   * together. */
+  /* The last threads that ran on it. More than the last one is needed: if two threads wait behind a third,
+   * the second to be switched in has waited for both others. */
   __u32 next_run;
   struct run {
     __u64 since_ns;
-    /* Maybe another's or nobody's by now; the numbers tell. */
+    /* The memory may have been freed or reused; checked against the ids below. */
     struct task_struct *task;
     struct pid *process;
     __u32 task_tid;
     __u32 task_pid;
   } runs[RUNS];
 
-  /* Those of them that were blamed lately: who it was takes half a microsecond to tell. */
+  /* A cache of the pids of those that were blamed: finding and naming one takes half a microsecond. */
   struct blamed {
     __u64 until_ns;
     __u32 task_pid;
     __u32 pid;
   } blamed[BLAMED];
 
-  struct remembered_threads threads;
+  struct thread_cache threads;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -114,7 +114,7 @@ static __always_inline void add_to(void *sums, const struct gpusonde_signal_key 
 }
 
 static __always_inline void add(const struct gpusonde_signal_key *key, __u64 amount) {
-  /* Apart, for a look-up in a map that is known beforehand is no indirect call. */
+  /* In separate branches, as a look-up in a map known at load time is not an indirect call. */
   if (written & 1) {
     add_to(&sums_odd, key, amount);
     barrier();
@@ -138,7 +138,7 @@ static __always_inline void finish_pieces(struct thread *thread) {
     if (thread->pieces[i]) finish_piece(thread, i, __sync_lock_test_and_set(&thread->pieces[i], 0));
 }
 
-/* A part of the piece that a thread is in. User space may be finishing it at the same time. */
+/* Adds to a thread's piece. User space may finish it at the same time. */
 static __always_inline void add_to_piece(struct thread *thread, const struct gpusonde_signal_key *key,
                                          __u64 amount) {
   if (key->signal >= OWN_SIGNALS || (key->other && key->other != thread->pid)) return add(key, amount);
@@ -151,13 +151,13 @@ static __always_inline void add_to_piece(struct thread *thread, const struct gpu
     add(key, amount);
 }
 
-/* [from, to) of a thread's time, piece by piece. Not static, so that it is verified once and not wherever it
- * is called from. */
+/* Adds [from, to) of a thread's time, split into buckets. A global function, so that it is verified once and
+ * not at each call. */
 __noinline int spend(struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
   if (!thread || to <= from) return 0;
   struct gpusonde_signal_key key = {.pid = thread->pid, .tid = thread->tid, .other = other, .signal = signal};
   const __u64 last = (to - 1) / GPUSONDE_SIGNAL_BUCKET_NS;
-  if (from < last * GPUSONDE_SIGNAL_BUCKET_NS) { /* mostly not, and a division costs a dozen nanoseconds */
+  if (from < last * GPUSONDE_SIGNAL_BUCKET_NS) { /* rare, and avoids a division of a dozen ns */
     __u64 bucket = from / GPUSONDE_SIGNAL_BUCKET_NS;
     if (last - bucket >= GPUSONDE_SIGNAL_SPREAD) bucket = last - GPUSONDE_SIGNAL_SPREAD + 1;
     for (int i = 0; i < GPUSONDE_SIGNAL_SPREAD - 1 && bucket < last; ++i, ++bucket) {
@@ -179,7 +179,7 @@ static __always_inline void describe(struct task_struct *task, struct gpusonde_s
 }
 
 static __always_inline void name_other(__u32 pid, const struct gpusonde_signal_process *process) {
-  /* A process that execs gets another name. */
+  /* An exec changes the name. */
   const struct gpusonde_signal_process *known = bpf_map_lookup_elem(&others, &pid);
   if (known && known->started_ns == process->started_ns &&
       !__builtin_memcmp(known->name, process->name, sizeof process->name))
@@ -187,7 +187,7 @@ static __always_inline void name_other(__u32 pid, const struct gpusonde_signal_p
   bpf_map_update_elem(&others, &pid, process, BPF_ANY);
 }
 
-/* The entry of a thread of a target; null of all others. */
+/* The entry of a target's thread; null for other threads. */
 static __always_inline struct thread *find_thread(struct task_struct *task, struct cpu *cpu, __u64 now) {
   const struct pids pids = target_of(task, &cpu->threads, now);
   if (!pids.pid) return NULL;
@@ -202,7 +202,7 @@ static __always_inline struct thread *find_thread(struct task_struct *task, stru
   return bpf_map_lookup_elem(&threads, &tid);
 }
 
-/* System calls that wait for nothing but a time, on x86-64. */
+/* System calls that wait only for a timer, on x86-64. */
 #define SYS_NANOSLEEP 35
 #define SYS_CLOCK_NANOSLEEP 230
 
@@ -245,13 +245,13 @@ static __always_inline __u32 pid_of_run(const struct run *run) {
   return number_in_namespace(process);
 }
 
-/* Its pid, which is given a name; 0: the idle task, or nobody that we could name. */
+/* The pid of the process of a run, whose name is recorded; 0: the idle task, or not known. */
 static __always_inline __u32 runner(struct cpu *cpu, const struct run *run, __u64 now) {
   if (!run->task_pid) return 0;
   struct blamed *slot = &cpu->blamed[run->task_pid % BLAMED];
   if (slot->task_pid == run->task_pid && now < slot->until_ns) return slot->pid;
   const __u32 pid = pid_of_run(run);
-  slot->until_ns = now + REMEMBERED_NS;
+  slot->until_ns = now + CACHED_NS;
   slot->task_pid = run->task_pid;
   slot->pid = pid;
   struct task_struct *task = run->task;
@@ -262,7 +262,8 @@ static __always_inline __u32 runner(struct cpu *cpu, const struct run *run, __u6
   return pid;
 }
 
-/* [woken, now) of a thread's waiting for this CPU, by who had it: from now backwards. */
+/* Attributes [woken, now) of a thread's run-queue delay to the processes that ran on this CPU, backwards from
+ * now. */
 static __always_inline void blame(struct thread *thread, struct cpu *cpu, __u64 woken, __u64 now) {
   __u64 end = now;
   for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
@@ -279,7 +280,7 @@ static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __
   struct thread *thread = find_thread(task, cpu, now);
   if (!thread) return;
   if (thread->since_ns && !thread->on_cpu) {
-    /* Not seen to be woken: by an interrupt before it had left. */
+    /* The wake-up was not seen: an interrupt woke it before it had left its CPU. */
     const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
     spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
     blame(thread, cpu, woken, now);
@@ -308,8 +309,8 @@ static __always_inline bool in_network(void) {
   return cpu && cpu->soft_ns && (cpu->soft == SOFTIRQ_NET_TX || cpu->soft == SOFTIRQ_NET_RX);
 }
 
-/* System calls that may send, on x86-64. A packet from one's own machine is taken in by the thread that sends
- * it; others by whatever thread the interrupt came over. */
+/* Whether the task is in a system call that may send a packet, on x86-64. The sending thread itself receives
+ * a packet within one machine; other packets are received on an arbitrary thread that the interrupt hit. */
 static __always_inline bool sends(struct task_struct *task) {
   const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
   switch ((long)registers->orig_ax) {
@@ -412,7 +413,7 @@ int BPF_PROG(signal_reclaim_end) {
   return 0;
 }
 
-/* A cgroup at its own limit. */
+/* Reclaim because a cgroup is at its limit. */
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int BPF_PROG(signal_memcg_reclaim_begin) {
   reclaim_begins();
@@ -469,7 +470,7 @@ static long finish_thread(void *map, const __u32 *tid, struct thread *thread, vo
   return 0;
 }
 
-/* User space runs this before it reads the sums. */
+/* User space runs this before it drains the sums. */
 SEC("syscall")
 int signal_finish(void *context) {
   bpf_for_each_map_elem(&threads, finish_thread, NULL, 0);

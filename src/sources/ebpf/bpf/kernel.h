@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The few kernel types that our programs touch, with the few fields they read; CO-RE finds them in the
- * running kernel. Not vmlinux.h: 130,000 lines, and a recent one broke verified code. Source:
- * include/linux/sched.h, include/linux/sched/signal.h, include/linux/pid.h, arch/x86/include/asm/processor.h.
+/* The kernel types that our programs use, with the fields that they read; CO-RE relocates them to the running
+ * kernel's layout. Not vmlinux.h, which has 130,000 lines, and a recent version of which broke programs that
+ * had passed the verifier. Source: include/linux/sched.h, include/linux/sched/signal.h, include/linux/pid.h,
+ * arch/x86/include/asm/processor.h.
  */
 #pragma once
 
@@ -34,7 +35,7 @@ struct ns_common {
 struct pid_namespace {
   struct ns_common ns;
 };
-struct upid { /* whole: it is read as it lies in the array */
+struct upid { /* complete, as it is read as an array element */
   int nr;
   struct pid_namespace *ns;
 };
@@ -43,8 +44,8 @@ struct pid {
   struct upid numbers[]; /* one per namespace, from the initial one down to `level` */
 };
 
-/* The registers with which a thread came into the kernel (arch/x86/include/asm/ptrace.h); what follows ___ is
- * not part of the kernel's name, and tells it from user space's own pt_regs. */
+/* A thread's registers on entry to the kernel (arch/x86/include/asm/ptrace.h). CO-RE ignores the suffix after
+ * ___, which distinguishes this from user space's own pt_regs. */
 struct pt_regs___kernel {
   unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
@@ -52,12 +53,12 @@ struct pt_regs___kernel {
 struct task_struct {
   int pid;
   int tgid;
-  struct mm_struct *mm; /* NULL: a thread of the kernel's own */
+  struct mm_struct *mm; /* NULL: a kernel thread */
   struct task_struct *group_leader;
   struct pid *thread_pid;
   struct signal_struct *signal;
   struct thread_struct thread;
-  unsigned int __state; /* 0: it can run */
+  unsigned int __state; /* 0: runnable */
   unsigned in_iowait : 1;
   __u64 start_boottime; /* ns */
   char comm[16];
@@ -73,14 +74,14 @@ struct bio {
 struct sock;
 struct sk_buff {
   struct sk_buff *next;
-  struct sock *sk; /* NULL: it has come from elsewhere and is passed on */
-  __s64 tstamp;    /* TCP: when it could leave at the earliest, CLOCK_MONOTONIC (include/net/tcp.h) */
+  struct sock *sk; /* NULL: a forwarded packet */
+  __s64 tstamp;    /* TCP: earliest departure time, CLOCK_MONOTONIC (include/net/tcp.h) */
   unsigned int len;
 };
 
 #pragma clang attribute pop
 
-/* Before 5.14 it was another field of another size. */
+/* Before 5.14 the field had another name and size. */
 struct task_struct___before_5_14 {
   long state;
 } __attribute__((preserve_access_index));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The network's part of host_signals.bpf.c: whose packets wait for a network device behind whose, and whose
- * are sent again. Attached only while followed processes wait for the network (HostSignals::WatchNetwork). A
- * device that has nothing to wait for passes its queue by and costs nothing here. Source:
+/* The network part of host_signals.bpf.c: how long packets of each process wait in the queue of a network
+ * device, and how many are retransmitted. Attached only while target processes wait for the network
+ * (HostSignals::WatchNetwork). Packets that bypass the queue of an idle device cost nothing here. Source:
  * net/sched/sch_generic.c (dequeue_skb), net/core/dev.c (__dev_queue_xmit), net/ipv4/tcp_output.c
  * (__tcp_transmit_skb). */
 #pragma once
 
-/* Who sends on a socket: most packets of a stream leave in softirqs, on whatever thread these came over. Not
- * a reference: a socket's address may be another's later, which then sends for the first time. */
+/* The process that sends on a socket, by the socket's address: most packets of a stream leave in softirqs, on
+ * an arbitrary thread. A socket may reuse the address of an earlier one; its first send then updates the
+ * entry. */
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 2048);
@@ -15,7 +16,8 @@ struct {
   __type(value, __u32);
 } senders SEC(".maps");
 
-/* Until when it is told that packets of a process waited: they leave in the order in which they came. */
+/* End of the last reported queueing time of a process: its packets wait at the same time, which counts once.
+ */
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 256);
@@ -23,10 +25,10 @@ struct {
   __type(value, __u64);
 } queued_until SEC(".maps");
 
-#define LONGEST_QUEUE_NS 10000000000ull /* what claims to have waited longer has another clock */
-#define MOST_OF_A_DEQUEUE 8             /* packets that one look at a queue may take: what is walked over */
+#define MAX_QUEUE_NS 10000000000ull /* a packet that seems to have waited longer uses another clock */
+#define MAX_DEQUEUED 8              /* packets visited per dequeue */
 
-/* Its pid; 0: not known. */
+/* The pid of the process that sends on a socket; 0: not known. */
 static __always_inline __u32 sender_of(const struct sock *socket) {
   const __u64 key = (__u64)socket;
   const __u32 *pid = key ? bpf_map_lookup_elem(&senders, &key) : NULL;
@@ -44,7 +46,7 @@ static __always_inline void packet_leaves(struct sk_buff *packet, __u64 now) {
   if (!pid) return;
   add_to_process(pid, GPUSONDE_SIGNAL_NETWORK_BYTES, now, BPF_CORE_READ(packet, len));
   const __u64 ready = (__u64)BPF_CORE_READ(packet, tstamp);
-  if (!ready || ready >= now || now - ready > LONGEST_QUEUE_NS || !wanted(pid)) return;
+  if (!ready || ready >= now || now - ready > MAX_QUEUE_NS || !wanted(pid)) return;
   const __u64 *until = bpf_map_lookup_elem(&queued_until, &pid);
   const __u64 from = until && *until > ready ? *until : ready;
   struct thread whole = {.pid = pid};
@@ -52,7 +54,7 @@ static __always_inline void packet_leaves(struct sk_buff *packet, __u64 now) {
   bpf_map_update_elem(&queued_until, &pid, &now, BPF_ANY);
 }
 
-/* A program sends: from here on its socket's packets are known. */
+/* A program sends: register its socket. */
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(signal_packet_sent, struct sk_buff *packet) {
   const struct cpu *cpu = here();
@@ -73,7 +75,7 @@ int BPF_PROG(signal_packet_sent, struct sk_buff *packet) {
 SEC("tp_btf/qdisc_dequeue")
 int BPF_PROG(signal_packet_leaves, void *qdisc, void *queue, int packets, struct sk_buff *packet) {
   const __u64 now = bpf_ktime_get_ns();
-  for (int i = 0; i < MOST_OF_A_DEQUEUE && i < packets && packet; ++i) {
+  for (int i = 0; i < MAX_DEQUEUED && i < packets && packet; ++i) {
     packet_leaves(packet, now);
     packet = BPF_CORE_READ(packet, next);
   }

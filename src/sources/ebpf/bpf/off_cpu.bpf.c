@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reports intervals that threads spend off their CPU, with stacks (wire/off_cpu.h). Busy machines switch
- * threads some ten thousand times a second, and a stack costs microseconds: short intervals are sampled, with
- * a chance that keeps the stacks of a CPU below a budget. */
+/* Reports threads' off-CPU intervals, with stacks (wire/off_cpu.h). Busy machines switch threads some ten
+ * thousand times a second, and a stack costs microseconds: short intervals are sampled, with a probability
+ * (`chance`) that keeps the number of stacks per CPU below a budget. */
 #include "sources/ebpf/bpf/kernel.h"
 
 #include <stdbool.h>
@@ -24,11 +24,10 @@ struct {
   __uint(max_entries, 4 << 20); /* resized before loading */
 } events SEC(".maps");
 
-/* Set once the program that takes the stacks of threads that come back is attached. */
+/* Set once the program that takes stacks when threads are switched in again is attached. */
 volatile bool late_stacks = false;
 
-/* Threads that are away. Allocated beforehand: there must be no allocating while the scheduler is at
- * work. */
+/* Threads that are off the CPU. Preallocated, as nothing may be allocated within the scheduler. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -36,17 +35,17 @@ struct {
   __type(value, struct gpusonde_off_cpu_absence);
 } absences SEC(".maps");
 
-/* How many threads left a CPU in the second before decides the chance of those that do in this one. */
+/* The number of threads that left a CPU in one second sets the sampling probability for the next. */
 struct governor {
   __u64 second;
   __u32 left;
-  __u32 chance; /* × 2^32, less 1 */
+  __u32 chance; /* × 2^32, minus 1 */
 };
 
-/* What is known of a CPU. */
+/* Per-CPU state. */
 struct cpu {
   struct governor governor;
-  struct remembered_threads threads;
+  struct thread_cache threads;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -67,25 +66,25 @@ struct {
   __type(value, struct work);
 } scratch SEC(".maps");
 
-/* The chance of a thread that leaves this CPU now, × 2^32, less 1. */
+/* The sampling probability of a thread that leaves this CPU now, × 2^32, minus 1. */
 static __always_inline __u32 chance_now(struct governor *governor, __u64 now_ns) {
   const __u64 second = now_ns / 1000000000;
   if (governor->second != second) {
-    /* After a pause nothing is known: as if it had been calm. */
+    /* After a second without switches, assume a low rate. */
     const __u32 before = governor->second + 1 == second ? governor->left : 0;
     governor->chance = before > budget ? (__u32)((((__u64)budget << 32) - 1) / before) : 0xffffffff;
     governor->second = second;
     governor->left = 0;
   }
-  /* A burst within a second is cut at once, and told with the chance that it then has. */
+  /* In a burst the probability is reduced within the second, and reported with each interval. */
   const __u32 left = ++governor->left;
   if (left > 2 * budget && governor->chance > 0xffffffff / (left / budget))
     governor->chance = 0xffffffff / (left / budget);
   return governor->chance;
 }
 
-/* With the stack of the current thread, whose head is there. Whoever reads it must not be woken from here:
- * the scheduler holds its locks. */
+/* Emits a begin, whose head is filled in, with the current thread's stack. Must not wake the reader, as the
+ * scheduler holds its locks. */
 static __always_inline bool send_begin(void *context, struct work *work, __u64 now) {
   work->begin.taken_ns = now;
   const __u64 stack_bytes =
@@ -103,9 +102,9 @@ static __always_inline void send_end(const struct gpusonde_off_cpu_absence *abse
                                      .begin_ns = absence->head.time_ns,
                                      .woken_ns = absence->woken_ns,
                                      .end_ns = end_ns};
-  /* Not seen to be woken: by an interrupt before it had left. */
+  /* The wake-up was not seen: an interrupt woke it before it had left its CPU. */
   if (end.woken_ns < end.begin_ns || end.woken_ns > end.end_ns) end.woken_ns = end.end_ns;
-  const __u32 limit_ns = absence->head.by_coin ? absence->head.limit_ns : GPUSONDE_OFF_CPU_LONG_NS;
+  const __u32 limit_ns = absence->head.sampled ? absence->head.limit_ns : GPUSONDE_OFF_CPU_LONG_NS;
   if (end.woken_ns - end.begin_ns < limit_ns && end.end_ns - end.woken_ns < limit_ns) return;
   if (bpf_ringbuf_output(&events, &end, sizeof end, BPF_RB_NO_WAKEUP)) count(GPUSONDE_OFF_CPU_RING_FULL);
 }
@@ -121,9 +120,10 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   const __u32 state = state_of(task);
   const bool runnable = preempted || state == 0;
   const __u32 chance = chance_now(&cpu->governor, now);
-  const bool by_coin = bpf_get_prandom_u32() <= chance;
-  /* Nobody waits half a second for a CPU but on a machine that is overloaded, where samples abound. */
-  if (!by_coin && (runnable || !late_stacks)) return;
+  const bool sampled = bpf_get_prandom_u32() <= chance;
+  /* A runnable thread waits half a second for a CPU only on an overloaded machine, where there are many
+   * samples. */
+  if (!sampled && (runnable || !late_stacks)) return;
 
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
   if (!work) return;
@@ -142,7 +142,7 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   head->runnable = runnable;
   head->in_io = BPF_CORE_READ_BITFIELD(task, in_iowait);
   head->uninterruptible = (state & STATE_UNINTERRUPTIBLE) != 0;
-  head->by_coin = by_coin;
+  head->sampled = sampled;
   work->absence.woken_ns = runnable ? now : 0;
   work->absence.end_ns = 0;
 
@@ -151,7 +151,7 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
     count(GPUSONDE_OFF_CPU_TOO_MANY);
     return;
   }
-  if (!by_coin) return;
+  if (!sampled) return;
   work->begin.head = work->absence.head;
   if (send_begin(context, work, now)) bpf_map_delete_elem(&absences, &tid);
 }
@@ -161,15 +161,15 @@ static __always_inline void come_back(struct task_struct *task) {
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
   if (!absence) return;
   const __u64 now = bpf_ktime_get_ns();
-  if (!absence->head.by_coin && now - absence->head.time_ns >= GPUSONDE_OFF_CPU_LONG_NS) {
-    absence->end_ns = now; /* resume() goes on, on the thread's own stack */
+  if (!absence->head.sampled && now - absence->head.time_ns >= GPUSONDE_OFF_CPU_LONG_NS) {
+    absence->end_ns = now; /* resume() completes it once the thread is current */
     return;
   }
-  if (absence->head.by_coin) send_end(absence, now);
+  if (absence->head.sampled) send_end(absence, now);
   bpf_map_delete_elem(&absences, &tid);
 }
 
-/* The thread was switched to, and its memory is there. */
+/* Runs after the switch, when the thread is current and its memory can be read. */
 static __always_inline void resume(void *context) {
   const __u32 tid = bpf_get_current_task_btf()->pid;
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
@@ -183,7 +183,7 @@ static __always_inline void resume(void *context) {
   if (!send_begin(context, work, work->absence.end_ns)) send_end(&work->absence, work->absence.end_ns);
 }
 
-/* One of the two is loaded: the tracepoint is there from Linux 6.16 on. */
+/* Only one of the two is loaded; the tracepoint exists since Linux 6.16. */
 SEC("?tp_btf/sched_exit_tp")
 int BPF_PROG(resume_by_tracepoint, bool is_switch) {
   resume(ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Processes and threads by the numbers that user space knows them by: in a container those of its own pid
- * namespace, which is where its /proc, its children and the kernel's sideband events are numbered too.
- * Include it once in a program. Source: include/linux/pid.h (struct pid), Documentation/bpf/btf.rst. */
+/* Pids and tids in the pid namespace of user space: in a container those of its own namespace, which its
+ * /proc, its children and the kernel's side-band events use too. Include it once in a program. Source:
+ * include/linux/pid.h (struct pid), Documentation/bpf/btf.rst. */
 #pragma once
 
 #include "sources/ebpf/bpf/kernel.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reads the CPython frames of the current thread: code objects and instructions, which user space names. All
- * of it is the process's own memory, so it is read with bounds and believed in nothing. */
+/* Reads the CPython frames of the current thread: code objects and instructions, which user space symbolizes.
+ * All of it is untrusted memory of the process: every read and loop is bounded. */
 #pragma once
 
 #include "sources/ebpf/bpf/kernel.h"
@@ -15,7 +15,7 @@
 #define GLIBC_SPECIFIC 0x310
 #define GLIBC_SPECIFIC_VALUES 32
 
-/* Code objects that user space was woken for: it reads their names while they are there. */
+/* Code objects for which user space was woken: it reads their names before they are freed. */
 struct python_code_key {
   __u32 pid, check;
   __u64 code;
@@ -27,13 +27,13 @@ struct {
   __type(value, __u8);
 } python_codes_seen SEC(".maps");
 
-/* The walk over one thread's frames. The masks with which a frame is read tell the verifier that offsets stay
- * within. */
+/* The walk over one thread's frames. The masks in the accessors prove to the verifier that offsets are in
+ * bounds. */
 struct python_walk {
   __u64 address; /* of the next frame; 0 at the end */
   __u32 pid;
-  __u32 taken;        /* frames put on the stack */
-  __u32 between_runs; /* the frame before was an entry frame, or there was none */
+  __u32 taken;        /* frames added to the stack */
+  __u32 between_runs; /* the previous frame was an entry frame, or there was none */
   __u32 met_new_code;
   __u64 frame[GPUSONDE_PYTHON_FRAME_BYTES / 8 + 1];
 };
@@ -45,8 +45,8 @@ static __always_inline __u64 read_pointer(__u64 address) {
   return bpf_probe_read_user(&value, sizeof value, (void *)address) ? 0 : value;
 }
 
-/* The current thread's PyThreadState, 0 if it has none. Before 3.12 the key keeps a thread's first state
- * only, so that one of a subinterpreter is found where the holder of the lock is noted. */
+/* The current thread's PyThreadState, 0 if it has none. Before 3.12 the TSS key has a thread's first state
+ * only; the state of a subinterpreter is found in gilstate.tstate_current while the thread holds the GIL. */
 static __always_inline __u64 python_thread(const struct gpusonde_python *python) {
   const struct gpusonde_python_layout *layout = &python->layout;
   const __u64 self = bpf_get_current_task_btf()->thread.fsbase;
@@ -68,7 +68,7 @@ static __always_inline __u64 python_innermost(const struct gpusonde_python_layou
   return frame && layout->indirect ? read_pointer(frame + layout->frame_pointer) : frame;
 }
 
-/* Fills in what is told of the frame under the lens but for GPUSONDE_PYTHON_IS_ENTRY. */
+/* Fills in the output frame from the walk's current frame, without GPUSONDE_PYTHON_IS_ENTRY. */
 static __always_inline bool read_python_code(const struct gpusonde_python_layout *layout,
                                              const struct python_walk *walk,
                                              struct gpusonde_python_frame *frame) {
@@ -97,8 +97,8 @@ static __always_inline void note_python_code(struct python_walk *walk,
   if (bpf_map_update_elem(&python_codes_seen, &key, &one, BPF_ANY) == 0) walk->met_new_code = true;
 }
 
-/* Takes one frame. Returns what ended the walk, an enum gpusonde_python_end, or PYTHON_GOES_ON. A global
- * function: the verifier looks at it once, instead of once per frame. */
+/* Processes one frame. Returns PYTHON_GOES_ON, or why the walk ended, an enum gpusonde_python_end. A global
+ * function, so that it is verified once instead of once per frame. */
 #define PYTHON_GOES_ON (-1)
 __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stack,
                            const struct gpusonde_process *process) {
@@ -110,10 +110,10 @@ __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stac
     return GPUSONDE_PYTHON_UNREADABLE;
   walk->address = FRAME_WORD(walk, layout->frame_previous);
 
-  const __u8 told = FRAME_BYTE(walk, layout->frame_entry);
-  const bool shim = layout->entry == GPUSONDE_ENTRY_BY_SHIM && told == GPUSONDE_PYTHON_ON_C_STACK;
+  const __u8 marker = FRAME_BYTE(walk, layout->frame_entry);
+  const bool shim = layout->entry == GPUSONDE_ENTRY_BY_SHIM && marker == GPUSONDE_PYTHON_ON_C_STACK;
   const __u32 place = stack->counts.kernel_frames + stack->counts.user_frames + 2 * walk->taken;
-  if (shim && !walk->between_runs) { /* the frame before was called from here */
+  if (shim && !walk->between_runs) { /* the previous frame was called from here */
     stack->words[(place - 1) & (GPUSONDE_STACK_WORDS - 1)] |= GPUSONDE_PYTHON_IS_ENTRY;
     walk->between_runs = true;
     return PYTHON_GOES_ON;
@@ -121,7 +121,7 @@ __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stac
   struct gpusonde_python_frame frame = {};
   if (!shim && !read_python_code(layout, walk, &frame)) return GPUSONDE_PYTHON_UNREADABLE;
   walk->between_runs =
-      shim || layout->entry == GPUSONDE_ENTRY_EVERY || (layout->entry == GPUSONDE_ENTRY_FLAG && told);
+      shim || layout->entry == GPUSONDE_ENTRY_EVERY || (layout->entry == GPUSONDE_ENTRY_FLAG && marker);
   if (walk->between_runs) frame.instruction |= GPUSONDE_PYTHON_IS_ENTRY;
   note_python_code(walk, &frame);
   stack->words[place & (GPUSONDE_STACK_WORDS - 1)] = frame.code;
@@ -130,7 +130,7 @@ __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stac
   return PYTHON_GOES_ON;
 }
 
-/* Appends the current thread's Python frames to the stack, whose other frames are all there. */
+/* Appends the current thread's Python frames to the stack, after all kernel and user frames. */
 static __always_inline void take_python_frames(const struct gpusonde_process *process, __u32 pid,
                                                struct python_walk *walk, struct gpusonde_stack *stack,
                                                bool *wake) {
@@ -142,7 +142,7 @@ static __always_inline void take_python_frames(const struct gpusonde_process *pr
   walk->taken = 0;
   walk->between_runs = true;
   int end = PYTHON_GOES_ON;
-  /* A shim takes a step and no place. */
+  /* A shim takes a step but adds no frame. */
   for (int step = 0; step < 2 * GPUSONDE_MAX_FRAMES && end == PYTHON_GOES_ON; ++step)
     end = python_step(walk, stack, process);
   stack->counts.python_frames = walk->taken;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Takes the stack of the current thread, the same way at whatever event: a clock, a uprobe. Include it once
- * in a program. The maps under "what is known" are filled by user space (sources/ebpf/stack_tables.h), one
- * set for all programs; the others are each program's own, because a clock may interrupt a uprobe's program
- * on the same CPU. */
+/* Takes the stack of the current thread, in the same way at any event: a clock, a uprobe. Include it once in
+ * a program. User space fills the maps of processes and unwind tables (sources/ebpf/stack_tables.h), one set
+ * for all programs; each program has its own other maps, because a clock may interrupt a uprobe's program on
+ * the same CPU. */
 #pragma once
 
 #include "sources/ebpf/bpf/kernel.h"
@@ -13,8 +13,8 @@
 #include "sources/ebpf/bpf/python.h"
 #include "wire/stack.h"
 
-/* What is known: of thread groups. A program that meets a stranger enters it empty and wakes user space,
- * which fills it in. */
+/* Registered thread groups. A program that samples an unregistered one inserts an empty entry and wakes user
+ * space, which fills it in. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -22,7 +22,7 @@ struct {
   __type(value, struct gpusonde_process);
 } processes SEC(".maps");
 
-/* What is known: of their mappings, of the files mapped, and the rules of all files. */
+/* Unwind tables: the processes' mappings, the tables of the mapped files, and the rules of all files. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, GPUSONDE_UNWIND_MAPPINGS);
@@ -77,8 +77,8 @@ struct {
   __type(value, __u64);
 } stack_counters SEC(".maps");
 
-/* What take_stack works with: too large for the stack, and the caller's own, because not every program runs
- * to its end before another thread's begins. */
+/* take_stack's scratch memory, too large for the BPF stack. It is the caller's, because a program may be
+ * preempted by another thread's run of it. */
 union stack_walk {
   struct unwind_walk native;
   struct python_walk python;
@@ -89,11 +89,12 @@ static __always_inline void count_stack(__u32 counter) {
   if (value) __sync_fetch_and_add(value, 1); /* a uprobe's program may be preempted by another's */
 }
 
-/* Native frames by the kernel's own way, along frame pointers: all there is for a process not described yet.
+/* Native frames by the kernel's own unwinder, which follows frame pointers: for processes that aren't
+ * registered yet.
  */
 static __always_inline void take_frames_by_pointer(void *context, struct gpusonde_stack *stack) {
   const __u32 room = GPUSONDE_MAX_FRAMES * sizeof(__u64);
-  /* The masks are no-ops that tell the verifier the bounds. */
+  /* The masks have no effect; they prove the bounds to the verifier. */
   const __u32 place = stack->counts.kernel_frames & 0x7f;
   long bytes = bpf_get_stack(context, &stack->words[place], room, BPF_F_USER_STACK);
   if (bytes < 0) {
@@ -130,13 +131,13 @@ static __always_inline void take_native_frames(struct gpusonde_process *process,
   int end;
   stack->counts.user_frames = unwind_frames(walk, stack, stack->counts.kernel_frames, &end);
   stack->counts.native_end = end;
-  /* Something may have been mapped since: asked for once, until the process is described again. */
+  /* There may be new mappings: user space is woken once, until it has updated the process. */
   if (wake && end == GPUSONDE_NATIVE_NO_MAPPING && !process->asked) *wake = process->asked = true;
 }
 
-/* Fills in `stack`, of thread group `pid`, which must be the current one. Returns the bytes of it that are
- * used. Sets `wake` if user space should look at once, to learn what will soon be gone; null: it can't be
- * woken from here, and whoever can asks. */
+/* Fills in `stack` for the thread group `pid`, which must be the current one. Returns the number of its bytes
+ * used. Sets `wake` if user space should be woken to inspect something before it is gone; with null nothing
+ * can be woken here, and unregistered processes are left to programs that can. */
 static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kernel, union stack_walk *walk,
                                         struct gpusonde_stack *stack, bool *wake) {
   const struct gpusonde_stack_counts none = {};
@@ -149,12 +150,12 @@ static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kern
   struct gpusonde_process *process = bpf_map_lookup_elem(&processes, &pid);
   const bool kernel_thread = bpf_get_current_task_btf()->mm == NULL;
   if (kernel_thread) {
-    /* It has no frames of its own and lacks nothing. */
+    /* A kernel thread has no user frames. */
   } else if (!process) {
-    const struct gpusonde_process stranger = {};
+    const struct gpusonde_process unregistered = {};
     if (!wake) {
-      /* Left to be met by those that can wake. */
-    } else if (bpf_map_update_elem(&processes, &pid, &stranger, BPF_NOEXIST)) {
+      /* Left to programs that can wake user space. */
+    } else if (bpf_map_update_elem(&processes, &pid, &unregistered, BPF_NOEXIST)) {
       count_stack(GPUSONDE_PROCESSES_FULL);
     } else {
       *wake = true;
@@ -169,7 +170,7 @@ static __always_inline __u64 take_stack(void *context, __u32 pid, bool with_kern
   if (process && process->python.runtime)
     take_python_frames(process, pid, &walk->python, stack, wake);
   else
-    stack->counts.python_end = GPUSONDE_PYTHON_UNTOLD;
+    stack->counts.python_end = GPUSONDE_PYTHON_UNKNOWN;
   if (stack->counts.native_end == GPUSONDE_NATIVE_TRUNCATED ||
       stack->counts.python_end == GPUSONDE_PYTHON_TRUNCATED)
     count_stack(GPUSONDE_STACK_TRUNCATED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which processes a program tells of. Include it once in a program. */
+/* The processes that a program observes (targets). Include it once in a program. */
 #pragma once
 
 #include "sources/ebpf/bpf/kernel.h"
@@ -9,10 +9,10 @@
 
 #include "sources/ebpf/bpf/pids.h"
 
-/* Set before loading: tell of whatever runs, and look at no list. */
+/* Set before loading: observe every process, without a list. */
 const volatile bool every_process = false;
 
-/* Thread groups to tell of. Two programs may share one list (bpf_map__reuse_fd). */
+/* Thread groups to observe. Two programs may share one list (bpf_map__reuse_fd). */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -21,8 +21,8 @@ struct {
   __type(value, __u8);
 } targets SEC(".maps");
 
-/* How often somebody was added to the list from outside (target_list.h): what was found before is looked up
- * again. Whoever shares the list shares this, too. */
+/* How often user space has added to the list (target_list.h): a change invalidates the cache of non-targets
+ * below. Programs that share the list share this counter, too. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -34,48 +34,48 @@ static __always_inline bool wanted(__u32 pid) {
   return every_process || bpf_map_lookup_elem(&targets, &pid) != NULL;
 }
 
-/* A child of a process on the list is on it, too; false when there is no room. */
+/* Adds the child of a target; false when the list is full. */
 static __always_inline bool follow_child(__u32 parent_pid, __u32 child_pid) {
   if (every_process || !bpf_map_lookup_elem(&targets, &parent_pid)) return true;
   const __u8 one = 1;
   return bpf_map_update_elem(&targets, &child_pid, &one, BPF_ANY) == 0;
 }
 
-/* A pid may be used again for a stranger. */
+/* A pid may be reused by another process. */
 static __always_inline void forget_target(__u32 pid) {
   if (!every_process) bpf_map_delete_elem(&targets, &pid);
 }
 
-/* What was found of threads that a CPU saw lately: their numbers in a namespace and a look at the list cost
+/* A per-CPU cache of look-ups: translating a thread's pid to a namespace and looking it up in the list costs
  * half a microsecond, which is much at ten thousand switches a second. */
-#define REMEMBERED_THREADS 256
-#define REMEMBERED_NS 100000000
-struct remembered_threads {
-  struct remembered {
+#define CACHED_THREADS 256
+#define CACHED_NS 100000000
+struct thread_cache {
+  struct cached_thread {
     __u64 until_ns;
     __u32 task_tid;
     __u32 changes;
     struct pids pids;
-  } slots[REMEMBERED_THREADS];
+  } slots[CACHED_THREADS];
 };
 
-/* The numbers of a thread to tell of, and zeros of all others; that somebody was taken off the list is seen
- * within REMEMBERED_NS. `lately` is of this CPU, and only for programs that don't interrupt each other. */
-static __always_inline struct pids target_of(const struct task_struct *task,
-                                             struct remembered_threads *lately, __u64 now) {
-  const struct pids nobody = {};
-  if (!task->mm) return nobody;
+/* The pid and tid of a target's thread, zeros for other threads. A removal from the list takes effect within
+ * CACHED_NS. `cache` is this CPU's, and may only be used by programs that don't interrupt each other. */
+static __always_inline struct pids target_of(const struct task_struct *task, struct thread_cache *cache,
+                                             __u64 now) {
+  const struct pids none = {};
+  if (!task->mm) return none;
   const __u32 tid = task->pid;
-  struct remembered *slot = &lately->slots[tid % REMEMBERED_THREADS];
+  struct cached_thread *slot = &cache->slots[tid % CACHED_THREADS];
   const __u32 zero = 0;
   const __u32 *changes = bpf_map_lookup_elem(&target_changes, &zero); /* compiled to an address */
-  if (!changes) return nobody;
-  const __u32 seen = *(const volatile __u32 *)changes; /* before the list is looked at */
+  if (!changes) return none;
+  const __u32 seen = *(const volatile __u32 *)changes; /* read before the list */
   if (slot->task_tid == tid && slot->changes == seen && now < slot->until_ns) return slot->pids;
   const struct pids pids = pids_of(task);
-  slot->until_ns = now + REMEMBERED_NS;
+  slot->until_ns = now + CACHED_NS;
   slot->task_tid = tid;
   slot->changes = seen;
-  slot->pids = pids.pid && wanted(pids.pid) ? pids : nobody;
+  slot->pids = pids.pid && wanted(pids.pid) ? pids : none;
   return slot->pids;
 }

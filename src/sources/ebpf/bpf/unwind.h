@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Walks a native stack by the tables of wire/unwind.h. Compiled for the kernel by stack.h, and for user mode
- * by the tests of sources/ebpf, which run the same code over images of processes; either gives, before
+/* Unwinds a native stack with the tables of wire/unwind.h. Compiled for the kernel by stack.h, and for user
+ * mode by the tests of sources/ebpf, which run the same code over images of processes; each defines, before
  * including this,
  *
  *   bool unwind_read(u64 address, u64 *value)                     a word of the process's memory
@@ -9,7 +9,7 @@
  *   const struct gpusonde_unwind_rule *unwind_rule(u32 i)         a rule, or null
  *   u64 unwind_thread_pointer()                                   of the thread walked: its base of fs
  *
- * Nothing read is trusted: tables are made from strangers' files, stacks are strangers' memory. */
+ * Nothing read is trusted: tables are compiled from untrusted files, stacks are untrusted memory. */
 #pragma once
 
 #include "wire/stack.h"
@@ -19,17 +19,17 @@ struct unwind_walk {
   struct gpusonde_unwind_process process;
   __u64 pc;
   __u64 registers[GPUSONDE_UNWIND_REGISTERS]; /* by DWARF's numbers; only rbp and rsp after the first frame */
-  __u32 exact;                                /* pc is of an instruction under way, not of one to return to */
-  __u32 first;                                /* all registers are known */
+  __u32 exact;                                /* pc is the current instruction, not a return address */
+  __u32 first;                                /* the first frame: all registers are known */
 };
 
 #define UNWIND_GOES_ON (-1)
 
-/* The mapping that holds an address: the last that begins at or before it. */
+/* The mapping that contains an address: the last that begins at or before it. */
 static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping(
     const struct gpusonde_unwind_process *process, __u64 address) {
   __u32 low = process->first, count = process->count;
-  /* 2^12 are GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS. */
+  /* 2^12 = GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS */
   for (int step = 0; step < 13 && count > 1; ++step) {
     const __u32 half = count / 2;
     const struct gpusonde_unwind_mapping *middle = unwind_mapping(low + half);
@@ -65,7 +65,7 @@ static __always_inline __u32 find_unwind_rule(const struct gpusonde_unwind_mappi
   return count ? words[low & (GPUSONDE_UNWIND_SHARD_WORDS - 1)] >> 16 : 0;
 }
 
-/* One frame further by frame pointers: for code made at run time, and files without tables. */
+/* Steps one frame by frame pointer: for JIT code, and files without tables. */
 static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int otherwise) {
   const __u64 frame = walk->registers[GPUSONDE_DWARF_RBP];
   __u64 caller_frame, return_address;
@@ -97,7 +97,8 @@ static __always_inline bool unwind_saved(__u8 kind, __s32 offset, const struct u
   }
 }
 
-/* From a stack of the Go runtime's to the one that it left for it. The address is one to return to. */
+/* Steps from a stack of the Go runtime to the stack from which it switched. The new pc is a return address.
+ */
 static __always_inline int step_to_left_stack(struct unwind_walk *walk,
                                               const struct gpusonde_unwind_rule *rule) {
   __u64 g, owner, pointer, pc;
@@ -126,8 +127,8 @@ static __always_inline int step_to_left_stack(struct unwind_walk *walk,
   return UNWIND_GOES_ON;
 }
 
-/* Goes from a frame to its caller. Returns UNWIND_GOES_ON, or why there is no further: enum
- * gpusonde_native_end. A global function: the verifier looks at it once, instead of once per frame. */
+/* Steps from a frame to its caller. Returns UNWIND_GOES_ON, or why the stack ends here: enum
+ * gpusonde_native_end. A global function, so that it is verified once instead of once per frame. */
 __noinline int unwind_step(struct unwind_walk *walk) {
   if (!walk) return GPUSONDE_NATIVE_UNREADABLE;
   const __u64 address = walk->exact ? walk->pc : walk->pc - 1;
@@ -154,7 +155,8 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   if (!unwind_saved(rule->ra, rule->ra_offset, walk, cfa, &return_address) ||
       !unwind_saved(rule->rbp, rule->rbp_offset, walk, cfa, &rbp))
     return GPUSONDE_NATIVE_UNREADABLE;
-  if (!return_address) return GPUSONDE_NATIVE_COMPLETE; /* what the first frame of many threads returns to */
+  if (!return_address)
+    return GPUSONDE_NATIVE_COMPLETE; /* the return address of many threads' outermost frame */
   walk->pc = return_address;
   walk->registers[GPUSONDE_DWARF_RBP] = rbp;
   walk->registers[GPUSONDE_DWARF_RSP] = cfa;
@@ -163,9 +165,9 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   return UNWIND_GOES_ON;
 }
 
-/* Puts the frames of a walk that is at its first one into words[place…], leaf first; callers as the address
- * they return to, and a frame that a signal interrupted as one more than its instruction, so that one less is
- * the instruction at work for all but the leaf. Returns how many; `end` says why no more. */
+/* Writes the frames of a walk, from its current one on, to words[place…], leaf first. A caller is written as
+ * its return address, and a frame that a signal interrupted as its pc + 1, so that for all but the leaf the
+ * address - 1 is in the current instruction. Returns the number of frames; `end` is why the walk ended. */
 static __always_inline __u32 unwind_frames(struct unwind_walk *walk, struct gpusonde_stack *stack,
                                            __u32 place, int *end) {
   __u32 taken = 0;

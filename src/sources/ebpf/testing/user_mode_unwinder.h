@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The kernel's unwinder (bpf/unwind.h) compiled for user mode, to run over images of processes. Plain C. */
+/* The BPF unwinder (bpf/unwind.h) compiled for user mode, to run over images of processes. Plain C. */
 #pragma once
 
 #include <linux/types.h>
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* What the kernel has in its maps, and a process's memory. */
+/* The contents of the BPF maps, and a process's memory. */
 struct user_mode_image {
   bool (*read)(void* memory, __u64 address, __u64* value);
   void* memory;

@@ -16,14 +16,14 @@
 
 #include "sources/nvml/library.h"
 
-// For tests: an NVML that says what it is told to, with every error there is.
+// A fake NVML for tests, with configurable answers and errors.
 namespace gpusonde::nvml {
 
 class FakeNvml {
  public:
   using Result = gpusonde_nvml_result;
 
-  // What a device answers, by the short names of `Functions`.
+  // A device's answers, by the names in `Functions`.
   struct Gpu {
     std::string uuid = "GPU-fake";
     uint64_t memory_used = 1'000'000, memory_total = 80'000'000'000;
@@ -37,7 +37,7 @@ class FakeNvml {
     std::map<std::string, Result> fails;
   };
 
-  // The one that functions() talk to.
+  // The instance behind functions().
   static FakeNvml& Get() {
     static FakeNvml fake;
     return fake;
@@ -61,7 +61,7 @@ class FakeNvml {
     const std::lock_guard lock(mutex_);
     gpus_ = std::move(gpus);
   }
-  // Of the library as a whole, or of every device; SUCCESS mends.
+  // Makes a call fail for the library, or for every device; SUCCESS ends it.
   void Fail(const std::string& function, Result result) {
     const std::lock_guard lock(mutex_);
     fails_[function] = result;
@@ -70,7 +70,7 @@ class FakeNvml {
     const std::lock_guard lock(mutex_);
     slow_ms_[function] = ms;
   }
-  // Calls never return, until they are freed.
+  // Makes calls block until they are freed.
   void Stick(const std::string& function) {
     const std::lock_guard lock(mutex_);
     stuck_.insert(function);
@@ -89,7 +89,7 @@ class FakeNvml {
     const std::lock_guard lock(mutex_);
     return calls_[function];
   }
-  // At most kMostGpus.
+  // At most kMaxGpus.
   static void* HandleOf(size_t gpu) { return &handles[gpu]; }
 
   static Functions functions() {
@@ -219,8 +219,8 @@ class FakeNvml {
     return GPUSONDE_NVML_SUCCESS;
   }
 
-  static constexpr size_t kMostGpus = 64;
-  static inline std::array<char, kMostGpus> handles;
+  static constexpr size_t kMaxGpus = 64;
+  static inline std::array<char, kMaxGpus> handles;
 
   std::mutex mutex_;
   std::condition_variable changed_;
