@@ -8,8 +8,8 @@
 
 namespace gpusonde::agent {
 
-// The executable mappings of one process. Unmapping isn't reported by the kernel: what is mapped later over
-// the same addresses replaces what was there. Copyable: a forked child begins with its parent's.
+// The executable mappings of one process. The kernel doesn't report unmapping, so a later mapping replaces
+// what it covers. Copyable: a forked child starts with its parent's mappings.
 class AddressSpace {
  public:
   struct Mapping {
@@ -21,20 +21,20 @@ class AddressSpace {
     bool operator==(const Mapping&) const = default;
   };
 
-  // `start` < `end`; parts of older mappings that it covers are gone.
+  // Requires `start` < `end`. Removes the parts of older mappings that it covers.
   void Map(const Mapping& mapping);
   void Clear();
 
   // The mapping that covers `address`, or null.
   const Mapping* Find(uint64_t address) const;
 
-  // Calls visit(mapping) for each, by address.
+  // Calls visit(mapping) for each mapping in address order.
   template <class Visit>
   void ForEach(Visit&& visit) const {
     for (const auto& [start, mapping] : by_start_) visit(mapping);
   }
 
-  // Changes whenever the answer of Find may have.
+  // Changes whenever Find may return something else.
   uint64_t generation() const { return generation_; }
 
  private:

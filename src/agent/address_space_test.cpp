@@ -52,7 +52,7 @@ TEST(AddressSpace, AgreesWithAnArrayOfPagesUnderRandomMappings) {
   }
 }
 
-TEST(AddressSpace, GenerationTellsOfEveryChange) {
+TEST(AddressSpace, EveryChangeAdvancesTheGeneration) {
   AddressSpace space;
   const uint64_t before = space.generation();
   space.Map({.start = 1, .end = 2});

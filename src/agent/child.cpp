@@ -25,8 +25,8 @@ Result<Pipe> MakePipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// While it lives, signals wait. What is forked meanwhile begins like that: a Ctrl-C that reaches the child
-// before it is the program must not end in our own handler, which it inherits.
+// Blocks all signals while it lives, also in children forked meanwhile: a Ctrl-C that reaches the child
+// before exec must not run our handler, which the child inherits.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -42,8 +42,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Between fork and exec, with all signals blocked: only what signal-safety(7) allows. A signal that came
-// before takes effect when they are unblocked.
+// Runs between fork and exec with all signals blocked, so it may only call what signal-safety(7) allows. A
+// signal that arrived earlier takes effect when they are unblocked.
 [[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int start_fd,
                                 int failure_fd) {
   char go = 0;
@@ -64,7 +64,7 @@ class SignalsBlocked {
 }  // namespace
 
 Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector<std::string>& environment) {
-  if (command.empty()) return Fail(ErrorCode::kInvalidArgument, "no program was given");
+  if (command.empty()) return Fail(ErrorCode::kInvalidArgument, "no program given");
   ASSIGN_OR_RETURN(Pipe start, MakePipe());
   ASSIGN_OR_RETURN(Pipe failure, MakePipe());
   std::vector<char*> arguments;

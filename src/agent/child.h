@@ -12,28 +12,27 @@
 
 namespace gpusonde::agent {
 
-// A program that is started when told to, so that whoever wants to watch it can be ready before its first
+// A child process that waits before exec, so that profiling can be ready before the program's first
 // instruction. Not thread-safe.
 class Child {
  public:
-  // Exit statuses for a program that can't be started, as env(1).
+  // Exit statuses of a program that can't be started, as in env(1).
   static constexpr int kNotExecutable = 126;
   static constexpr int kNotFound = 127;
 
-  // Forks a process that waits for Start. It has our terminal, files, environment and default signal
-  // handling.
-  // `environment` ("NAME=value") replaces or joins ours.
+  // Forks a process that waits for Start. It inherits the terminal, files and environment and has default
+  // signal handling. `environment` ("NAME=value") is added to the inherited one and overrides it.
   static Result<Child> Prepare(std::vector<std::string> command,
                                const std::vector<std::string>& environment = {});
 
   pid_t pid() const { return pid_; }
 
-  // Lets it become the program. Errors: kNotFound or kPermissionDenied (or another) when execvp fails; the
-  // process has ended then, with kNotFound or kNotExecutable.
+  // Lets the child exec the program. Errors: kNotFound, kPermissionDenied or another when execvp fails; the
+  // child has then exited with kNotFound or kNotExecutable.
   Status Start();
 
-  // Its exit status if it has ended: as the program gave it, or 128 + the signal that ended it, as shells
-  // say.
+  // The exit status if the child has ended: the program's own, or 128 + the number of the signal that killed
+  // it, as in shells.
   std::optional<int> TryWait();
 
   Child(Child&&) = default;
@@ -45,7 +44,7 @@ class Child {
 
   pid_t pid_;
   Fd start_;    // closing it without a byte ends the waiting process
-  Fd failure_;  // errno of a failed execvp arrives here; closed by a successful one
+  Fd failure_;  // errno of a failed execvp arrives here; a successful execvp closes it
   std::optional<int> exit_status_;
   std::string program_;
 };

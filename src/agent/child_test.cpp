@@ -27,17 +27,17 @@ TEST(Child, DoesNothingBeforeItIsStarted) {
   ::unlink(path.c_str());
 }
 
-TEST(Child, ExitStatusAndSignalAreAsAShellSaysThem) {
+TEST(Child, ExitStatusAndSignalAreReportedAsInAShell) {
   Child exits = Child::Prepare({"sh", "-c", "exit 41"}).value();
   ASSERT_TRUE(exits.Start().has_value());
   EXPECT_EQ(WaitFor(exits), 41);
   Child killed = Child::Prepare({"sh", "-c", "kill -9 $$"}).value();
   ASSERT_TRUE(killed.Start().has_value());
   EXPECT_EQ(WaitFor(killed), 128 + SIGKILL);
-  EXPECT_EQ(killed.TryWait(), 128 + SIGKILL) << "told again, not waited for again";
+  EXPECT_EQ(killed.TryWait(), 128 + SIGKILL) << "reported again without another wait";
 }
 
-TEST(Child, AProgramThatIsNotThereIsNotFound) {
+TEST(Child, AMissingProgramIsNotFound) {
   Child absent = Child::Prepare({"/no/such/program"}).value();
   EXPECT_EQ(absent.Start().error().code, ErrorCode::kNotFound);
   EXPECT_EQ(WaitFor(absent), Child::kNotFound);
@@ -46,7 +46,7 @@ TEST(Child, AProgramThatIsNotThereIsNotFound) {
   EXPECT_EQ(WaitFor(folder), Child::kNotExecutable);
 }
 
-TEST(Child, EndsWhenItsStarterGivesUp) {
+TEST(Child, EndsWhenItsParentDropsIt) {
   pid_t pid = 0;
   {
     Child abandoned = Child::Prepare({"sleep", "100"}).value();

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/device_table.h"
+#include "agent/file_server.h"
 #include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
@@ -17,73 +19,73 @@
 
 namespace gpusonde::agent {
 
-// From raw samples and side-band events to rows: the first half of a sample's life
+// Turns raw samples and side-band events into rows: the first half of a sample's life
 // (docs/life-of-a-sample.md). Poll it a few times a second. Not thread-safe.
 //
-// Without the kernel's side, which needs privileges, there are no CPU samples and no stacks: programs started
-// by us tell of their GPU work by a socket, and /proc tells of their processes.
+// Without the kernel side, which needs privileges, there are no CPU samples and no stacks: programs started
+// by us report their GPU work over a socket, and processes are read from /proc.
 class CpuProfiler {
  public:
   struct Options {
     double frequency_hz = 99;
-    bool every_process = false;  // else those given to Follow and their descendants
-    bool with_kernel = true;     // else what needs no privilege
-    std::string command;         // what is recorded, as typed; empty for the whole machine
-    int64_t epoch_offset_ns = MeasureEpochOffset();  // of every time in the rows
-    // Devices that others than the profiled programs tell of as well.
+    bool every_process = false;  // else only those given to Follow and their descendants
+    bool with_kernel = true;     // else only what needs no privileges
+    std::string command;         // the profiled command as typed; empty for the whole machine
+    int64_t epoch_offset_ns = MeasureEpochOffset();  // added to every time in the rows
+    // Devices, shared with other sources that report them.
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
-    symbols::LineClient::Options lines;  // who finds source lines
+    symbols::LineClient::Options lines;                 // who finds source lines
+    symbols::FileReader::Options files = ParsedHere();  // who parses program files
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel's side those of
   // cupti::GpuEvents.
   static Result<CpuProfiler> Create(const Options& options);
 
-  // Samples this process and every descendant it makes from now on. Errors: kNotFound.
+  // Also samples this process and every descendant that it creates from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
 
-  // What is recorded begins and ends there (CLOCK_MONOTONIC): samples from before, of setting up, and from
-  // after are left out. The profile of a whole machine has no such limits.
+  // Limits recording to [begin_ns, end_ns) of CLOCK_MONOTONIC, so that samples of setting up and shutting
+  // down are dropped. Profiles of a whole machine have no such limits.
   void Begin(int64_t begin_ns, int64_t end_ns);
 
-  // How a program about to be started can tell of its GPU work: all of it, for as long as it runs. It must be
-  // forked while `socket` is open and get `environment` ("NAME=value") on top of its own; both are empty
-  // where GPU work can't be heard.
-  struct GpuEar {
+  // Lets a program about to be started report all its GPU work for as long as it runs. Fork it while `socket`
+  // is open and add `environment` ("NAME=value") to its own; both are empty where GPU work can't be profiled.
+  struct GpuChannel {
     Fd socket;
     std::vector<std::string> environment;
   };
-  Result<GpuEar> MakeGpuEar();
+  Result<GpuChannel> MakeGpuChannel();
 
-  // The process, forked but not yet the program, is the one that MakeGpuEar was called for.
-  Status HearGpuOf(int32_t pid);
+  // Attaches the forked process, which has not called exec yet, that MakeGpuChannel was called for.
+  Status AttachGpuProgram(int32_t pid);
 
-  // Gathers everything up to now and returns it as batches, names before what refers to them.
+  // Gathers everything up to now and returns it as batches; rows come after the names that they refer to.
   Result<std::vector<model::Batch>> Poll();
 
-  // The next batches repeat every name that they refer to, as a new store needs them.
+  // Makes the next batches repeat every name that they refer to, as a new store needs them.
   void Rewrite();
 
-  // Counts rows that whoever took the batches could not write.
+  // Counts rows that the caller could not write.
   void CountFailedRows(int64_t rows);
 
-  // Stops sampling and returns the last batches; the source's row now has an end.
-  Result<std::vector<model::Batch>> Finish();
+  // Stops sampling and returns the last batches; the source's row now has an end. Names and lines that are
+  // still being looked for are waited for, a few seconds, as long as `may_wait`.
+  Result<std::vector<model::Batch>> Finish(const std::function<bool()>& may_wait = [] { return true; });
 
-  // The run of this profiler; of what else was gathered beside it, too.
+  // The id of this profiler's run, also for rows that others gather beside it.
   Id128 source() const;
 
   // Whether a followed process still runs, as of the last Poll.
   bool any_alive() const;
 
-  // Waits until a program tells of its GPU work, for `least_ms` at least and `most_ms` at most, or
-  // `interrupt_fd` (-1: none) is readable, or a signal arrives. Meanwhile it gathers, for the next Poll, when
-  // a kernel buffer fills up or a sample shows what has to be learnt at once.
+  // Waits until a program has flushed its GPU work, at least `min_ms` and at most `max_ms`, or until
+  // `interrupt_fd` (-1: none) is readable or a signal arrives. Meanwhile it gathers, for the next Poll, when
+  // a kernel buffer fills up or a sample needs the process to be described at once.
   //
-  // Programs tell four times a second, each for itself, all that they did since they told last. Who polls
-  // right after that has it early and whole; who polls at other times has it late, and now and then a part of
-  // it.
-  void Wait(int least_ms, int most_ms, int interrupt_fd = -1);
+  // Injected programs flush every 250 ms, each on its own schedule. Polling right after a flush yields
+  // complete batches early; polling at other times yields them late and sometimes split.
+  void Wait(int min_ms, int max_ms, int interrupt_fd = -1);
 
   CpuProfiler(CpuProfiler&&) noexcept;
   CpuProfiler& operator=(CpuProfiler&&) noexcept;

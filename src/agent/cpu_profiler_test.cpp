@@ -17,7 +17,7 @@
 namespace gpusonde::agent {
 namespace {
 
-// The kernel's side for real; where the machine doesn't allow it, the test can only say so.
+// Uses the real kernel; skipped where the machine doesn't allow it.
 class CpuProfilerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -54,13 +54,13 @@ class CpuProfilerTest : public testing::Test {
 };
 
 TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
-  // Ended by its limit of one second of CPU time, however long that takes on a busy machine.
+  // Ends by its limit of one second of CPU time, however long that takes on a busy machine.
   const auto batches = Run({"sh", "-c", "ulimit -t 1; while :; do :; done"});
   int64_t samples = 0;
   for (const model::Batch& batch : batches)
     if (batch.table == "samples")
       samples += std::ranges::count(TextColumn({batch}, "samples", "state"), "on_cpu");
-  // The CPU's clock finds it running by chance where it shares the CPU: five standard deviations of such a
+  // Sampling by the CPU clock is random when the CPU is shared: allow five standard deviations of such a
   // count.
   EXPECT_NEAR(static_cast<double>(samples), 500, 5 * std::sqrt(500));
   EXPECT_GT(CountRows(batches, "stacks"), 0);
@@ -85,7 +85,7 @@ TEST_F(CpuProfilerTest, AProgramThatEndsAtOnceStillHasItsProcess) {
   EXPECT_GE(CountRows(batches, "mappings"), 1);
 }
 
-// An hour, where the event didn't end the wait: also one that came before the wait began.
+// Waits an hour if the event doesn't end the wait; also tests an event from before the wait.
 TEST_F(CpuProfilerTest, AnEventEndsTheWaitForARound) {
   EventFd event;
   event.Signal();

@@ -21,9 +21,9 @@ std::optional<model::Device> DeviceTable::Add(const model::Device& seen, Witness
   if (is_new) return seen;
   auto& [row, known_by_nvml] = found->second;
   bool changed = false;
-  const auto take = [&](auto& known, const auto& told, bool better) {
-    if (!told.has_value() || (known.has_value() && !better) || known == told) return;
-    known = told;
+  const auto merge = [&](auto& known, const auto& reported, bool better) {
+    if (!reported.has_value() || (known.has_value() && !better) || known == reported) return;
+    known = reported;
     changed = true;
   };
   const bool better = by_nvml && !known_by_nvml;
@@ -32,9 +32,9 @@ std::optional<model::Device> DeviceTable::Add(const model::Device& seen, Witness
     row.ordinal = seen.ordinal;
     known_by_nvml = true;
   }
-  take(row.sm_count, seen.sm_count, false);
-  take(row.memory_bytes, seen.memory_bytes, better);
-  take(row.pci_bus, seen.pci_bus, false);
+  merge(row.sm_count, seen.sm_count, false);
+  merge(row.memory_bytes, seen.memory_bytes, better);
+  merge(row.pci_bus, seen.pci_bus, false);
   return changed ? std::optional(row) : std::nullopt;
 }
 

@@ -13,18 +13,17 @@ namespace gpusonde::agent {
 // The id of the GPU with this UUID, as the driver writes it ("GPU-…").
 Id128 DeviceIdOf(std::string_view uuid);
 
-// Whether a device's name says that simgpu made it.
+// Whether a device's name shows that simgpu made it.
 bool SaysSimulated(std::string_view name);
 
-// The GPUs, as told by those who see them: programs through CUDA, and the driver through NVML. Each knows
-// something that the other doesn't. Not thread-safe.
+// The GPUs as reported by programs through CUDA and by the driver through NVML; each knows something that the
+// other doesn't. Not thread-safe.
 class DeviceTable {
  public:
   enum class Witness { kCuda, kNvml };
 
-  // The device's row as it is known now, if it tells something that was not known before. CUDA counts the
-  // devices that a program may see, NVML those of the host: where both tell, the ordinal and the memory are
-  // NVML's.
+  // Merges what a witness reports and returns the device's row if it has changed. CUDA numbers the devices
+  // visible to a program, NVML those of the host: where both report, the ordinal and the memory are NVML's.
   std::optional<model::Device> Add(const model::Device& seen, Witness witness);
 
   template <class Visit>

@@ -20,7 +20,7 @@ model::Device ByNvml() {
           .pci_bus = "0000:81:00.0"};
 }
 
-TEST(DeviceTable, WhatBothTellIsNvmlsInEitherOrder) {
+TEST(DeviceTable, NvmlWinsOverCudaInEitherOrder) {
   for (const bool cuda_first : {true, false}) {
     DeviceTable table;
     EXPECT_TRUE(cuda_first ? table.Add(ByCuda(), kCuda) : table.Add(ByNvml(), kNvml));
@@ -46,7 +46,7 @@ TEST(DeviceTable, AllDevicesCanBeWrittenAgain) {
   EXPECT_EQ(devices, 2);
 }
 
-TEST(DeviceTable, OnlyANameThatSaysSoIsSimulated) {
+TEST(DeviceTable, OnlyANameOfSimgpuIsSimulated) {
   EXPECT_TRUE(SaysSimulated("Simulated H100"));
   EXPECT_FALSE(SaysSimulated("NVIDIA H100"));
 }

@@ -27,10 +27,10 @@ namespace {
 
 using model::Metric;
 
-// A counter that only grows, as what was added since the last look.
+// Turns a counter that only grows into its increase since the last call.
 class Growth {
  public:
-  std::optional<int64_t> Take(std::optional<int64_t> now) {
+  std::optional<int64_t> Update(std::optional<int64_t> now) {
     const std::optional<int64_t> before = std::exchange(last_, now);
     if (!before.has_value() || !now.has_value() || *now < *before) return std::nullopt;
     return *now - *before;
@@ -43,7 +43,7 @@ class Growth {
 std::optional<ebpf::HostSignals> OpenSignals() {
   Result<ebpf::HostSignals> signals = ebpf::HostSignals::Create();
   if (!signals.has_value()) {
-    LogWarn("why steps are slow is not seen: {}", signals.error().message);
+    LogWarn("causes of slow steps are not observed: {}", signals.error().message);
     return std::nullopt;
   }
   return std::move(*signals);
@@ -56,7 +56,7 @@ struct Diagnostician::State {
     int64_t start_ticks = 0;
     Id128 id;
   };
-  // A process whose cgroup's quota is looked at.
+  // The CPU quota of a process's cgroup, read for throttling.
   struct Quota {
     std::vector<std::string> files;
     Growth throttled;
@@ -66,30 +66,30 @@ struct Diagnostician::State {
   explicit State(Options options_in) : options(std::move(options_in)), diagnosis(NewDiagnosis()) {}
 
   Options options;
-  // Of the first program that feeds a GPU: loading them takes a quarter of a second.
+  // Loaded when the first program uses a GPU: that takes a quarter of a second.
   std::optional<ebpf::HostSignals> signals;
   bool signals_opened = false;
   diagnose::Diagnosis diagnosis;
-  bool recalling = false;  // nobody is told
+  bool recalling = false;  // reports nothing
   std::string boot_id = proc::ReadHost().boot_id;
-  bool told_absent = false;
-  bool told_network = false;
+  bool reported_absent = false;
+  bool reported_network = false;
   std::map<int32_t, Quota> quotas;  // by pid of a process with GPU work
   std::array<Growth, 3> pressure;
   Growth steal;
   int64_t looked_ns = 0;
-  int64_t network_ns = 0;  // when somebody was told last to have waited for the network; 0: never
+  int64_t network_ns = 0;  // when a wait for the network was last reported; 0: never
 
   SignalRows signal_rows;
   std::unordered_map<int32_t, Known> known;                      // by pid
   std::unordered_map<int32_t, std::optional<Id128>> identified;  // in this round
   std::map<Id128, std::string> written;                          // names of processes that have a row
   struct Ended {
-    int64_t told_ns;
+    int64_t ended_ns;
     int32_t pid;
     Id128 id;
   };
-  std::deque<Ended> ended;  // in order; signals may still tell of them
+  std::deque<Ended> ended;  // by time; signals about them may still arrive
   model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
@@ -118,9 +118,9 @@ std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gat
   state.ForgetEnded();
   state.FollowGpuProcesses();
   std::vector<model::Batch> batches = state.TakeSignals();
-  for (const model::Batch& batch : batches) state.diagnosis.Take(batch);
+  for (const model::Batch& batch : batches) state.diagnosis.Ingest(batch);
   state.diagnosis.Advance(MonotonicNow() + state.options.epoch_offset_ns);
-  std::ranges::move(state.diagnosis.TakeRows(), std::back_inserter(batches));
+  std::ranges::move(state.diagnosis.DrainRows(), std::back_inserter(batches));
   return batches;
 }
 
@@ -128,23 +128,23 @@ std::vector<model::Batch> Diagnostician::Finish(std::span<const model::Batch> ga
   std::vector<model::Batch> batches = Round(gathered);
   if (state_->signals.has_value()) state_->signals->Stop();
   state_->diagnosis.Finish(MonotonicNow() + state_->options.epoch_offset_ns);
-  std::ranges::move(state_->diagnosis.TakeRows(), std::back_inserter(batches));
+  std::ranges::move(state_->diagnosis.DrainRows(), std::back_inserter(batches));
   return batches;
 }
 
 void Diagnostician::Recall(const std::function<Status(diagnose::Diagnosis&)>& earlier) {
   state_->recalling = true;
-  if (const Status told = earlier(state_->diagnosis); !told.has_value()) {
-    LogWarn("what was seen before is not known to the diagnosis: {}", told.error().message);
+  if (const Status recalled = earlier(state_->diagnosis); !recalled.has_value()) {
+    LogWarn("the previous run's data could not be recalled for diagnosis: {}", recalled.error().message);
     state_->diagnosis = state_->NewDiagnosis();
   }
-  (void)state_->diagnosis.TakeRows();
+  (void)state_->diagnosis.DrainRows();
   state_->recalling = false;
 }
 
-std::vector<model::Batch> Diagnostician::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+std::vector<model::Batch> Diagnostician::SetSource(const Id128& source, int64_t epoch_offset_ns) {
   state_->diagnosis.Abandon(MonotonicNow() + state_->options.epoch_offset_ns);
-  std::vector<model::Batch> last = state_->diagnosis.TakeRows();
+  std::vector<model::Batch> last = state_->diagnosis.DrainRows();
   state_->options.source = source;
   state_->options.epoch_offset_ns = epoch_offset_ns;
   state_->diagnosis = state_->NewDiagnosis();
@@ -155,19 +155,19 @@ std::vector<model::Batch> Diagnostician::BelongTo(const Id128& source, int64_t e
 void Diagnostician::Rewrite() { state_->written.clear(); }
 
 diagnose::Diagnosis Diagnostician::State::NewDiagnosis() {
-  return diagnose::Diagnosis({.tell =
+  return diagnose::Diagnosis({.report =
                                   [this](const diagnose::Report& report) {
-                                    if (!recalling) options.tell(report);
+                                    if (!recalling) options.on_incident(report);
                                   },
                               .warn =
                                   [this](const model::Warning& warning) {
-                                    if (!recalling) options.warn(warning);
+                                    if (!recalling) options.on_warning(warning);
                                   }});
 }
 
 void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
   for (const model::Batch& batch : gathered) {
-    diagnosis.Take(batch);
+    diagnosis.Ingest(batch);
     if (batch.table != model::kProcesses.name()) continue;
     for (const model::Process& process : model::RowsOf(model::kProcesses, batch)) {
       written[process.process] = process.name;
@@ -178,7 +178,7 @@ void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
 
 void Diagnostician::State::ForgetEnded() {
   constexpr int64_t kLateNs = 60 * kNanosPerSecond;
-  for (const int64_t now_ns = MonotonicNow(); !ended.empty() && now_ns - ended.front().told_ns > kLateNs;
+  for (const int64_t now_ns = MonotonicNow(); !ended.empty() && now_ns - ended.front().ended_ns > kLateNs;
        ended.pop_front()) {
     const Ended& process = ended.front();
     written.erase(process.id);
@@ -187,18 +187,18 @@ void Diagnostician::State::ForgetEnded() {
   }
 }
 
-// The process, and those that it had made before: its loaders.
+// Follows the process and its existing descendants, such as data loaders.
 void Diagnostician::State::Follow(int32_t pid) {
   if (options.with_kernel && !std::exchange(signals_opened, true)) signals = OpenSignals();
   if (!signals.has_value()) return;
   if (const Status attached = signals->Follow(pid); !attached.has_value()) {
-    LogWarn("why steps are slow is not seen: {}", attached.error().message);
+    LogWarn("causes of slow steps are not observed: {}", attached.error().message);
     signals.reset();
     return;
   }
   for (const int32_t descendant : proc::ListDescendants(pid)) (void)signals->Follow(descendant);
-  if (!std::exchange(told_absent, true) && !signals->absent().empty())
-    LogWarn("this kernel doesn't tell of {}: a slow step with such a cause stays unexplained",
+  if (!std::exchange(reported_absent, true) && !signals->absent().empty())
+    LogWarn("this kernel doesn't report {}: slow steps with such a cause stay unexplained",
             fmt::join(signals->absent(), ", "));
 }
 
@@ -221,7 +221,7 @@ std::vector<model::Batch> Diagnostician::State::TakeSignals() {
   if (signals.has_value()) {
     const Status drained = signals->Drain([&](const ebpf::HostSignals::Sum& sum) {
       if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
-      signal_rows.Take(sum);
+      signal_rows.Ingest(sum);
     });
     if (!drained.has_value()) LogWarn("{}", drained.error().message);
     WatchNetwork(now_ns);
@@ -237,30 +237,31 @@ std::vector<model::Batch> Diagnostician::State::TakeSignals() {
   return batches;
 }
 
-// What leaves the machine's devices matters to those who wait for the network, and costs for each packet.
+// Watches packets that leave the machine only while a profiled process waits for the network: it costs time
+// for every packet.
 void Diagnostician::State::WatchNetwork(int64_t now_ns) {
   constexpr int64_t kForNs = 60 * kNanosPerSecond;
   const bool watch = network_ns != 0 && now_ns - network_ns < kForNs;
   if (const Status watched = signals->WatchNetwork(watch);
-      !watched.has_value() && !std::exchange(told_network, true))
-    LogWarn("who disturbs the network is not seen: {}", watched.error().message);
+      !watched.has_value() && !std::exchange(reported_network, true))
+    LogWarn("the network's other users are not observed: {}", watched.error().message);
 }
 
 void Diagnostician::State::LookAtFiles(int64_t now_ns) {
-  if (quotas.empty()) {  // nobody to compare them for
+  if (quotas.empty()) {  // no workload to compare with
     looked_ns = 0;
     return;
   }
-  AddSum(Metric::kHostPressureCpu, std::nullopt, pressure[0].Take(proc::ReadPressureNs(proc::Resource::kCpu)),
-         now_ns);
-  AddSum(Metric::kHostPressureIo, std::nullopt, pressure[1].Take(proc::ReadPressureNs(proc::Resource::kIo)),
+  AddSum(Metric::kHostPressureCpu, std::nullopt,
+         pressure[0].Update(proc::ReadPressureNs(proc::Resource::kCpu)), now_ns);
+  AddSum(Metric::kHostPressureIo, std::nullopt, pressure[1].Update(proc::ReadPressureNs(proc::Resource::kIo)),
          now_ns);
   AddSum(Metric::kHostPressureMemory, std::nullopt,
-         pressure[2].Take(proc::ReadPressureNs(proc::Resource::kMemory)), now_ns);
-  AddSum(Metric::kHostSteal, std::nullopt, steal.Take(proc::ReadStealNs()), now_ns);
+         pressure[2].Update(proc::ReadPressureNs(proc::Resource::kMemory)), now_ns);
+  AddSum(Metric::kHostSteal, std::nullopt, steal.Update(proc::ReadStealNs()), now_ns);
   for (auto& [pid, quota] : quotas) {
-    AddSum(Metric::kCgroupThrottled, Identify(pid), quota.throttled.Take(proc::ReadThrottledNs(quota.files)),
-           now_ns);
+    AddSum(Metric::kCgroupThrottled, Identify(pid),
+           quota.throttled.Update(proc::ReadThrottledNs(quota.files)), now_ns);
     AddSum(Metric::kCgroupIoThrottled, Identify(pid), quota.io.TakeThrottledNs(), now_ns);
   }
   looked_ns = now_ns;
@@ -281,7 +282,7 @@ void Diagnostician::State::AddSum(Metric metric, std::optional<Id128> process, s
                .values = {*sum}});
 }
 
-// Who it is now; who it was, or what the kernel said of it, if it has ended.
+// The process that has this pid now; if it has ended, the one that had it, as we or the kernel knew it.
 std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
   const auto [found, is_new] = identified.try_emplace(pid);
   if (!is_new) return found->second;
@@ -297,7 +298,7 @@ std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
   if (process.id.IsZero()) return std::nullopt;
   found->second = process.id;
   const auto [row_name, first] = written.try_emplace(process.id, name);
-  // A process that execs gets another name.
+  // A process has another name after exec.
   if (!first && (name.empty() || row_name->second == name)) return process.id;
   row_name->second = name;
   const int64_t started_ns = proc::MonotonicFromTicks(process.start_ticks) + options.epoch_offset_ns;

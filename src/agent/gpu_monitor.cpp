@@ -28,19 +28,19 @@ std::optional<GpuMonitor> GpuMonitor::Start(const Options& options, std::shared_
       nvml::Monitor::Start({.frequency_hz = options.frequency_hz, .open = options.open});
   if (monitor.has_value()) return GpuMonitor(std::move(*monitor), std::move(devices));
   if (monitor.error().code == ErrorCode::kNotFound)
-    LogDebug("the state of GPUs is not read: {}", monitor.error().message);
+    LogDebug("GPU metrics are not read: {}", monitor.error().message);
   else
-    LogWarn("the state of GPUs is not read: {}", monitor.error().message);
+    LogWarn("GPU metrics are not read: {}", monitor.error().message);
   return std::nullopt;
 }
 
-void GpuMonitor::BelongTo(const Id128& source, int64_t epoch_offset_ns) {
+void GpuMonitor::SetSource(const Id128& source, int64_t epoch_offset_ns) {
   source_ = source;
   epoch_offset_ns_ = epoch_offset_ns;
 }
 
 std::vector<model::Batch> GpuMonitor::Poll() {
-  nvml::News news = monitor_.Take();
+  nvml::News news = monitor_.Drain();
   WriteDevices();
   looked_up_.clear();
   for (const nvml::Notice& notice : news.notices)
@@ -88,12 +88,12 @@ void GpuMonitor::WriteDevices() {
         .simulated = SaysSimulated(device.name),
         .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
         .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(device.pci_bus)};
-    if (const auto told = device_table_->Add(row, DeviceTable::Witness::kNvml); told.has_value())
-      rows_.devices.Append(*told);
+    if (const auto updated = device_table_->Add(row, DeviceTable::Witness::kNvml); updated.has_value())
+      rows_.devices.Append(*updated);
   }
 }
 
-// Whoever is on a GPU is of interest, profiled or not. Another process may get a pid that was seen before.
+// Every process on a GPU gets a row, profiled or not. A later process may reuse a known pid.
 std::optional<Id128> GpuMonitor::ProcessOf(int32_t pid) {
   const auto [found, is_new] = looked_up_.try_emplace(pid);
   if (!is_new) return found->second;

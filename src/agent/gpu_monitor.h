@@ -18,8 +18,8 @@
 
 namespace gpusonde::agent {
 
-// The state of the machine's GPUs as NVML tells it, as rows of `metrics`: beside whatever is profiled, and
-// without any privilege. Not thread-safe; the reading goes on by itself.
+// Reads the state of the machine's GPUs from NVML into rows of `metrics`, on a thread of its own and without
+// privileges. Not thread-safe.
 class GpuMonitor {
  public:
   struct Options {
@@ -27,22 +27,22 @@ class GpuMonitor {
     std::function<Result<nvml::Library>()> open = [] { return nvml::Library::Open(); };
   };
 
-  // Starts to read. Nothing on a machine without NVIDIA's driver. Devices also become known to `devices`.
-  // Forking while it reads may give the child the driver's descriptors: start it after.
+  // Starts reading. Returns nothing on a machine without NVIDIA's driver. Also adds the devices to `devices`.
+  // Start it after forking: a child forked meanwhile may inherit the driver's descriptors.
   static std::optional<GpuMonitor> Start(const Options& options, std::shared_ptr<DeviceTable> devices);
 
-  // Rows from now on are this source's.
-  void BelongTo(const Id128& source, int64_t epoch_offset_ns);
+  // Sets the source and clock offset of rows from now on.
+  void SetSource(const Id128& source, int64_t epoch_offset_ns);
 
-  // What was read since the last time, as batches, names before what refers to them. What went wrong is
-  // logged.
+  // Returns what was read since the last call as batches, rows after the names that they refer to. Logs
+  // problems.
   std::vector<model::Batch> Poll();
 
-  // The next batches repeat every process that they refer to, as a new store needs them. Devices are
-  // repeated by whoever else writes those of the same table.
+  // Makes the next batches repeat every process that they refer to, as a new store needs them. The profiler
+  // that shares the device table repeats the devices.
   void Rewrite() { processes_.clear(); }
 
-  // Asks for the end, so that Finish need not wait.
+  // Requests a stop in advance, so that Finish need not wait.
   void RequestStop() { monitor_.RequestStop(); }
   // Stops reading and returns the last batches.
   std::vector<model::Batch> Finish();
@@ -62,7 +62,7 @@ class GpuMonitor {
   std::string boot_id_;
   Id128 source_;
   int64_t epoch_offset_ns_ = 0;
-  std::vector<nvml::Device> devices_;  // by their place in readings
+  std::vector<nvml::Device> devices_;  // by their index in readings
   std::vector<Id128> device_ids_;
   std::unordered_map<int32_t, KnownProcess> processes_;          // that have a row
   std::unordered_map<int32_t, std::optional<Id128>> looked_up_;  // in this round

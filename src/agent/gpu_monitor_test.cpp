@@ -36,10 +36,10 @@ class GpuMonitorTest : public testing::Test {
     monitor_ = GpuMonitor::Start(
         {.open = [] { return Result<nvml::Library>(nvml::Library(nvml::FakeNvml::functions())); }}, devices_);
     ASSERT_TRUE(monitor_.has_value());
-    monitor_->BelongTo(kSource, kOffset);
+    monitor_->SetSource(kSource, kOffset);
   }
 
-  // What comes until the metric has been read.
+  // Polls until the metric has been read.
   void PollUntil(std::string_view metric) {
     batches_.clear();
     for (int i = 0; i < 3000; ++i) {
@@ -81,7 +81,7 @@ TEST_F(GpuMonitorTest, ReadingsAreRowsOfTheirSourceSinceTheEpoch) {
   EXPECT_THAT(All("uuid", "devices"), ElementsAre("GPU-fake"));
 }
 
-TEST_F(GpuMonitorTest, WhoUsesADeviceIsNamedAndTheVanishedAreLeftOut) {
+TEST_F(GpuMonitorTest, ProcessesOnADeviceAreNamedAndEndedOnesAreLeftOut) {
   PollUntil("gpu.process.memory.used");
   std::vector<std::string> metrics = All("metric");
   EXPECT_EQ(std::ranges::count(metrics, "gpu.process.memory.used"), 1);
@@ -93,7 +93,7 @@ TEST_F(GpuMonitorTest, WhoUsesADeviceIsNamedAndTheVanishedAreLeftOut) {
   EXPECT_EQ(RowsOf("processes"), 1U) << "and again for a new store";
 }
 
-TEST_F(GpuMonitorTest, WhatIsLostIsCounted) {
+TEST_F(GpuMonitorTest, LostReadingsAreCounted) {
   fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
   for (int i = 0; i < 3000 && RowsOf("drops") == 0; ++i) {
     std::ranges::move(monitor_->Poll(), std::back_inserter(batches_));

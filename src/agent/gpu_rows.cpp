@@ -19,7 +19,7 @@ using cupti::Total;
 
 std::string_view NameOf(cupti::EndReason reason) {
   switch (reason) {
-    case cupti::EndReason::kUnheard:
+    case cupti::EndReason::kNoListener:
       return "unheard";
     case cupti::EndReason::kGovernor:
       return "governor";
@@ -35,7 +35,7 @@ std::string_view NameOf(cupti::EndReason reason) {
   return "unknown";
 }
 
-// As the driver prints it: GPU-8-4-4-4-12.
+// In the driver's format: GPU-8-4-4-4-12.
 std::string FormatUuid(const std::array<uint8_t, 16>& uuid) {
   std::string text = "GPU-";
   for (size_t i = 0; i < uuid.size(); ++i)
@@ -50,10 +50,10 @@ std::optional<int64_t> NodeOf(const T& activity) {
   return activity.graph_node == 0 ? std::nullopt : std::optional(static_cast<int64_t>(activity.graph_node));
 }
 
-// Correlation ids grow, and wrap.
+// Correlation ids grow and wrap around.
 bool IsLater(uint32_t correlation, uint32_t than) { return static_cast<int32_t>(correlation - than) > 0; }
 
-// How a leaf that isn't a kernel is called; a kernel by its own name.
+// The name shown for GPU work that isn't a kernel; a kernel has its own name.
 std::string LeafName(Total::Of of, std::string_view name) {
   switch (of) {
     case Total::Of::kKernel:
@@ -73,7 +73,7 @@ std::string LeafName(Total::Of of, std::string_view name) {
 GpuRows::GpuRows(Options options, Rows& rows, model::DropCounts& drops)
     : options_(std::move(options)), rows_(rows), drops_(drops) {}
 
-void GpuRows::Take(const cupti::Event& event, const Id128& process, std::optional<Id128> stack) {
+void GpuRows::Ingest(const cupti::Event& event, const Id128& process, std::optional<Id128> stack) {
   Session& session = SessionOf(process, event.session);
   session_number_ = static_cast<int32_t>(event.session);
   std::visit(
@@ -91,7 +91,7 @@ void GpuRows::Take(const cupti::Event& event, const Id128& process, std::optiona
       event.what);
 }
 
-void GpuRows::Settle(const Id128& process) {
+void GpuRows::Finish(const Id128& process) {
   const auto found = sessions_.find(process);
   if (found == sessions_.end()) return;
   WriteMissing(found->second);
@@ -99,7 +99,7 @@ void GpuRows::Settle(const Id128& process) {
   sessions_.erase(found);
 }
 
-void GpuRows::SettleAll() {
+void GpuRows::FinishAll() {
   for (auto& [process, session] : sessions_) WriteMissing(session);
   sessions_.clear();
 }
@@ -114,7 +114,7 @@ GpuRows::Session& GpuRows::SessionOf(const Id128& process, uint32_t number) {
   const auto [found, is_new] = sessions_.try_emplace(process);
   Session& session = found->second;
   const auto wanted = static_cast<int32_t>(number);
-  // Records of the session before may still come: rows like any other, though its totals are settled.
+  // Late records of the previous session become rows like any other, though its totals are already compared.
   if (is_new || wanted > session.row.session) {
     if (!is_new) WriteMissing(session);
     session = {};
@@ -129,7 +129,8 @@ Id128 GpuRows::DeviceOf(const Session& session, uint32_t ordinal) const {
   return known == session.devices.end() ? Id128{} : known->second;
 }
 
-// Whoever ends in an orderly way reports everything, and says so.
+// Counts calls whose GPU work was never reported. A program that ends in an orderly way reports everything
+// and an end.
 void GpuRows::CountUnreported(const Session& session) {
   if (session.row.end_ns.has_value()) return;
   double calls = 0;
@@ -162,15 +163,15 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
 }
 
 void GpuRows::WriteMissing(Session& session) {
-  for (const auto& [key, told] : session.told) {
+  for (const auto& [key, total] : session.totals) {
     const auto& [of, device, name] = key;
     Sum seen = session.seen[key];
     if (const auto earlier = session.earlier.find(key); earlier != session.earlier.end()) {
       seen.count = AddSaturated(seen.count, earlier->second.count);
       seen.total_ns = AddSaturated(seen.total_ns, earlier->second.total_ns);
     }
-    if (told.count <= seen.count) continue;
-    drops_.Add(model::DropReason::kGpuRecordsSummed, told.count - seen.count);
+    if (total.count <= seen.count) continue;
+    drops_.Add(model::DropReason::kGpuRecordsSummed, total.count - seen.count);
     if (of == Total::Of::kSync) continue;  // waiting is not work
     rows_.kernel_windows.Append(
         {.start_ns = session.row.start_ns != 0 ? session.row.start_ns : session.first_ns,
@@ -179,8 +180,8 @@ void GpuRows::WriteMissing(Session& session) {
          .device = DeviceOf(session, device),
          .name = LeafName(of, name),
          .stack = std::nullopt,
-         .count = told.count - seen.count,
-         .duration_ns = std::max<int64_t>(told.total_ns - seen.total_ns, 0),
+         .count = total.count - seen.count,
+         .duration_ns = std::max<int64_t>(total.total_ns - seen.total_ns, 0),
          .sketch = {}});
   }
 }
@@ -194,8 +195,8 @@ void GpuRows::Write(const cupti::SessionBegin& begin, Session& session) {
 
 void GpuRows::Write(const cupti::SessionEnd& end, Session& session) {
   session.row.end_ns = Epoch(end.end_ns);
-  // Whoever starts to listen in the middle of a session never receives its begin: what was observed starts
-  // with the first activity.
+  // Profiling may start in the middle of a session, without its begin: the session then starts with its first
+  // activity.
   if (session.row.start_ns == 0)
     session.row.start_ns = session.first_ns != 0 ? session.first_ns : *session.row.end_ns;
   session.row.end_reason = std::string(NameOf(end.reason));
@@ -217,8 +218,8 @@ void GpuRows::Write(const cupti::Device& device, Session& session) {
       .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
       .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(ToUtf8(device.pci_bus))};
   session.devices[device.ordinal] = row.device;
-  if (const auto told = options_.devices->Add(row, DeviceTable::Witness::kCuda); told.has_value())
-    rows_.devices.Append(*told);
+  if (const auto updated = options_.devices->Add(row, DeviceTable::Witness::kCuda); updated.has_value())
+    rows_.devices.Append(*updated);
 }
 
 void GpuRows::Write(const cupti::Kernel& kernel, Session& session) {
@@ -292,10 +293,10 @@ void GpuRows::Write(const cupti::Sync& sync, Session& session) {
                       .kind = std::string(sync.kind)});
 }
 
-// Numbers from a stranger's process: what doesn't fit isn't a number of records or nanoseconds.
+// The numbers come from an untrusted process: drop totals that can't be counts or durations.
 void GpuRows::Write(const cupti::Total& total, Session& session) {
-  constexpr auto kMost = static_cast<uint64_t>(INT64_MAX);
-  if (total.count > kMost || total.untimed > total.count || total.total_ns > kMost) {
+  constexpr auto kMax = static_cast<uint64_t>(INT64_MAX);
+  if (total.count > kMax || total.untimed > total.count || total.total_ns > kMax) {
     drops_.Add(model::DropReason::kGpuMalformed);
     return;
   }
@@ -303,17 +304,17 @@ void GpuRows::Write(const cupti::Total& total, Session& session) {
   const TotalKey key{total.of, total.device, std::string(total.name)};
   const Sum sum{static_cast<int64_t>(total.count - total.untimed), static_cast<int64_t>(total.total_ns)};
   if (!total.joined) {
-    session.told[key] = sum;
+    session.totals[key] = sum;
     return;
   }
-  // What has become rows by now is in it, too.
+  // Totals include records that became rows by now.
   const Sum seen = session.seen[key];
   session.earlier.try_emplace(key, Sum{.count = std::max<int64_t>(sum.count - seen.count, 0),
                                        .total_ns = std::max<int64_t>(sum.total_ns - seen.total_ns, 0)});
 }
 
 void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
-  LogWarn("{} holds CUPTI in a profiled process; its GPU work is not seen for {} s",
+  LogWarn("{} uses CUPTI in a profiled process; its GPU work is not profiled for {} s",
           foreign.holder.empty() ? "another tool" : ToUtf8(foreign.holder),
           std::max<int64_t>(foreign.until_ns - MonotonicNow(), 0) / kNanosPerSecond);
 }

@@ -25,9 +25,9 @@
 
 namespace gpusonde::agent {
 
-// From what processes tell of their GPU work to rows. Single records may get lost on their way, the totals of
-// a session don't: what they hold and no record showed becomes rows of kernel_windows without a stack. Not
-// thread-safe.
+// Turns the GPU work that processes report into rows. Single records may get lost on their way, but the
+// totals of a session don't: the part of a total that no record showed becomes rows of kernel_windows without
+// a stack. Not thread-safe.
 class GpuRows {
  public:
   struct Options {
@@ -40,22 +40,22 @@ class GpuRows {
   // `rows` and `drops` must outlive it.
   GpuRows(Options options, Rows& rows, model::DropCounts& drops);
 
-  // `stack` is the one of a call or graph node, where it was taken.
-  void Take(const cupti::Event& event, const Id128& process, std::optional<Id128> stack);
+  // `stack` is that of the call or graph node, if one was captured.
+  void Ingest(const cupti::Event& event, const Id128& process, std::optional<Id128> stack);
 
-  // Writes what was taken and is no row yet.
+  // Writes kernels that were ingested but not written yet.
   void Flush() { packer_.Write(rows_); }
 
-  // The process has ended, and all that it reported was taken.
-  void Settle(const Id128& process);
-  void SettleAll();
+  // Call when the process has ended and all that it reported was ingested.
+  void Finish(const Id128& process);
+  void FinishAll();
 
-  // Writes devices and sessions again from now on, as into a new store.
+  // Writes devices and sessions again from now on, as a new store needs them.
   void Rewrite();
 
  private:
-  // What totals are kept of, within a session: kind of work, device, kernel's name or kind of copy. Found by
-  // a view of the name too: there is one search for each kernel.
+  // A session keeps totals by kind of work, device and kernel name (or kind of copy). Lookup works with a
+  // string_view, as it happens for each kernel.
   using TotalKey = std::tuple<cupti::Total::Of, uint32_t, std::string>;
   using TotalView = std::tuple<cupti::Total::Of, uint32_t, std::string_view>;
   struct TotalHash {
@@ -69,21 +69,22 @@ class GpuRows {
     int64_t count = 0;
     int64_t total_ns = 0;
   };
-  // A call that was chosen with a probability, and so stands for so many.
+  // A sampled call: with sampling probability 1/n it stands for n calls.
   struct Launch {
     uint32_t correlation = 0;
     double stands_for = 1;
   };
-  // Enough for the calls of 250 ms, in which a program reports; the coin chooses 100 a second and thread.
+  // Enough for the calls of 250 ms, the flush interval of a program; about 100 calls per second and thread
+  // are sampled.
   static constexpr size_t kMaxLaunches = 4096;
   using SeenSums = std::unordered_map<TotalKey, Sum, TotalHash, std::equal_to<>>;
   struct Session {
     model::GpuSession row;
     std::map<uint32_t, Id128> devices;  // by ordinal
-    std::map<TotalKey, Sum> told;       // the library's totals, without what had no times
-    std::map<TotalKey, Sum> earlier;    // of the library's totals, what was before we joined the session
-    SeenSums seen;                      // records that became rows
-    std::vector<Launch> launches;       // whose work may not have been reported yet
+    std::map<TotalKey, Sum> totals;     // the library's totals, without work that had no times
+    std::map<TotalKey, Sum> earlier;    // the part of the totals from before we joined the session
+    SeenSums seen;                      // sums of records that became rows
+    std::vector<Launch> launches;       // sampled calls whose work may not have been reported yet
     std::optional<uint32_t> reported;   // the newest correlation id of a record
     int64_t first_ns = 0;               // epoch; the start of the first activity, 0 before there is one
     int64_t last_ns = 0;                // epoch; the end of the last activity
@@ -91,12 +92,12 @@ class GpuRows {
 
   Session& SessionOf(const Id128& process, uint32_t session);
   Id128 DeviceOf(const Session& session, uint32_t ordinal) const;
-  // Whether CUPTI gave it times; keeps count of it if so, and counts it as lost if not.
+  // Whether CUPTI recorded times. Adds the activity to the sums if so, and counts it as lost if not.
   bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
   void WriteMissing(Session& session);
   void CountUnreported(const Session& session);
   static bool IsReported(const Session& session, const Launch& launch);
-  // Strangers' times may be any.
+  // Times of an untrusted process may have any value, hence saturated.
   int64_t Epoch(int64_t monotonic_ns) const { return AddSaturated(monotonic_ns, options_.epoch_offset_ns); }
 
   void Write(const cupti::SessionBegin& begin, Session& session);
@@ -118,7 +119,7 @@ class GpuRows {
   model::DropCounts& drops_;
   KernelPacker packer_;
   int32_t session_number_ = 0;                   // of the event that is being written
-  std::unordered_map<Id128, Session> sessions_;  // the present one, by process
+  std::unordered_map<Id128, Session> sessions_;  // the current one, by process
 };
 
 }  // namespace gpusonde::agent

@@ -17,10 +17,10 @@ constexpr int64_t kOffset = 1'000'000;
 class GpuRowsTest : public testing::Test {
  protected:
   template <class What>
-  void Take(const What& what, uint32_t session = 1, std::optional<Id128> stack = std::nullopt) {
+  void Ingest(const What& what, uint32_t session = 1, std::optional<Id128> stack = std::nullopt) {
     cupti::Event event{.pid = 42, .tid = 43, .session = session};
     event.what = what;
-    gpu_.Take(event, kProcess, stack);
+    gpu_.Ingest(event, kProcess, stack);
   }
   static cupti::Kernel Kernel(std::string_view name, int64_t start_ns, int64_t end_ns) {
     cupti::Kernel kernel;
@@ -53,8 +53,8 @@ class GpuRowsTest : public testing::Test {
 };
 
 TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
-  Take(H100());
-  Take(Kernel("gemm", 100, 250));
+  Ingest(H100());
+  Ingest(Kernel("gemm", 100, 250));
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "devices", "uuid"),
               ElementsAre("GPU-ab000000-0000-0000-0000-000000000001"));
@@ -66,31 +66,31 @@ TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
 }
 
 TEST_F(GpuRowsTest, ADeviceIsWrittenOnceAndAgainForANewStore) {
-  Take(H100());
-  Take(H100(), 2);
+  Ingest(H100());
+  Ingest(H100(), 2);
   EXPECT_EQ(TextColumn(rows_.Take(), "devices", "name").size(), 1u);
   gpu_.Rewrite();
   EXPECT_THAT(TextColumn(rows_.Take(), "devices", "name"), ElementsAre("NVIDIA H100"));
 }
 
-TEST_F(GpuRowsTest, OnlyADeviceThatSaysSoIsSimulated) {
-  Take(H100());
+TEST_F(GpuRowsTest, OnlyADeviceNamedBySimgpuIsSimulated) {
+  Ingest(H100());
   cupti::Device other = H100();
   other.uuid[3] = 9;
   other.name = "Simulated H100 80GB HBM3";
-  Take(other);
+  Ingest(other);
   EXPECT_THAT(FixedColumn<uint8_t>(rows_.Take(), "devices", "simulated"), ElementsAre(0, 1));
 }
 
 TEST_F(GpuRowsTest, WhatTheTotalsHoldAndNoRecordShowedIsKeptAsASum) {
-  Take(cupti::SessionBegin{.begin_ns = 50});
-  Take(Kernel("gemm", 100, 150));
-  Take(Kernel("gemm", 200, 250));
-  Take(KernelTotal("gemm", 2, 100));
-  Take(KernelTotal("gemm", 5, 400));  // replaces the one before
-  Take(KernelTotal("relu", 3, 30, 1));
+  Ingest(cupti::SessionBegin{.begin_ns = 50});
+  Ingest(Kernel("gemm", 100, 150));
+  Ingest(Kernel("gemm", 200, 250));
+  Ingest(KernelTotal("gemm", 2, 100));
+  Ingest(KernelTotal("gemm", 5, 400));  // replaces the one before
+  Ingest(KernelTotal("relu", 3, 30, 1));
   EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr) << "they may still come";
-  gpu_.Settle(kProcess);
+  gpu_.Finish(kProcess);
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "kernel_windows", "name"), ElementsAre("gemm", "relu"));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(3, 2));
@@ -99,37 +99,37 @@ TEST_F(GpuRowsTest, WhatTheTotalsHoldAndNoRecordShowedIsKeptAsASum) {
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsSummed), 5);
 }
 
-TEST_F(GpuRowsTest, WhatWasBeforeASessionWasJoinedIsNotMissing) {
-  Take(cupti::SessionBegin{.begin_ns = 50, .joined = true});
-  Take(Kernel("gemm", 100, 150));
+TEST_F(GpuRowsTest, WorkFromBeforeASessionWasJoinedIsNotMissing) {
+  Ingest(cupti::SessionBegin{.begin_ns = 50, .joined = true});
+  Ingest(Kernel("gemm", 100, 150));
   cupti::Total earlier = KernelTotal("gemm", 11, 1050);  // this one among them
   earlier.joined = true;
-  Take(earlier);
-  Take(Kernel("gemm", 200, 250));
-  Take(KernelTotal("gemm", 13, 1150));
-  gpu_.SettleAll();
+  Ingest(earlier);
+  Ingest(Kernel("gemm", 200, 250));
+  Ingest(KernelTotal("gemm", 13, 1150));
+  gpu_.FinishAll();
   EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "kernel_windows", "count"), ElementsAre(1))
       << "the thirteenth";
 }
 
-TEST_F(GpuRowsTest, ASessionThatIsToldOfAgainBeganWhenItDid) {
-  Take(cupti::SessionBegin{.begin_ns = 50});
-  Take(cupti::SessionBegin{.begin_ns = 80, .joined = true});
+TEST_F(GpuRowsTest, ASessionThatIsReportedAgainKeepsItsStart) {
+  Ingest(cupti::SessionBegin{.begin_ns = 50});
+  Ingest(cupti::SessionBegin{.begin_ns = 80, .joined = true});
   EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "gpu_sessions", "start_ns"), ElementsAre(50 + kOffset));
 }
 
 TEST_F(GpuRowsTest, CallsWhoseWorkWasNotReportedBeforeTheEndAreCounted) {
   const auto call = [this](uint32_t correlation, double probability, int32_t result = 0) {
-    Take(cupti::Call{.correlation = correlation, .probability = probability, .name = "", .result = result});
+    Ingest(cupti::Call{.correlation = correlation, .probability = probability, .name = "", .result = result});
   };
   const auto end = [this] {
-    gpu_.Settle(kProcess);
+    gpu_.Finish(kProcess);
     return drops_.Take().Of(model::DropReason::kGpuWorkUnreported);
   };
   call(4, 1);
   cupti::Kernel kernel = Kernel("gemm", 100, 150);
   kernel.correlation = 5;
-  Take(kernel);
+  Ingest(kernel);
   call(5, 1);
   call(6, 0.25);
   call(7, 1, 700);  // it failed
@@ -138,66 +138,66 @@ TEST_F(GpuRowsTest, CallsWhoseWorkWasNotReportedBeforeTheEndAreCounted) {
   call(0x90000000, 1);
   EXPECT_EQ(end(), 1) << "nothing was reported at all";
   call(9, 1);
-  Take(cupti::SessionEnd{.end_ns = 900});
-  EXPECT_EQ(end(), 0) << "who says that it ends has reported everything";
+  Ingest(cupti::SessionEnd{.end_ns = 900});
+  EXPECT_EQ(end(), 0) << "an orderly end means that everything was reported";
 }
 
-TEST_F(GpuRowsTest, NothingIsSummedWhenEveryRecordCame) {
-  Take(Kernel("gemm", 100, 150));
-  Take(KernelTotal("gemm", 1, 50));
-  gpu_.SettleAll();
+TEST_F(GpuRowsTest, NothingIsSummedWhenEveryRecordArrived) {
+  Ingest(Kernel("gemm", 100, 150));
+  Ingest(KernelTotal("gemm", 1, 50));
+  gpu_.FinishAll();
   EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr);
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsSummed), 0);
 }
 
-TEST_F(GpuRowsTest, ANewSessionSettlesTheOneBefore) {
-  Take(KernelTotal("gemm", 4, 40), 1);
-  Take(cupti::SessionBegin{.begin_ns = 500}, 2);
+TEST_F(GpuRowsTest, ANewSessionFinishesTheOneBefore) {
+  Ingest(KernelTotal("gemm", 4, 40), 1);
+  Ingest(cupti::SessionBegin{.begin_ns = 500}, 2);
   EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "kernel_windows", "count"), ElementsAre(4));
-  Take(Kernel("gemm", 100, 110),
-       1);  // of the first, late: a row of that session, and no part of the second's sums
-  Take(KernelTotal("gemm", 1, 10), 2);
-  gpu_.SettleAll();
+  Ingest(Kernel("gemm", 100, 110),
+         1);  // late, of the first session: a row of it, not in the sums of the second
+  Ingest(KernelTotal("gemm", 1, 10), 2);
+  gpu_.FinishAll();
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(FixedColumn<int32_t>(batches, "kernels", "session"), ElementsAre(1));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(1));
 }
 
 TEST_F(GpuRowsTest, ASessionWhoseBeginWasNotReceivedStartsWithItsFirstWork) {
-  Take(Kernel("gemm", 300, 350));
-  Take(Kernel("gemm", 100, 150));
-  Take(cupti::SessionEnd{.end_ns = 900});
-  Take(cupti::SessionEnd{.end_ns = 950}, 2);
+  Ingest(Kernel("gemm", 300, 350));
+  Ingest(Kernel("gemm", 100, 150));
+  Ingest(cupti::SessionEnd{.end_ns = 900});
+  Ingest(cupti::SessionEnd{.end_ns = 950}, 2);
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(FixedColumn<int64_t>(batches, "gpu_sessions", "start_ns"),
               ElementsAre(kOffset + 100, kOffset + 950));
 }
 
 TEST_F(GpuRowsTest, WorkWithoutTimesIsCountedNotInvented) {
-  Take(Kernel("gemm", 0, 0));
-  Take(Kernel("gemm", 200, 100));
+  Ingest(Kernel("gemm", 0, 0));
+  Ingest(Kernel("gemm", 200, 100));
   EXPECT_EQ(FindColumn(rows_.Take(), "kernels", "name"), nullptr);
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuUntimed), 2);
 }
 
-TEST_F(GpuRowsTest, TotalsThatCannotBeAreMalformed) {
-  Take(KernelTotal("gemm", UINT64_MAX, 1));
-  Take(KernelTotal("gemm", 1, UINT64_MAX));
-  Take(KernelTotal("gemm", 1, 1, 2));
-  gpu_.SettleAll();
+TEST_F(GpuRowsTest, ImpossibleTotalsAreMalformed) {
+  Ingest(KernelTotal("gemm", UINT64_MAX, 1));
+  Ingest(KernelTotal("gemm", 1, UINT64_MAX));
+  Ingest(KernelTotal("gemm", 1, 1, 2));
+  gpu_.FinishAll();
   EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr);
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuMalformed), 3);
 }
 
 TEST_F(GpuRowsTest, CallsKeepTheirStackAndProbability) {
-  Take(cupti::Call{.correlation = 5,
-                   .start_ns = 1,
-                   .end_ns = 2,
-                   .probability = 0.25,
-                   .domain = "cuda_driver",
-                   .name = "cuLaunchKernel"},
-       1, Id128{3, 3});
-  Take(cupti::Call{.correlation = 6, .name = ""});
+  Ingest(cupti::Call{.correlation = 5,
+                     .start_ns = 1,
+                     .end_ns = 2,
+                     .probability = 0.25,
+                     .domain = "cuda_driver",
+                     .name = "cuLaunchKernel"},
+         1, Id128{3, 3});
+  Ingest(cupti::Call{.correlation = 6, .name = ""});
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(FixedColumn<double>(batches, "api_calls", "probability"), ElementsAre(0.25, 1.0));
   EXPECT_THAT(FindColumn(batches, "api_calls", "stack")->valid, ElementsAre(1, 0));
@@ -205,12 +205,12 @@ TEST_F(GpuRowsTest, CallsKeepTheirStackAndProbability) {
 }
 
 TEST_F(GpuRowsTest, TextsFromOutsideBecomeUtf8) {
-  Take(cupti::Range{.start_ns = 1,
-                    .end_ns = 0,
-                    .kind = "nvtx_push_pop",
-                    .domain = "",
-                    .text = "a\xff"
-                            "b"});
+  Ingest(cupti::Range{.start_ns = 1,
+                      .end_ns = 0,
+                      .kind = "nvtx_push_pop",
+                      .domain = "",
+                      .text = "a\xff"
+                              "b"});
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "ranges", "name"), ElementsAre("a\xEF\xBF\xBD"
                                                                  "b"));

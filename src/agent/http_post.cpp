@@ -29,7 +29,7 @@ namespace ssl = boost::asio::ssl;
 namespace http = boost::beast::http;
 using boost::system::system_error;
 
-constexpr uint32_t kMostHead = 16 << 10;
+constexpr uint32_t kMaxHead = 16 << 10;
 
 bool IsPlain(std::string_view text) {
   return std::ranges::all_of(text,
@@ -42,7 +42,7 @@ bool IsAddress(const std::string& host) {
   return !error;
 }
 
-// Where distributions keep them, beside the folder that OpenSSL was built for.
+// Where distributions keep certificate authorities, in addition to the folder that OpenSSL was built for.
 void TrustAuthorities(ssl::context& context) {
   context.set_default_verify_paths();
   for (const char* file :
@@ -53,7 +53,7 @@ void TrustAuthorities(ssl::context& context) {
   }
 }
 
-// Returns the status of the answer. Throws system_error, as all below.
+// Returns the status of the response. Throws system_error, as all functions below do.
 template <class Stream>
 asio::awaitable<unsigned> Talk(Stream& stream, const HttpUrl& url, std::string_view body) {
   http::request<http::string_body> request(http::verb::post, url.target, 11, std::string(body));
@@ -65,9 +65,9 @@ asio::awaitable<unsigned> Talk(Stream& stream, const HttpUrl& url, std::string_v
   request.keep_alive(false);
   request.prepare_payload();
   co_await http::async_write(stream, request, asio::use_awaitable);
-  boost::beast::flat_buffer buffer(kMostHead);
+  boost::beast::flat_buffer buffer(kMaxHead);
   http::response_parser<http::empty_body> parser;
-  parser.header_limit(kMostHead);
+  parser.header_limit(kMaxHead);
   co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
   co_return parser.get().result_int();
 }
@@ -96,7 +96,7 @@ asio::awaitable<unsigned> Exchange(const HttpUrl& url, std::string_view body) {
 Status StatusOf(const std::exception_ptr& thrown, unsigned answer) {
   if (!thrown) {
     if (answer / 100 == 2) return {};
-    return Fail(ErrorCode::kUnavailable, fmt::format("it answered {}", answer));
+    return Fail(ErrorCode::kUnavailable, fmt::format("the server answered {}", answer));
   }
   try {
     std::rethrow_exception(thrown);
@@ -107,12 +107,12 @@ Status StatusOf(const std::exception_ptr& thrown, unsigned answer) {
 
 }  // namespace
 
-Status HttpPost(const HttpUrl& url, std::string_view body, int64_t patience_ns) {
-  Status done = Fail(ErrorCode::kUnavailable, "no answer in time");
+Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns) {
+  Status done = Fail(ErrorCode::kUnavailable, "no response in time");
   asio::io_context loop(1);
   asio::co_spawn(loop, Exchange(url, body),
                  [&](const std::exception_ptr& thrown, unsigned answer) { done = StatusOf(thrown, answer); });
-  loop.run_for(std::chrono::nanoseconds(patience_ns));
+  loop.run_for(std::chrono::nanoseconds(timeout_ns));
   return done;
 }
 

@@ -9,7 +9,7 @@
 
 namespace gpusonde::agent {
 
-// http[s]://HOST[:PORT][/PATH]; what user names and fragments it has is refused.
+// http[s]://HOST[:PORT][/PATH]; user names and fragments are refused.
 struct HttpUrl {
   bool tls = false;
   std::string host;  // without the brackets of an IPv6 address
@@ -20,9 +20,9 @@ struct HttpUrl {
   static Result<HttpUrl> Parse(std::string_view text);
 };
 
-// POSTs a JSON body and waits for the answer's head, for so long at most (a name server that hangs may take
-// longer). Anything but 2xx is an error, and so is over TLS a server that the machine's certificate
-// authorities, or those in the file SSL_CERT_FILE, don't vouch for. Thread-safe.
-Status HttpPost(const HttpUrl& url, std::string_view body, int64_t patience_ns);
+// POSTs a JSON body and waits at most `timeout_ns` for the response's head (a name server that hangs may take
+// longer). Any status but 2xx is an error, and so is a TLS certificate that neither the machine's certificate
+// authorities nor those in the file SSL_CERT_FILE have signed. Thread-safe.
+Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns);
 
 }  // namespace gpusonde::agent

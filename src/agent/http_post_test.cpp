@@ -31,7 +31,7 @@ namespace ssl = boost::asio::ssl;
 namespace http = boost::beast::http;
 using testing::HasSubstr;
 
-constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
+constexpr int64_t kTimeoutNs = 60 * kNanosPerSecond;
 
 template <auto Free>
 struct FreeBy {
@@ -48,7 +48,7 @@ std::string TextOf(const Bio& bio) {
   return {text, size};
 }
 
-// A key, and a certificate for localhost that nobody but itself vouches for.
+// A key and a self-signed certificate for localhost.
 struct Identity {
   std::string key, certificate;
 
@@ -92,7 +92,7 @@ class TlsServer {
             .port = std::to_string(acceptor_.local_endpoint().port()),
             .target = "/hook"};
   }
-  // After the exchange.
+  // Call after the exchange.
   const http::request<http::string_body>& request() const { return request_; }
 
  private:
@@ -134,13 +134,13 @@ class HttpPostTls : public testing::Test {
   std::string file_ = testing::TempDir() + "gpusonde-http-post-" + std::to_string(::getpid()) + ".pem";
 };
 
-TEST_F(HttpPostTls, AServerThatIsVouchedForGetsTheBody) {
+TEST_F(HttpPostTls, AServerWithATrustedCertificateGetsTheBody) {
   Trust();
   Status done;
   std::string body, host;
   {
     TlsServer server(identity_, 204);
-    done = HttpPost(server.url("localhost"), "{\"a\":1}", kPatienceNs);
+    done = HttpPost(server.url("localhost"), "{\"a\":1}", kTimeoutNs);
     body = server.request().body();
     host = server.request()[http::field::host];
   }
@@ -149,9 +149,9 @@ TEST_F(HttpPostTls, AServerThatIsVouchedForGetsTheBody) {
   EXPECT_THAT(host, HasSubstr("localhost:"));
 }
 
-TEST_F(HttpPostTls, AServerThatNobodyVouchesForGetsNothing) {
+TEST_F(HttpPostTls, AServerWithAnUntrustedCertificateGetsNothing) {
   TlsServer server(identity_, 204);
-  const Status done = HttpPost(server.url("localhost"), "{}", kPatienceNs);
+  const Status done = HttpPost(server.url("localhost"), "{}", kTimeoutNs);
   ASSERT_FALSE(done.has_value());
   EXPECT_THAT(done.error().message, HasSubstr("certificate"));
 }
@@ -159,27 +159,27 @@ TEST_F(HttpPostTls, AServerThatNobodyVouchesForGetsNothing) {
 TEST_F(HttpPostTls, ACertificateIsForItsOwnNames) {
   Trust();
   TlsServer server(identity_, 204);
-  EXPECT_FALSE(HttpPost(server.url("127.0.0.1"), "{}", kPatienceNs).has_value());
+  EXPECT_FALSE(HttpPost(server.url("127.0.0.1"), "{}", kTimeoutNs).has_value());
 }
 
-TEST_F(HttpPostTls, AnAnswerThatIsNoSuccessIsTold) {
+TEST_F(HttpPostTls, AResponseThatIsNoSuccessIsAnError) {
   Trust();
   TlsServer server(identity_, 500);
-  const Status done = HttpPost(server.url("localhost"), "{}", kPatienceNs);
+  const Status done = HttpPost(server.url("localhost"), "{}", kTimeoutNs);
   ASSERT_FALSE(done.has_value());
   EXPECT_THAT(done.error().message, HasSubstr("500"));
 }
 
-TEST(HttpPost, AServerThatIsSilentIsLeft) {
+TEST(HttpPost, ASilentServerTimesOut) {
   asio::io_context loop;
   const asio::ip::tcp::acceptor silent(loop, {asio::ip::address_v4::loopback(), 0});
   const HttpUrl url{.host = "127.0.0.1", .port = std::to_string(silent.local_endpoint().port())};
   const Status done = HttpPost(url, "{}", kNanosPerSecond / 5);
   ASSERT_FALSE(done.has_value());
-  EXPECT_EQ(done.error().message, "no answer in time");
+  EXPECT_EQ(done.error().message, "no response in time");
 }
 
-TEST(HttpUrl, IsTakenApartAndNothingElseIsTaken) {
+TEST(HttpUrl, IsSplitIntoPartsAndNothingElseIsAccepted) {
   const Result<HttpUrl> plain = HttpUrl::Parse("http://alerts:9093/api?x=1");
   ASSERT_TRUE(plain.has_value());
   EXPECT_FALSE(plain->tls);

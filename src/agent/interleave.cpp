@@ -4,7 +4,7 @@
 namespace gpusonde::agent {
 namespace {
 
-// Hands out Python frames run by run.
+// Hands out Python frames one run at a time: up to the next entry frame.
 class Runs {
  public:
   explicit Runs(std::span<const gpusonde_python_frame> frames) : frames_(frames) {}
@@ -14,7 +14,7 @@ class Runs {
   void TakeOne(std::vector<MergedFrame>& merged) {
     while (any_left()) {
       const gpusonde_python_frame& frame = frames_[next_];
-      // Without code it only says that the run had no frame yet.
+      // A frame without code only marks a run that had no frame yet.
       if (frame.code != 0) merged.push_back({MergedFrame::Kind::kPython, next_});
       ++next_;
       if ((frame.instruction & GPUSONDE_PYTHON_IS_ENTRY) != 0) return;

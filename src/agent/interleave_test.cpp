@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint32_t kEntry = GPUSONDE_PYTHON_IS_ENTRY;
 
-// Native frames as letters, leaf first, `E` those of the interpreter's loop; Python frames as code 1, 2, ….
-// The merged stack in the same letters, Python frames as digits, missing frames as a question mark.
+// Native frames are letters, leaf first, `E` for the evaluation loop; Python frames have code 1, 2, …. In the
+// merged stack Python frames are digits and missing frames question marks.
 std::string Merge(const std::string& native, const std::vector<gpusonde_python_frame>& python) {
   std::string text;
   for (const MergedFrame& frame :
@@ -32,7 +32,7 @@ std::string Merge(const std::string& native, const std::vector<gpusonde_python_f
 
 TEST(Interleave, PythonFramesReplaceTheRunOfTheLoopThatRanThem) {
   // main → loop running 4 → a C function that calls back → loop running 3, which called 2 and 1 without
-  // leaving it → memcpy.
+  // leaving the loop → memcpy.
   EXPECT_EQ(Merge("mEcEs", {{1, 0, 0}, {2, 0, 0}, {3, kEntry, 0}, {4, kEntry, 0}}), "m123c4s");
 }
 
@@ -42,7 +42,7 @@ TEST(Interleave, WhereTheNativeStackBreaksOffTheRestFollowsAMissingFrame) {
   EXPECT_EQ(Merge("", {{1, kEntry, 0}}), "?1");
 }
 
-TEST(Interleave, ARunThatHadNoFrameYetTakesItsNativeFrameOnly) {
+TEST(Interleave, ARunWithoutFramesRemovesOnlyItsNativeFrame) {
   EXPECT_EQ(Merge("EcEs", {{0, kEntry, 0}, {1, kEntry, 0}}), "c1s");
 }
 

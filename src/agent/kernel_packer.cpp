@@ -10,7 +10,7 @@
 
 namespace gpusonde::agent {
 
-// Of what differs between kernels that follow each other; equality knows the rest.
+// Hashes only fields that differ between consecutive kernels; equality compares all.
 size_t KernelPacker::Hash::operator()(const Launch& launch) const {
   size_t hash = std::hash<std::string_view>()(launch.name);
   for (const uint64_t part : {launch.process.low, launch.device.low, static_cast<uint64_t>(launch.second_ns),

@@ -16,19 +16,19 @@
 
 namespace gpusonde::agent {
 
-// From kernels to rows of kernel_packs, for who listens always: a row for each kernel would cost more than
-// all the rest of listening (docs/decisions/0042-kernels-in-packs.md). Not thread-safe.
+// Packs kernels into rows of kernel_packs for continuous profiling, where a row per kernel would cost more
+// than everything else (docs/decisions/0042-kernels-in-packs.md). Not thread-safe.
 class KernelPacker {
  public:
-  // A kernel with times; `start_ns` and `end_ns` since the epoch, the end not before the start.
+  // Adds a kernel that has times: `start_ns` and `end_ns` since the epoch, the end not before the start.
   void Add(const Id128& process, const Id128& device, int32_t session, const cupti::Kernel& kernel,
            int64_t start_ns, int64_t end_ns);
 
-  // Writes what was added since the last call.
+  // Writes the kernels added since the last call.
   void Write(Rows& rows);
 
  private:
-  // What the kernels of a pack have in common.
+  // The fields that all kernels of a pack share.
   struct Launch {
     Id128 process;
     Id128 device;

@@ -56,7 +56,7 @@ TEST_F(KernelPackerTest, KernelsOfALaunchAndSecondAreOneRow) {
   EXPECT_TRUE(Write().empty()) << "once";
 }
 
-TEST_F(KernelPackerTest, WhatDiffersInAnythingIsARowOfItsOwn) {
+TEST_F(KernelPackerTest, KernelsThatDifferInAnyFieldHaveARowEach) {
   const cupti::Kernel gemm = Kernel("gemm", 1);
   Add(gemm, kSecond, kSecond + 1);
   Add(gemm, 2 * kSecond, 2 * kSecond + 1);
@@ -83,7 +83,7 @@ TEST_F(KernelPackerTest, WhatDiffersInAnythingIsARowOfItsOwn) {
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "stream"), testing::Contains(-1).Times(1));
 }
 
-TEST_F(KernelPackerTest, AStrangersTimesAreKeptAsFarAsTheyGo) {
+TEST_F(KernelPackerTest, TimesOfUntrustedProcessesAreSaturated) {
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
   Add(Kernel("gemm", 1), 0, kLatest);
   Add(Kernel("gemm", 2), 1, kLatest);

@@ -15,23 +15,23 @@
 
 namespace gpusonde::agent {
 
-// What a profiler has in the kernel, and needs privileges for. Not thread-safe.
+// All parts of a profiler that run in the kernel and need privileges. Not thread-safe.
 struct KernelSide {
-  // Calls `beside` once, on another thread, while the kernel checks programs; it has returned before Create
-  // does, and may load others that use the tables. Not called when the kernel refuses the tables.
+  // Calls `beside` once, on another thread, while the kernel verifies programs, and returns after it has; it
+  // may load further programs that use the tables. Not called if the kernel refuses the tables.
   static Result<KernelSide> Create(const CpuProfiler::Options& options,
                                    const std::function<void(const ebpf::StackTables&)>& beside);
 
-  // Readable (epoll) when something should be gathered at once.
+  // Descriptors that become readable (epoll) when buffers should be drained at once.
   std::vector<int> wake_fds() const;
   model::DropCounts TakeDrops();
-  // No more samples are taken; what waits can still be drained.
+  // Stops sampling; buffers can still be drained.
   void Stop();
 
   perf::Sideband sideband;
   ebpf::StackTables tables;
   ebpf::CpuSampler sampler;
-  std::optional<ebpf::OffCpu> off_cpu;  // nothing where the kernel refuses it
+  std::optional<ebpf::OffCpu> off_cpu;  // empty if the kernel refuses it
 };
 
 }  // namespace gpusonde::agent

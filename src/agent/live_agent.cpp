@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -18,12 +19,14 @@
 namespace gpusonde::agent {
 namespace {
 
-// About a second; which, programs with GPU work say, who tell of it four times a second.
-constexpr int kLeastRoundMs = 900, kRoundMs = 1100;
+// Rounds take about a second; a flush of a program with GPU work, every 250 ms, ends one.
+constexpr int kMinRoundMs = 900, kRoundMs = 1100;
+// For names and lines of what was sampled last, when it ends and when the clock steps.
+constexpr int64_t kFinishNs = kNanosPerSecond / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
-// Small, so that what the sink has taken is soon deleted.
+// Small, so that segments are soon deleted after the sink has ingested them.
 constexpr int64_t kSegmentBytes = int64_t{8} << 20;
-// Frames read from the spool at once while catching up; a frame is at most some hundred kB.
+// Frames read from the spool at once while catching up; a frame has at most some hundred kB.
 constexpr size_t kFramesAtOnce = 64;
 
 Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns,
@@ -33,11 +36,16 @@ Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epo
                               .command = "",
                               .epoch_offset_ns = epoch_offset_ns,
                               .devices = std::move(devices),
-                              .lines = options.lines});
+                              .lines = options.lines,
+                              .files = options.files});
+}
+
+std::function<bool()> NoLongerThan(int64_t wait_ns) {
+  return [until_ns = MonotonicNow() + wait_ns] { return MonotonicNow() < until_ns; };
 }
 
 void LogIncident(const diagnose::Report& report) {
-  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? " (over):" : ":",
+  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? " (ended):" : ":",
           report.incident.sentence);
 }
 
@@ -53,21 +61,21 @@ struct LiveAgent::State {
   std::optional<Diagnostician> diagnostician;
   int64_t epoch_offset_ns;
   int64_t day = (MonotonicNow() + epoch_offset_ns) / kDayNs;
-  int64_t taken = 0;      // by the sink, through this frame
-  int64_t committed = 0;  // of those, durable there
-  // Spooled in this round, without gaps from `fresh_first` on.
+  int64_t ingested = 0;   // the last frame that the sink has ingested
+  int64_t committed = 0;  // the last of those that it has made durable
+  // The frames spooled in this round, consecutive from `fresh_first` on.
   std::vector<model::Batch> fresh;
   int64_t fresh_first = 0;
   std::string last_trouble;
 
-  bool behind() const { return taken < spool.last_sequence(); }
+  bool behind() const { return ingested < spool.last_sequence(); }
   Status Gather();
-  Status HandOver();
+  Status SendAll();
   Status CatchUp();
-  Status Give(std::vector<model::Batch> frames);
+  Status SendToSink(std::vector<model::Batch> frames);
   Status DropCommitted();
   void Spool(std::vector<model::Batch> batches);
-  void Trouble(const Error& error);
+  void LogTrouble(const Error& error);
   Status FollowClock();
 };
 
@@ -84,51 +92,51 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options, epoch_offset_ns, devices));
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
-  if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  if (gpus.has_value()) gpus->SetSource(profiler.source(), epoch_offset_ns);
   std::optional<Diagnostician> diagnostician;
   if (options.diagnose)
     diagnostician.emplace(
         Diagnostician::Options{.source = profiler.source(),
                                .epoch_offset_ns = epoch_offset_ns,
-                               .tell =
-                                   [tell = options.on_incident](const diagnose::Report& report) {
+                               .on_incident =
+                                   [report_incident = options.on_incident](const diagnose::Report& report) {
                                      LogIncident(report);
-                                     tell(report);
+                                     report_incident(report);
                                    },
-                               .warn =
-                                   [warn = options.on_warning](const model::Warning& warning) {
-                                     LogWarn("before steps slow: {}", warning.sentence);
-                                     warn(warning);
+                               .on_warning =
+                                   [report_warning = options.on_warning](const model::Warning& warning) {
+                                     LogWarn("leading indicator: {}", warning.sentence);
+                                     report_warning(warning);
                                    }});
   std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
                                          std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
-  state->taken = state->committed;
-  TRY(state->HandOver());
+  state->ingested = state->committed;
+  TRY(state->SendAll());
   if (state->diagnostician.has_value()) state->diagnostician->Recall(options.recall);
   return LiveAgent(std::move(state));
 }
 
 Status LiveAgent::Round() {
   State& state = *state_;
-  state.profiler.Wait(kLeastRoundMs, kRoundMs);
+  state.profiler.Wait(kMinRoundMs, kRoundMs);
   TRY(state.FollowClock());
   TRY(state.Gather());
-  if (const Status handed = state.HandOver(); !handed.has_value()) state.Trouble(handed.error());
+  if (const Status sent = state.SendAll(); !sent.has_value()) state.LogTrouble(sent.error());
   return {};
 }
 
 Status LiveAgent::Finish() {
   State& state = *state_;
   if (state.gpus.has_value()) state.gpus->RequestStop();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.profiler.Finish());
+  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.profiler.Finish(NoLongerThan(kFinishNs)));
   std::vector<model::Batch> batches;
   if (state.gpus.has_value()) batches = state.gpus->Finish();
   std::ranges::move(last, std::back_inserter(batches));
   if (state.diagnostician.has_value())
     std::ranges::move(state.diagnostician->Finish(batches), std::back_inserter(batches));
   state.Spool(std::move(batches));
-  TRY(state.HandOver());
+  TRY(state.SendAll());
   TRY(state.sink.Flush());
   return state.DropCommitted();
 }
@@ -144,24 +152,24 @@ Status LiveAgent::State::Gather() {
   return {};
 }
 
-// Times from a step of the clock on belong to a new source with its own offset. A new day's data repeats
-// every name, so that the file of each day can be read by itself.
+// After a step of the wall clock, times belong to a new source with its own offset. After midnight (UTC), all
+// names are repeated, so that the file of each day can be read by itself.
 Status LiveAgent::State::FollowClock() {
   const int64_t offset = options.measure_epoch_offset();
   if (std::abs(offset - epoch_offset_ns) > kClockStepNs) {
-    LogWarn("the wall clock stepped by {} ms; a new source begins",
+    LogWarn("the wall clock stepped by {} ms; starting a new source",
             (offset - epoch_offset_ns) / kNanosPerMilli);
     if (gpus.has_value()) Spool(gpus->Poll());
-    ASSIGN_OR_RETURN(std::vector<model::Batch> last, profiler.Finish());
+    ASSIGN_OR_RETURN(std::vector<model::Batch> last, profiler.Finish(NoLongerThan(kFinishNs)));
     Spool(std::move(last));
     ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
-    if (gpus.has_value()) gpus->BelongTo(profiler.source(), offset);
-    if (diagnostician.has_value()) Spool(diagnostician->BelongTo(profiler.source(), offset));
+    if (gpus.has_value()) gpus->SetSource(profiler.source(), offset);
+    if (diagnostician.has_value()) Spool(diagnostician->SetSource(profiler.source(), offset));
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   if (today == day) return {};
-  TRY(HandOver());  // what is left belongs to the day before
+  TRY(SendAll());  // the rest belongs to the previous day
   day = today;
   profiler.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
@@ -171,12 +179,12 @@ Status LiveAgent::State::FollowClock() {
 
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   const Status disk = CheckDiskRoom(options.spool_folder, options.min_free_bytes);
-  if (!disk.has_value()) Trouble(disk.error());
+  if (!disk.has_value()) LogTrouble(disk.error());
   const int64_t room = std::max<int64_t>(options.max_waiting_frames - (spool.last_sequence() - committed), 0);
   const auto fitting =
       disk.has_value() ? static_cast<size_t>(std::min<int64_t>(room, std::ssize(batches))) : 0;
   const spool::Writer::Stored stored = spool.Store(std::span(batches).first(fitting));
-  if (stored.failure.has_value()) Trouble(*stored.failure);
+  if (stored.failure.has_value()) LogTrouble(*stored.failure);
   int64_t failed_rows = stored.lost_rows;
   for (size_t i = 0; i < batches.size(); ++i) {
     if (i >= fitting) {
@@ -187,8 +195,8 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
     }
   }
   if (disk.has_value() && fitting < batches.size())
-    Trouble({ErrorCode::kOutOfSpace,
-             "Dropping data: the store has accepted nothing for so long that the spool is full"});
+    LogTrouble({ErrorCode::kOutOfSpace,
+                "Dropping data: the spool is full because the store has refused data for too long"});
   if (failed_rows == 0) return;
   profiler.CountFailedRows(failed_rows);
   profiler.Rewrite();
@@ -196,13 +204,13 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   if (diagnostician.has_value()) diagnostician->Rewrite();
 }
 
-// What was spooled just now is still at hand; what the sink refused earlier, or an earlier run left, is read
-// again.
-Status LiveAgent::State::HandOver() {
+// Frames spooled in this round are still in memory; frames that the sink refused earlier, or that an earlier
+// run left, are read back from the spool.
+Status LiveAgent::State::SendAll() {
   std::vector<model::Batch> frames = std::exchange(fresh, {});
   if (!behind()) return {};
-  if (!frames.empty() && fresh_first == taken + 1)
-    TRY(Give(std::move(frames)));
+  if (!frames.empty() && fresh_first == ingested + 1)
+    TRY(SendToSink(std::move(frames)));
   else
     TRY(CatchUp());
   if (!std::exchange(last_trouble, {}).empty()) options.on_trouble({});
@@ -211,21 +219,23 @@ Status LiveAgent::State::HandOver() {
 
 Status LiveAgent::State::CatchUp() {
   std::vector<model::Batch> frames;
-  const auto give = [&]() -> Status { return frames.empty() ? Status() : Give(std::exchange(frames, {})); };
+  const auto send = [&]() -> Status {
+    return frames.empty() ? Status() : SendToSink(std::exchange(frames, {}));
+  };
   const auto read =
-      spool::Read(options.spool_folder, taken, [&](int64_t, const model::Batch& batch) -> Status {
+      spool::Read(options.spool_folder, ingested, [&](int64_t, const model::Batch& batch) -> Status {
         frames.push_back(batch);
-        return frames.size() < kFramesAtOnce ? Status() : give();
+        return frames.size() < kFramesAtOnce ? Status() : send();
       });
   if (!read.has_value()) return Fail(read.error());
-  return give();
+  return send();
 }
 
-// The frames after the last that was taken.
-Status LiveAgent::State::Give(std::vector<model::Batch> frames) {
+// Sends the frames that follow the last ingested one to the sink.
+Status LiveAgent::State::SendToSink(std::vector<model::Batch> frames) {
   const auto count = std::ssize(frames);
-  TRY(sink.Take(spool.id(), day, taken + 1, std::move(frames)));
-  taken += count;
+  TRY(sink.Ingest(spool.id(), day, ingested + 1, std::move(frames)));
+  ingested += count;
   return {};
 }
 
@@ -234,8 +244,8 @@ Status LiveAgent::State::DropCommitted() {
   return spool.DropThrough(committed);
 }
 
-// Logs the same trouble once, however many rounds it lasts.
-void LiveAgent::State::Trouble(const Error& error) {
+// Logs a problem once, however many rounds it lasts.
+void LiveAgent::State::LogTrouble(const Error& error) {
   if (error.message == last_trouble) return;
   last_trouble = error.message;
   LogError("{}", error.message);

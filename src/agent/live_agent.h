@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/file_server.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -16,63 +17,65 @@
 
 namespace gpusonde::agent {
 
-// Where a live agent's data comes to rest: the embedded store, or a server.
+// The destination of a live agent's data: the embedded store or a server.
 class Sink {
  public:
   virtual ~Sink() = default;
 
-  // The last frame of this spool that the sink has made durable; 0 for none. Up to here frames may be
-  // forgotten; later ones have to be given again after a restart.
+  // The last frame of this spool that the sink has made durable; 0 for none. The spool may delete frames up
+  // to here; later ones have to be sent again after a restart.
   virtual Result<int64_t> CommittedThrough(const Id128& spool) = 0;
 
-  // Takes the spool's frames first_sequence, first_sequence + 1, …, all or none; those that it has taken it
-  // doesn't want again. `day` is the number of whole UTC days since the epoch that the data belongs to; each
-  // day's data names everything that it refers to.
-  virtual Status Take(const Id128& spool, int64_t day, int64_t first_sequence,
-                      std::vector<model::Batch> frames) = 0;
+  // Ingests the spool's frames first_sequence, first_sequence + 1, …, all or none; they are not sent again in
+  // this run. `day` is the UTC day of the data, in whole days since the epoch; each day's data includes all
+  // names that it refers to.
+  virtual Status Ingest(const Id128& spool, int64_t day, int64_t first_sequence,
+                        std::vector<model::Batch> frames) = 0;
 
-  // Makes durable what it has taken.
+  // Makes everything that it has ingested durable.
   virtual Status Flush() = 0;
 };
 
-// Profiles the whole machine, always on: sources → spool → sink, once a second. What a round has spooled
-// survives kill -9: it stays in the spool until the sink has made it durable, and what the sink could not
-// take is tried again. Not thread-safe.
+// Profiles the whole machine continuously: once a second, data moves from the sources to the spool and from
+// there to the sink. Spooled data survives kill -9: it stays in the spool until the sink has made it durable,
+// and is sent again after the sink refused it. Not thread-safe.
 class LiveAgent {
  public:
   struct Options {
     std::string spool_folder;
     double frequency_hz = 19;
-    double nvml_hz = 1;  // how often the state of GPUs is read; 0: never
+    double nvml_hz = 1;  // NVML readings per second; 0: none
     bool diagnose = true;
-    // When so many frames wait for a sink that takes nothing, new data is dropped and counted; some hours'
-    // worth.
+    // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and
+    // counted.
     int64_t max_waiting_frames = 100'000;
     int64_t min_free_bytes = 0;  // new data is dropped and counted while the disk has less than this left
-    symbols::LineClient::Options lines;  // who finds source lines
+    symbols::LineClient::Options lines;                 // who finds source lines
+    symbols::FileReader::Options files = ParsedHere();  // who parses program files
     // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
-    // The same of a signal that begins to move as it does before steps slow.
+    // Called when a leading indicator moves as it does before steps slow down; must not block.
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
-    // Called when rows begin to be dropped or to wait, with the reason, and with an empty text when that is
+    // Called with the reason when rows begin to be dropped or to wait, and with an empty text when that is
     // over.
     std::function<void(const std::string&)> on_trouble = [](const std::string&) {};
-    // Tells the diagnosis what the run before this one saw, once the sink has all of it. By default nothing.
+    // Replays the previous run's rows into the diagnosis, once the sink has all of them. By default does
+    // nothing.
     std::function<Status(diagnose::Diagnosis&)> recall = [](diagnose::Diagnosis&) { return Status(); };
-    // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
+    // The offset from CLOCK_MONOTONIC to the wall clock; tests inject one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
 
-  // Starts sampling, after handing over what an earlier run left in the spool.
-  // Errors: those of CpuProfiler::Create and spool::Writer::Open (kUnavailable: another agent uses this
-  // spool), and of the sink. `sink` must outlive the agent.
+  // Sends what an earlier run left in the spool to the sink, then starts sampling. Errors: those of
+  // CpuProfiler::Create, of spool::Writer::Open (kUnavailable: another agent uses this spool) and of the
+  // sink. `sink` must outlive the agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 
-  // Waits about a second, then gathers, spools and commits. Errors that a later round may mend (disk full,
-  // sink busy) are logged once and counted, not returned.
+  // Waits about a second, then gathers, spools and commits. Errors that may go away (disk full, sink busy)
+  // are logged once and counted, not returned.
   Status Round();
 
-  // Stops sampling, hands over the rest and has the sink make it durable.
+  // Stops sampling, sends the rest to the sink and makes it durable.
   Status Finish();
 
   LiveAgent(LiveAgent&&) noexcept;

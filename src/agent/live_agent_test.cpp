@@ -18,7 +18,7 @@
 namespace gpusonde::agent {
 namespace {
 
-// A sink in memory that can be told to refuse.
+// An in-memory sink that can be made to refuse frames.
 class TestSink : public Sink {
  public:
   Result<int64_t> CommittedThrough(const Id128&) override { return durable; }
@@ -26,7 +26,7 @@ class TestSink : public Sink {
     durable = through;
     return {};
   }
-  Status Take(const Id128&, int64_t, int64_t first_sequence, std::vector<model::Batch> frames) override {
+  Status Ingest(const Id128&, int64_t, int64_t first_sequence, std::vector<model::Batch> frames) override {
     if (refuse) return Fail(ErrorCode::kUnavailable, "refusing");
     EXPECT_EQ(first_sequence, through + 1) << "no frame is missing, none comes twice";
     through += static_cast<int64_t>(frames.size());
@@ -43,12 +43,12 @@ class TestSink : public Sink {
   }
 
   bool refuse = false;
-  bool hold = false;  // makes nothing durable by itself
+  bool hold = false;  // makes nothing durable before Flush
   int64_t through = 0;
   int64_t durable = 0;
   std::map<std::string, size_t> rows;
   std::set<int64_t> source_offsets;
-  int64_t newest_sample_ns = 0;  // of the latest commit
+  int64_t newest_sample_ns = 0;  // in the latest commit
   std::vector<model::Incident> incidents;
 };
 
@@ -81,7 +81,7 @@ TEST_F(LiveAgentTest, EveryRoundReachesTheSink) {
   EXPECT_EQ(sink_.rows["sources"], 2u) << "at the start, and with its end";
 }
 
-TEST_F(LiveAgentTest, WhatTheSinkRefusedComesLaterInOrder) {
+TEST_F(LiveAgentTest, FramesThatTheSinkRefusedAreSentLaterInOrder) {
   LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
   sink_.refuse = true;
   Burn();
@@ -93,7 +93,7 @@ TEST_F(LiveAgentTest, WhatTheSinkRefusedComesLaterInOrder) {
   EXPECT_GT(sink_.rows["samples"], 0u);
 }
 
-TEST_F(LiveAgentTest, WhatAnEarlierRunLeftIsHandedOverFirst) {
+TEST_F(LiveAgentTest, FramesOfAnEarlierRunAreSentFirst) {
   {
     sink_.refuse = true;
     LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
@@ -105,7 +105,7 @@ TEST_F(LiveAgentTest, WhatAnEarlierRunLeftIsHandedOverFirst) {
   EXPECT_GT(sink_.rows["samples"], 0u);
 }
 
-TEST_F(LiveAgentTest, WhatTheSinkOnlyHoldsStaysInTheSpool) {
+TEST_F(LiveAgentTest, FramesThatAreNotDurableStayInTheSpool) {
   sink_.hold = true;
   size_t held = 0;
   {
@@ -116,7 +116,7 @@ TEST_F(LiveAgentTest, WhatTheSinkOnlyHoldsStaysInTheSpool) {
     held = sink_.rows["samples"];
     EXPECT_GT(held, 0u);
   }
-  // Both die; the sink forgets what it held.
+  // Agent and sink both die; the sink loses what it had not made durable.
   sink_.through = 0;
   sink_.rows.clear();
   LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
@@ -127,7 +127,7 @@ TEST_F(LiveAgentTest, WhatTheSinkOnlyHoldsStaysInTheSpool) {
 
 TEST_F(LiveAgentTest, AClockThatStepsBeginsANewSourceAndLosesNothing) {
   LiveAgent::Options options = Options();
-  // Noon of some day: at midnight everything is named anew.
+  // Noon of some day, because all names are repeated at midnight.
   const int64_t offset_ns = (int64_t{20'000} * 24 + 12) * 3'600 * kNanosPerSecond - MonotonicNow();
   int64_t step_ns = 0;
   options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
@@ -150,39 +150,39 @@ TEST_F(LiveAgentTest, AClockThatStepsBeginsANewSourceAndLosesNothing) {
   EXPECT_LT(sink_.newest_sample_ns, before_ns + step_ns / 2) << "times follow the clock";
 }
 
-// What the run before saw is an open incident; nothing on both sides of a step of the clock can be compared.
+// The previous run left an open incident; steps before and after a step of the clock can't be compared.
 TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
   using diagnose::World;
   LiveAgent::Options options = Options();
   const int64_t offset_ns = World::kBegin + 9 * kNanosPerSecond - MonotonicNow();
   int64_t step_ns = 0;
   options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
-  int told = 0;
-  options.on_incident = [&](const diagnose::Report&) { ++told; };
+  int reports = 0;
+  options.on_incident = [&](const diagnose::Report&) { ++reports; };
   options.recall = [](diagnose::Diagnosis& diagnosis) -> Status {
     World world(diagnosis);
     world.Run({}, 150);
     world.Run({.behind_stranger_ns = 40 * diagnose::kMs}, 60);
-    diagnosis.Take(model::GpuSession{
-        .process = world.victim, .session = 1, .start_ns = World::kBegin, .end_ns = world.now_ns()});
+    diagnosis.Ingest(model::GpuSession{
+        .process = world.workload, .session = 1, .start_ns = World::kBegin, .end_ns = world.now_ns()});
     EXPECT_EQ(diagnosis.Reports().size(), 1u);
     return {};
   };
   LiveAgent agent = LiveAgent::Create(options, sink_).value();
-  EXPECT_EQ(told, 0) << "the run before told of it";
-  EXPECT_TRUE(sink_.incidents.empty()) << "and wrote it";
+  EXPECT_EQ(reports, 0) << "the previous run reported it";
+  EXPECT_TRUE(sink_.incidents.empty()) << "and wrote its row";
   step_ns = 3'600 * kNanosPerSecond;
   ASSERT_TRUE(agent.Round().has_value());
   ASSERT_FALSE(sink_.incidents.empty());
   const model::Incident& incident = sink_.incidents.back();
   EXPECT_EQ(incident.cause, "cpu_contention");
   EXPECT_GT(incident.end_ns, incident.start_ns);
-  EXPECT_LT(incident.end_ns, World::kBegin + 600 * kNanosPerSecond) << "in its own time";
-  EXPECT_EQ(told, 1) << "that it is over";
+  EXPECT_LT(incident.end_ns, World::kBegin + 600 * kNanosPerSecond) << "on its own clock";
+  EXPECT_EQ(reports, 1) << "reports the end";
   ASSERT_TRUE(agent.Finish().has_value());
 }
 
-TEST_F(LiveAgentTest, WhatCannotBeRecalledKeepsNobodyFromLooking) {
+TEST_F(LiveAgentTest, AFailedRecallDoesNotStopTheDiagnosis) {
   LiveAgent::Options options = Options();
   options.recall = [](diagnose::Diagnosis&) -> Status { return Fail(ErrorCode::kIo, "the disk is gone"); };
   LiveAgent agent = LiveAgent::Create(options, sink_).value();

@@ -12,14 +12,14 @@ namespace {
 
 using model::ThreadState;
 
-// Begins without an end pile up while a thread's absences are all shorter than their limits.
+// Begins without an end accumulate while all of a thread's off-CPU times are below their thresholds.
 constexpr size_t kMaxBegins = 64;
 
 bool IsCudaDriver(const AddressSpace::Mapping* mapping) {
   return mapping != nullptr && mapping->binary != nullptr && mapping->binary->name.starts_with("libcuda.so");
 }
 
-// What starts every thread: it says nothing of whose thread it is.
+// The C library starts every thread, so its frames don't say whose thread it is.
 bool IsCLibrary(const AddressSpace::Mapping* mapping) {
   if (mapping == nullptr || mapping->binary == nullptr) return false;
   const std::string_view name = mapping->binary->name;
@@ -27,10 +27,10 @@ bool IsCLibrary(const AddressSpace::Mapping* mapping) {
          name.starts_with("ld-linux");
 }
 
-// Whether a thread in futex(2) waits for a lock that another holds; else for another thread to do something:
-// to notify a condition, post a semaphore, end. Locks of glibc, Rust's standard library and Go are waited for
-// with the value 2, and glibc's for reading and writing with 2 or 3; musl's have the top bit set. Other
-// values are counters, and thread ids of those that are joined.
+// Whether a thread in futex(2) waits for a lock that another thread holds, and not for another thread to
+// notify a condition, post a semaphore or end. Locks of glibc, Rust's standard library and Go wait with the
+// value 2, glibc's read-write locks with 2 or 3; musl's have the top bit set. Other values are counters and
+// ids of joined threads.
 bool WaitsForLock(const gpusonde_off_cpu_head& begin) {
   switch (begin.futex_op & FUTEX_CMD_MASK) {
     case FUTEX_LOCK_PI:
@@ -104,8 +104,7 @@ ThreadState WaitOf(const gpusonde_off_cpu_head& begin) {
     case SYS_ioctl:
       return ThreadState::kIo;
     default:
-      // Not to be disturbed, and yet not for I/O: locks of the kernel, such as that of the process's memory
-      // map.
+      // Uninterruptible but not in I/O: a kernel lock, such as that of the process's memory map.
       return begin.uninterruptible != 0 ? ThreadState::kLock : ThreadState::kSleep;
   }
 }
@@ -145,9 +144,13 @@ void OffCpuRows::End(const ebpf::OffCpu::End& end) {
   begins.erase(begins.begin(), begin + 1);
 }
 
-void OffCpuRows::Rewrite(const Id128& unknown_stack) {
+void OffCpuRows::Rewrite(const Id128& unknown_stack,
+                         const std::function<void(int32_t pid, const Id128& process)>& visit) {
   for (auto& [tid, begins] : absences_)
-    for (Absence& absence : begins) absence.stack = unknown_stack;
+    for (Absence& absence : begins) {
+      absence.stack = unknown_stack;
+      visit(static_cast<int32_t>(absence.head.pid), absence.process);
+    }
 }
 
 void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_ns, int64_t to_ns) {
@@ -161,7 +164,8 @@ void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_n
                         .cpu = static_cast<int32_t>(absence.head.cpu),
                         .stack = absence.stack,
                         .state = state,
-                        .weight_ns = weight_ns});
+                        .weight_ns = weight_ns,
+                        .duration_ns = to_ns - from_ns});
 }
 
 }  // namespace gpusonde::agent

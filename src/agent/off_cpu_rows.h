@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <unordered_map>
@@ -15,37 +16,38 @@
 
 namespace gpusonde::agent {
 
-// What the thread waits for, by the system call that it waits in and what the kernel says of it. A lock is
-// whatever a thread waits for in memory that it shares (futexes, semaphores, locks of the kernel); I/O is
-// files, pipes and sockets, and waiting for any of them; all else is sleep.
+// Classifies an off-CPU wait by its system call and the task state that the kernel reports. A lock is a wait
+// on shared memory (futexes, semaphores, kernel locks); I/O is files, pipes and sockets, and polling them;
+// all else is sleep.
 model::ThreadState WaitOf(const gpusonde_off_cpu_head& begin);
 
-// Whether a thread with this stack, leaf first, waits for a GPU: one of the program's own calls into the CUDA
-// driver is at work. A thread that the driver made for itself doesn't.
+// Whether a thread with this stack, leaf first, waits for a GPU: it is in one of the program's own calls into
+// the CUDA driver. Threads that the driver created for itself don't count.
 bool IsInCudaCall(const Process& process, std::span<const uint64_t> user_frames);
 
-// Puts the two halves of a thread's absence from its CPU together, and writes it as one or two samples: the
-// time it waited for something, and the time it waited for a CPU. Not thread-safe.
+// Joins the begin and the end of a thread's off-CPU time and writes it as one or two samples: the time it
+// waited for something, and its run-queue delay. Not thread-safe.
 class OffCpuRows {
  public:
   OffCpuRows(int64_t epoch_offset_ns, Rows& rows) : epoch_offset_ns_(epoch_offset_ns), rows_(rows) {}
 
-  // Waits count between these, CLOCK_MONOTONIC.
+  // Only time between these counts, CLOCK_MONOTONIC.
   void set_limits(int64_t start_ns, int64_t end_ns) {
     start_ns_ = start_ns;
     end_ns_ = end_ns;
   }
 
-  // In the order in which their stacks were taken.
+  // Call in the order in which the stacks were captured.
   void Begin(const gpusonde_off_cpu_head& head, const Id128& process, const Id128& stack, bool in_cuda_call);
-  // After the begins of the same time.
+  // Call after all begins of the same time.
   void End(const ebpf::OffCpu::End& end);
 
-  // Begins carry ids of stacks, and what those mean was lost or is another file's: waits that go on now end
-  // with this stack instead.
-  void Rewrite(const Id128& unknown_stack);
+  // The rows that stacks' ids refer to were lost, or are in another file: waits under way end with this stack
+  // instead. Calls visit(pid, process) for each of their processes, whose rows have to be written again.
+  void Rewrite(const Id128& unknown_stack,
+               const std::function<void(int32_t pid, const Id128& process)>& visit);
 
-  // The thread has ended.
+  // Call when the thread has ended.
   void Forget(int32_t tid) { absences_.erase(tid); }
 
  private:
@@ -61,8 +63,7 @@ class OffCpuRows {
   int64_t start_ns_ = 0;
   int64_t end_ns_ = std::numeric_limits<int64_t>::max();
   Rows& rows_;
-  // By thread, oldest first: those that an end may still follow. Of all but the last none will, once there
-  // was an end.
+  // By thread, oldest first: begins whose end may still come. After an end, only the newest can get another.
   std::unordered_map<int32_t, std::vector<Absence>> absences_;
 };
 

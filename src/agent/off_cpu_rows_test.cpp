@@ -32,7 +32,7 @@ gpusonde_off_cpu_head Head(int64_t time_ns, int32_t syscall) {
           .runnable = 0,
           .in_io = 0,
           .uninterruptible = 0,
-          .by_coin = 1};
+          .sampled = 1};
 }
 
 gpusonde_off_cpu_head Futex(uint32_t operation, uint32_t value) {
@@ -58,10 +58,12 @@ class OffCpuRowsTest : public testing::Test {
   OffCpuRows off_cpu_{kOffset, rows_};
 };
 
-TEST_F(OffCpuRowsTest, AWaitThatOutlivesItsStacksRowHasAnother) {
+TEST_F(OffCpuRowsTest, AWaitThatOutlivesItsStacksRowHasTheUnknownStack) {
   constexpr Id128 kUnknown{3, 3};
   off_cpu_.Begin(Head(1'000'000, SYS_futex), kProcess, kStack, false);
-  off_cpu_.Rewrite(kUnknown);
+  std::vector<std::pair<int32_t, Id128>> waiting;
+  off_cpu_.Rewrite(kUnknown, [&](int32_t pid, const Id128& process) { waiting.emplace_back(pid, process); });
+  EXPECT_THAT(waiting, ElementsAre(std::pair<int32_t, Id128>(5, kProcess)));
   off_cpu_.End(End(1 * kMs, 31 * kMs, 31 * kMs));
   EXPECT_THAT(FixedColumn<Id128>(rows_.Take(), "samples", "stack"), ElementsAre(kUnknown));
 }
@@ -72,11 +74,12 @@ TEST_F(OffCpuRowsTest, WaitingAndThenWaitingForACpuAreTwoSamples) {
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "samples", "state"), ElementsAre("lock", "run_queue"));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "weight_ns"), ElementsAre(30 * kMs, 12 * kMs));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "duration_ns"), ElementsAre(30 * kMs, 12 * kMs));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "time_ns"),
               ElementsAre(31 * kMs + kOffset, 43 * kMs + kOffset));
 }
 
-TEST_F(OffCpuRowsTest, WhatIsShorterThanItsLimitIsLeftOut) {
+TEST_F(OffCpuRowsTest, TimesBelowTheirThresholdAreLeftOut) {
   off_cpu_.Begin(Head(0, SYS_futex), kProcess, kStack, false);
   off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
   EXPECT_THAT(States(), ElementsAre("lock"));
@@ -93,7 +96,7 @@ TEST_F(OffCpuRowsTest, APreemptedThreadWaitsForNothingButACpu) {
   EXPECT_THAT(States(), ElementsAre("run_queue"));
 }
 
-TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsNobodys) {
+TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsDropped) {
   off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
   off_cpu_.Begin(Head(10 * kMs, SYS_read), kProcess, kStack, false);
   off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
@@ -102,14 +105,14 @@ TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsNobodys) {
   off_cpu_.End(End(20 * kMs, 30 * kMs, 30 * kMs));
   EXPECT_THAT(States(), ElementsAre("io"));
   off_cpu_.End(End(10 * kMs, 30 * kMs, 30 * kMs));
-  EXPECT_THAT(States(), IsEmpty()) << "an absence before that which has ended";
+  EXPECT_THAT(States(), IsEmpty()) << "an older off-CPU time than the last one that ended";
 }
 
 TEST_F(OffCpuRowsTest, ALongWaitIsItsLengthThoughTheCoinLeftItOut) {
   gpusonde_off_cpu_head head = Head(5 * kMs, SYS_clock_nanosleep);
-  head.by_coin = 0;
+  head.sampled = 0;
   off_cpu_.Begin(head, kProcess, kStack, false);
-  off_cpu_.End(End(5 * kMs, 2005 * kMs, 2006 * kMs));  // and 1 ms of waiting for a CPU, which stays left out
+  off_cpu_.End(End(5 * kMs, 2005 * kMs, 2006 * kMs));  // and 1 ms of run-queue delay, which stays left out
   EXPECT_EQ(States(), std::vector<std::string>{"sleep"});
 }
 
@@ -130,7 +133,7 @@ TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {
   EXPECT_THAT(States(), IsEmpty());
 }
 
-TEST(WaitOf, IsToldByTheSystemCallAndTheKernel) {
+TEST(WaitOf, FollowsFromTheSystemCallAndTheTaskState) {
   EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_PRIVATE, 2)), model::ThreadState::kLock);
   EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 2)), model::ThreadState::kLock);
   EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_PRIVATE, 0x80001234)), model::ThreadState::kLock);  // musl's

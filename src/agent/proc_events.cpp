@@ -26,10 +26,10 @@ void ProcEvents::Follow(int32_t pid) {
   if (info.has_value()) processes_[pid] = {info->name, info->executable, ThreadsOf(pid)};
 }
 
-void ProcEvents::Look(std::vector<perf::SidebandEvent>& events) {
+void ProcEvents::Poll(std::vector<perf::SidebandEvent>& events) {
   for (auto at = processes_.begin(); at != processes_.end();) {
     auto& [pid, seen] = *at;
-    // New ones have a greater pid mostly and are looked at in this very round; else in the next.
+    // New children usually have a greater pid and are read in this same round; otherwise in the next.
     for (const int32_t child : proc::ListChildren(pid)) {
       if (processes_.contains(child)) continue;
       events.push_back(Now(perf::ForkEvent{.pid = child, .tid = child, .parent_pid = pid}));
@@ -42,7 +42,7 @@ void ProcEvents::Look(std::vector<perf::SidebandEvent>& events) {
 
 void ProcEvents::LookAt(int32_t pid, Seen& seen, std::vector<perf::SidebandEvent>& events) {
   const std::map<int32_t, std::string> threads = ThreadsOf(pid);
-  // One that has ended and that nobody has waited for yet shows no program any more.
+  // A zombie no longer has a program.
   if (const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
       info.has_value() && !info->executable.empty()) {
     const bool exec = seen.executable != info->executable;

@@ -10,15 +10,16 @@
 
 namespace gpusonde::agent {
 
-// The kernel's events about processes, made up by looking into /proc: for whoever may not have the real ones.
-// What begins and ends between two looks is missed, and nothing is said of mappings. Not thread-safe.
+// Emulates the kernel's process events by polling /proc, for users without privileges. Misses processes that
+// begin and end between two polls, and reports no mappings. Not thread-safe.
 class ProcEvents {
  public:
-  // This process, and every child that it is seen to have. It is taken to be known already.
+  // Follows this process and every child found. The process itself is not reported: the caller knows it
+  // already.
   void Follow(int32_t pid);
 
-  // Appends what has changed since the last look.
-  void Look(std::vector<perf::SidebandEvent>& events);
+  // Appends an event for each change since the last call.
+  void Poll(std::vector<perf::SidebandEvent>& events);
 
  private:
   struct Seen {

@@ -17,7 +17,7 @@
 namespace gpusonde::agent {
 namespace {
 
-// Programs that would run for a minute, and are killed.
+// Starts programs that would run for a minute, and kills them at the end.
 class ProcEventsTest : public testing::Test {
  protected:
   void Start(const std::vector<std::string>& command) {
@@ -34,14 +34,14 @@ class ProcEventsTest : public testing::Test {
     while (!child_->TryWait().has_value()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  // The first event of this kind for which is_it holds; it comes within half a minute, or never.
+  // The first event of this kind for which is_it holds; fails after half a minute.
   template <class Event>
   std::optional<Event> See(const std::function<bool(const Event&)>& is_it) {
     for (int i = 0; i < 3000; ++i) {
       for (const perf::SidebandEvent& event : events_)
         if (const auto* what = std::get_if<Event>(&event.what); what != nullptr && is_it(*what)) return *what;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      watched_.Look(events_);
+      watched_.Poll(events_);
     }
     return std::nullopt;
   }
@@ -60,14 +60,14 @@ TEST_F(ProcEventsTest, AProgramThatBecomesAnotherAndEnds) {
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_->pid()), &ended, WEXITED | WNOWAIT), 0);
   const size_t before = events_.size();
-  watched_.Look(events_);
-  EXPECT_EQ(events_.size(), before) << "one that nobody has waited for has not become another program";
+  watched_.Poll(events_);
+  EXPECT_EQ(events_.size(), before) << "a zombie has not become another program";
   EXPECT_TRUE(child_->TryWait().has_value());
   EXPECT_TRUE(See<perf::ExitEvent>(
       [&](const perf::ExitEvent& exit) { return exit.pid == child_->pid() && exit.tid == child_->pid(); }));
   const size_t all = events_.size();
-  watched_.Look(events_);
-  EXPECT_EQ(events_.size(), all) << "nothing is left to look at";
+  watched_.Poll(events_);
+  EXPECT_EQ(events_.size(), all) << "no process is left to poll";
 }
 
 TEST_F(ProcEventsTest, ChildrenOfChildrenAreSeen) {

@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_table.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/regular_file.h"
 #include "base/time.h"
 
 namespace gpusonde::agent {
 namespace {
-
-// A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
-// this.
-constexpr int64_t kJitIntervalNs = 200 * kNanosPerMilli;
-// Of one map, of which Parse keeps at most twice as much; and of all: any user may write maps, and the
-// agent's memory is the machine's. Node.js with a large application writes some 5 MB.
-constexpr size_t kMaxPerfMapBytes = size_t{32} << 20;
-constexpr size_t kMaxPerfMapsBytes = size_t{96} << 20;
 
 // Memory without a file, in the kernel's words ("//anon", "[heap]", memfds, shared zero pages): JITs run code
 // there.
@@ -55,6 +43,7 @@ Process* ProcessTable::Insert(proc::ProcessInfo info, int64_t known_since_ns) {
   process->known_since_ns = known_since_ns;
   process->visible = !options_.every_process;
   process->info = std::move(info);
+  process->jit = std::make_unique<JitCode>(jit_budget_, process->info.user_id);
   Process* inserted = process.get();
   by_pid_[inserted->info.pid] = std::move(process);
   return inserted;
@@ -77,7 +66,7 @@ Process* ProcessTable::AddFromProc(int32_t pid) {
 }
 
 Process* ProcessTable::AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns) {
-  // Still there in most cases; then its name, command line and exact start are.
+  // The process usually still exists; /proc then has its name, command line and exact start.
   Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
   if (!info.has_value()) {
     info = proc::ProcessInfo{.pid = pid,
@@ -97,8 +86,7 @@ Process* ProcessTable::AddByPid(int32_t pid, int32_t parent_pid, int64_t start_n
 
 Status ProcessTable::Follow(int32_t pid) {
   if (Known(pid) != nullptr) return {};
-  if (AddFromProc(pid) == nullptr)
-    return Fail(ErrorCode::kNotFound, fmt::format("there is no process {}", pid));
+  if (AddFromProc(pid) == nullptr) return Fail(ErrorCode::kNotFound, fmt::format("no process {}", pid));
   return {};
 }
 
@@ -121,7 +109,7 @@ void ProcessTable::MakeVisible(Process& process) {
 void ProcessTable::Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns) {
   process.mappings.Map(mapping);
   process.runs_anonymous_code |= mapping.binary == nullptr;
-  if (mapping.binary != nullptr) OpenJitDump(process, mapping.binary->path);
+  if (mapping.binary != nullptr) process.jit->OpenDump(process.info.pid, mapping.binary->path);
   if (process.visible) WriteMapping(process, mapping, time_ns);
 }
 
@@ -153,7 +141,10 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
     if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
       process->info.command = now->command;
       process->info.executable = now->executable;
+      process->info.user_id = now->user_id;
     }
+    process->runs_anonymous_code = false;
+    process->jit = std::make_unique<JitCode>(jit_budget_, process->info.user_id);
   }
   if (event.exec || event.tid == event.pid) {
     process->info.name = event.name;
@@ -164,7 +155,7 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
 void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
   if (process == nullptr) {
-    if (event.pid == event.parent_pid) return;  // a new thread of a process of no interest
+    if (event.pid == event.parent_pid) return;  // a new thread of a process that is not followed
     Process* parent = Known(event.parent_pid);
     if (parent == nullptr && options_.every_process) parent = AddFromProc(event.parent_pid);
     if (parent == nullptr) return;
@@ -174,7 +165,7 @@ void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   if (time_ns < process->known_since_ns) return;
   const auto [thread, added] = process->threads.try_emplace(event.tid);
   if (!added) return;
-  // That of who made it, until it is given another.
+  // A thread has the name of the thread that created it until it gets another.
   const auto maker = process->threads.find(event.parent_tid);
   thread->second.name = maker == process->threads.end() ? process->info.name : maker->second.name;
   thread->second.started_ns = time_ns + options_.epoch_offset_ns;
@@ -205,7 +196,7 @@ std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
   for (const int32_t pid : known) {
     Process& process = *by_pid_.at(pid);
     Result<proc::ProcessInfo> now = proc::ReadProcess(pid);
-    // Another one may have its pid.
+    // Another process may have the pid now.
     if (!now.has_value() && now.error().code != ErrorCode::kNotFound) continue;
     if (!now.has_value() || proc::MakeProcessId(options_.host.boot_id, pid, now->start_ticks) != process.id) {
       EndThreads(process, {}, time_ns);
@@ -232,11 +223,11 @@ void ProcessTable::ResyncThreads(Process& process, int64_t time_ns) {
     thread->second.name = std::move(now.name);
     thread->second.exited_ns.reset();
   }
-  if (living.empty()) return;  // its end is still to be told
+  if (living.empty()) return;  // its exit event is still to come
   EndThreads(process, living, time_ns);
 }
 
-// Of all but those that live.
+// Ends all threads except those in `living`.
 void ProcessTable::EndThreads(Process& process, const std::unordered_set<int32_t>& living, int64_t time_ns) {
   for (auto& [tid, thread] : process.threads)
     if (!thread.exited_ns.has_value() && !living.contains(tid)) {
@@ -260,70 +251,30 @@ void ProcessTable::ResyncMappings(Process& process, int64_t time_ns) {
   for (const AddressSpace::Mapping& mapping : now) Map(process, mapping, time_ns);
 }
 
-// A process maps its jitdump as code so that profilers hear of it. That the path names a regular file is
-// looked at when it is read.
-void ProcessTable::OpenJitDump(Process& process, const std::string& path) {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  if (process.jit_dump_file.valid() || !name.starts_with("jit-") || !name.ends_with(".dump")) return;
-  Result<Fd> file =
-      Open(fmt::format("/proc/{}/root{}", process.info.pid, path), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (file.has_value()) process.jit_dump_file = *std::move(file);
-}
-
-void ProcessTable::RefreshJitCode(Process& process) {
-  if (!process.runs_anonymous_code) return;
-  const int64_t now = MonotonicNow();
-  if (now - process.jit_read_ns < kJitIntervalNs) return;
-  process.jit_read_ns = now;
-  if (process.jit_dump_file.valid() && process.jit_dump.Follow(process.jit_dump_file)) ++process.jit_version;
-  RefreshPerfMap(process);
-}
-
-void ProcessTable::RefreshPerfMap(Process& process) {
-  // In its own /tmp and by its own pid; after its end, ours is the only one left.
-  for (const std::string& path :
-       {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.info.pid, process.info.namespace_pid),
-        fmt::format("/tmp/perf-{}.map", process.info.pid)}) {
-    const Result<Fd> file = OpenRegular(path);
-    struct stat status{};
-    if (!file.has_value() || ::fstat(file->get(), &status) != 0) continue;
-    if (static_cast<uint64_t>(status.st_size) == process.perf_map_bytes) return;
-    process.perf_map_bytes = static_cast<uint64_t>(status.st_size);
-    // The old map goes first, so that there are never two.
-    process.perf_map = {};
-    size_t held = 0;
-    for (const auto& [pid, other] : by_pid_) held += other->perf_map.bytes();
-    if (held >= kMaxPerfMapsBytes) {
-      LogWarn("{} is not read: the perf maps of this machine take {} MB already", path, held >> 20);
-      return;
-    }
-    Result<std::string> text = ReadRegular(*file, kMaxPerfMapBytes);
-    if (!text.has_value()) return;
-    process.perf_map = symbols::PerfMap::Parse(std::move(*text));
-    ++process.jit_version;
-    return;
-  }
-}
-
-void ProcessTable::RefreshPython(Process& process) {
-  if (process.python_generation == process.mappings.generation()) return;
-  process.python_generation = process.mappings.generation();
+bool ProcessTable::RefreshPython(Process& process) {
+  if (process.python_generation == process.mappings.generation()) return true;
   std::unique_ptr<PythonProcess> found;
+  bool complete = true;
   process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) {
     if (mapping.binary == nullptr || found != nullptr) return;
-    const auto* interpreter = binaries_.FindPython(mapping.binary, process.info.pid);
-    if (interpreter == nullptr) return;
-    const uint64_t bias = mapping.start - mapping.file_offset - interpreter->address_minus_offset;
-    found = std::make_unique<PythonProcess>(process.info.pid, *interpreter, bias);
+    const auto interpreter =
+        binaries_.FindPython(mapping.binary, {.pid = process.info.pid, .user_id = process.info.user_id});
+    complete &= interpreter.has_value();
+    if (interpreter.value_or(nullptr) == nullptr) return;
+    const uint64_t bias = mapping.start - mapping.file_offset - (*interpreter)->address_minus_offset;
+    found = std::make_unique<PythonProcess>(process.info.pid, **interpreter, bias);
   });
+  if (found == nullptr && !complete) return false;
+  process.python_generation = process.mappings.generation();
   // What is known of its code objects is kept while the interpreter is the same.
   const bool same = found != nullptr && process.python != nullptr && *found == *process.python;
   if (!same) process.python = std::move(found);
+  return true;
 }
 
 void ProcessTable::WriteChanges() {
   for (auto& [pid, process] : by_pid_) WriteProcess(*process);
-  // Those of the round before may have been sampled for the first time since.
+  // Processes that ended in the previous round may have been sampled for the first time since.
   for (const std::unique_ptr<Process>& process : ended_before_) WriteProcess(*process);
   for (const std::unique_ptr<Process>& process : ended_) WriteProcess(*process);
   ended_before_ = std::exchange(ended_, {});
@@ -331,14 +282,24 @@ void ProcessTable::WriteChanges() {
 
 void ProcessTable::Rewrite() {
   binaries_written_.clear();
-  for (auto& [pid, process] : by_pid_) {
-    for (auto& [tid, thread] : process->threads) thread.changed = true;
-    process->changed = true;
+  const auto rewrite = [this](Process& process) {
+    for (auto& [tid, thread] : process.threads) thread.changed = true;
+    process.changed = true;
     if (options_.every_process)
-      process->visible = false;  // until it is sampled again
+      process.visible = false;  // until it is sampled again
     else
-      MakeVisible(*process);
-  }
+      MakeVisible(process);
+  };
+  for (const auto& [pid, process] : by_pid_) rewrite(*process);
+  // Samples of their last moments may still come.
+  for (const auto* past : {&ended_, &ended_before_})
+    for (const std::unique_ptr<Process>& process : *past) rewrite(*process);
+}
+
+void ProcessTable::WriteAgain(int32_t pid, const Id128& id) {
+  Process* process = Known(pid);
+  if (process == nullptr) process = Ended(pid);
+  if (process != nullptr && process->id == id && !process->visible) MakeVisible(*process);
 }
 
 void ProcessTable::WriteProcess(Process& process) {

@@ -11,18 +11,16 @@
 #include <vector>
 
 #include "agent/address_space.h"
+#include "agent/jit_code.h"
 #include "agent/python_process.h"
 #include "agent/rows.h"
-#include "base/fd.h"
 #include "sources/perf/sideband.h"
 #include "sources/proc/process.h"
 #include "symbols/binary_table.h"
-#include "symbols/jit_dump.h"
-#include "symbols/perf_map.h"
 
 namespace gpusonde::agent {
 
-// What is known of one process while it lives.
+// What we know of a running process.
 struct Process {
   struct Thread {
     std::string name;
@@ -35,30 +33,26 @@ struct Process {
   proc::ProcessInfo info;
   int64_t started_ns = 0;            // epoch
   std::optional<int64_t> exited_ns;  // epoch
-  int64_t known_since_ns = 0;        // CLOCK_MONOTONIC; what happened earlier is in what /proc said then
+  int64_t known_since_ns = 0;        // CLOCK_MONOTONIC; /proc showed all earlier changes
   AddressSpace mappings;
   std::map<int32_t, Thread> threads;
   size_t living_threads = 0;
   bool changed = true;   // since it was last written as a row
-  bool visible = false;  // has rows; of the whole machine's processes only those with samples do
+  bool visible = false;  // has rows; with every_process only sampled processes do
 
-  // Code that it made at run time, as told in its jitdump and its perf map; read again when those have grown.
   bool runs_anonymous_code = false;
-  symbols::JitDump jit_dump;
-  Fd jit_dump_file;  // open from when it was mapped: it may be gone when the process is
-  symbols::PerfMap perf_map;
-  uint64_t perf_map_bytes = 0;
-  int64_t jit_read_ns = 0;   // CLOCK_MONOTONIC
-  uint64_t jit_version = 0;  // changes with what they tell
+  std::unique_ptr<JitCode> jit;  // never null
 
-  std::unique_ptr<PythonProcess> python;  // null where no CPython is mapped
-  // AddressSpace::generation() when it was last looked for.
+  std::unique_ptr<PythonProcess> python;  // null if no CPython is mapped
+  // AddressSpace::generation() when we last looked for an interpreter.
   std::optional<uint64_t> python_generation;
-  // AddressSpace::generation() when the kernel was last told what it needs to take this process's stacks.
+  // AddressSpace::generation() when the process was last described to the kernel for stack unwinding.
   std::optional<uint64_t> described_generation;
+  bool waits_for_files = false;    // some were not read yet then,
+  uint64_t described_answers = 0;  // and so many of all
 };
 
-// The processes of this machine that are of interest, kept true by side-band events and /proc, and written as
+// The followed processes of this machine, kept up to date from side-band events and /proc and written as
 // rows. Not thread-safe.
 class ProcessTable {
  public:
@@ -66,41 +60,44 @@ class ProcessTable {
     proc::HostInfo host;
     Id128 source;
     int64_t epoch_offset_ns = 0;
-    // Every process; else those given to Follow and their descendants.
+    // Follow every process; else only those given to Follow and their descendants.
     bool every_process = false;
   };
   // `binaries` and `rows` must outlive the table.
   ProcessTable(Options options, symbols::BinaryTable& binaries, Rows& rows);
+  ProcessTable(const ProcessTable&) = delete;
+  ProcessTable& operator=(const ProcessTable&) = delete;
 
-  // This process is of interest, and every child it makes from now on.
-  // Errors: kNotFound when there is no such process.
+  // Follows this process and every child that it creates from now on. Errors: kNotFound when it doesn't
+  // exist.
   Status Follow(int32_t pid);
 
-  // Events in the order of their time.
+  // Applies one event; call in time order.
   void Apply(const perf::SidebandEvent& event);
 
-  // Brings what is known of every process into line with what /proc shows now: after events were lost, exits
-  // among them. Returns the pids of processes that have ended meanwhile.
+  // Updates all processes from /proc, after events, possibly exits, were lost. Returns the pids of processes
+  // that have ended.
   std::vector<int32_t> Resync(int64_t time_ns);
 
-  // The process that a sample was taken of; read from /proc, or made up from its pid alone, if it wasn't
-  // known. The reference is valid until the next WriteChanges.
+  // The process of a sample; if unknown, it is read from /proc or created with nothing but its pid. The
+  // reference is valid until the next WriteChanges.
   Process& FindSampled(int32_t pid, int64_t time_ns);
 
-  // Reads the process's jitdump and perf map again if they have grown; looks a few times a second at most.
-  void RefreshJitCode(Process& process);
+  // Looks for a CPython interpreter among the process's mappings, if they have changed. False while files are
+  // still being read.
+  bool RefreshPython(Process& process);
 
-  // Looks for a CPython interpreter among the process's mappings, if they have changed.
-  void RefreshPython(Process& process);
-
-  // Whether a process with this pid runs, as far as the events told so far.
+  // Whether a process with this pid runs, according to the events applied so far.
   bool Runs(int32_t pid) const { return by_pid_.contains(pid); }
 
-  // Writes the rows of what changed, and forgets processes that have ended.
+  // Writes the rows that changed and removes processes that have ended.
   void WriteChanges();
 
-  // Writes everything again from now on, as into a new store.
+  // Writes everything again from now on, as a new store needs it.
   void Rewrite();
+
+  // After Rewrite: rows that are still to come refer to this process, though nothing samples it.
+  void WriteAgain(int32_t pid, const Id128& id);
 
   // Whether any followed process still runs.
   bool any_alive() const { return !by_pid_.empty(); }
@@ -108,9 +105,9 @@ class ProcessTable {
  private:
   Process* Known(int32_t pid);
   Process* Ended(int32_t pid);
-  // Adds a process as /proc shows it now; null when it is gone.
+  // Adds a process as /proc shows it now; null if it has ended.
   Process* AddFromProc(int32_t pid);
-  // Adds one of which the kernel told no more than this.
+  // Adds a process that the kernel reported and /proc no longer shows.
   Process* AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns);
   Process* Insert(proc::ProcessInfo info, int64_t known_since_ns);
   void ResyncThreads(Process& process, int64_t time_ns);
@@ -118,8 +115,6 @@ class ProcessTable {
   void ResyncMappings(Process& process, int64_t time_ns);
   void End(Process& process, int64_t time_ns);
   void MakeVisible(Process& process);
-  static void OpenJitDump(Process& process, const std::string& path);
-  void RefreshPerfMap(Process& process);
   void Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns);
 
   void On(const perf::MapEvent& event, int64_t time_ns);
@@ -134,8 +129,9 @@ class ProcessTable {
   Options options_;
   symbols::BinaryTable& binaries_;
   Rows& rows_;
+  JitBudget jit_budget_{{}};
   std::unordered_map<int32_t, std::unique_ptr<Process>> by_pid_;
-  // Kept for one round more: the last samples of a process are of its way out.
+  // Kept for one more round: the last samples of a process come from its exit.
   std::vector<std::unique_ptr<Process>> ended_;
   std::vector<std::unique_ptr<Process>> ended_before_;
   std::unordered_set<Id128> binaries_written_;

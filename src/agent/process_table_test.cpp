@@ -38,7 +38,7 @@ class ProcessTableTest : public testing::Test {
   symbols::BinaryTable binaries_;
   Rows rows_;
   const int32_t self_ = ::getpid();
-  int64_t now_ = MonotonicNow() + kNanosPerSecond;  // after everything /proc said
+  int64_t now_ = MonotonicNow() + kNanosPerSecond;  // later than anything that /proc shows
 };
 
 TEST_F(ProcessTableTest, AForkedChildBeginsWithItsParentsMappings) {
@@ -53,7 +53,7 @@ TEST_F(ProcessTableTest, AForkedChildBeginsWithItsParentsMappings) {
   EXPECT_EQ(child.started_ns / 10'000'000, (now_ + 1000) / 10'000'000) << "to the tick";
 }
 
-TEST_F(ProcessTableTest, ChildrenOfStrangersAreOfNoInterest) {
+TEST_F(ProcessTableTest, ChildrenOfUnfollowedProcessesAreIgnored) {
   ProcessTable table = Make();
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = kGone + 1}));
   EXPECT_FALSE(table.any_alive());
@@ -99,22 +99,22 @@ TEST_F(ProcessTableTest, AProcessEndsWithItsLastThread) {
   EXPECT_FALSE(table.FindSampled(kGone, now_ + 3).exited_ns.has_value());
   table.Apply(Event(now_ + 4, perf::ExitEvent{.pid = kGone, .tid = kGone + 1}));
 
-  const Id128 id = table.FindSampled(kGone, now_ + 5).id;  // on its way out
+  const Id128 id = table.FindSampled(kGone, now_ + 5).id;  // during its exit
   table.WriteChanges();
   rows_.Take();
-  EXPECT_EQ(table.FindSampled(kGone, now_ + 6).id, id) << "for one round more";
+  EXPECT_EQ(table.FindSampled(kGone, now_ + 6).id, id) << "kept for one more round";
   EXPECT_EQ(table.FindSampled(kGone, now_ + 6).exited_ns, now_ + 4 + 1000);
   table.WriteChanges();
-  EXPECT_NE(table.FindSampled(kGone, now_ + kNanosPerSecond).id, id) << "a new process with the old pid";
+  EXPECT_NE(table.FindSampled(kGone, now_ + kNanosPerSecond).id, id) << "a new process that reuses the pid";
 }
 
-TEST_F(ProcessTableTest, AfterLostEventsItSaysWhatProcSays) {
+TEST_F(ProcessTableTest, AfterLostEventsItAgreesWithProc) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());
-  // Ends that were lost: of a child, and of a thread of ours.
+  // Lost exit events: of a child and of one of our threads.
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
   table.Apply(Event(now_, perf::ForkEvent{.pid = self_, .tid = kGone + 1, .parent_pid = self_}));
-  // A begin that was lost.
+  // A lost fork event.
   std::latch named(1), done(1);
   std::atomic<int32_t> tid = 0;
   std::jthread thread([&] {
@@ -136,7 +136,7 @@ TEST_F(ProcessTableTest, AfterLostEventsItSaysWhatProcSays) {
   done.count_down();
 }
 
-TEST_F(ProcessTableTest, WhatHappenedBeforeAProcessWasReadIsInWhatWasRead) {
+TEST_F(ProcessTableTest, EventsFromBeforeAProcessWasReadAreIgnored) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());
   table.Apply(Event(1, perf::CommEvent{.pid = self_, .tid = self_, .exec = true, .name = "before"}));
@@ -157,7 +157,7 @@ TEST_F(ProcessTableTest, OfTheWholeMachineOnlySampledProcessesHaveRows) {
   EXPECT_FALSE(FixedColumn<int64_t>(batches, "mappings", "start_address").empty());
 }
 
-TEST_F(ProcessTableTest, AProcessFirstSampledOnItsWayOutHasItsRow) {
+TEST_F(ProcessTableTest, AProcessFirstSampledDuringItsExitHasItsRow) {
   ProcessTable table = Make(/*every_process=*/true);
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
   table.Apply(Event(now_ + 1, perf::ExitEvent{.pid = kGone, .tid = kGone}));
@@ -165,6 +165,24 @@ TEST_F(ProcessTableTest, AProcessFirstSampledOnItsWayOutHasItsRow) {
   table.FindSampled(kGone, now_ + 2);
   table.WriteChanges();
   EXPECT_THAT(FixedColumn<int32_t>(rows_.Take(), "processes", "pid"), ElementsAre(kGone));
+}
+
+TEST_F(ProcessTableTest, WhatRowsToComeReferToIsWrittenAgainAfterRewrite) {
+  ProcessTable table = Make(/*every_process=*/true);
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  table.FindSampled(kGone, now_ + 1);
+  table.Apply(Event(now_ + 2, perf::ExitEvent{.pid = kGone, .tid = kGone}));
+  const Id128 self = table.FindSampled(self_, now_ + 2).id;
+  table.WriteChanges();
+  rows_.Take();
+
+  table.Rewrite();
+  table.FindSampled(kGone, now_ + 3);  // a sample of its way out
+  table.WriteAgain(self_, self);       // it waits, and nothing samples it
+  table.WriteAgain(self_, {1, 2});     // another process had the pid
+  table.WriteChanges();
+  EXPECT_THAT(FixedColumn<int32_t>(rows_.Take(), "processes", "pid"),
+              testing::UnorderedElementsAre(kGone, self_));
 }
 
 TEST_F(ProcessTableTest, RowsAreWrittenOnceAndAgainAfterRewrite) {

@@ -6,8 +6,8 @@
 namespace gpusonde::agent {
 namespace {
 
-// Code objects remembered before starting over, some 500 bytes each. A process that has loaded PyTorch shows
-// about 3,000 in its samples; one that compiles code all the time shows new ones without end.
+// The cache of code objects is cleared at this size; each takes some 500 bytes. A process that has loaded
+// PyTorch shows about 3,000 in its samples; one that compiles code all the time shows new ones without end.
 constexpr size_t kMaxCodes = 20'000;
 
 }  // namespace

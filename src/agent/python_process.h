@@ -11,23 +11,23 @@
 
 namespace gpusonde::agent {
 
-// The CPython interpreter in one process, and the code objects that were seen in its frames. Not thread-safe.
+// The CPython interpreter in one process and the code objects seen in its frames. Not thread-safe.
 class PythonProcess {
  public:
-  // `interpreter` lies at its own addresses plus `bias` in the process, and must outlive this.
+  // `interpreter` is loaded in the process at its own addresses plus `bias`. It must outlive this object.
   PythonProcess(int32_t pid, const symbols::PythonInterpreter& interpreter, uint64_t bias)
       : memory_(pid), interpreter_(interpreter), bias_(bias) {}
 
-  // What kernel programs need to know to read its frames.
+  // What the eBPF programs need to know to read its frames.
   gpusonde_python Describe() const {
     return {.runtime = interpreter_.runtime + bias_, .layout = interpreter_.layout->walk};
   }
 
-  // Whether the native frame at `address` runs Python functions.
+  // Whether the native frame at `address` runs the evaluation loop.
   bool IsEvaluator(uint64_t address) const { return interpreter_.IsEvaluator(address - bias_); }
 
-  // The function of a frame, read from the process when it is first asked for; null when it is not there any
-  // more. Valid until the next call.
+  // The function of a frame, read from the process on first use; null if it no longer exists. Valid until the
+  // next call.
   const symbols::PythonCode* Find(const gpusonde_python_frame& frame);
 
   bool operator==(const PythonProcess& other) const {

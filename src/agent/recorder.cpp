@@ -14,6 +14,7 @@
 #include "agent/cpu_profiler.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "sources/cupti/inject_library.h"
 #include "sources/proc/process.h"
@@ -22,16 +23,19 @@
 namespace gpusonde::agent {
 namespace {
 
-// A sample is on disk at most this long after it was taken, twice: once to be gathered, once to be synced.
-// Together that keeps what a kill -9 can take below a second. Longer than programs with GPU work are silent,
-// so that rounds follow what they tell.
-constexpr int kRoundMs = 300, kLeastRoundMs = 100;
+// A sample reaches the disk after at most two rounds, one to be gathered and one to be synced, so kill -9
+// loses less than a second. Longer than the flush interval of programs with GPU work, so that rounds follow
+// their flushes.
+constexpr int kRoundMs = 300, kMinRoundMs = 100;
+
+// Who interrupts a recording has an answer within a second: its end, or why it is not there yet.
+constexpr int64_t kAnnounceNs = kNanosPerSecond / 2;
 
 // A program that a signal ended has the exit status 128 + signal, as shells say.
 constexpr int kSignalledExit = 128;
 
-// Whether a machine that refuses the kernel's side for this reason may still have something to tell.
-bool MayHearGpuOnly(const Error& error, const std::vector<std::string>& command) {
+// Whether GPU work can still be recorded if the kernel side failed with this error.
+bool MayRecordGpuOnly(const Error& error, const std::vector<std::string>& command) {
   const bool refused = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kUnsupported;
   return refused && !command.empty() && cupti::FindInjectLibrary().has_value() && cupti::CudaDriverIsThere();
 }
@@ -50,10 +54,10 @@ struct Recorder::State {
   Outcome outcome;
 
   Status Gather();
-  Status Finish();
+  Status Finish(const RecorderSignals& signals);
   int64_t Write(const std::vector<model::Batch>& batches);
   bool Done(const RecorderSignals& signals, int64_t stop_ns);
-  // The signal that came before the program was started; 0: none.
+  // The signal that arrived before the program was started; 0: none.
   static int StoppedBy(const RecorderSignals& signals);
   void PassOn(RecorderSignals& signals) const;
 };
@@ -74,10 +78,11 @@ Result<Recorder> Recorder::Create(Options options) {
                               .command = command,
                               .epoch_offset_ns = epoch_offset_ns,
                               .devices = devices,
-                              .lines = options.lines};
+                              .lines = options.lines,
+                              .files = options.files};
   Result<CpuProfiler> created = CpuProfiler::Create(wanted);
   std::string refusal;
-  if (!created.has_value() && MayHearGpuOnly(created.error(), options.command)) {
+  if (!created.has_value() && MayRecordGpuOnly(created.error(), options.command)) {
     refusal = created.error().message;
     wanted.with_kernel = false;
     created = CpuProfiler::Create(wanted);
@@ -88,18 +93,18 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(profiler.Follow(options.pid));
     for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)profiler.Follow(descendant);
   } else {
-    ASSIGN_OR_RETURN(const CpuProfiler::GpuEar ear, profiler.MakeGpuEar());
-    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, ear.environment));
+    ASSIGN_OR_RETURN(const CpuProfiler::GpuChannel channel, profiler.MakeGpuChannel());
+    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment));
     TRY(profiler.Follow(child->pid()));
-    TRY(profiler.HearGpuOf(child->pid()));
+    TRY(profiler.AttachGpuProgram(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
   Diagnostician diagnostician(
       {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
-  // Only now: what the driver opens is nothing for the program.
+  // Start it after forking, so that the program doesn't inherit what the driver opens.
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
-  if (gpus.has_value()) gpus->BelongTo(profiler.source(), epoch_offset_ns);
+  if (gpus.has_value()) gpus->SetSource(profiler.source(), epoch_offset_ns);
   return Recorder(std::unique_ptr<State>(new State{std::move(options),
                                                    epoch_offset_ns,
                                                    std::move(profiler),
@@ -120,7 +125,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
           : INT64_MAX;
   state.profiler.Begin(begin_ns, stop_ns);
   if (const int number = state.StoppedBy(signals); number != 0) {
-    TRY(state.Finish());
+    TRY(state.Finish(signals));
     if (state.child.has_value()) state.outcome.exit_status = kSignalledExit + number;
     return state.outcome;
   }
@@ -130,13 +135,13 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
-    state.profiler.Wait(kLeastRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
+    state.profiler.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
                         signals.arrived.get());
     signals.arrived.Clear();
     state.PassOn(signals);
     if (MonotonicNow() < stop_ns) TRY(state.Gather());
   }
-  TRY(state.Finish());
+  TRY(state.Finish(signals));
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
   const int64_t step_ns = state.options.measure_epoch_offset() - state.epoch_offset_ns;
   if (std::abs(step_ns) > kClockStepNs) state.outcome.clock_step_ns = step_ns;
@@ -153,9 +158,19 @@ Status Recorder::State::Gather() {
   return {};
 }
 
-Status Recorder::State::Finish() {
+Status Recorder::State::Finish(const RecorderSignals& signals) {
   if (gpus.has_value()) gpus->RequestStop();
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish());
+  const int interrupts = signals.interrupts.load();
+  bool announced = false;
+  const int64_t announce_ns = MonotonicNow() + kAnnounceNs;
+  const auto may_wait = [&] {
+    if (!announced && interrupts > 0 && MonotonicNow() > announce_ns) {
+      announced = true;
+      LogWarn("still looking for names and lines; Ctrl-C ends the recording without them");
+    }
+    return signals.interrupts.load() == interrupts;
+  };
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish(may_wait));
   std::vector<model::Batch> batches;
   if (gpus.has_value()) batches = gpus->Finish();
   batches.insert(batches.end(), last.begin(), last.end());
@@ -164,9 +179,8 @@ Status Recorder::State::Finish() {
   return {};
 }
 
-// A full disk doesn't end the recording: what doesn't fit is counted, and when there is room again every name
-// is repeated, so that later samples don't refer to lost rows.
-// Returns how many rows were lost.
+// A full disk doesn't end the recording: rows that don't fit are counted, and when there is space again all
+// names are repeated, so that later samples don't refer to lost rows. Returns the number of lost rows.
 int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
   const spool::Writer::Stored stored = spool.Store(batches);
   if (stored.failure.has_value() && outcome.first_failure.empty())

@@ -15,7 +15,7 @@ class RecorderTest : public testing::Test {
     if (::getuid() != 0) GTEST_SKIP() << "needs root: samples by eBPF";
   }
 
-  // Records `sleep 0.1` while the wall clock is set by `step_ns`.
+  // Records `sleep 0.1` while the wall clock steps by `step_ns`.
   Recorder::Outcome Record(int64_t step_ns) {
     int64_t measured = 0;
     Result<Recorder> recorder =
@@ -35,13 +35,13 @@ class RecorderTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(RecorderTest, TellsThatTheClockWasSet) {
+TEST_F(RecorderTest, ReportsThatTheClockWasSet) {
   const Recorder::Outcome outcome = Record(-7 * kNanosPerSecond);
   EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_NEAR(static_cast<double>(outcome.clock_step_ns), -7e9, 1e8);
 }
 
-TEST_F(RecorderTest, SaysNothingOfAClockThatIsSlewed) { EXPECT_EQ(Record(kNanosPerMilli).clock_step_ns, 0); }
+TEST_F(RecorderTest, IgnoresAClockThatIsSlewed) { EXPECT_EQ(Record(kNanosPerMilli).clock_step_ns, 0); }
 
 }  // namespace
 }  // namespace gpusonde::agent

@@ -29,7 +29,7 @@
 
 namespace gpusonde::agent {
 
-// The rows that one round of gathering makes, by table; what everything in this folder writes into.
+// The rows of one round by table; everything in this folder appends to it.
 struct Rows {
   model::BatchBuilder<decltype(model::kSources)> sources{model::kSources};
   model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
@@ -54,7 +54,7 @@ struct Rows {
   model::BatchBuilder<decltype(model::kMetrics)> metrics{model::kMetrics};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
-  // Every table that has rows, names before what refers to them; leaves all empty.
+  // Moves out all tables that have rows, names before what refers to them.
   std::vector<model::Batch> Take();
 };
 

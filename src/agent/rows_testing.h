@@ -8,7 +8,7 @@
 
 #include "model/batch.h"
 
-// For tests: looks into batches.
+// Helpers for tests that inspect batches.
 namespace gpusonde::agent {
 
 inline const model::ColumnData* FindColumn(const std::vector<model::Batch>& batches, std::string_view table,
@@ -20,7 +20,7 @@ inline const model::ColumnData* FindColumn(const std::vector<model::Batch>& batc
   return nullptr;
 }
 
-// The values of a text column; empty when the table has no rows.
+// The values of a text column; empty if the table has no rows.
 inline std::vector<std::string> TextColumn(const std::vector<model::Batch>& batches, std::string_view table,
                                            std::string_view column) {
   std::vector<std::string> values;

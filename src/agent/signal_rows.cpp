@@ -12,8 +12,8 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
-// So many empty buckets are cheaper than another row.
-constexpr int64_t kMostEmpty = 16;
+// Up to this many empty buckets are cheaper than another row.
+constexpr int64_t kMaxEmpty = 16;
 
 model::Metric MetricOf(gpusonde_signal signal) {
   using enum model::Metric;
@@ -26,7 +26,7 @@ model::Metric MetricOf(gpusonde_signal signal) {
 
 }  // namespace
 
-void SignalRows::Take(const ebpf::HostSignals::Sum& sum) {
+void SignalRows::Ingest(const ebpf::HostSignals::Sum& sum) {
   if (sum.signal >= GPUSONDE_SIGNALS) return;
   sums_[{sum.pid, sum.tid, sum.other, sum.signal}][sum.start_ns] += sum.amount;
 }
@@ -48,7 +48,7 @@ void SignalRows::Write(const Id128& source, int64_t epoch_offset_ns,
     int64_t last_ns = 0;
     for (const auto& [start_ns, amount] : buckets) {
       int64_t empty = (start_ns - last_ns) / kBucketNs - 1;
-      if (!row.values.empty() && empty > kMostEmpty) {
+      if (!row.values.empty() && empty > kMaxEmpty) {
         rows.Append(row);
         row.values.clear();
       }

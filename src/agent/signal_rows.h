@@ -14,13 +14,13 @@
 
 namespace gpusonde::agent {
 
-// From sums of single buckets to rows of `signals`, which hold many. Not thread-safe.
+// Joins sums of single buckets into rows of `signals`, which hold many buckets. Not thread-safe.
 class SignalRows {
  public:
-  void Take(const ebpf::HostSignals::Sum& sum);
+  void Ingest(const ebpf::HostSignals::Sum& sum);
 
-  // Writes what was taken: `identify` says who a pid is; what belongs to nobody known is left out. Monotonic
-  // times are moved by `epoch_offset_ns`.
+  // Writes the ingested sums. `identify` maps a pid to a process; sums of unknown processes are dropped.
+  // `epoch_offset_ns` is added to monotonic times.
   void Write(const Id128& source, int64_t epoch_offset_ns,
              const std::function<std::optional<Id128>(int32_t pid)>& identify,
              model::BatchBuilder<decltype(model::kSignals)>& rows);

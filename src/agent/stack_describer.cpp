@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stack_describer.h"
 
+#include <limits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "unwind/compile.h"
 
 namespace gpusonde::agent {
@@ -18,41 +20,72 @@ void StackDescriber::Follow(const perf::SidebandEvent& event) {
 }
 
 void StackDescriber::Describe(Process& process) {
-  if (process.described_generation == process.mappings.generation() || process.exited_ns.has_value()) return;
+  const bool is_known = process.described_generation == process.mappings.generation();
+  const bool is_answered = process.waits_for_files && process.described_answers != files_.answered();
+  if ((is_known && !is_answered) || process.exited_ns.has_value()) return;
   process.described_generation = process.mappings.generation();
-  processes_.RefreshPython(process);
+  process.described_answers = files_.answered();
+  process.waits_for_files = !processes_.RefreshPython(process);
   std::vector<ebpf::StackTables::Mapping> mappings;
   process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) {
-    mappings.push_back({.start = mapping.start,
-                        .end = mapping.end,
-                        .file_offset = mapping.file_offset,
-                        .file = mapping.binary == nullptr
-                                    ? std::nullopt
-                                    : FileWithTable(*mapping.binary, process.info.pid)});
+    mappings.push_back(
+        {.start = mapping.start,
+         .end = mapping.end,
+         .file_offset = mapping.file_offset,
+         .file = mapping.binary == nullptr ? std::nullopt : FileWithTable(*mapping.binary, process)});
   });
   const Status set =
-      tables_.SetProcess(process.info.pid, std::move(mappings),
+      tables_.SetProcess(process.info.pid, process.info.user_id, std::move(mappings),
                          process.python == nullptr ? gpusonde_python{} : process.python->Describe());
   if (!set.has_value()) LogWarn("stacks of process {}: {}", process.info.pid, set.error().message);
 }
 
-std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::Binary& binary, int32_t pid) {
+std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::Binary& binary,
+                                                   Process& process) {
   if (tables_.HasFile(binary.id)) return binary.id;
-  if (unusable_.contains(binary.id)) return std::nullopt;
+  const auto unusable = unusable_.find(binary.id);
+  if (unusable != unusable_.end() && MonotonicNow() < unusable->second) return std::nullopt;
+  const int32_t user_id = binary.IsSystemFile() ? 0 : process.info.user_id;
+  bool opened = true;  // or asked before
+  auto answer = files_.Ask({.question = symbols::FileQuestion::kUnwindTable,
+                            .file = binary.id,
+                            .user_id = user_id,
+                            .name = binary.path},
+                           [&]() -> Result<symbols::FileReader::Files> {
+                             Result<Fd> file = symbols::BinaryTable::OpenFile(binary, process.info.pid);
+                             opened = file.has_value();
+                             if (!opened) return Fail(std::move(file).error());
+                             return symbols::FileReader::Files{std::move(*file), {}};
+                           });
+  if (!answer.has_value()) {
+    process.waits_for_files = true;
+    return std::nullopt;
+  }
+  const auto refuse = [&](int64_t until_ns) {
+    if (unusable_.size() >= kMaxUnusable) unusable_.clear();
+    unusable_[binary.id] = until_ns;
+  };
   const auto add = [&]() -> Status {
-    ASSIGN_OR_RETURN(const Fd fd, symbols::BinaryTable::OpenFile(binary, pid));
-    const Result<unwind::Table> table = unwind::CompileFile(fd.get(), binary.path, tables_.rules());
-    if (!table.has_value()) {
-      if (unusable_.size() >= kMaxUnusable) unusable_.clear();
-      unusable_.insert(binary.id);
-      return Fail(table.error());
+    Result<unwind::CompiledTable> compiled =
+        answer->bytes.has_value() ? unwind::Unpack(*answer->bytes)
+                                  : Result<unwind::CompiledTable>(std::unexpected(answer->bytes.error()));
+    if (!compiled.has_value()) {
+      if (opened) refuse(std::numeric_limits<int64_t>::max());
+      return Fail(std::move(compiled).error());
     }
-    if (table->malformed > 0) LogInfo("{}: {} malformed unwind entries", binary.path, table->malformed);
-    return tables_.AddFile(binary.id, *table);
+    if (compiled->table.malformed > 0)
+      LogInfo("{}: {} malformed unwind entries", binary.path, compiled->table.malformed);
+    Status placed = tables_.AddFile(binary.id, std::move(compiled->table), compiled->rules, user_id);
+    if (!placed.has_value()) refuse(MonotonicNow() + kPatienceNs);
+    return placed;
   };
   const Status added = add();
   if (added.has_value()) return binary.id;
-  LogInfo("no unwind table for {}: {}", binary.path, added.error().message);
+  if (added.error().code == ErrorCode::kOutOfSpace && warned_users_.insert(user_id).second)
+    LogWarn("stacks break off in {} and what else there is no room for: {}", binary.path,
+            added.error().message);
+  else
+    LogInfo("no unwind table for {}: {}", binary.path, added.error().message);
   return std::nullopt;
 }
 

@@ -3,45 +3,52 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "agent/process_table.h"
 #include "base/id128.h"
+#include "base/time.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/perf/sideband.h"
 #include "symbols/binary_table.h"
+#include "symbols/file_reader.h"
 
 namespace gpusonde::agent {
 
-// Tells the kernel's programs what they need to take the stacks of processes: unwind tables of the files they
-// map, and where their Python interpreter is. Not thread-safe.
+// Describes processes to the eBPF programs that unwind stacks: the unwind tables of mapped files, and where
+// the Python interpreter is. Not thread-safe.
 class StackDescriber {
  public:
   // The references must outlive the describer.
-  StackDescriber(ebpf::StackTables& tables, symbols::BinaryTable& binaries, ProcessTable& processes)
-      : tables_(tables), binaries_(binaries), processes_(processes) {}
+  StackDescriber(ebpf::StackTables& tables, symbols::FileReader& files, ProcessTable& processes)
+      : tables_(tables), files_(files), processes_(processes) {}
 
-  // After an event was applied to the table of processes: forks share, ends forget.
+  // Call after an event was applied to the process table: forks share a description, exits remove it.
   void Follow(const perf::SidebandEvent& event);
 
-  // The process has ended, which no event told.
+  // Removes a process whose exit event was lost.
   void Forget(int32_t pid) { tables_.ForgetProcess(pid); }
 
-  // Of a process that was sampled: tells what changed since it was last described. Compiles the tables of
-  // files seen for the first time: 2 ms for libc, 90 ms for libLLVM.
+  // Of a process that was sampled: tells what changed since it was last described. Has the tables of files
+  // compiled that are seen for the first time: 2 ms for libc, 90 ms for libLLVM. A process that IsWaiting for
+  // some is to be described again when more is answered.
   void Describe(Process& process);
+  bool IsWaiting(const Process& process) const { return process.waits_for_files; }
 
  private:
-  // The file, if the kernel has its table.
-  std::optional<Id128> FileWithTable(const symbols::BinaryTable::Binary& binary, int32_t pid);
+  // The file, if the kernel has its table. Sets Process::waits_for_files.
+  std::optional<Id128> FileWithTable(const symbols::BinaryTable::Binary& binary, Process& process);
 
-  // Files whose unwind tables make no sense or are too large: a process that maps one again and again would
-  // have it read each time.
+  // Files whose unwind tables make no sense or are too large, and those without room until some may have
+  // become free (CLOCK_MONOTONIC): a process that maps one again and again would have it read each time.
   static constexpr size_t kMaxUnusable = 10'000;  // then starting over
-  std::unordered_set<Id128> unusable_;
+  static constexpr int64_t kPatienceNs = 30 * kNanosPerSecond;
+  std::unordered_map<Id128, int64_t> unusable_;
+  std::unordered_set<int32_t> warned_users_;  // of whose files some have no room
 
   ebpf::StackTables& tables_;
-  symbols::BinaryTable& binaries_;
+  symbols::FileReader& files_;
   ProcessTable& processes_;
 };
 

@@ -10,59 +10,50 @@
 namespace gpusonde::agent {
 namespace {
 
-// Distinct raw stacks remembered before starting over; 64 bytes each. A busy service shows some thousands an
-// hour.
+// The cache of raw stacks is cleared at this size; each takes 64 bytes. A busy service shows some thousands
+// an hour.
 constexpr size_t kMaxCachedStacks = 100'000;
 
-// Code made at run time, by whichever of the two files tells of it. A jitdump knows what was replaced.
-struct JitSymbol {
-  uint64_t address = 0;
-  std::string name;
-  std::string file;
-  int32_t line = 0;
-};
+// Of one file that is still being read: what is named when it was. Others are when they are sampled again.
+constexpr size_t kMaxUnnamed = 10'000;
 
-std::optional<JitSymbol> FindJitCode(const Process& process, uint64_t address) {
-  if (const auto dumped = process.jit_dump.Find(address); dumped.has_value())
-    return JitSymbol{dumped->address, std::string(dumped->name), std::string(dumped->file), dumped->line};
-  if (const auto mapped = process.perf_map.Find(address); mapped.has_value())
-    return JitSymbol{.address = mapped->address, .name = std::string(mapped->name)};
-  return std::nullopt;
+Id128 FileLocationId(const symbols::BinaryTable::Binary& binary, uint64_t offset) {
+  return IdHasher("file").Add(binary.id).Add(offset).Finish();
 }
 
 }  // namespace
 
 StackInterner::StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries,
-                             symbols::LineClient& lines, ProcessTable& processes, Rows& rows)
-    : kernel_later_(std::move(kernel)),
-      binaries_(binaries),
-      lines_(lines),
-      processes_(processes),
-      rows_(rows) {}
+                             symbols::LineClient& lines, Rows& rows)
+    : kernel_later_(std::move(kernel)), binaries_(binaries), lines_(lines), rows_(rows) {}
 
 Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
-  processes_.RefreshJitCode(process);
+  if (process.runs_anonymous_code) process.jit->Refresh(process.info, drops);
   // What the raw frames mean changes with the mappings and with code made at run time: both are part of the
   // key.
   IdHasher key("raw");
   key.Add(process.id)
       .Add(process.mappings.generation())
-      .Add(process.jit_version)
+      .Add(process.jit->version())
       .Add(stack.kernel().size())
       .Add(stack.user().size())
       .Add(uint64_t{stack.counts().native_end});
   for (const uint64_t word : stack.words()) key.Add(word);
   const Id128 raw = key.Finish();
 
-  auto cached = by_raw_frames_.find(raw);
-  if (cached == by_raw_frames_.end()) {
+  CachedStack made;
+  if (const auto cached = by_raw_frames_.find(raw); cached != by_raw_frames_.end()) {
+    made = cached->second;
+  } else {
     if (by_raw_frames_.size() >= kMaxCachedStacks) Rewrite();
-    CachedStack made;
+    bool is_pending = false;
     std::vector<Id128> locations;
     const auto add = [&](const Frame& frame) {
       locations.push_back(frame.location);
       made.unknown_mappings += frame.known_mapping ? 0 : 1;
-      made.without_symbol += frame.known_mapping && !frame.named && !frame.python && !frame.jit ? 1 : 0;
+      made.without_symbol +=
+          frame.known_mapping && !frame.named && !frame.python && !frame.jit && !frame.pending ? 1 : 0;
+      is_pending |= frame.pending;
       made.without_jit_name += !frame.named && frame.jit ? 1 : 0;
       made.without_python_name += !frame.named && frame.python ? 1 : 0;
     };
@@ -72,21 +63,21 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
     made.stack = HashIds("stack", locations);
     if (stacks_.insert(made.stack).second)
       rows_.stacks.Append({.stack = made.stack, .locations = std::move(locations)});
-    cached = by_raw_frames_.emplace(raw, made).first;
+    if (!is_pending) by_raw_frames_.emplace(raw, made);
   }
-  drops.Add(model::DropReason::kUnknownMapping, cached->second.unknown_mappings);
-  drops.Add(model::DropReason::kNoSymbol, cached->second.without_symbol);
-  drops.Add(model::DropReason::kJitUnnamed, cached->second.without_jit_name);
-  drops.Add(model::DropReason::kPythonUnnamed, cached->second.without_python_name);
+  drops.Add(model::DropReason::kUnknownMapping, made.unknown_mappings);
+  drops.Add(model::DropReason::kNoSymbol, made.without_symbol);
+  drops.Add(model::DropReason::kJitUnnamed, made.without_jit_name);
+  drops.Add(model::DropReason::kPythonUnnamed, made.without_python_name);
   drops.Merge(unreadable_.Take());
-  return cached->second.stack;
+  return made.stack;
 }
 
 std::vector<StackInterner::Frame> StackInterner::UserFrames(Process& process, const ebpf::RawStack& stack) {
-  // Callers' frames hold the address to return to; the call is the instruction before.
+  // A caller's frame holds the return address; the call is the instruction before it.
   const std::span<const uint64_t> native = stack.user();
   const auto address_of = [native](size_t i) { return i == 0 ? native[i] : native[i] - 1; };
-  // An address outside all code is no frame: what would follow is no better.
+  // An address outside all code isn't a frame, and those after it can't be trusted.
   size_t followed = 0;
   while (followed < native.size() && process.mappings.Find(address_of(followed)) != nullptr) ++followed;
   const bool outside = followed < native.size();
@@ -123,7 +114,7 @@ const std::optional<symbols::KernelSymbols>& StackInterner::Kernel() {
   if (loaded.has_value())
     kernel_ = std::move(*loaded);
   else
-    LogWarn("kernel functions have no names: {}", loaded.error().message);
+    LogWarn("kernel functions are not named: {}", loaded.error().message);
   return kernel_;
 }
 
@@ -144,7 +135,7 @@ void StackInterner::Rewrite() {
 bool StackInterner::IsNew(const Id128& location, bool named) {
   const auto [known, added] = locations_.try_emplace(location, named);
   if (added) return true;
-  // Written without a name before, and now there is one: the new row replaces the old.
+  // The row was written without a name; now there is one, so a new row replaces it.
   if (!named || known->second) return false;
   known->second = true;
   return true;
@@ -155,7 +146,7 @@ Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system
   const Id128 function = IdHasher("function").Add(scope).Add(system_name).Add(address).Finish();
   const bool has_file = !source.file.empty();
   const auto [known, added] = functions_.try_emplace(function, has_file);
-  // Written without its file before, and now it is told: the new row replaces the old.
+  // The row was written without its file; now it is known, so a new row replaces it.
   if (!added && (known->second || !has_file)) return function;
   known->second = has_file;
   rows_.functions.Append({.function = function,
@@ -166,7 +157,7 @@ Id128 StackInterner::WriteFunction(const Id128& scope, const std::string& system
   return function;
 }
 
-// Every file has a "<module>".
+// Every Python file has a function "<module>".
 std::string StackInterner::ShownName(const symbols::PythonCode& code) {
   if (code.name != "<module>") return code.name;
   return fmt::format("<module> {}", code.file.substr(code.file.rfind('/') + 1));
@@ -218,36 +209,74 @@ StackInterner::Frame StackInterner::UserFrame(Process& process, uint64_t address
 
 StackInterner::Frame StackInterner::FileFrame(const Process& process, const AddressSpace::Mapping& mapping,
                                               uint64_t address) {
+  const symbols::BinaryTable::Binary& binary = *mapping.binary;
   const uint64_t offset = address - mapping.start + mapping.file_offset;
-  Frame frame{.location = IdHasher("file").Add(mapping.binary->id).Add(offset).Finish()};
+  Frame frame{.location = FileLocationId(binary, offset)};
   if (const auto known = locations_.find(frame.location); known != locations_.end() && known->second)
     return frame;
 
-  if (!binaries_.Load(mapping.binary, process.info.pid).has_value())
-    unreadable_.Add(model::DropReason::kUnreadableBinary);
-  const std::optional<symbols::Symbol> symbol = binaries_.Find(mapping.binary, offset);
+  const symbols::BinaryTable::Mapper mapper{.pid = process.info.pid, .user_id = process.info.user_id};
+  if (!binaries_.Load(&binary, mapper).has_value()) unreadable_.Add(model::DropReason::kUnreadableBinary);
+  if (binaries_.IsPending(&binary)) {
+    frame.pending = true;
+    frame.named = false;
+    if (!IsNew(frame.location, false)) return frame;
+    rows_.locations.Append({.location = frame.location,
+                            .kind = model::FrameKind::kNative,
+                            .binary = binary.id,
+                            .address = static_cast<int64_t>(offset),
+                            .functions = {},
+                            .lines = {}});
+    Unnamed& unnamed = unnamed_.try_emplace(&binary, Unnamed{mapper, {}}).first->second;
+    if (unnamed.offsets.size() < kMaxUnnamed) unnamed.offsets.push_back(offset);
+    return frame;
+  }
+  const std::optional<symbols::Symbol> symbol = binaries_.Find(&binary, offset);
   frame.named = symbol.has_value() && !symbol->name.empty();
-  if (!IsNew(frame.location, frame.named)) return frame;
+  if (IsNew(frame.location, frame.named)) WriteFileLocation(binary, process.info.pid, offset);
+  return frame;
+}
 
-  model::Location row{.location = frame.location,
+void StackInterner::TakeSymbols(model::DropCounts& drops) {
+  for (auto at = unnamed_.begin(); at != unnamed_.end();) {
+    const auto& [binary, unnamed] = *at;
+    symbols::BinaryTable::Mapper mapper = unnamed.mapper;
+    mapper.wait = false;
+    if (!binaries_.Load(binary, mapper).has_value()) unreadable_.Add(model::DropReason::kUnreadableBinary);
+    if (binaries_.IsPending(binary)) {
+      ++at;
+      continue;
+    }
+    for (const uint64_t offset : unnamed.offsets)
+      locations_[FileLocationId(*binary, offset)] = WriteFileLocation(*binary, mapper.pid, offset);
+    at = unnamed_.erase(at);
+  }
+  drops.Merge(unreadable_.Take());
+}
+
+bool StackInterner::WriteFileLocation(const symbols::BinaryTable::Binary& binary, int32_t pid,
+                                      uint64_t offset) {
+  model::Location row{.location = FileLocationId(binary, offset),
                       .kind = model::FrameKind::kNative,
-                      .binary = mapping.binary->id,
+                      .binary = binary.id,
                       .address = static_cast<int64_t>(offset),
                       .functions = {},
                       .lines = {}};
-  if (frame.named) {
-    row.functions = {WriteFunction(mapping.binary->id, symbol->name, symbol->address)};
+  const std::optional<symbols::Symbol> symbol = binaries_.Find(&binary, offset);
+  const bool is_named = symbol.has_value() && !symbol->name.empty();
+  if (is_named) {
+    row.functions = {WriteFunction(binary.id, symbol->name, symbol->address)};
     row.lines = {0};
-  } else if (const auto start = binaries_.FindFunctionStart(mapping.binary, offset); start.has_value()) {
+  } else if (const auto start = binaries_.FindFunctionStart(&binary, offset); start.has_value()) {
     // Without a symbol: all of a function under one name.
-    const std::string name = fmt::format("[{}+{:#x}]", mapping.binary->name, *start);
-    row.functions = {WriteFunction(mapping.binary->id, name, *start)};
+    const std::string name = fmt::format("[{}+{:#x}]", binary.name, *start);
+    row.functions = {WriteFunction(binary.id, name, *start)};
     row.lines = {0};
   }
   rows_.locations.Append(row);
-  lines_.Ask(mapping.binary->id, process.info.pid, mapping.binary->path, offset,
-             [&] { return symbols::BinaryTable::OpenFile(*mapping.binary, process.info.pid); });
-  return frame;
+  lines_.Ask(binary.id, pid, binary.path, offset,
+             [&] { return symbols::BinaryTable::OpenFile(binary, pid); });
+  return is_named;
 }
 
 size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_frames) {
@@ -259,7 +288,7 @@ size_t StackInterner::CountSchedulerWatchers(std::span<const uint64_t> kernel_fr
   return 0;
 }
 
-void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops) {
+void StackInterner::IngestLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops) {
   using enum symbols::LineAnswer::Kind;
   if (answer.kind == kNoDebugInfo) drops.Add(model::DropReason::kNoDebugInfo);
   if (answer.kind == kUnreadable) drops.Add(model::DropReason::kDebugInfoFailed);
@@ -273,7 +302,7 @@ void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::
                       .functions = {},
                       .lines = {}};
   for (const symbols::SourceFrame& frame : answer.frames) {
-    // The function that was called has the name and place that the symbol table gives it, as without lines.
+    // The innermost frame keeps the symbol table's name and place, as it has without source lines.
     const bool called = &frame == &answer.frames.back() && symbol.has_value();
     const std::string& name = called ? symbol->name : frame.function;
     if (name.empty()) return;
@@ -285,7 +314,7 @@ void StackInterner::TakeLines(const symbols::LineClient::Answer& answer, model::
 }
 
 StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t address) {
-  const std::optional<JitSymbol> symbol = FindJitCode(process, address);
+  const std::optional<JitCode::Symbol> symbol = process.jit->Find(address);
   if (!symbol.has_value()) {
     Frame unnamed{.location = IdHasher("jit").Add(process.id).Finish(), .named = false, .jit = true};
     if (IsNew(unnamed.location, false))
@@ -298,7 +327,7 @@ StackInterner::Frame StackInterner::JitFrame(const Process& process, uint64_t ad
     return unnamed;
   }
 
-  // JIT code moves and is overwritten: it is known by its name and place within, not by its address.
+  // JIT code moves and is overwritten, so it is identified by name and offset, not by address.
   const uint64_t offset = address - symbol->address;
   const symbols::SourceFrame source{.function = symbol->name, .file = symbol->file, .line = symbol->line};
   Frame frame{.location = IdHasher("jit").Add(process.id).Add(symbol->name).Add(offset).Finish(),
@@ -339,7 +368,7 @@ StackInterner::Frame StackInterner::PythonFrame(const Process& process, const gp
   return frame;
 }
 
-// Shown the same, and counted by the reason for which the stack broke off.
+// Shown like an unknown frame, but counted by the reason why unwinding stopped.
 StackInterner::Frame StackInterner::MissingFrame() { return {.location = UnknownFrame().location}; }
 
 StackInterner::Frame StackInterner::UnknownFrame() {

@@ -21,33 +21,38 @@
 
 namespace gpusonde::agent {
 
-// Turns raw stacks into stack ids, and writes each stack, location and function once, with its names. A
-// stack's id depends on its raw frames only (build id and offset; a Python function's file, name, first line
-// and instruction), so the same code has the same id on every machine and naming it better later changes
-// nothing. Not thread-safe.
+// Turns raw stacks into stack ids and writes each stack, location and function once, with names. A stack's id
+// depends only on its raw frames (build id and offset; for Python the file, name, first line and
+// instruction), so the same code has the same id on every machine, and better names later don't change it.
+// Not thread-safe.
 class StackInterner {
  public:
-  // The kernel's symbols, loaded meanwhile.
+  // The kernel's symbols, loaded in the background.
   using KernelSymbolsLater = std::future<Result<symbols::KernelSymbols>>;
 
-  // The first kernel frame waits for `kernel`; where that is invalid or an error (hidden addresses), kernel
+  // The first kernel frame waits for `kernel`; if that is invalid or an error (hidden addresses), kernel
   // frames are shown by address. The references must outlive the interner.
   StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries, symbols::LineClient& lines,
-                ProcessTable& processes, Rows& rows);
+                Rows& rows);
 
-  // The id of the stack: kernel frames on top of user frames, Python frames in the places of the
-  // interpreter's own. A sample without frames gets the stack of one unknown location. Frames that can't be
-  // named are counted in `drops`.
+  // The id of the stack: kernel frames on top of user frames, Python frames in place of the interpreter's
+  // own. A sample without frames has the stack of one unknown location. Frames without a name are counted in
+  // `drops`.
   Id128 Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops);
 
   // The stack of one unknown location.
   Id128 UnknownStack();
 
-  // How many of a kernel stack's frames, leaf first, are those of whoever watches the scheduler.
+  // How many frames of a kernel stack, leaf first, belong to tracers of the scheduler.
   size_t CountSchedulerWatchers(std::span<const uint64_t> kernel_frames);
 
-  // Writes a location again, with the lines that were asked for when it was first seen.
-  void TakeLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);
+  // Writes a location again with its source lines, which were requested when it was first seen.
+  void IngestLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);
+
+  // Writes locations again, in files that were still being read when they were first seen.
+  void TakeSymbols(model::DropCounts& drops);
+  // How many files that are.
+  size_t files_awaited() const { return unnamed_.size(); }
 
   // Writes everything again from now on, as into a new store.
   void Rewrite();
@@ -60,27 +65,36 @@ class StackInterner {
     int32_t without_jit_name = 0;
     int32_t without_python_name = 0;
   };
-  // One frame made ready: its id, and whether a name was found.
+  // A resolved frame: its id, and whether it has a name.
   struct Frame {
     Id128 location;
     bool known_mapping = true;
     bool named = true;
     bool python = false;
     bool jit = false;
+    bool pending = false;  // its file is still being read
+  };
+  // Places in a file that have no names yet because it is still being read, and who maps it.
+  struct Unnamed {
+    symbols::BinaryTable::Mapper mapper;
+    std::vector<uint64_t> offsets;
   };
 
   std::vector<Frame> UserFrames(Process& process, const ebpf::RawStack& stack);
   Frame KernelFrame(uint64_t address);
   Frame UserFrame(Process& process, uint64_t address);
   Frame FileFrame(const Process& process, const AddressSpace::Mapping& mapping, uint64_t address);
+  // Writes the row of a place in a file, with what is known of it, and asks for its lines. Whether it has a
+  // name.
+  bool WriteFileLocation(const symbols::BinaryTable::Binary& binary, int32_t pid, uint64_t offset);
   Frame JitFrame(const Process& process, uint64_t address);
   Frame PythonFrame(const Process& process, const gpusonde_python_frame& frame);
   Frame MissingFrame();
   Frame UnknownFrame();
 
-  // Remembers a location by its id; true when it is new and its row is still to be written.
+  // Remembers a location by its id; true if it is new, so its row must be written.
   bool IsNew(const Id128& location, bool named);
-  // `source` tells its file and first line.
+  // `source` has the function's file and first line.
   Id128 WriteFunction(const Id128& scope, const std::string& system_name, uint64_t address,
                       const symbols::SourceFrame& source = {});
   static std::string ShownName(const symbols::PythonCode& code);
@@ -89,16 +103,16 @@ class StackInterner {
   const std::optional<symbols::KernelSymbols>& Kernel();
 
   KernelSymbolsLater kernel_later_;
-  std::optional<symbols::KernelSymbols> kernel_;  // what Kernel() got
+  std::optional<symbols::KernelSymbols> kernel_;  // loaded by Kernel()
   symbols::BinaryTable& binaries_;
   symbols::LineClient& lines_;
-  ProcessTable& processes_;
   Rows& rows_;
   std::unordered_map<Id128, CachedStack> by_raw_frames_;
   std::unordered_map<Id128, bool> locations_;  // written ones, and whether they have a name
   std::unordered_set<Id128> stacks_;
   std::unordered_map<Id128, bool> functions_;  // written ones, and whether they have a file
   model::DropCounts unreadable_;
+  std::unordered_map<const symbols::BinaryTable::Binary*, Unnamed> unnamed_;
 };
 
 }  // namespace gpusonde::agent

@@ -52,7 +52,7 @@ class StackInternerTest : public testing::Test {
   StackInterner stacks_{
       Ready(symbols::KernelSymbols::Parse("ffffffff81000000 T _stext\nffffffff81000100 T do_sys_read\n")
                 .value()),
-      binaries_, lines_, processes_, rows_};
+      binaries_, lines_, rows_};
   model::DropCounts drops_;
   const uint64_t getenv_ = reinterpret_cast<uint64_t>(&::getenv);
 };
@@ -71,7 +71,7 @@ TEST_F(StackInternerTest, FramesAreNamedAndWrittenOnce) {
 }
 
 TEST_F(StackInternerTest, CallersAreLookedUpAtTheirCall) {
-  // A return address just after a function's last byte belongs to that function, not to the next.
+  // A return address just past a function's last byte belongs to that function, not to the next one.
   const Id128 as_caller = Intern({}, {getenv_ + 4, getenv_ + 1});
   const Id128 as_leaf = Intern({}, {getenv_ + 4, getenv_});
   EXPECT_NE(as_caller, as_leaf);
@@ -81,7 +81,7 @@ TEST_F(StackInternerTest, CallersAreLookedUpAtTheirCall) {
 
 TEST_F(StackInternerTest, AnAddressOutsideAllCodeEndsTheStackAndIsCounted) {
   const Id128 stack = Intern({}, {getenv_, 0x42, getenv_});
-  EXPECT_EQ(stack, Intern({}, {getenv_, 0x42})) << "what follows a wrong frame is no better";
+  EXPECT_EQ(stack, Intern({}, {getenv_, 0x42})) << "frames after a wrong one are dropped";
   EXPECT_EQ(drops_.Of(model::DropReason::kUnknownMapping), 2);
 }
 
@@ -106,7 +106,7 @@ TEST_F(StackInternerTest, JitCodeIsNamedFromThePerfMapEvenWhenTheMapComesLater) 
   char line[64];
   std::snprintf(line, sizeof line, "%lx 40 py::step:/app/train.py\n", address);
   ASSERT_TRUE(WriteFileAtomically(path, line).has_value());
-  ::usleep(250'000);  // the map is looked at a few times a second
+  ::usleep(250'000);  // the map is checked a few times a second
   Intern({}, {address + 8});
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "functions", "name"), testing::ElementsAre("py::step:/app/train.py"));
@@ -122,7 +122,7 @@ TEST_F(StackInternerTest, TheSameCodeHasTheSameIdInAnotherProcessTable) {
   ProcessTable processes({.host = {}, .source = {3, 4}, .epoch_offset_ns = 5}, binaries, rows);
   ASSERT_TRUE(processes.Follow(::getpid()).has_value());
   symbols::LineClient lines{{}};
-  StackInterner stacks({}, binaries, lines, processes, rows);
+  StackInterner stacks({}, binaries, lines, rows);
   EXPECT_EQ(Intern(stacks, processes.FindSampled(::getpid(), 0), {}, {getenv_}), here);
 }
 

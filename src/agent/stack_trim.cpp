@@ -14,7 +14,7 @@ void CountEnds(const Process& process, const gpusonde_stack_counts& counts, mode
   if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
   if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
   if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
-  if (counts.python_end == GPUSONDE_PYTHON_UNTOLD && process.python != nullptr) drops.Add(kPythonNotReady);
+  if (counts.python_end == GPUSONDE_PYTHON_UNKNOWN && process.python != nullptr) drops.Add(kPythonNotReady);
   if (counts.python_end == GPUSONDE_PYTHON_UNREADABLE) drops.Add(kPythonStackLost);
 }
 
@@ -31,8 +31,7 @@ void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::s
   if (hidden == 0) return;
   counts.user_frames = static_cast<uint16_t>(counts.user_frames - hidden);
   frames = frames.subspan(hidden);
-  if (counts.user_frames > 0)
-    --frames.front();  // from where the call returns to into the call, as a leaf is taken to be
+  if (counts.user_frames > 0) --frames.front();  // from the return address into the call, as for a leaf
 }
 
 }  // namespace gpusonde::agent

@@ -10,12 +10,12 @@
 
 namespace gpusonde::agent {
 
-// Counts a stack of this process that doesn't reach the thread's start, or lacks its Python frames, by
-// reason. Those cut at their limit the kernel's program counts, and an address outside all code the interner.
+// Counts a stack of this process that doesn't reach the thread's start or lacks its Python frames, by reason.
+// The eBPF program counts stacks cut at the frame limit, and the interner addresses outside all code.
 void CountEnds(const Process& process, const gpusonde_stack_counts& counts, model::DropCounts& drops);
 
-// Takes the frames of CUPTI and of our own library off the top of a call's stack: they are there because
-// somebody looks.
+// Removes the frames of CUPTI and of our injected library from the top of a call's stack: they exist only
+// because of profiling.
 void HideObservers(const Process& process, gpusonde_stack_counts& counts, std::span<uint64_t>& frames);
 
 }  // namespace gpusonde::agent

@@ -17,9 +17,9 @@ int64_t NotReady(const Process& process, gpusonde_python_end end) {
 TEST(CountEnds, AStackIsNotReadyForPythonOnlyWhereAnInterpreterIsMapped) {
   const symbols::PythonInterpreter interpreter;
   Process process;
-  EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_UNTOLD), 0) << "no Python program";
+  EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_UNKNOWN), 0) << "no Python program";
   process.python = std::make_unique<PythonProcess>(1, interpreter, 0);
-  EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_UNTOLD), 1);
+  EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_UNKNOWN), 1);
   EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_COMPLETE), 0) << "known, and without a frame so far";
 }
 

@@ -15,7 +15,7 @@
 namespace gpusonde::agent {
 namespace {
 
-constexpr int64_t kPatienceNs = 5 * kNanosPerSecond;  // with a server, for all of an attempt
+constexpr int64_t kTimeoutNs = 5 * kNanosPerSecond;  // for a whole attempt
 constexpr int64_t kLastPatienceNs = 2 * kNanosPerSecond;
 
 std::chrono::nanoseconds Nanos(int64_t ns) { return std::chrono::nanoseconds(ns); }
@@ -26,14 +26,14 @@ struct Webhook::State {
   Options options;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::string> waiting;  // the first one is under way
+  std::deque<std::string> waiting;  // the first is being sent
   Counts counts;
   bool stop = false;
   bool ended = false;
 
   void Run();
   bool Deliver(const std::string& body);
-  // False when it is to stop.
+  // Returns false to stop.
   bool Pause(int64_t ns) {
     std::unique_lock lock(mutex);
     return !changed.wait_for(lock, Nanos(ns), [this] { return stop; });
@@ -43,10 +43,10 @@ struct Webhook::State {
 bool Webhook::State::Deliver(const std::string& body) {
   int64_t pause_ns = options.pause_ns;
   for (int attempt = 1;; ++attempt, pause_ns *= 4) {
-    const Status posted = HttpPost(options.url, body, kPatienceNs);
+    const Status posted = HttpPost(options.url, body, kTimeoutNs);
     if (posted.has_value()) return true;
     if (attempt == kAttempts || !Pause(pause_ns)) {
-      LogWarn("the webhook at {}:{} was not told of an incident: {}", options.url.host, options.url.port,
+      LogWarn("could not post an incident to the webhook at {}:{}: {}", options.url.host, options.url.port,
               posted.error().message);
       return false;
     }
@@ -89,7 +89,7 @@ Webhook::~Webhook() {
   state_->changed.wait_for(lock, Nanos(kLastPatienceNs), [this] { return state_->ended; });
   const Counts& counts = state_->counts;
   if (counts.given_up > 0 || counts.retried > 0)
-    LogWarn("webhook: {} told, {} attempts repeated, {} given up", counts.delivered, counts.retried,
+    LogWarn("webhook: {} delivered, {} attempts repeated, {} given up", counts.delivered, counts.retried,
             counts.given_up);
 }
 
@@ -103,7 +103,7 @@ void Webhook::Post(const model::Warning& warning) {
 
 void Webhook::Post(std::string body) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->waiting.size() >= kMostWaiting) {
+  if (state_->waiting.size() >= kMaxWaiting) {
     state_->waiting.erase(state_->waiting.begin() + 1);
     ++state_->counts.given_up;
   }
@@ -111,9 +111,9 @@ void Webhook::Post(std::string body) {
   state_->changed.notify_all();
 }
 
-bool Webhook::Flush(int64_t most_ns) {
+bool Webhook::Flush(int64_t max_ns) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, Nanos(most_ns), [this] { return state_->waiting.empty(); });
+  return state_->changed.wait_for(lock, Nanos(max_ns), [this] { return state_->waiting.empty(); });
 }
 
 Webhook::Counts Webhook::counts() const {

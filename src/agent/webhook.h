@@ -10,9 +10,9 @@
 
 namespace gpusonde::agent {
 
-// Tells an HTTP server of incidents, a POST when one begins, changes its cause, or ends, and of warnings,
-// with a body as docs/diagnose.md has it. A thread of its own does it, so that nobody waits for a server that
-// is slow or gone. Not thread-safe.
+// POSTs incidents to an HTTP server when one begins, changes its cause or ends, and warnings;
+// docs/diagnose.md describes the body. Sends from a thread of its own, so that a slow or dead server blocks
+// nobody. Not thread-safe.
 class Webhook {
  public:
   struct Counts {
@@ -23,16 +23,16 @@ class Webhook {
 
   struct Options {
     HttpUrl url;
-    std::string machine;  // its name, as the body says it
-    // Before the second attempt; each later one waits four times as long.
+    std::string machine;  // its name in the body
+    // The pause before the second attempt; each later pause is four times as long.
     int64_t pause_ns = 1'000'000'000;
   };
   static constexpr int kAttempts = 4;
-  // So many may wait; older ones make room.
-  static constexpr size_t kMostWaiting = 256;
+  // The most posts that may wait; then the oldest are dropped.
+  static constexpr size_t kMaxWaiting = 256;
 
   explicit Webhook(Options options);
-  // What waits has two more seconds.
+  // Waiting posts get two more seconds.
   ~Webhook();
   Webhook(const Webhook&) = delete;
   Webhook& operator=(const Webhook&) = delete;
@@ -41,14 +41,15 @@ class Webhook {
   void Post(const diagnose::Report& report);
   void Post(const model::Warning& warning);
 
-  // Until nothing waits, or so long; whether nothing does.
-  bool Flush(int64_t most_ns);
+  // Waits until all posts are sent or for `max_ns`; returns whether all were sent.
+  bool Flush(int64_t max_ns);
   Counts counts() const;
 
  private:
   void Post(std::string body);
   struct State;
-  std::shared_ptr<State> state_;  // its thread's too, which is left behind where it hangs in a name server
+  std::shared_ptr<State>
+      state_;  // shared with its thread, which may outlive this while it hangs in a name look-up
 };
 
 }  // namespace gpusonde::agent

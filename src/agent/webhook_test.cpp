@@ -23,9 +23,9 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
+constexpr int64_t kTimeoutNs = 60 * kNanosPerSecond;
 
-// An HTTP server on loopback that gives these answers, one to each connection, and keeps what it was sent.
+// An HTTP server on loopback that gives these responses, one per connection, and keeps the requests.
 class Server {
  public:
   explicit Server(std::vector<std::string> answers) : answers_(std::move(answers)) {
@@ -62,7 +62,7 @@ class Server {
       if (!connection.valid()) return;
       std::string request;
       std::array<char, 4096> part{};
-      // A body of ours ends with two braces.
+      // The bodies end with two braces.
       while (!request.ends_with("}}")) {
         const ssize_t got = ::recv(connection.get(), part.data(), part.size(), 0);
         if (got <= 0) break;
@@ -92,11 +92,11 @@ diagnose::Report ReportOf(const std::string& sentence) {
   return report;
 }
 
-TEST(Webhook, AnIncidentIsToldAsOnePost) {
+TEST(Webhook, AnIncidentIsOnePost) {
   Server server({"HTTP/1.1 204 No Content\r\n\r\n"});
   Webhook webhook(server.options());
   webhook.Post(ReportOf("Steps slowed 2.2× by \"stress\"."));
-  ASSERT_TRUE(webhook.Flush(kPatienceNs));
+  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 1);
   EXPECT_EQ(webhook.counts().retried, 0);
   const std::vector<std::string> requests = server.requests();
@@ -110,37 +110,37 @@ TEST(Webhook, AnIncidentIsToldAsOnePost) {
               HasSubstr("Content-Length: " + std::to_string(requests[0].size() - body) + "\r\n"));
 }
 
-TEST(Webhook, AServerThatFailsIsAskedAgainAndTheAttemptsAreCounted) {
+TEST(Webhook, AFailedAttemptIsRepeatedAndCounted) {
   Server server({"HTTP/1.1 503 Busy\r\n\r\n", "", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"});
   Webhook webhook(server.options());
   webhook.Post(ReportOf("first"));
   webhook.Post(ReportOf("second"));
-  ASSERT_TRUE(webhook.Flush(kPatienceNs));
+  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 2);
   EXPECT_EQ(webhook.counts().retried, 2);
   EXPECT_EQ(webhook.counts().given_up, 0);
   EXPECT_THAT(server.requests().back(), HasSubstr("second"));
 }
 
-TEST(Webhook, AnIncidentThatNobodyWantsIsGivenUp) {
-  Webhook::Options options = Server({}).options();  // gone again
+TEST(Webhook, AnIncidentIsGivenUpAfterTheLastAttempt) {
+  Webhook::Options options = Server({}).options();  // no longer listens
   Webhook webhook(options);
   webhook.Post(ReportOf("lost"));
-  ASSERT_TRUE(webhook.Flush(kPatienceNs));
+  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 0);
   EXPECT_EQ(webhook.counts().retried, Webhook::kAttempts - 1);
   EXPECT_EQ(webhook.counts().given_up, 1);
 }
 
-TEST(Webhook, NobodyWaitsForAServerThatIsSilentAndWhatDoesntFitIsCounted) {
+TEST(Webhook, ASilentServerBlocksNobodyAndDroppedIncidentsAreCounted) {
   Server server({});
   Webhook::Options options = server.options();
   options.pause_ns = 3600 * kNanosPerSecond;
-  const size_t posts = 2 * Webhook::kMostWaiting;
+  const size_t posts = 2 * Webhook::kMaxWaiting;
   Webhook webhook(options);
   for (size_t i = 0; i < posts; ++i) webhook.Post(ReportOf("many"));
   EXPECT_FALSE(webhook.Flush(0));
-  EXPECT_GE(webhook.counts().given_up, static_cast<int64_t>(posts - Webhook::kMostWaiting - 1));
+  EXPECT_GE(webhook.counts().given_up, static_cast<int64_t>(posts - Webhook::kMaxWaiting - 1));
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/jit_code.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/regular_file.h"
+
+namespace gpusonde::agent {
+namespace {
+
+// A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
+// this.
+constexpr int64_t kIntervalNs = 200 * kNanosPerMilli;
+
+size_t Left(size_t limit, size_t used) { return limit - std::min(limit, used); }
+
+// /tmp is everybody's: a map by another user would name code of this process.
+bool MayBelongTo(const proc::ProcessInfo& process, uid_t owner) {
+  if (owner == static_cast<uid_t>(process.user_id)) return true;
+  // It may have changed its user. What is root's here any process can make so by being undumpable.
+  struct stat now{};
+  return ::stat(fmt::format("/proc/{}", process.pid).c_str(), &now) == 0 && now.st_uid != 0 &&
+         owner == now.st_uid;
+}
+
+}  // namespace
+
+size_t JitBudget::RoomFor(int32_t user_id, size_t held) const {
+  const auto of_user = bytes_by_user_.find(user_id);
+  const size_t users = of_user == bytes_by_user_.end() ? 0 : of_user->second;
+  return std::min(limits_.process_bytes,
+                  held + std::min(Left(limits_.user_bytes, users), Left(limits_.bytes, bytes_)));
+}
+
+void JitBudget::ChangeBytes(int32_t user_id, size_t from, size_t to) {
+  if (from == to) return;
+  bytes_ += to - from;
+  size_t& of_user = bytes_by_user_[user_id];
+  of_user += to - from;
+  if (of_user == 0) bytes_by_user_.erase(user_id);
+}
+
+// A process maps its jitdump as code so that profilers hear of it. That the path names a regular file is
+// looked at when it is read.
+void JitCode::OpenDump(int32_t pid, const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (dump_file_.valid() || !name.starts_with("jit-") || !name.ends_with(".dump")) return;
+  if (Result<Fd> file = OpenRegular(fmt::format("/proc/{}/root{}", pid, path)); file.has_value())
+    dump_file_ = *std::move(file);
+}
+
+void JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops) {
+  const int64_t now = MonotonicNow();
+  if (now - read_ns_ < kIntervalNs || !budget_.time().HasTime(user_id_, now)) return;
+  read_ns_ = now;
+  RefreshDump();
+  RefreshMap(process);
+  budget_.time().Spend(user_id_, MonotonicNow() - now);
+  if (omitted_ || (!dump_.full() && !map_.full())) return;
+  omitted_ = true;
+  drops.Add(model::DropReason::kJitCodeOmitted);
+  const JitBudget::Limits& limits = budget_.limits();
+  LogWarn(
+      "{} ({}): its {} is not read to its end; of code made at run time {} MB are kept per process, {} MB "
+      "per "
+      "user and {} MB in all",
+      process.name, process.pid, map_.full() ? "perf map" : "jitdump", limits.process_bytes >> 20,
+      limits.user_bytes >> 20, limits.bytes >> 20);
+}
+
+void JitCode::RefreshDump() {
+  if (!dump_file_.valid()) return;
+  const size_t before = bytes();
+  const size_t room = Left(budget_.RoomFor(user_id_, before), map_.bytes());
+  if (dump_.Follow(dump_file_, room)) ++version_;
+  budget_.ChangeBytes(user_id_, before, bytes());
+}
+
+void JitCode::RefreshMap(const proc::ProcessInfo& process) {
+  // In its own /tmp and by its own pid; after its end, ours is the only one left.
+  for (const std::string& path :
+       {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.pid, process.namespace_pid),
+        fmt::format("/tmp/perf-{}.map", process.pid)}) {
+    const Result<Fd> file = OpenRegular(path);
+    struct stat status{};
+    if (!file.has_value() || ::fstat(file->get(), &status) != 0 || !MayBelongTo(process, status.st_uid))
+      continue;
+    const size_t before = bytes();
+    const size_t room = Left(budget_.RoomFor(user_id_, before), dump_.bytes());
+    if (map_.Follow(*file, room)) ++version_;
+    budget_.ChangeBytes(user_id_, before, bytes());
+    return;
+  }
+}
+
+std::optional<JitCode::Symbol> JitCode::Find(uint64_t address) const {
+  if (const auto dumped = dump_.Find(address); dumped.has_value())
+    return Symbol{dumped->address, std::string(dumped->name), std::string(dumped->file), dumped->line};
+  if (const auto mapped = map_.Find(address); mapped.has_value())
+    return Symbol{.address = mapped->address, .name = std::string(mapped->name)};
+  return std::nullopt;
+}
+
+}  // namespace gpusonde::agent

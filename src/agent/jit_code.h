@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "base/time_shares.h"
+#include "model/drops.h"
+#include "sources/proc/process.h"
+#include "symbols/jit_dump.h"
+#include "symbols/perf_map.h"
+
+namespace gpusonde::agent {
+
+// The memory and time that may be spent on what processes say of code that they made at run time: any user
+// may say a lot. Not thread-safe.
+class JitBudget {
+ public:
+  struct Limits {
+    // A perf map of 350,000 lines; Node.js with a large application writes 50,000.
+    size_t process_bytes = size_t{32} << 20;
+    size_t user_bytes = size_t{64} << 20;
+    size_t bytes = size_t{128} << 20;
+  };
+  explicit JitBudget(const Limits& limits) : limits_(limits) {}
+  const Limits& limits() const { return limits_; }
+
+  // How many bytes a process of this user that holds `held` of them may hold.
+  size_t RoomFor(int32_t user_id, size_t held) const;
+  void ChangeBytes(int32_t user_id, size_t from, size_t to);
+
+  // A twentieth for each user, a fifth for all.
+  TimeShares& time() { return time_; }
+
+ private:
+  Limits limits_;
+  size_t bytes_ = 0;
+  std::unordered_map<int32_t, size_t> bytes_by_user_;
+  TimeShares time_{200 * kNanosPerMilli, 10 * kNanosPerMilli, 40 * kNanosPerMilli};
+};
+
+// Code that one process made at run time, as told in its jitdump and its perf map. Not thread-safe.
+class JitCode {
+ public:
+  struct Symbol {
+    uint64_t address = 0;
+    std::string name;
+    std::string file;  // empty when unknown
+    int32_t line = 0;  // of the address; 0: unknown
+  };
+
+  // `budget` must outlive it.
+  JitCode(JitBudget& budget, int32_t user_id) : budget_(budget), user_id_(user_id) {}
+  ~JitCode() { budget_.ChangeBytes(user_id_, bytes(), 0); }
+  JitCode(const JitCode&) = delete;
+  JitCode& operator=(const JitCode&) = delete;
+
+  // The process mapped this file: its jitdump, if it is called so, is opened while it is there.
+  void OpenDump(int32_t pid, const std::string& path);
+
+  // Reads on in the process's jitdump and perf map if they have grown; looks a few times a second at most. A
+  // process of which something is left out for want of room is counted once.
+  void Refresh(const proc::ProcessInfo& process, model::DropCounts& drops);
+
+  // By whichever of the two files tells of it. A jitdump knows what was replaced.
+  std::optional<Symbol> Find(uint64_t address) const;
+
+  // Changes with what they tell.
+  uint64_t version() const { return version_; }
+
+ private:
+  size_t bytes() const { return dump_.bytes() + map_.bytes(); }
+  void RefreshDump();
+  void RefreshMap(const proc::ProcessInfo& process);
+
+  JitBudget& budget_;
+  int32_t user_id_;
+  Fd dump_file_;
+  symbols::JitDump dump_;
+  symbols::PerfMap map_;
+  uint64_t version_ = 0;
+  int64_t read_ns_ = 0;  // CLOCK_MONOTONIC
+  bool omitted_ = false;
+};
+
+}  // namespace gpusonde::agent
