@@ -155,13 +155,13 @@ double SecondsOf(int launches) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// At this speed the coin chooses one launch in tens of thousands. Less the same calls of a function that does
+// At this speed one launch in tens of thousands is sampled. Less the same calls of a function that does
 // nothing.
 void LaunchUnsampled(benchmark::State& state) {
   constexpr int kLaunches = 5'000'000;
   Awake::Get();
   gpusonde_cupti_callback* library = g_callback;
-  SecondsOf(4 * kLaunches);  // until the coin knows the rate
+  SecondsOf(4 * kLaunches);  // until the sampler knows the rate
   for (auto _ : state) {
     const double with = SecondsOf(kLaunches);
     g_callback = [](void*, uint32_t, uint32_t, const void* data) { benchmark::DoNotOptimize(data); };
@@ -173,7 +173,7 @@ void LaunchUnsampled(benchmark::State& state) {
 }
 BENCHMARK(LaunchUnsampled)->UseManualTime()->Iterations(10);
 
-// The coin of a new thread chooses its first calls: the p99 of those of many threads.
+// The first calls of a new thread are all sampled: the p99 of those of many threads.
 void SampledP99(benchmark::State& state, bool probes) {
   constexpr int kThreads = 40;
   constexpr int kCalls = 100;
@@ -206,7 +206,7 @@ void LaunchAt10000ASecond(benchmark::State& state) {
     double nanoseconds = 0;
     std::thread([&] {
       auto next = Clock::now();
-      // In the first second the coin learns the rate.
+      // In the first second the sampler learns the rate.
       for (int batch = -100; batch < kBatches;) {
         Awake::Wait();
         const auto start = Clock::now();

@@ -53,7 +53,7 @@ struct Namer {
   agent::Rows rows;
   agent::ProcessTable processes{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries, rows};
   symbols::LineClient lines{{}};  // asks nobody
-  agent::StackInterner stacks{{}, binaries, lines, processes, rows};
+  agent::StackInterner stacks{{}, binaries, lines, rows};
   model::DropCounts drops;
 };
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simple rules over the same runs, asked the same question: in this window, what is wrong? They see what the
-instruments saw, and the victim's step log in place of a detector; they know no onset, and none looks at labels.
+"""Simple rules for the same question: what is wrong in this window? They read the instruments' samples, and the victim's
+step log in place of a detector. They don't know the onset, and none reads labels.
 
 - rule: ingero's (p99 over p50 of step times of at least 3 in 10 s, together with switches, retransmits or CPU > 90 %).
-- zscore: the signal that moved by most of its own deviations.
-- excess: the signal with most additional time a step.
+- zscore: the signal with the largest z-score.
+- excess: the signal with the largest additional time per step.
 """
 
 import statistics
@@ -52,7 +52,7 @@ def rule(steps, samples):
 
 
 def moved(samples, middle_ns):
-    """{cause: (deviations, growth)} of each signal after the middle, against before."""
+    """{cause: (z-score, growth)} of each signal in the second half, against the first."""
     made = {}
     for cause, value in SIGNALS.items():
         growth = series(samples, value)
@@ -66,7 +66,7 @@ def moved(samples, middle_ns):
 
 
 def onset(steps):
-    """Where a step is slower than 1.3 times the median of the first five seconds, thrice among five; None: nowhere."""
+    """The first time at which three of five steps are slower than 1.3 times the median of the first 5 s; None without one."""
     first = [step[1] - step[0] for step in steps if step[0] < steps[0][0] + 8_000_000_000][5:]
     if len(first) < 5:
         return None

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark of `gpusonde diagnose`. README.md tells how it works.
+"""The benchmark of `gpusonde diagnose`. README.md describes how it works.
 
-    bench.py run --split train --seed 1 --count 20      a slice of trials; what is there already is kept
-    bench.py predict                                    what gpusonde says of every recording, frozen
-    bench.py score                                      opens the labels, and tells how often it was right
-    bench.py keep                                       opens them, and adds the trials to those that the repository keeps
-    bench.py total                                      the result of those that the newest program was asked
-    bench.py quick                                      a few trials of each kind, all of this: smoke
-    bench.py overhead [--quick]                         what the diagnosis costs: adds to what was measured, and sums up
-    bench.py soak --minutes 60                          false alarms a day, of victims that nobody slows; adds up too
-    bench.py export FOLDER                              the trials of a split as Parquet files with a data card
-    bench.py kit FOLDER                                 recordings and sealed labels from elsewhere, asked and scored
+    bench.py run --split train --seed 1 --count 20      runs a slice of trials, except those that exist already
+    bench.py predict                                    runs gpusonde on every recording, and freezes its predictions
+    bench.py score                                      opens the labels and scores the predictions
+    bench.py keep                                       opens the labels and adds the trials to those kept in the repository
+    bench.py total                                      prints the result of the kept trials of the newest build
+    bench.py quick                                      does all of this with a few trials of each kind: a smoke test
+    bench.py overhead [--quick]                         measures the cost of the diagnosis; adds to earlier measurements
+    bench.py soak --minutes 60                          measures false alarms per day, on undisturbed victims; adds up as well
+    bench.py export FOLDER                              writes the trials of a split as Parquet files with a data card
+    bench.py kit FOLDER                                 predicts and scores recordings and sealed labels from elsewhere
 """
 
 import argparse
@@ -39,12 +39,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
 
 
-# Each way in which a trial is made and labelled, once.
+# For `quick`: each way to make and label a trial, once.
 QUICK = ("compute", "io-limit", "late-rank", "traffic", "negative", "pair")
 
 
 def run_slice(out, build, plans, shares):
-    """Runs the trials of `plans` that aren't there yet, one after the other."""
+    """Runs the trials of `plans` that don't exist yet, one after the other."""
     shared = out / "data"
     shared.mkdir(parents=True, exist_ok=True)
     for number, plan in enumerate(plans, 1):
@@ -52,7 +52,7 @@ def run_slice(out, build, plans, shares):
         if (folder / "trial.json").exists() or (folder / "failed.txt").exists():
             continue
         if folder.exists():
-            shutil.rmtree(folder)  # of a slice that was interrupted
+            shutil.rmtree(folder)  # left by an interrupted slice
         folder.mkdir(parents=True)
         print(f"{number} of {len(plans)}: {plan.name} {plan.victim} {plan.fault} {plan.amount:g} {plan.shape}", flush=True)
         try:
@@ -73,7 +73,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "predict", "score", "keep", "total", "quick", "overhead", "soak", "export",
                                          "kit"))
-    parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: where to; kit: of the kit")
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, help="export: the target; kit: the kit")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench-diagnose")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--split", choices=("train", "test"), default="train")
@@ -81,17 +81,17 @@ def parse():
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=(), help="run: faults, `negative`, `pair`; overhead: `curve`")
     parser.add_argument("--with-foreign-load", action="store_true",
-                        help="for development: void runs are scored too, and the result says so")
+                        help="for development: score void runs as well; the result says so")
     parser.add_argument("--shares", type=int, default=1024,
-                        help="for development beside others: CPU weight of a trial's groups")
+                        help="for development on a shared machine: CPU weight of a trial's groups")
     parser.add_argument("--result", type=pathlib.Path, help="write the result here as JSON")
-    parser.add_argument("--minutes", type=float, default=60, help="soak: how long to add")
-    parser.add_argument("--quick", action="store_true", help="overhead: a few windows, in two minutes: smoke")
+    parser.add_argument("--minutes", type=float, default=60, help="soak: how much time to add")
+    parser.add_argument("--quick", action="store_true", help="overhead: a few windows in two minutes, a smoke test")
     arguments = parser.parse_args()
     if (arguments.folder is None) == (arguments.what in ("export", "kit")):
-        parser.error("export and kit want a folder, and nothing else does")
+        parser.error("export and kit need a folder; other commands take none")
     if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
-        sys.exit("bench-diagnose: control groups and the kernel's signals need root")
+        sys.exit("bench-diagnose: root is required for control groups and kernel signals")
     return arguments
 
 
@@ -99,7 +99,7 @@ def ask_kit(arguments):
     result = kit.run(arguments.folder, arguments.build)
     if result is None:
         frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
-        print(f"frozen: {frozen}; now put labels.json there, and ask again")
+        print(f"frozen: {frozen}; now add labels.json and run again")
     else:
         tell(result, report.text, arguments.result)
 
@@ -129,7 +129,7 @@ def export(arguments):
 
 
 def run_trials(arguments):
-    """Runs, asks or scores; `quick` does all of it with a few of its own."""
+    """Runs, predicts or scores; `quick` does all of it with a few trials of its own."""
     out, quick = arguments.out, arguments.what == "quick"
     only, count = arguments.only, arguments.count
     if quick:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of a split as a data set of their own: Parquet files, and a card that says what is in them.
+"""Exports the trials of a split as Parquet files, with a data card that describes them.
 
-What was injected and measured, the labels, the victims' step logs and the instruments' samples; and what gpusonde saw:
-its tables `signals` (host), `metrics` (GPU), `steps` and `processes` of each recording. Writing the labels out is an
-opening, and logged like the others.
+The files hold what was injected and measured, the labels, the victims' step logs and the instruments' samples; and gpusonde's
+tables `signals` (host), `metrics` (GPU), `steps` and `processes` of each recording. The export opens the labels, and is logged
+as such.
 """
 
 import datetime
@@ -36,14 +36,14 @@ THREADS = {"trial": "VARCHAR", "time_ns": "BIGINT", "pid": "INTEGER", "tid": "IN
 SEEN = {"signals": "*", "metrics": "*", "steps": "*",
         "processes": "process, pid, parent_pid, name, cgroup, started_ns, exited_ns"}
 MEANINGS = {
-    "trials": "a row per trial: what was injected, and the label. Times are CLOCK_MONOTONIC, ns; with `epoch_offset_ns` added, "
-              "those of the recordings",
-    "step_log": "the victim's own log: a row per step and rank, and its stopwatches",
-    "samples": "the instruments, four times a second: counters that only grow",
+    "trials": "one row per trial: what was injected, and the label. Times are CLOCK_MONOTONIC, ns; add `epoch_offset_ns` for the "
+              "recordings' times",
+    "step_log": "the victim's own log: one row per step and rank, with its stopwatches",
+    "samples": "the instruments' samples, four times a second: monotonic counters",
     "threads": "schedstat of the victim's threads at the same times",
     "signals": "gpusonde's host signals (docs/schema.md, docs/metrics.md)",
-    "metrics": "gpusonde's values of the GPU's state, as NVML gives them",
-    "steps": "the steps that gpusonde found",
+    "metrics": "gpusonde's values of the GPU's state, from NVML",
+    "steps": "the steps found by gpusonde",
     "processes": "the processes of the three tables above, without command lines",
 }
 
@@ -97,7 +97,7 @@ def query(build, recording, sql, form):
 
 
 def write_seen(database, build, work, target, table, recordings):
-    """A table of all recordings: {trial: path}."""
+    """Writes a table of all recordings ({trial: path})."""
     kinds = {}
     for trial, recording in recordings.items():
         if not kinds:
@@ -119,7 +119,7 @@ def count(rows, key):
 
 
 def card(target, split, trials, build, database):
-    """README.md of the data set."""
+    """The README.md of the data set."""
     files = []
     for name, meaning in MEANINGS.items():
         path = target / f"{name}.parquet"
@@ -127,12 +127,12 @@ def card(target, split, trials, build, database):
         files.append(f"| `{path.name}` | {int(rows):,} | {meaning} | `{hashlib.sha256(path.read_bytes()).hexdigest()}` |")
     used = [row for row in trials if not row["void"] and row["state"] != "unusable"]
     void = [row | {"void": row["void"].rstrip(" %.0123456789")} for row in trials if row["void"]]
-    # An empty list of causes is a slow step without a confirmed mechanism only where there was a slow step.
+    # An empty list of causes means a slow step without a confirmed mechanism only if there was a slow step.
     slow = [row for row in used if row["state"] in ("effective", "faint")]
     return "\n".join([
         f"# Slow steps and their causes: gpusonde's `{split}` split", "",
         f"Made {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d} by gpusonde's bench/diagnose (`bench.py export`), "
-        f"with the program {overhead.program_id(build)}, on Linux {platform.release()}, {trials[0]['cpus']} CPUs.", "",
+        f"with the build {overhead.program_id(build)}, on Linux {platform.release()}, {trials[0]['cpus']} CPUs.", "",
         f"**{len(trials)} trials, {len(used)} of them usable.** Of these: {count(used, 'state') or 'none'}. Victims: "
         f"{count(used, 'victim') or 'none'}. Labels (`-`: slow without a confirmed mechanism; one trial may have several): "
         f"{count(slow, 'causes') or 'none'}. Void: {count(void, 'void') or 'none'}; they are in the files, and `void` says "
@@ -140,25 +140,25 @@ def card(target, split, trials, build, database):
         "", "| file | rows | what | SHA-256 |", "|---|---|---|---|", *files, "",
         "## How it was made", "",
         "A victim works on a simulated GPU (simgpu: kernels take the time that they took in public traces of real programs), "
-        "beside it one or two disturbers, or nothing; those of the host are real. A trial's label is what its victim's own "
-        "step log and instruments show, not what was injected: a cause is a label if its mechanism explains a quarter of the "
+        "beside one or two disturbers, or none; those of the host are real. A trial's label is what the victim's own step "
+        "log and the instruments show, not what was injected: a cause is a label if its mechanism explains a quarter of the "
         "excess.",
         "", "## What it isn't", "",
         "- No real GPU: faults of the GPU are simulated, and host load doesn't slow simulated kernels.",
         "- One machine. Its kernel lacks hardware counters, so `slow_cpu` rests on CPU time for the same work.",
-        "- Void trials must not be used for an accuracy. Faint ones (1.05 to 1.15 ×) are to be told apart.",
-        "- Labels are as good as the instruments: a mechanism that they can't see is a slow step without a label.", "",
+        "- Void trials must not be used for an accuracy. Faint ones (1.05 to 1.15 ×) must be reported separately.",
+        "- Labels are as good as the instruments: a mechanism that they can't measure is a slow step without a label.", "",
         "## Licence", "",
         "Apache-2.0, like the code that made it. Names, shapes and durations of kernels are from the traces that "
-        "data/kernel-streams names, each with its licence. No person's data: processes are those of the trials and of the "
+        "data/kernel-streams names, each with its licence. No personal data: processes are those of the trials and of the "
         "machine's own system, by name.", ""])
 
 
 def export(out, build, split, target):
-    """Writes the data set into `target`; what it holds as text. Raises RuntimeError."""
+    """Writes the data set into `target`, and returns its data card. Raises RuntimeError."""
     path = duck.library(build)
     if path is None:
-        raise RuntimeError("DuckDB's library isn't there: tools/setup build takes it")
+        raise RuntimeError("DuckDB's library is missing: run tools/setup build")
     folders = {folder.name: folder for folder in sorted((out / "trials").glob(f"{split}-*"))
                if (folder / "trial.json").exists()}
     if not folders:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data set, written by DuckDB and read again."""
+"""Writes the data set with DuckDB and reads it back."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class DataSet(unittest.TestCase):
         self.out = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-dataset-"))
         self.addCleanup(shutil.rmtree, self.out)
         if duck.library(BUILD) is None:
-            self.skipTest("DuckDB's library isn't there: tools/setup build takes it")
+            self.skipTest("DuckDB's library is missing: run tools/setup build")
 
     def trial(self, name, slow_ms):
         """A recording without GPU work, and steps of 100 ms that wait for a CPU from 20 s to 29 s."""

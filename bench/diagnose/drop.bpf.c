@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loses one packet in ONE_IN, at random, of those that arrive at a network device: a link that is bad rather
-// than full. tc loads it; faults.py compiles it with -DONE_IN=N. Without kernel headers: numbers are those of
+// Drops one in ONE_IN arriving packets of a network device at random: a lossy link rather than a full one. tc
+// attaches it; faults.py compiles it with -DONE_IN=N. It needs no kernel headers: the numbers are those of
 // linux/bpf.h and linux/pkt_cls.h, which never change.
 
 static unsigned int (*const random_number)(void) = (void*)7;  // BPF_FUNC_get_prandom_u32

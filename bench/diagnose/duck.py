@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB, by the C interface of the library that tools/setup takes (`gpusonde query` writes no files on purpose)."""
+"""DuckDB through the C API of the library that tools/setup downloads (`gpusonde query` deliberately writes no files)."""
 
 import ctypes
 import pathlib
@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def library(build):
-    """Its path, in the build's tree or in this one; None where there is none."""
+    """The library's path, in the build's tree or in this one; None if it is missing."""
     paths = (tree / "deps/duckdb/libduckdb.so" for tree in (build.parent, ROOT / "build"))
     return next((path for path in paths if path.exists()), None)
 
@@ -24,7 +24,7 @@ class _Result(ctypes.Structure):
 
 
 class Duck:
-    """A database in memory; a context manager. Not for several threads."""
+    """An in-memory database; a context manager. Not thread-safe."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(str(path))
@@ -35,9 +35,9 @@ class Duck:
 
     def __enter__(self):
         if self.library.duckdb_open(None, ctypes.byref(self.database)) != 0:
-            raise RuntimeError("DuckDB opens no database in memory")
+            raise RuntimeError("DuckDB can't open an in-memory database")
         if self.library.duckdb_connect(self.database, ctypes.byref(self.connection)) != 0:
-            raise RuntimeError("DuckDB gives no connection")
+            raise RuntimeError("DuckDB can't connect")
         return self
 
     def __exit__(self, *_error):
@@ -45,7 +45,7 @@ class Duck:
         self.library.duckdb_close(ctypes.byref(self.database))
 
     def run(self, sql):
-        """Rows, as lists of text; of scalars alone. Raises RuntimeError with DuckDB's own words."""
+        """Runs `sql` and returns its rows as lists of text; scalars only. Raises RuntimeError with DuckDB's message."""
         result = _Result()
         failed = self.library.duckdb_query(self.connection, sql.encode(), ctypes.byref(result))
         try:

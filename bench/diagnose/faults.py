@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What slows victims, or doesn't. A fault is a context manager over a running trial; the names are the manifest's, and
-nothing that gpusonde sees bears them."""
+"""Disturbances that slow victims, or shouldn't. A fault is a context manager over a running trial. The manifest uses these
+names; nothing that gpusonde sees contains them."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ def end(process):
 
 @contextlib.contextmanager
 def work(trial, kind, amount, file="", start=lambda command: command, group="injector"):
-    """work.py in the injector's group, or another; `start` says how, beside that."""
+    """Runs work.py in the injector's group, or in `group`; `start` adds further settings."""
     command = start([sys.executable, HERE / "work.py", kind, int(amount), file])
     process = subprocess.Popen(trial.groups[group].command(command),
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -46,7 +46,7 @@ def work(trial, kind, amount, file="", start=lambda command: command, group="inj
 
 @contextlib.contextmanager
 def loop(trial, command, amount):
-    """A command over and over, so many times at once, in the injector's group."""
+    """Runs a command in an endless loop, `times` in parallel, in the injector's group."""
     shell = "while :; do " + command + " >/dev/null 2>&1; done"
     processes = [subprocess.Popen(trial.groups["injector"].command(["sh", "-c", shell]), stdin=subprocess.DEVNULL,
                                   start_new_session=True) for _ in range(int(amount))]
@@ -60,10 +60,10 @@ def loop(trial, command, amount):
 
 @contextlib.contextmanager
 def stress(trial, *arguments):
-    """stress-ng, under a name that says nothing."""
+    """Runs stress-ng under a neutral name."""
     program = shutil.which("stress-ng")
     if program is None:
-        raise OSError("stress-ng isn't there: tools/setup bench")
+        raise OSError("stress-ng is missing: run tools/setup bench")
     with tempfile.TemporaryDirectory(dir=trial.folder) as folder:  # on the disk of the data files
         name = pathlib.Path(folder) / f"job-{random.randrange(16 ** 4):04x}"
         name.symlink_to(program)
@@ -75,7 +75,7 @@ def stress(trial, *arguments):
             if process.poll() is not None:
                 raise OSError(f"stress-ng ended by itself with {process.returncode}")
         finally:
-            process.terminate()  # it takes its files away
+            process.terminate()  # it deletes its files
             try:
                 process.wait(timeout=5)
             except subprocess.TimeoutExpired:
@@ -85,8 +85,8 @@ def stress(trial, *arguments):
 
 @contextlib.contextmanager
 def heavy(trial, disturber):
-    """The injector's group weighs so much more than the victim's, as one that has asked for more CPUs does: the scheduler
-    shields a group that wants one CPU from another of its weight that wants both."""
+    """Gives the injector's group a larger CPU weight than the victim's, as a group that has requested more CPUs has. With equal
+    weights the scheduler protects a group that needs one CPU from one that would use both."""
     trial.groups["injector"].write("cpu", "cpu.shares", HEAVY * trial.shares)
     try:
         with disturber:
@@ -100,7 +100,7 @@ DEFAULT_PERIOD_US = 100_000
 
 @contextlib.contextmanager
 def quota(trial, share, period_us=DEFAULT_PERIOD_US):
-    """The victim's group gets this share of the CPU time that it usually uses, in each such period."""
+    """Limits the victim's group to this share of its usual CPU time per period."""
     group = trial.groups["victim"]
     quota_us = max(2000, int(share * trial.usual_cpus * period_us))
     group.write("cpu", "cpu.cfs_period_us", period_us)
@@ -114,7 +114,7 @@ def quota(trial, share, period_us=DEFAULT_PERIOD_US):
 
 @contextlib.contextmanager
 def memory_limit(trial, keep_mb):
-    """The victim's group may keep what its processes hold, and so many MB of the page cache."""
+    """Limits the memory of the victim's group to what its processes hold, plus so many MB of page cache."""
     group = trial.groups["victim"]
     held = next(int(line.split()[1]) for line in group.read("memory", "memory.stat").splitlines()
                 if line.startswith("rss "))
@@ -127,7 +127,7 @@ def memory_limit(trial, keep_mb):
 
 @contextlib.contextmanager
 def sidecar(trial, megabytes):
-    """The victim's group may keep little more than it has, and then somebody else within it takes so much."""
+    """Limits the memory of the victim's group to little more than it has; then another process in it allocates so much."""
     group = trial.groups["victim"]
     group.write("memory", "memory.limit_in_bytes", int(group.read("memory", "memory.usage_in_bytes")) + (SLACK_MB << 20))
     try:
@@ -139,7 +139,7 @@ def sidecar(trial, megabytes):
 
 @contextlib.contextmanager
 def one_cpu(trial):
-    """All of the victim's threads have to share a CPU: a cause without a model."""
+    """Pins all of the victim's threads to one CPU: a slow-down that no cause models."""
     every, one = os.sched_getaffinity(0), {trial.last_cpu()}
 
     def allow(cpus):
@@ -157,7 +157,7 @@ def one_cpu(trial):
 
 @contextlib.contextmanager
 def gpu_rival(trial, batch):
-    """Another program that uses the GPU, for long at a time, and little else."""
+    """Runs another program that uses the GPU with long kernels, and little else."""
     process = subprocess.Popen(
         trial.groups["injector"].command([sys.executable, HERE / "victims/inference.py", "--step-log", "/dev/null", "--seconds",
                                           trial.length_s, "--batches", int(batch), "--record-kb", 4, "--pause-ms", 1]),
@@ -170,7 +170,7 @@ def gpu_rival(trial, batch):
 
 @contextlib.contextmanager
 def lossy_link(trial, one_in):
-    """One packet in so many is lost on its way between the ranks."""
+    """Drops one in so many packets between the ranks, at random."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "drop.o"
         subprocess.run([shutil.which("clang-19") or "clang", "-O2", "-target", "bpf", f"-DONE_IN={int(one_in)}", "-c",
@@ -186,8 +186,7 @@ def lossy_link(trial, one_in):
 
 @contextlib.contextmanager
 def io_limit(trial, amount, kind):
-    """The victim's group may read and write so much a second of the disk that the data files are on: bytes ("bps") or
-    operations ("iops")."""
+    """Limits the victim's group to so many bytes ("bps") or operations ("iops") per second on the disk of the data files."""
     device = os.stat(trial.disk_file).st_dev
     disk = f"{os.major(device)}:{os.minor(device)}"
     files = [f"blkio.throttle.{what}_{kind}_device" for what in ("read", "write")]
@@ -202,7 +201,7 @@ def io_limit(trial, amount, kind):
 
 @contextlib.contextmanager
 def traffic(trial, kind, streams):
-    """From the one end of the ranks' link to the other."""
+    """Sends from one end of the ranks' link to the other."""
     address = trial.link.addresses[1]
     with work(trial, "receive", 1, address, lambda command: trial.link.command(1, command)), \
             work(trial, kind, streams, address, lambda command: trial.link.command(0, command)):
@@ -211,7 +210,7 @@ def traffic(trial, kind, streams):
 
 @contextlib.contextmanager
 def interrupts(trial, kind, streams):
-    """Packets that the last CPU sends and the first one receives, in softirqs."""
+    """Floods the link with packets that the last CPU sends and the first one receives, in softirqs."""
     link = networks.Link(f"{trial.plan.name}-i", rate_mbit=None)
     try:
         subprocess.run(link.command(1, ["sh", "-c", "echo 1 > /sys/class/net/veth0/queues/rx-0/rps_cpus"]), check=True)
@@ -224,7 +223,7 @@ def interrupts(trial, kind, streams):
 
 @contextlib.contextmanager
 def queue_limit(trial, kilobytes):
-    """What doesn't fit into so short a queue is lost."""
+    """Shortens the link's queue; packets that don't fit are dropped."""
     trial.link.shape(0, int(kilobytes))
     try:
         yield
@@ -254,7 +253,7 @@ def gpu(trial, *arguments, undo=()):
 
 @contextlib.contextmanager
 def gpu_error(trial, code, stall_s, period_s):
-    """The driver reports an error over and over, and each time the GPU does nothing for so long."""
+    """Makes the driver report an error repeatedly, with a pause of the GPU each time."""
     done = threading.Event()
 
     def fail():
@@ -284,7 +283,7 @@ def gpu_neighbour(trial, share):
 
 @contextlib.contextmanager
 def stopped(pid):
-    """One of the victim's processes stands still: a hang, or a cause without a model."""
+    """Stops one of the victim's processes: a hang, or a slow-down that no cause models."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -300,7 +299,7 @@ def nothing(_trial, _amount):
 
 FAULTS = {
     "nothing": nothing,
-    # train
+    # train split
     "compute": lambda trial, amount: heavy(trial, work(trial, "cpu", amount)),
     "compute-little": lambda trial, amount: work(trial, "idle-cpu", amount),
     "disk-read": lambda trial, amount: work(trial, "disk-read", amount, trial.disk_file),
@@ -326,7 +325,7 @@ FAULTS = {
     "late-rank": lambda trial, _amount: signalled(trial.rank_pid(1), signal.SIGUSR1),
     "memory-copy": lambda trial, amount: work(trial, "memory-copy", amount),
     "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
-    # test
+    # test split
     "idle": nothing,
     "compile": lambda trial, amount: heavy(trial, loop(trial, COMPILE, amount)),
     "compress-little": lambda trial, amount: loop(
@@ -356,22 +355,22 @@ FAULTS = {
     "held-rank": lambda trial, amount: work(
         trial, "cpu", amount, "", lambda command: ["taskset", "-c", str(trial.last_cpu()), *command]),
 }
-# Of these the smaller amount is the worse one.
+# For these, a smaller amount is a stronger fault.
 LIMITS = ("quota", "short-quota", "memory-limit", "gpu-power-cap", "gpu-clock-limit", "gpu-pcie-width", "io-limit",
           "io-operations", "short-queue", "lossy-link")
-RAMP = (1 / 3, 2 / 3, 1)  # of the amount, one after the other
+RAMP = (1 / 3, 2 / 3, 1)  # of the amount, in this order
 PULSE_S, PULSE_PERIOD_S = 1, 3
 
 
 def scaled(fault, amount, share):
-    """So much of an amount: counts are whole and at least one."""
+    """A share of an amount; counts are integers and at least one."""
     less = amount / share if fault in LIMITS else amount * share
     return less if amount < 1 else max(1, round(less))
 
 
 @contextlib.contextmanager
 def both(trial, faults):
-    """All of [(fault, amount), …] at once."""
+    """Applies all of [(fault, amount), …] at once."""
     with contextlib.ExitStack() as stack:
         for fault, amount in faults:
             stack.enter_context(FAULTS[fault](trial, amount))
@@ -379,8 +378,8 @@ def both(trial, faults):
 
 
 def apply(trial, faults, shape, length_s):
-    """Runs the faults for so long: all the time, one second on and two off, or more and more of them. Returns when all of
-    them were there: [(begin, end), …], CLOCK_MONOTONIC in ns."""
+    """Runs the faults for the given time: steadily, one second on and two off, or as a ramp. Returns when all of them were
+    fully active: [(begin, end), …], CLOCK_MONOTONIC in ns."""
     begin = time.monotonic()
     active = []
 

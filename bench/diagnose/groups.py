@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups (version 1) that a trial puts its parties into: to limit them, and to see what each uses."""
+"""The control groups (version 1) of a trial's processes: to limit them, and to measure what each of them uses."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ ENTER = 'for group in $GROUPS_TO_ENTER; do echo $$ >$group/cgroup.procs; done; e
 
 
 class Group:
-    """One folder in each hierarchy, removed again by close()."""
+    """One folder in each hierarchy; close() removes it."""
 
     def __init__(self, name):
         self.paths = {controller: ROOT / controller / f"bench-{os.getpid()}-{name}" for controller in CONTROLLERS}
@@ -18,7 +18,7 @@ class Group:
             path.mkdir()
 
     def command(self, command):
-        """`command`, started within the group."""
+        """`command`, wrapped so that it starts within the group."""
         where = " ".join(str(path) for path in self.paths.values())
         return ["env", f"GROUPS_TO_ENTER={where}", "sh", "-c", ENTER, "sh", *map(str, command)]
 
@@ -42,7 +42,7 @@ class Group:
         for path in self.paths.values():
             try:
                 path.rmdir()
-            except OSError:  # somebody is still in it
+            except OSError:  # it still has a process
                 for pid in (path / "cgroup.procs").read_text().split():
                     (path.parent / "cgroup.procs").write_text(pid)
                 path.rmdir()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial sees of the machine by itself, beside gpusonde: files of /proc and of the control groups that gpusonde's
-diagnosis doesn't read (run delays of schedstat, CPU time and failures of the groups, disk statistics), and pressure for
-the baselines."""
+"""The machine as the trial itself measures it, independently of gpusonde: from files of /proc and of the control groups that
+gpusonde's diagnosis doesn't read (run delays of schedstat, CPU time and memory failures of the groups, disk statistics), and
+pressure for the baselines."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def schedstat(pid):
 
 
 def disk():
-    """(bytes, ns with requests under way) of the machine's disks."""
+    """(bytes, ns with requests in flight) of the machine's disks."""
     sectors = busy_ms = 0
     for line in (PROC / "diskstats").read_text().splitlines():
         fields = line.split()
@@ -72,14 +72,14 @@ def switches(pids):
 
 
 def retransmits(pid="self"):
-    """In the network namespace of a process."""
+    """Reads a file in the network namespace of a process."""
     lines = (PROC / str(pid) / "net/snmp").read_text().splitlines()
     names, values = (line.split() for line in lines if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])
 
 
 def sent_bytes(pid):
-    """Through all devices of that namespace but the loopback."""
+    """Bytes sent through all devices of that namespace except the loopback."""
     total = 0
     for line in (PROC / str(pid) / "net/dev").read_text().splitlines():
         name, _, counters = line.partition(":")
@@ -89,7 +89,7 @@ def sent_bytes(pid):
 
 
 def networks(pids):
-    """(segments sent again, bytes sent) in the namespaces of these processes, each once."""
+    """(retransmitted segments, sent bytes) in the namespaces of these processes, each counted once."""
     found = {}
     for pid in pids:
         try:
@@ -100,7 +100,7 @@ def networks(pids):
 
 
 def received():
-    """Softirqs of all CPUs that handled packets."""
+    """Softirqs of all CPUs that handled received packets."""
     for line in (PROC / "softirqs").read_text().splitlines():
         if line.lstrip().startswith("NET_RX:"):
             return sum(map(int, line.split()[1:]))
@@ -108,11 +108,11 @@ def received():
 
 
 class Sampler:
-    """Writes a line of JSON four times a second until stop()."""
+    """Writes a JSON line four times a second until stop()."""
 
     def __init__(self, path, groups, ranks=()):
-        self.groups = groups  # {name: Group}; "victim" is looked at thread by thread
-        self.ranks = list(ranks)  # pids of those whose networks are looked at; else the machine's own is
+        self.groups = groups  # {name: Group}; "victim" is sampled per thread
+        self.ranks = list(ranks)  # pids whose network namespaces are sampled; the machine's own if there are none
         self.file = open(path, "w", encoding="utf-8")
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run)

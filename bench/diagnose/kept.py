@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials whose labels were opened, kept in the repository: recordings are too large for it, and machines come and go, but
-hours of trials have to add up. A line of KEPT/SPLIT.jsonl is a trial: its record, its label, and what was said of it while
-that was sealed."""
+"""Trials whose labels were opened, kept in the repository. Recordings are too large to keep, and machines come and go, but hours
+of trials have to add up. A line of KEPT/SPLIT.jsonl is a trial: its record, its label, and the prediction that was made while
+the label was sealed."""
 
 import dataclasses
 import datetime
@@ -17,9 +17,9 @@ KEPT = ROOT / "bench/results/diagnosis"
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """All that is kept of a split."""
-    trials: dict  # those that a program (by its hash) answered; the newest program last
-    failed: set  # trials that could not be made
+    """The kept trials of a split."""
+    trials: dict  # by build (hash of the program) that predicted them; the newest build last
+    failed: set  # trials that could not be run
 
     @staticmethod
     def read(split, folder=KEPT):
@@ -34,8 +34,8 @@ class Kept:
 
 
 def keep(out, split, program, folder=KEPT):
-    """Opens the labels of what is frozen in `out` and adds those trials that aren't kept yet, as what this program
-    (overhead.program_id) said: what was said first counts, however often somebody asks again. Returns how many."""
+    """Opens the labels of the frozen predictions in `out` and adds the trials that aren't kept yet, as predictions of this build
+    (overhead.program_id). Only the first prediction of a trial counts. Returns how many were added."""
     kept = Kept.read(split, folder)
     known = {trial.name for trials in kept.trials.values() for trial in trials} | kept.failed
     about = {"program": program, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
@@ -51,8 +51,8 @@ def keep(out, split, program, folder=KEPT):
 
 
 def total(split, folder=KEPT):
-    """The result of what the newest program was asked, and beside it, in short, of those before: it was mended by what
-    they got wrong. Raises RuntimeError where nothing is kept."""
+    """The result of the newest build, with a summary of the earlier ones, whose errors it was improved on. Raises RuntimeError if
+    nothing is kept."""
     kept = Kept.read(split, folder)
     if not kept.trials:
         raise RuntimeError(f"nothing is kept of the split {split}")

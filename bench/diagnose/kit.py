@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger's kit: recordings and sealed labels from elsewhere, asked and scored like our own. README.md tells the
-format of the folder. Everything in it is hostile."""
+"""A kit from elsewhere: recordings and sealed labels that are predicted and scored like our own. README.md describes the format
+of the folder. Everything in it is untrusted."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ MAY_BE = {"pid": int, "first_slow_ns": int, "cause_ms": dict, "root": str, "void
 
 
 class KitError(ValueError):
-    """What is wrong with the folder, in words for who made it."""
+    """What is wrong with the kit, for the person who made it."""
 
 
 def kind_of(value, kinds):
@@ -26,7 +26,7 @@ def kind_of(value, kinds):
 
 
 def check(name, one):
-    """Raises KitError unless this is a label."""
+    """Raises KitError unless this is a valid label."""
     def wrong(what):
         raise KitError(f"labels.json: {name}: {what}")
 
@@ -34,25 +34,25 @@ def check(name, one):
         wrong("not an object")
     for key, kinds in WANTED.items():
         if not kind_of(one.get(key), kinds):
-            wrong(f"`{key}` is missing or of another kind")
+            wrong(f"`{key}` is missing or of another type")
     for key, value in one.items():
         if key not in WANTED and (key not in MAY_BE or (value is not None and not kind_of(value, MAY_BE[key]))):
-            wrong(f"`{key}` is unknown or of another kind")
+            wrong(f"`{key}` is unknown or of another type")
     if not one["begin_ns"] < one["end_ns"]:
         wrong("ends before it begins")
     if not (0 < one["ms_before"] < 1e9 and 0 < one["ms_during"] < 1e9):
-        wrong("steps take more than nothing, and less than 11 days")
+        wrong("step times must be more than 0 and less than 11 days")
     for cause in (*one["causes"], *([one["root"]] if one.get("root") else [])):
         if cause not in CAUSES:
-            wrong(f"no cause is named {cause!r}; a cause that is not in the list is none (`[]`): then abstaining is right")
+            wrong(f"no cause is named {cause!r}; label other causes as none (`[]`): then abstaining is right")
     if len(set(one["causes"])) != len(one["causes"]):
         wrong("a cause comes twice")
     cause_ms = one.get("cause_ms") or {}
     if len(one["causes"]) > 1 and (set(cause_ms) != set(one["causes"]) or not all(
             kind_of(ms, (int, float)) for ms in cause_ms.values())):
-        wrong("of several causes `cause_ms` says how many ms of a step each explains")
+        wrong("with several causes, `cause_ms` must give the ms per step that each explains")
     if label.state_of(one["ms_during"] / one["ms_before"]) == "negative" and one["causes"]:
-        wrong(f"steps that are less than {label.FAINT} times as long have no cause")
+        wrong(f"steps that are slower by less than a factor of {label.FAINT} have no cause")
 
 
 def trial_of(name, one, prediction):
@@ -84,7 +84,7 @@ def read_labels(folder):
 
 
 def run(folder, build):
-    """The result; None where the predictions are frozen and the labels not there yet. Raises KitError, RuntimeError."""
+    """The result; None if the predictions were frozen and there are no labels yet. Raises KitError, RuntimeError."""
     recordings = {path.stem: path for path in sorted(folder.glob("*.sonde"))}
     if not recordings:
         raise KitError(f"no *.sonde in {folder}")
@@ -94,8 +94,8 @@ def run(folder, build):
         return None
     labels = read_labels(folder)
     predictions = score.open_predictions(folder, SPLIT)
-    for names, what in ((set(labels) ^ set(recordings), "there is either a recording or a label only"),
-                        (set(labels) ^ set(predictions), "came or went since the predictions were frozen")):
+    for names, what in ((set(labels) ^ set(recordings), "there is either a recording or a label, but not both"),
+                        (set(labels) ^ set(predictions), "appeared or disappeared since the predictions were frozen")):
         if names:
             raise KitError(f"{', '.join(sorted(names))}: {what}")
     trials = [trial_of(name, one, predictions[name]) for name, one in labels.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger's kit, with a gpusonde that says what the recording tells it to say, and with the real one."""
+"""A kit from elsewhere, with a fake gpusonde whose answer the recording determines, and with the real one."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ class Kit(unittest.TestCase):
         program.chmod(0o755)
 
     def recording(self, name, cause):
-        """One in which gpusonde sees an incident, or nothing."""
+        """A recording in which gpusonde finds an incident, or nothing."""
         incident = {"start_ns": BEGIN, "end_ns": END, "pid": 7, "cause": cause,
                     "causes": [{"cause": cause, "confidence": 0.9}], "evidence": []}
         (self.folder / f"{name}.sonde").write_text(json.dumps([incident] if cause else []))
@@ -64,7 +64,7 @@ class Kit(unittest.TestCase):
         self.assertIsNone(kit.run(self.folder, self.build), "frozen, and nothing to score yet")
         self.labels({"a": slow(pid=7, victim="theirs"), "b": slow(), "quiet": slow(None, ms_during=10)})
         result = kit.run(self.folder, self.build)
-        self.assertEqual(list(result["asked"]), ["gpusonde"], "nobody else can be asked without instruments")
+        self.assertEqual(list(result["asked"]), ["gpusonde"], "the simple rules need the instruments")
         judged = result["asked"]["gpusonde"]
         self.assertEqual(judged["effective"]["confusion"],
                          {"cpu_contention → block_io": 1, "cpu_contention → cpu_contention": 1})
@@ -103,12 +103,12 @@ class Kit(unittest.TestCase):
 
     def test_labels_that_make_no_sense_are_refused_in_words(self):
         self.recording("a", None)
-        for label, why in ((slow("cpu"), "no cause is named 'cpu'"), (slow(ms_before=0), "more than nothing"),
+        for label, why in ((slow("cpu"), "no cause is named 'cpu'"), (slow(ms_before=0), "more than 0"),
                            (slow(begin_ns=END + 1), "ends before"), (slow(begin_ns="now"), "`begin_ns`"),
                            (slow(sesame=1), "`sesame` is unknown"), (slow(causes=[["a"]]), "no cause is named"),
                            (slow(causes=["hang", "hang"]), "comes twice"),
                            (slow(causes=["hang", "block_io"]), "`cause_ms`"),
-                           (slow(ms_during=10), "have no cause"), (slow(ms_during=float("nan")), "more than nothing"),
+                           (slow(ms_during=10), "have no cause"), (slow(ms_during=float("nan")), "more than 0"),
                            ([], "not an object")):
             with self.subTest(why):
                 self.labels({"a": label})

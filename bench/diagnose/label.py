@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What really happened in a trial: from the victim's own step log, and from instruments that gpusonde doesn't read. A
-cause is a label where its mechanism explains a quarter of the slow-down; the injector's name alone never makes one."""
+"""What really happened in a trial, from the victim's own step log and from instruments that gpusonde doesn't read. A cause is a
+label if its mechanism explains a quarter of the slow-down; the injected fault alone is never a label."""
 
 import itertools
 import json
 import statistics
 
-EFFECTIVE = 1.15  # slower by so much: an incident must be found
-FAINT = 1.05      # between the two it is reported apart; below, nothing has happened
-SHARE = 0.25      # of the excess that a mechanism must explain
-FOREIGN = 0.05    # of the machine's CPU time, by anybody but the trial's own parties: void
+EFFECTIVE = 1.15  # slow-down from which on an incident must be found
+FAINT = 1.05      # slow-downs between the two are reported separately; smaller ones are negatives
+SHARE = 0.25      # share of the excess that a mechanism must explain
+FOREIGN = 0.05    # of the machine's CPU time, used by processes outside the trial: void
 STOLEN = 0.01
-AGAIN = 0.3       # more segments sent again a second: where everything is lost, pauses double and there are few
-RECEIVED = 5_000  # more softirqs a second that handle packets
-HUNG_NS = 5_000_000_000  # a step that takes so long, and nothing else explains it, is a hang by its symptom
-RECOVERY_NS = 1_500_000_000  # after the fault: queues run empty
-STRETCH_NS = 2_000_000_000  # slow for so long is no negative, whatever the mean says
-BEGINS_NS = 1_000_000_000  # a slow-down begins with a step from which on steps are slow for so long, on average
-SETTLE_NS = 3_000_000_000  # of steps at the start: they warm up
+AGAIN = 0.3       # additional retransmits per second; few, as the timeout doubles each time when everything is lost
+RECEIVED = 5_000  # additional softirqs per second that handle received packets
+HUNG_NS = 5_000_000_000  # a step this long without another explanation is a hang by its symptom
+RECOVERY_NS = 1_500_000_000  # after the fault, for queues to drain
+STRETCH_NS = 2_000_000_000  # a trial that is slow for this long is no negative, whatever its mean
+BEGINS_NS = 1_000_000_000  # a slow-down begins with a step from which on steps are slow on average for this long
+SETTLE_NS = 3_000_000_000  # warm-up, excluded
 
 
 def state_of(slowdown):
@@ -43,7 +43,7 @@ def mean_ms(steps, value=lambda step: step[1] - step[0]):
 
 
 def within(samples, windows):
-    """[the samples of each window that has at least two]"""
+    """The samples of each window that has at least two."""
     found = ([sample for sample in samples if begin_ns <= sample["time_ns"] < end_ns] for begin_ns, end_ns in windows)
     return [inside for inside in found if len(inside) >= 2]
 
@@ -53,7 +53,7 @@ def sampled_s(inside):
 
 
 def rate(samples, windows, value):
-    """Growth of a counter per second within these windows [(begin, end), …]; 0 where it was sampled less than twice."""
+    """Growth of a counter per second within the windows [(begin, end), …]; 0 if it was sampled less than twice."""
     found = within(samples, windows)
     if not found:
         return 0.0
@@ -61,8 +61,8 @@ def rate(samples, windows, value):
 
 
 def thread_rates(samples, windows):
-    """{(pid, tid): (CPU seconds, seconds of waiting for a CPU) per second of the windows}; a thread that began or ended
-    within them has what it used meanwhile."""
+    """{(pid, tid): (CPU seconds, seconds of run delay) per second of the windows}; for a thread that started or ended within
+    them, what it used until then."""
     found = within(samples, windows)
     length_s = sum(map(sampled_s, found))
     used = {}
@@ -80,8 +80,8 @@ def thread_rates(samples, windows):
 
 
 def windows_of(record, first_ns):
-    """(before the fault, while all of it is there, from its begin to its end), each [(begin, end), …]. A fault that comes
-    and goes, or grows, slows steps by what it does while it is there: the calm between would hide it."""
+    """(before the fault, while it is fully active, from its begin to its end), each [(begin, end), …]. The effect of a pulsed
+    or growing fault is measured while it is active: the calm in between would hide it."""
     whole = [(record["begin_ns"], record["end_ns"])]
     return [(first_ns, record["begin_ns"])], [tuple(one) for one in record.get("active_ns", whole)], whole
 
@@ -91,11 +91,11 @@ def touching(steps, windows):
 
 
 def void_reason(record, samples, windows):
-    """Why the machine was not the trial's own; None where it was."""
+    """Why the machine was used by others during the trial; None if it wasn't."""
     cpus_ns = rate(samples, windows, lambda sample: sample["busy_ns"])
     own_ns = rate(samples, windows, lambda sample: sum(sample["cpu_ns"].values()))
     own_ns += record["own_cpu_ns"] * 1e9 / max(1, record["end_ns"] - record["begin_ns"])
-    if "interrupt_pressure" in intended_of(record["plan"]):  # they are the trial's own, and no group's
+    if "interrupt_pressure" in intended_of(record["plan"]):  # caused by the trial, but in no group's CPU time
         cpus_ns -= rate(samples, windows, lambda sample: sample["interrupts_ns"])
     cpus = record["cpus"]
     foreign = (cpus_ns - own_ns) / 1e9 / cpus
@@ -108,16 +108,17 @@ def void_reason(record, samples, windows):
 
 
 def mechanisms(record, samples, clean, active, before, during):
-    """{mechanism: ms of a step's excess that it explains, at most}; `before` and `during` are steps of these windows."""
+    """{mechanism: upper bound of the ms of a step's excess that it explains}; `before` and `during` are the steps of these
+    windows."""
     ms_before, ms_during = mean_ms(before), mean_ms(during)
-    # Of other ranks than the one whose steps these are: what delays one of those is the root behind a straggler.
+    # Threads of other ranks don't count: what delays those is the root behind a straggler.
     others = {str(pid) for pid in record.get("rank_pids", [])[1:]}
     threads_before, threads_during = ({key: both for key, both in rates.items() if key[0] not in others}
                                       for rates in (thread_rates(samples, clean), thread_rates(samples, active)))
 
     def waited_ms(rates, ms):
-        # The one that waits most: steps wait for the slowest of their threads. Own disturbers, which come with the
-        # fault, are not the step's.
+        # The thread that waits most, as steps wait for the slowest of their threads. Disturbers of the victim's own start with
+        # the fault and don't count.
         return max((delay for key, (_, delay) in rates.items() if key in threads_before), default=0.0) * ms
 
     def cpu_ms(rates, ms):
@@ -132,7 +133,7 @@ def mechanisms(record, samples, clean, active, before, during):
 
 
 def ms_of(cause, explained):
-    """ms of a step's excess that a cause which is a label explains: what several are confirmed by, the least of it."""
+    """ms of a step's excess that a cause explains which is a label: the smallest, if several mechanisms confirm it."""
     late = max(0.0, explained["late_rank"])
     return {"block_io": explained["disk"], "io_throttling": explained["disk"], "memory_pressure": explained["disk"],
             "slow_data_loading": min(explained["data"], explained["cpu"]), "slow_cpu": explained["cpu"],
@@ -143,7 +144,7 @@ def ms_of(cause, explained):
 
 
 def root_of(record, samples, clean, active, late_ms, ms_before, ms_during):
-    """Why the rank that comes last is late, by its own threads: None where that isn't known."""
+    """Why the rank that comes last is late, by its own threads; None if unknown."""
     if not record.get("rank_pids"):
         return None
     pid = str(record["rank_pids"][1])
@@ -164,7 +165,7 @@ def intended_of(plan):
 
 
 def late_rank_ms(folder, clean, active):
-    """How much longer the other rank's own part of a step takes: what is left of it without the sum over all."""
+    """By how much the other rank's own part of a step got longer: the step without the sum over all ranks."""
     if not (folder / "steps.log.1").exists():
         return 0.0
     steps = read_steps(folder, "steps.log.1")
@@ -182,7 +183,7 @@ def sent_bytes(sample):
 
 
 def causes_of(record, samples, clean, active, explained, ms_before, ms_during, void):
-    """The labels: mechanisms that explain enough, told apart by who was there."""
+    """The labels: mechanisms that explain enough, distinguished by the faults that were active."""
     def grew(value):
         return rate(samples, active, value) - rate(samples, clean, value)
 
@@ -193,22 +194,22 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
     own_cpus = grew(lambda sample: sample["cpu_ns"]["victim"]) / 1e9
     others_cpus = max(grew(lambda sample: sample["busy_ns"] - sample["cpu_ns"]["victim"]),
                       grew(lambda sample: sample["cpu_ns"]["injector"])) / 1e9
-    # Softirqs land in the CPU time of whom they interrupt, or keep it waiting; who sends the packets has another CPU.
+    # Softirqs count as CPU time or run delay of the thread that they interrupt; the sender runs on another CPU.
     interrupted = ("interrupt_pressure" in faults and enough & {"cpu", "run_delay"}
                    and grew(lambda sample: sample.get("net_rx", 0)) > RECEIVED)
     if interrupted:
         labels.add("interrupt_pressure")
     elif "run_delay" in enough:
-        # A throttled thread waits on the run queue too.
+        # A throttled thread has run delay, too.
         if "cpu_quota" in faults:
             labels.add("cpu_quota")
-        # Own disturbers take more CPUs, or, of a victim that has all of them, those of its other threads.
+        # The victim's own disturbers use more CPUs, or, if it has all of them, take them from its other threads.
         elif "cpu_contention_own" in faults and (own_cpus > 0.2 or others_cpus < 0.1):
             labels.add("cpu_contention_own")
-        # A machine that others keep full already shows no growth: such runs are void.
+        # On a machine that others keep busy there is no growth; such runs are void.
         elif others_cpus > 0.2 or void:
             labels.add("cpu_contention")
-    # At a limit the disk has less to do than before, and the victim waits for it longer.
+    # At a limit the disk does less than before, and the victim waits for it longer.
     if "disk" in enough and "io_throttling" in faults and grew(lambda sample: sample["disk_ns"]) < 0:
         labels.add("io_throttling")
     elif "disk" in enough and grew(lambda sample: sample["disk_bytes"]) > 10e6:
@@ -218,7 +219,7 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
         labels.add("slow_data_loading")
     if "slow_cpu" in faults and "cpu" in enough:
         labels.add("slow_cpu")
-    # What the ranks send in a step stays as it was; they make fewer steps.
+    # The ranks send as much per step as before, in fewer steps.
     if "network_contention" in faults and "data" in enough and (
             rate(samples, active, sent_bytes) - rate(samples, clean, sent_bytes) / slowdown > 1e6):
         labels.add("network_contention")
@@ -232,14 +233,14 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
 
 
 def is_slow_from(steps, from_ns, length_ns, ms_before):
-    """Whether the steps that begin in a stretch of time are slow on average; few say nothing."""
+    """Whether the steps that begin within a stretch of time are slow on average; too few steps count as no."""
     inside = [step for step in steps if from_ns <= step[0] < from_ns + length_ns]
     return len(inside) >= 3 and state_of(mean_ms(inside) / ms_before) == "effective"
 
 
 def first_slow_ns(steps, windows, ms_before):
-    """End of the first slow step of a slow-down within these windows; None where there is none. One that is long by chance
-    begins none. Where every other step is long anyway it may be one of the second before: delays then count as longer."""
+    """End of the first step of a slow-down within the windows; None without one. A step that is long by chance begins none. Where
+    every other step is long anyway, it may be one from the second before, so that delays are overestimated."""
     for at, step in enumerate(steps):
         if step[1] - step[0] <= EFFECTIVE * 1e6 * ms_before or not touching([step], windows):
             continue
@@ -256,7 +257,7 @@ def has_slow_stretch(steps, begin_ns, end_ns, ms_before):
 
 
 def has_recovered(steps, end_ns, ms_before, ms_during):
-    """Whether steps became quicker again when the fault was taken away; unknown is yes."""
+    """Whether steps became faster again when the fault ended; True if unknown."""
     after = [step for step in steps if step[0] >= end_ns + RECOVERY_NS]
     return not after or mean_ms(after) - ms_before < (ms_during - ms_before) / 2
 
@@ -280,7 +281,7 @@ def label(folder):
              "first_slow_ns": first_slow_ns(steps, whole, ms_before)}
     made["state"] = state_of(ms_during / ms_before)
     if made["state"] == "negative":
-        if made["void"] is None and is_slow_from(steps, end_ns, RECOVERY_NS, ms_before):  # the fault came late
+        if made["void"] is None and is_slow_from(steps, end_ns, RECOVERY_NS, ms_before):  # a delayed effect
             made["void"] = "slow afterwards"
         if made["void"] is None and has_slow_stretch(steps, begin_ns, end_ns, ms_before):
             made["void"] = "slow for a while"
@@ -291,7 +292,7 @@ def label(folder):
     if not causes and max(step[1] - step[0] for step in during) > HUNG_NS:
         causes = ["hang"]
     if made["void"] is None and not causes and intended_of(record["plan"]) - {"", None}:
-        made["void"] = "not confirmed"  # that it had no cause isn't known either
+        made["void"] = "not confirmed"  # that there was no cause isn't known either
     made["cause_ms"] = {cause: round(ms_of(cause, explained), 2) for cause in causes if cause != "hang"}
     if "straggler" in causes:
         made["root"] = root_of(record, samples, clean, active, explained["late_rank"], ms_before, ms_during)

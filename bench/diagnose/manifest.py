@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which trials there are: from a seed, in random order, each with a seed of its own."""
+"""The trials of a split, generated from a seed in random order, each with a seed of its own."""
 
 import dataclasses
 import random
 
 VICTIMS = {
-    # name: program, arguments; {build}, {log}, {seconds}, {disk}, {cached} are filled in
+    # name: program, arguments; with placeholders {build}, {log}, {seconds}, {disk}, {cached}
     "stencil": ["{build}/bin/hpc", "--halo-mb", "16", "--seconds", "{seconds}", "--step-log", "{log}"],
     "trainer": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
                 "--records", "96"],
@@ -23,7 +23,7 @@ VICTIMS = {
                        "{log}"],
     "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
                   "--stream", "vit-classifier-h100", "--record-kb", "512"],
-    # test alone
+    # only in the test split
     "stencil-large": ["{build}/bin/hpc", "--halo-mb", "24", "--seconds", "{seconds}", "--step-log", "{log}"],
     "saver": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
               "--stream", "qwen-infer-h100", "--records", "60", "--write-kb", "256", "--extra", "hash", "--own", "compress"],
@@ -71,16 +71,16 @@ VICTIMS = {
 TEST_NETWORKED = ("ranks-net-large", "ranks-net-wide", "ranks-net-deep")
 TEST_RANKS = ("ranks-large", "ranks-wide", "ranks-deep")
 TEST_CACHED = ("rereader", "rereader-2", "rereader-3")
-NETWORKED = ("ranks-net", *TEST_NETWORKED)  # they want two namespaces
+NETWORKED = ("ranks-net", *TEST_NETWORKED)  # these need two network namespaces
 RANKS = ("ranks", *TEST_RANKS, *NETWORKED)
-CACHED = ("reader", *TEST_CACHED)  # they want their file out of the page cache
+CACHED = ("reader", *TEST_CACHED)  # these need their file outside the page cache
 TRAINERS = ("trainer", "trainer-2", "streamer", "reader")
 TEST_TRAINERS = ("saver", "hasher", "scanner")
 TEST_SCANNERS = ("scanner", "scanner-2", "scanner-3")
 TEST_PINNED = ("inference-pinned", "stencil-large-pinned", "saver-pinned")
 
-# What each fault is tried with: victims, amounts, and what the label would be if the check agrees ("": none, a
-# negative or a cause without a model). The splits share no victim, no fault and no injector (score_test.py).
+# By fault: its victims, its amounts, and its label if the instruments confirm it ("": none, a negative or a slow-down without a
+# model). The splits share no victim, no fault and no injector (score_test.py).
 TRAIN = {
     "compute": (("stencil", *TRAINERS, "inference"), (2, 3, 4), "cpu_contention"),
     "stress-cpu": (("stencil", *TRAINERS, "inference"), (2, 3), "cpu_contention"),
@@ -103,7 +103,7 @@ TRAIN = {
     "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
-# Two at once: [(fault, amount, what the label would be), …] by victim.
+# Two faults at once: [(fault, amount, label if confirmed), …] by victim.
 TRAIN_PAIRS = {
     "streamer": (("compute", 3, "cpu_contention"), ("disk-read", 4, "block_io")),
     "inference": (("compute", 3, "cpu_contention"), ("gpu-neighbour", 0.6, "gpu_neighbour")),
@@ -153,13 +153,13 @@ TEST_NEGATIVES = {
     "compress-little": (("stencil-large", "inference-large"), (1,), ""),
 }
 SHAPES = ("steady", "steady", "pulse", "ramp")
-# There is no less of these, or they take their time to start.
+# These faults can't be pulsed or ramped, or take time to start.
 STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu",
           "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0
-PAIRS, NEGATIVES = 2, 6  # of a round
+PAIRS, NEGATIVES = 2, 6  # per round
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,17 +173,17 @@ class Trial:
     clean_s: float
     fault_s: float
     after_s: float
-    intended: str  # the label, if the check agrees
+    intended: str  # the label if the instruments confirm it
     seed: int
-    also: tuple = ()  # (fault, amount, intended) of a second one at the same time
+    also: tuple = ()  # (fault, amount, intended) of a second fault at the same time
 
     def faults(self):
         return [(self.fault, self.amount), *([tuple(self.also[:2])] if self.also else [])]
 
 
 def a_round(generator, positives, negatives, pairs, only):
-    """[(fault, its entry, the second fault), …]: each cause once, so that all come to their number together, something
-    without a model, two pairs and six negatives, in an order of its own: forty rounds are the trials that are wanted."""
+    """[(fault, its entry, the second fault), …]: each cause once, so that all of them reach their number together, one without
+    a model, two pairs and six negatives, shuffled. Forty rounds are what a claim requires."""
     causes = {}
     for fault, entry in positives.items():
         if not only or fault in only:
@@ -198,7 +198,7 @@ def a_round(generator, positives, negatives, pairs, only):
 
 
 def make(split, seed, count, only=()):
-    """`count` trials of the split, in rounds (`a_round`); the same ones for the same arguments."""
+    """`count` trials of the split, in rounds (`a_round`); deterministic in its arguments."""
     tables = (TRAIN, TRAIN_NEGATIVES, TRAIN_PAIRS) if split == "train" else (TEST, TEST_NEGATIVES, TEST_PAIRS)
     generator = random.Random(f"{split}-{seed}")
     trials = []

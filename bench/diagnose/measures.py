@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics that scores are made of. Nothing here knows of trials, causes' meanings or gpusonde."""
+"""Statistics for scores, independent of trials, causes and gpusonde."""
 
 import math
 import random
 import statistics
 
 RESAMPLES = 2000
-BOUND = 0.95  # of one-sided bounds
-BINS = 5      # of reliability, between 0.5 (below it nothing is named) and 1
+BOUND = 0.95  # confidence of one-sided bounds
+BINS = 5      # of the reliability diagram, between 0.5 (no cause is named below) and 1
 
 
 def interval(values, digits=3):
-    """[mean, lower, upper]: 95 %, by a bootstrap over runs. None without any."""
+    """[mean, lower, upper]: a 95 % bootstrap interval. None for no values."""
     if not values:
         return None
     generator = random.Random(1)
@@ -21,7 +21,7 @@ def interval(values, digits=3):
 
 
 def at_most(successes, trials, chance):
-    """Chance of so many successes or fewer, of a binomial."""
+    """Binomial probability of at most so many successes."""
     if chance <= 0:
         return 1.0
     if chance >= 1:
@@ -32,7 +32,7 @@ def at_most(successes, trials, chance):
 
 
 def solve(function, low, high):
-    """Where a falling function is 0, by bisection."""
+    """The root of a decreasing function, by bisection."""
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if function(middle) > 0 else (low, middle)
@@ -40,7 +40,7 @@ def solve(function, low, high):
 
 
 def upper_bound(successes, trials):
-    """One-sided 95 % upper bound of a share (Clopper and Pearson: exact, never too small). None without trials."""
+    """One-sided 95 % upper bound of a proportion (Clopper and Pearson: exact, conservative). None without trials."""
     if not trials:
         return None
     if successes == trials:
@@ -49,23 +49,23 @@ def upper_bound(successes, trials):
 
 
 def lower_bound(successes, trials):
-    """One-sided 95 % lower bound of a share, as above."""
+    """One-sided 95 % lower bound of a proportion, likewise."""
     return 1 - upper_bound(trials - successes, trials) if trials else None
 
 
 def most_events(events):
-    """One-sided 95 % upper bound of the mean of a Poisson that gave so many events."""
+    """One-sided 95 % upper bound of the mean of a Poisson variable with so many observed events."""
     return solve(lambda mean: math.fsum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1))
                                         for k in range(events + 1)) - (1 - BOUND), 1e-9, 10 * (events + 3))
 
 
 def quantile(values, share):
-    """The smallest of the values that at least this share of them don't exceed."""
+    """The smallest value that at least this share of the values don't exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def macro_f1(pairs):
-    """Of (labels, first cause); over the causes that are labels."""
+    """Macro-F1 of pairs (labels, first cause), over the causes that are labels."""
     scores = []
     for cause in {cause for labels, _ in pairs for cause in labels}:
         right = sum(cause in labels and first == cause for labels, first in pairs)
@@ -76,7 +76,7 @@ def macro_f1(pairs):
 
 
 def calibration(claims):
-    """Of [(confidence, 1 where it was right), …]: the Brier score and, by bins of the confidence, how often it was right."""
+    """Brier score and reliability by bin of [(confidence, 1 if right), …]."""
     if not claims:
         return None
     bins = [[] for _ in range(BINS)]
@@ -91,8 +91,8 @@ def calibration(claims):
 
 
 def risk_coverage(claims, asked):
-    """[[share of all questions answered, share of these answers that are wrong], …], the surest answers first; those
-    that are equally sure come together."""
+    """[[share of the questions answered, share of these answers that are wrong], …], the most confident answers first; answers
+    of equal confidence form one point."""
     curve, wrong = [], 0
     ordered = sorted(claims, reverse=True)
     for number, (confidence, right) in enumerate(ordered, 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics, against numbers that are published or can be worked out by hand."""
+"""Statistics, against published numbers or those that can be computed by hand."""
 
 import math
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two network namespaces with a link of limited rate between them: what a trial's ranks and its disturbers share."""
+"""Two network namespaces connected by a link of limited rate, shared by a trial's ranks and disturbers."""
 
 import itertools
 import os
@@ -13,8 +13,8 @@ def ip(*arguments):
 
 
 class Link:
-    """A veth pair between two namespaces of its own, each end shaped to a rate (None: not at all); removed again by close().
-    Needs root."""
+    """A veth pair between two namespaces of its own, each end shaped to a rate (None: not shaped); close() removes it. Needs
+    root."""
 
     def __init__(self, name, rate_mbit=RATE_MBIT):
         self.names = [f"bench-{os.getpid()}-{name}-{end}" for end in "ab"]
@@ -41,21 +41,21 @@ class Link:
         subprocess.run(["tc", "-n", self.names[end], *map(str, arguments)], check=True, capture_output=True)
 
     def shape(self, end, limit_kb=2048):
-        """The rate of one end, and how much may wait for it: what is more is lost.
+        """Sets the rate of one end, and the length of its queue, beyond which packets are dropped.
 
-        A new handle makes a new queue. A changed one would keep what waits in it, and a packet larger than its new burst
-        would hold up all others for good.
+        A new handle creates a new queue. A changed queue would keep its packets, and a packet larger than the new burst would
+        block all others forever.
         """
-        burst_kb = 128 if limit_kb >= 128 else 16  # a burst that the queue can't hold stops everything
+        burst_kb = 128 if limit_kb >= 128 else 16  # a burst larger than the queue would stop all traffic
         self.tc(end, "qdisc", "replace", "dev", "veth0", "root", "handle", f"{next(self.handles)}:", "tbf", "rate",
                 f"{self.rate_mbit}mbit", "burst", f"{burst_kb}kb", "limit", f"{limit_kb}kb")
 
     def command(self, end, command):
-        """`command`, started in the namespace of that end."""
+        """`command`, wrapped so that it starts in the namespace of that end."""
         return ["ip", "netns", "exec", self.names[end], *map(str, command)]
 
     def retransmits(self):
-        """Segments sent again in both namespaces so far."""
+        """Total of retransmitted segments in both namespaces."""
         total = 0
         for namespace in self.names:
             done = subprocess.run(["ip", "netns", "exec", namespace, "cat", "/proc/net/snmp"], capture_output=True,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the diagnosis costs: victims, by pairs of windows with and without it, and the agent, by scheduler events a second.
+"""The cost of the diagnosis: for victims, from pairs of windows with and without it; for the agent, by scheduler events.
 
-A victim runs all the time; beside it `gpusonde up` is started, settles, is measured for a window, and ends. Two windows
-that follow each other are a pair, in random order. Both windows of a control pair (A/A) are alike: where these differ,
-the machine can't tell, and nothing is claimed. What is measured is kept, a line of JSON each, and adds up; only what the
-same program (by its hash) gave is put together.
+A victim runs all the time; beside it `gpusonde up` is started, settles, is measured for a window, and stops. Two consecutive
+windows are a pair, in random order. Both windows of a control pair (A/A) are alike: if these differ, the machine is too noisy,
+and nothing is claimed. Measurements are appended as JSON lines and add up; only those of the same build (program hash) are
+combined.
 """
 
 import contextlib
@@ -32,29 +32,29 @@ import manifest  # noqa: E402
 import measures  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-ARMS = {"alone": None, "profiling": ["--no-diagnose"], "diagnosis": []}  # flags of `up`; None: it doesn't run
-# Kinds of pairs: without, with.
+ARMS = {"alone": None, "profiling": ["--no-diagnose"], "diagnosis": []}  # flags of `up`; None: `up` doesn't run
+# Kinds of pairs: the arms without and with what is measured.
 PAIRS = {"control": ("profiling", "profiling"), "diagnosis": ("profiling", "diagnosis"), "whole": ("alone", "diagnosis")}
 VICTIMS = ("stencil", "trainer")
 START_S = 60.0
-ENOUGH = 12            # pairs of a kind, before a goal is said to be met
-SLOWER_GOAL = 0.01     # of a victim under contention
-CPU_GOAL = 0.005       # of the machine
-EVENTS = (500, 2_000, 5_000, 10_000)  # scheduler events (context switches) a second, about
-EVENTS_OF_A_WAKE = 5   # measured: 4.4 to 5.4 context switches for each
+ENOUGH = 12            # pairs of a kind that are needed to call a goal met
+SLOWER_GOAL = 0.01     # slow-down of a victim under contention
+CPU_GOAL = 0.005       # share of the machine's CPU time
+EVENTS = (500, 2_000, 5_000, 10_000)  # approximate scheduler events (context switches) per second
+EVENTS_OF_A_WAKE = 5   # measured: 4.4 to 5.4 context switches per wake-up
 GOAL_EVENTS = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How much is measured."""
+    """How much to measure."""
     window_s: float
     settle_s: float        # from the start of the agent to the window
     pairs: int             # of each kind and victim
     events: tuple
-    agent_window_s: float  # of the curve: whole minutes, since the store sums up each in a burst
+    agent_window_s: float  # of the curve: whole minutes, since the store computes roll-ups in a burst each minute
     kernel_window_s: float
-    curve_settle_s: float  # files that are met for the first time are read in the first seconds
+    curve_settle_s: float  # the agent reads new executables in its first seconds
     victims: tuple = VICTIMS
     kinds: tuple = tuple(PAIRS)
 
@@ -66,7 +66,7 @@ QUICK = Plan(window_s=2.0, settle_s=2.0, pairs=1, events=(10_000,), agent_window
 
 
 def program_id(build):
-    """Of the program that is measured."""
+    """Hash of the measured program."""
     return hashlib.sha256((build / "bin/gpusonde").read_bytes()).hexdigest()[:12]
 
 
@@ -76,7 +76,7 @@ def context_switches():
 
 
 def wake_ups(pids):
-    """How often threads of these processes have gone to sleep, which is how often they were woken."""
+    """How often threads of these processes have gone to sleep, and so were woken."""
     total = 0
     for pid in pids:
         for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
@@ -91,7 +91,7 @@ class Bench:
 
     def __init__(self, build, out):
         self.build, self.out = build, out
-        self.settle_s = 0  # from the start of an agent until it is measured
+        self.settle_s = 0  # from the start of an agent to its measurement
         self.environment = {}
         self.groups = {}
         self.stack = contextlib.ExitStack()
@@ -116,7 +116,7 @@ class Bench:
 
     @contextlib.contextmanager
     def victim(self, command):
-        """Its step log, once it has made a step; it runs until this ends."""
+        """Starts the victim, waits for its first step, and returns its step log."""
         log = self.out / "steps.log"
         log.unlink(missing_ok=True)
         command = [part.format(build=self.build, here=HERE, python=sys.executable, log=log, seconds=100_000)
@@ -148,7 +148,7 @@ class Bench:
         try:
             if not any("http://" in line for line in up.stdout):
                 raise RuntimeError(f"gpusonde up did not start: see {self.out / 'up.log'}")
-            threading.Thread(target=up.stdout.read, daemon=True).start()  # what it prints must not fill a pipe
+            threading.Thread(target=up.stdout.read, daemon=True).start()  # drains the pipe
             time.sleep(self.settle_s)
             yield
         finally:
@@ -163,7 +163,7 @@ class Bench:
                 "wake_ups": wake_ups(self.groups["agent"].pids())}
 
     def window(self, seconds):
-        """Rates per second of all counters, and when it was."""
+        """Rates per second of all counters, and the time."""
         before = self.counters()
         time.sleep(seconds)
         after = self.counters()
@@ -173,7 +173,7 @@ class Bench:
 
 
 def void_reason(window):
-    """Why the machine was not ours; None where it was."""
+    """Why the machine was used by others; None if it wasn't."""
     cpus = os.cpu_count()
     foreign = (window["busy_ns"] - window["own_ns"]) / 1e9 / cpus
     stolen = window["stolen_ns"] / 1e9 / cpus
@@ -181,7 +181,7 @@ def void_reason(window):
 
 
 def step_ms(log, window):
-    """Mean of the steps within a window."""
+    """Mean step time within a window."""
     steps = [step for step in label.read_steps(log.parent, log.name)
              if step[0] >= window["begin_ns"] and step[1] <= window["end_ns"]]
     if not steps:
@@ -195,13 +195,13 @@ def keep(path, row):
 
 
 def kept(path, program):
-    """What was measured of this program so far."""
+    """The earlier measurements of this build."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [row for row in rows if row["program"] == program]
 
 
 def measure_pair(bench, log, kind, plan, generator):
-    """A pair's row: ms of a step without and with."""
+    """The row of a pair: ms per step without and with."""
     order = list(zip(("without", "with"), PAIRS[kind]))
     generator.shuffle(order)
     row = {"void": None, "first": order[0][0]}
@@ -214,7 +214,7 @@ def measure_pair(bench, log, kind, plan, generator):
 
 
 def run_pairs(bench, plan, program, generator):
-    """Under contention: as many processes that compute as there are CPUs, beside the victim."""
+    """Measures pairs under contention: one compute process per CPU beside the victim."""
     bench.settle_s = plan.settle_s
     for victim in plan.victims:
         with bench.victim(manifest.VICTIMS[victim]) as log, faults.work(bench, "cpu", os.cpu_count()):
@@ -227,13 +227,13 @@ def run_pairs(bench, plan, program, generator):
 
 
 def measure_cost(bench, arm, plan):
-    """A point of the curve: the agent's own group, wake-ups, and, in a run of its own, its kernel programs, without what
-    counting their time takes."""
+    """A point of the curve: the agent's CPU time by its group, wake-ups, and, from a separate run, the time of its kernel
+    programs less the cost of measuring that."""
     with bench.agent(arm):
         window = bench.window(plan.agent_window_s)
     with bpf_stats.counting() as counting_ns:
         if counting_ns is None:
-            raise RuntimeError(f"run times of kernel programs can't be counted: {bpf_stats.ENABLED} needs root, and bpftool")
+            raise RuntimeError(f"run times of kernel programs can't be measured: {bpf_stats.ENABLED} needs root, and bpftool")
         kernel_programs = bpf_stats.Programs(counting_ns)
         with bench.agent(arm):
             before, begin = kernel_programs.spent_s(), time.monotonic()
@@ -247,7 +247,7 @@ def measure_cost(bench, arm, plan):
 
 
 def run_curve(bench, plan, program, generator):
-    """Scheduler events by a stranger beside a program that feeds a GPU, and by threads of that program itself."""
+    """Measures scheduler events of an unrelated process beside a GPU program, and of that program's own threads."""
     waker = ["{python}", "{here}/victims/waker.py", "--step-log", "{log}", "--seconds", "{seconds}", "--wakes"]
     points = [(events, who) for events in plan.events for who in ("stranger", "feeder")]
     generator.shuffle(points)
@@ -268,14 +268,14 @@ def run_curve(bench, plan, program, generator):
 
 
 def slower(rows):
-    """[mean, lower, upper] of how much slower the windows with it were, as a share; 95 %, by a bootstrap over pairs."""
+    """[mean, lower, upper] of the relative slow-down of the windows with it; 95 %, by a bootstrap over pairs."""
     ratios = measures.interval([math.log(row["with"] / row["without"]) for row in rows], 6)
     return [round(math.expm1(value), 4) for value in ratios] if ratios else None
 
 
 def sum_up_pairs(rows):
-    """{victim: {kind: result}}. A goal is met only by enough pairs whose interval ends within it, beside a control whose
-    interval holds 0."""
+    """{victim: {kind: result}}. A goal is met only with enough pairs whose interval ends within it, and a control whose interval
+    contains 0."""
     made = {}
     for victim in sorted({row["victim"] for row in rows}):
         kinds = made[victim] = {}
@@ -293,8 +293,8 @@ def sum_up_pairs(rows):
 
 
 def sum_up_curve(rows):
-    """[{who, events asked for, points, events seen, and means of what profiling and diagnosis cost, as shares of the
-    machine}, …]; `added` is the diagnosis's own."""
+    """[{who, requested events, points, measured events, and mean cost of profiling and diagnosis as shares of the machine}, …];
+    `added` is the diagnosis's own."""
     made = []
     for who, events in sorted({(row["who"], row["events"]) for row in rows}):
         all_of_it = [row for row in rows if (row["who"], row["events"]) == (who, events)]
@@ -342,7 +342,7 @@ def text(result):
 
 
 def run(build, out, plan, seed):
-    """Measures, and puts all that was kept of this program together."""
+    """Measures, and combines all kept measurements of this build."""
     out.mkdir(parents=True, exist_ok=True)
     program = program_id(build)
     generator = random.Random(seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a cost is said to be within its goal, of measurements made up."""
+"""When a cost counts as within its goal, with synthetic measurements."""
 
 import pathlib
 import sys

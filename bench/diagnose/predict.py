@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpusonde, and the baselines, say of each recording, without looking at labels; frozen and hashed.
+"""The predictions of gpusonde and the baselines for each recording, made without the labels; frozen and hashed.
 
-gpusonde's answer is what it wrote while it recorded (tables incidents and evidence); `gpusonde diagnose` asked again
-later is kept beside it."""
+gpusonde's prediction is what it wrote while it recorded (tables incidents and evidence); the answer of a later `gpusonde
+diagnose` is kept as well."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence 
 
 
 def ask(build, *arguments):
-    """gpusonde's answer as JSON. Raises RuntimeError when it gives none: that is no *abstain*."""
+    """gpusonde's answer as JSON. Raises RuntimeError if it fails: that doesn't count as *abstain*."""
     done = subprocess.run([build / "bin/gpusonde", *arguments, "--format", "json"], capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
@@ -23,7 +23,7 @@ def ask(build, *arguments):
 
 
 def of_recording(build, recording):
-    """Of nothing but a recording: the baselines need the instruments too."""
+    """The prediction from a recording alone; the baselines need the instruments' samples, too."""
     return {"replayed": ask(build, "diagnose", recording), "live": ask(build, "query", recording, LIVE), "baselines": {}}
 
 
@@ -32,13 +32,13 @@ def one(build, folder):
 
 
 def write(out, split, predictions):
-    """Freezes them: predictions-SPLIT.json and its hash."""
+    """Writes predictions-SPLIT.json and its hash."""
     text = json.dumps(predictions, indent=1, sort_keys=True)
     (out / f"predictions-{split}.json").write_text(text)
     (out / f"predictions-{split}.sha256").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n")
 
 
 def freeze(out, build, split):
-    """Asks of every trial that has run. Trials are taken by their folders' names alone."""
+    """Predicts every trial that has run. Only the names of the trials' folders are read."""
     write(out, split, {folder.name: one(build, folder) for folder in sorted((out / "trials").glob(f"{split}-*"))
                        if (folder / "trial.json").exists()})

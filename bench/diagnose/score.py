@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the labels and compares frozen predictions with them. Knows nothing of gpusonde but its answers as JSON."""
+"""Opens the labels and compares frozen predictions with them. Of gpusonde it uses only the JSON output."""
 
 import collections
 import dataclasses
@@ -11,15 +11,15 @@ import label
 import measures
 
 CONFIDENT = 0.5
-GRACE_NS = 3_000_000_000  # an incident that begins so shortly after the fault ended still counts as its
+GRACE_NS = 3_000_000_000  # an incident that begins up to this long after the fault still counts
 ASKED = ("gpusonde", "rule", "zscore", "excess")
 SIMULATED = {"gpu_clocks", "gpu_fault", "gpu_neighbour", "pcie_pressure"}
-LARGER = 1.25       # of two mechanisms one is the larger only if it is so many times the other
-EASY = 0.05         # a simple rule that comes so near: the benchmark is too easy
-DELAYED_FROM = 1.5  # slow-downs whose delays are told
-# What a claim wants: effective trials and victims of each cause, negatives, trials of two causes.
+LARGER = 1.25       # the ratio from which on one of two mechanisms counts as larger
+EASY = 0.05         # the benchmark is too easy if a simple rule comes this close
+DELAYED_FROM = 1.5  # the slow-down from which on delays are reported
+# Required for a claim: effective trials and victims per cause, negatives, trials of two causes.
 CAUSE_TRIALS, CAUSE_VICTIMS, NEGATIVES, TWOS = 40, 3, 236, 76
-SEEN_S, SEEN_STEPS, NAMED_S = 1.0, 3, 1.0  # goals: seen after the later of these, its cause named so long after
+SEEN_S, SEEN_STEPS, NAMED_S = 1.0, 3, 1.0  # goals: detected after the later of these, its cause named this much later
 
 
 class NotFrozen(RuntimeError):
@@ -28,39 +28,39 @@ class NotFrozen(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """To one trial."""
-    first: str  # a cause, "abstain" or "none"
-    named: tuple = ()  # causes, in the order told
-    confidence: float | None = None  # of the first, where that is a cause
+    """The answer to one trial."""
+    first: str  # first cause named, or "abstain" or "none"
+    named: tuple = ()  # causes, in the order named
+    confidence: float | None = None  # of the first, if that is a cause
     root: str | None = None  # behind a straggler
-    incidents: tuple = ()  # as gpusonde told them
+    incidents: tuple = ()  # gpusonde's incidents in the window
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One that was opened."""
+    """A trial whose label was opened."""
     name: str
     record: dict
     truth: dict
     prediction: dict
 
     def kind(self):
-        """By its labels; kinds are never pooled."""
+        """The kind of its labels; kinds are never pooled."""
         causes = set(self.truth["causes"])
         if not causes:
             return "no model"
         if causes == {"slow_cpu"}:
-            return "slow_cpu"  # without hardware counters it is told apart
+            return "slow_cpu"  # reported separately, as there are no hardware counters
         collective = {"straggler"} | ({"hang"} if self.record.get("rank_pids") else set())
         kinds = {"simulated" if cause in SIMULATED else "collective" if cause in collective else "host" for cause in causes}
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     def expected(self):
-        return self.truth["causes"] or ["abstain"]  # slow, and no mechanism was confirmed
+        return self.truth["causes"] or ["abstain"]  # slow without a confirmed mechanism
 
 
 def log_opening(out, split, why):
-    """Labels are about to be looked at."""
+    """Logs that labels are opened."""
     with open(out / "openings.log", "a", encoding="utf-8") as log:
         log.write(f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ} {split} {why}\n")
 
@@ -69,14 +69,14 @@ def open_predictions(out, split):
     text = (out / f"predictions-{split}.json").read_text()
     frozen = (out / f"predictions-{split}.sha256").read_text().strip()
     if hashlib.sha256(text.encode()).hexdigest() != frozen:
-        raise NotFrozen(f"predictions-{split}.json is not what was frozen: predict again")
+        raise NotFrozen(f"predictions-{split}.json differs from what was frozen: predict again")
     log_opening(out, split, frozen)
     return json.loads(text)
 
 
 def incidents_within(prediction, begin_ns, end_ns, offset_ns, pid=None):
-    """Incidents that touch the window (CLOCK_MONOTONIC), the longest within it first; of one process's steps where its
-    pid is known."""
+    """Incidents that overlap the window (CLOCK_MONOTONIC), the longest overlap first; only those of one process if its pid is
+    known."""
     found = []
     for incident in prediction["replayed"]["incidents"]:
         if pid is not None and incident.get("pid", pid) != pid:
@@ -91,14 +91,14 @@ def incidents_within(prediction, begin_ns, end_ns, offset_ns, pid=None):
 
 
 def confident(incident):
-    """{cause: confidence} of what an incident names, in the order told."""
+    """{cause: confidence} of the causes that an incident names, in order."""
     if incident["cause"] == "abstain":
         return {}
     return {cause["cause"]: cause["confidence"] for cause in incident["causes"] if cause["confidence"] >= CONFIDENT}
 
 
 def root_told(incidents):
-    """The cause behind a straggler that was named; None where none was."""
+    """The root that was named behind a straggler; None if there is none."""
     for incident in incidents:
         if "straggler" in confident(incident):
             for evidence in incident.get("evidence", ()):
@@ -115,13 +115,13 @@ def answer_of(incidents):
         for cause, confidence in confident(incident).items():
             sure.setdefault(cause, confidence)
     first = incidents[0]["cause"]
-    if first == "abstain" and sure:  # the same disturbance, found out about in one of its incidents
+    if first == "abstain" and sure:  # one of the incidents of the same disturbance names a cause
         first = next(incident["cause"] for incident in incidents if incident["cause"] != "abstain")
     return Answer(first, tuple(sure), sure.get(first), root_told(incidents), tuple(incidents))
 
 
 def answer(who, trial):
-    """The Answer of one who was asked."""
+    """`who`'s answer to a trial."""
     if who != "gpusonde":
         causes = trial.prediction["baselines"][who]
         return Answer(causes[0] if causes else "none", tuple(causes))
@@ -131,8 +131,7 @@ def answer(who, trial):
 
 
 def without(incident, left_out):
-    """What would have been told of an incident if a cause were not known: each is judged by itself, so the others stay
-    as they are."""
+    """The incident as it would be if a cause didn't exist. Each cause is judged independently, so the others don't change."""
     causes = [cause for cause in incident["causes"] if cause["cause"] != left_out]
     cause = incident["cause"]
     if cause == left_out:
@@ -141,7 +140,7 @@ def without(incident, left_out):
 
 
 def opened(out, split):
-    """[Trial, …] of all that was frozen, with their labels."""
+    """[Trial, …] of all frozen predictions, with their labels."""
     trials = []
     for name, prediction in open_predictions(out, split).items():
         folder = out / "trials" / name
@@ -151,7 +150,7 @@ def opened(out, split):
 
 
 def failures(out, split):
-    """[what tells why, of each trial that could not be made]"""
+    """[the file with the reason, for each trial that could not be run]"""
     return sorted((out / "trials").glob(f"{split}-*/failed.txt"))
 
 
@@ -160,7 +159,7 @@ def score(out, split, with_foreign_load):
 
 
 def compare(trials, with_foreign_load):
-    """The result of trials whose labels are open."""
+    """The result for opened trials."""
     voids = [trial.truth["void"] for trial in trials if trial.truth["void"]]
     used = [trial for trial in trials
             if trial.truth["state"] != "unusable" and (with_foreign_load or not trial.truth["void"])]
@@ -188,7 +187,7 @@ def detail(trial):
 
 
 def rightness(who, trials):
-    """How often the first cause named is one of the labels, and how often anything was seen."""
+    """How often the first cause named is one of the labels, and how often anything was detected."""
     right, pairs, seen, confusion = [], [], [], collections.Counter()
     for trial in trials:
         first = answer(who, trial).first
@@ -204,7 +203,7 @@ def rightness(who, trials):
 
 
 def judge(who, used):
-    """Effective and faint trials and negatives apart; effective ones also by the kind of their causes."""
+    """Effective trials, faint trials and negatives separately; effective ones also by the kind of their causes."""
     kinds = collections.defaultdict(list)
     apart = collections.defaultdict(list)
     for trial in used:
@@ -220,7 +219,7 @@ def judge(who, used):
 
 
 def by_cause(effective):
-    """{label: trials, in how many victims, and how often gpusonde was right}"""
+    """{label: number of trials, of victims, and how often gpusonde was right}"""
     made = {}
     for trial in effective:
         for cause in trial.truth["causes"]:
@@ -234,7 +233,7 @@ def by_cause(effective):
 
 
 def short_of(causes, negatives, pairs):
-    """What is lacking before any of this is a claim, in words."""
+    """What is missing for a claim, as text."""
     lacks = [f"{cause}: {one['trials']} trials of {CAUSE_TRIALS}, {one['victims']} victims of {CAUSE_VICTIMS}"
              for cause, one in causes.items() if one["trials"] < CAUSE_TRIALS or one["victims"] < CAUSE_VICTIMS]
     lacks += [f"{have} {what} of {want}" for have, want, what in (
@@ -243,8 +242,8 @@ def short_of(causes, negatives, pairs):
 
 
 def calibration(used):
-    """Of each first cause named, on whatever trial: a cause named on a negative is a wrong one. Risk and coverage are of
-    effective trials: how many of these are answered with at least some confidence, and how many of the answers are wrong."""
+    """Calibration over the first causes named on any trial; a cause named on a negative is wrong. Risk and coverage are over
+    effective trials: the share that is answered with at least some confidence, and the share of these answers that is wrong."""
     claims, answered, asked = [], [], 0
     for trial in used:
         told = answer("gpusonde", trial)
@@ -258,7 +257,7 @@ def calibration(used):
 
 
 def left_out(effective):
-    """{cause: what is said, without that cause's verdicts, of trials that it is the only label of}: *abstain* is right."""
+    """By cause: the answers to trials whose only label it is, without that cause's verdicts. *abstain* is right."""
     made = {}
     for trial in effective:
         if len(trial.truth["causes"]) == 1:
@@ -271,8 +270,8 @@ def left_out(effective):
 
 
 def roots(effective):
-    """Of trials in which a straggling rank is a label: was that (proximate) cause named, and was the cause behind it?
-    The root is scored where the label knows it, whether or not the straggler was named."""
+    """For trials with a straggler as a label: how often it was named, and how often the root was right. The root is scored if the
+    label has one, whether or not the straggler was named."""
     made = {"of": 0, "proximate_named": 0, "roots_known": 0, "root_right": 0, "confusion": collections.Counter()}
     for trial in effective:
         if "straggler" not in trial.truth["causes"]:
@@ -288,7 +287,7 @@ def roots(effective):
 
 
 def in_order(told, cause_ms):
-    """Are two causes told in the order of their ms? Where neither is clearly larger, either order is right."""
+    """Whether two causes are named in the order of their ms. If neither is clearly larger, either order is right."""
     large, small = sorted(cause_ms, key=cause_ms.get, reverse=True)[:2]
     if cause_ms[large] < LARGER * cause_ms[small]:
         return True
@@ -296,11 +295,11 @@ def in_order(told, cause_ms):
         names = list(confident(incident))
         if large in names and small in names:
             return names.index(large) < names.index(small)
-    return False  # in two incidents there is no order
+    return False  # causes in different incidents have no order
 
 
 def twos(effective):
-    """Of trials in which two mechanisms are labels: how often both were named, in the order of their ms, and no third."""
+    """For trials with two mechanisms as labels: how often both were named, in the order of their ms, and without a third."""
     made = {"of": 0, "both_named": 0, "in_order": 0, "no_third": 0, "all": 0}
     for trial in effective:
         truth = set(trial.truth["causes"])
@@ -317,9 +316,9 @@ def twos(effective):
 
 
 def delays(effective):
-    """Seconds from the end of the first slow step, and from the fault's onset, until an incident was seen and until a
-    right cause was named, live, of slow-downs of at least 1.5. Of those that were never seen or named there is no delay:
-    they count in `of`, and are late. p95 is None where so many were never seen. Only slow-downs with a cause can be named."""
+    """For slow-downs of at least 1.5: seconds from the end of the first slow step, and from the onset, until live detection, and
+    until a right cause was named. Trials that were never detected or named have no delay: they count in `of`, and are late. p95
+    is None if too many were never detected. Only slow-downs with a cause can be named."""
     made = {"of": 0, "with_cause": 0, "seen_s": [], "named_s": [], "seen_from_onset_s": [], "seen_in_time": 0, "named_in_time": 0}
     for trial in effective:
         record, truth = trial.record, trial.truth

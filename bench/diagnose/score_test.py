@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and scores, of trials made up to the last number."""
+"""Labels and scores of synthetic trials."""
 
 import bisect
 import collections
@@ -34,13 +34,13 @@ class MadeUp(unittest.TestCase):
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
               rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),), after_ms=100, step_mb=0):
-        """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault; its threads wait for a CPU `delay` of that
-        time, its disk calls take `disk_ms` of a step and the sum over all ranks `data_ms`. The disk is busy for 0.5 of the time
-        and `disk_busy` more of it; `again` segments and `sent` MB a second leave the ranks, which send `step_mb` themselves in each step. Another rank's own part of a
-        step takes 50 ms, and `rank_ms` during the fault, in which it waits for a CPU `rank_delay` of the time or runs
-        `rank_cpu` more of it. Incidents are seen, and named, `seen_s` after they began. `packets` a second are
-        handled in softirqs, which take a third of the machine. The fault is there in the windows `active`; steps after it
-        take `after_ms`."""
+        """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault. During the fault, its threads wait for a CPU `delay`
+        of that time, its disk calls take `disk_ms` of a step, and the sum over all ranks takes `data_ms`. The disk is busy for 0.5 of
+        the time, and `disk_busy` more during the fault; the ranks retransmit `again` segments and send `sent` MB more per second,
+        and send `step_mb` in each step themselves. Another rank's own part of a step takes 50 ms, and `rank_ms` during the fault,
+        in which it waits for a CPU `rank_delay` of the time or runs `rank_cpu` more of it. Incidents are detected, and named,
+        `seen_s` after they began. `packets` per second are handled in softirqs, which take a third of the machine. The fault is
+        active in the windows `active`; steps after it take `after_ms`."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, ends, at = [], [], 5 * SECOND
@@ -88,7 +88,7 @@ class MadeUp(unittest.TestCase):
 
     @staticmethod
     def incident(cause, start_ns=BEGIN, confidence=0.9, also=(), root=None):
-        """`also`: [(cause, confidence), …] that were looked at too."""
+        """`also`: [(cause, confidence), …] that were considered, too."""
         return {"start_ns": start_ns + OFFSET, "end_ns": END + OFFSET, "cause": cause,
                 "causes": [{"cause": name, "confidence": sure} for name, sure in ((cause, confidence), *also)],
                 "evidence": [{"signal": f"root.{root}"}] if root else []}
@@ -143,7 +143,7 @@ class MadeUp(unittest.TestCase):
         self.assertEqual((result["trials"], result["failed"], result["program"]), (2, 1, "5a1f"))
         self.assertEqual(result["asked"]["gpusonde"]["effective"]["confusion"],
                          {"cpu_contention → cpu_contention": 1, "cpu_contention → none": 1})
-        self.assertIn("asked: the program 5a1f", report.text(result))
+        self.assertIn("build (hash of the program): 5a1f", report.text(result))
 
     def test_what_an_earlier_program_said_is_told_beside_what_the_newest_one_did(self):
         folder = self.out / "kept"
@@ -155,7 +155,7 @@ class MadeUp(unittest.TestCase):
         kept.keep(self.out, "train", "77aa", folder)
         result = kept.total("train", folder)
         self.assertEqual((result["program"], result["trials"], result["asked"]["gpusonde"]["effective"]["right"]), ("77aa", 1, 1))
-        self.assertIn("before it 5a1f: 0 of 1 right", report.text(result))
+        self.assertIn("earlier build 5a1f: 0 of 1 right", report.text(result))
 
     def test_an_injection_that_slows_nothing_is_a_negative(self):
         self.assertEqual(label.label(self.trial(slow_ms=100, delay=0.5))["state"], "negative")
@@ -216,7 +216,7 @@ class MadeUp(unittest.TestCase):
             self.incident("block_io", also=[("cpu_contention", 0.8)])]))["cause_ms"]
         self.assertEqual(cause_ms["block_io"], 60)
         self.assertAlmostEqual(cause_ms["cpu_contention"], 100, delta=5)
-        # Neither is clearly larger: either order is right.
+        # Neither is clearly larger, so either order is right.
         self.trial("train-1-001", delay=0.5, disk_ms=90, also=plan_also, incidents=[
             self.incident("block_io", also=[("cpu_contention", 0.8)])])
         twos = self.scored()["twos"]
@@ -292,7 +292,7 @@ class MadeUp(unittest.TestCase):
         delays = self.scored()["delays"]
         self.assertEqual((delays["of"], delays["seen_in_time"], delays["named_in_time"]), (3, 1, 2))
         self.assertEqual(len(delays["seen_s"]), 2)
-        self.assertIsNone(delays["seen_p95_s"], "one of three was never seen")
+        self.assertIsNone(delays["seen_p95_s"], "one of three was never detected")
 
     def test_what_has_no_cause_cannot_be_named_late(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])

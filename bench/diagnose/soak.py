@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""False alarms a day: victims that nobody slows, for hours, with changes of load that do no harm.
+"""False alarms per day: hours of undisturbed victims, with harmless changes of load.
 
-A soak is pieces of a few minutes, a victim each under `gpusonde record`, divided into segments: nothing, or a disturber
-that should disturb nobody. Every incident told of live counts, however slow its steps were: what a detector picks from
-noise always looks slow. Not counted, hours and incidents both, are segments in which the machine was not ours, and those
-whose disturber did slow the victim, by the whole segment's steps. Pieces of the same program are put together.
+A soak consists of pieces of a few minutes, each with a victim under `gpusonde record`, divided into segments: nothing, or a
+disturber that should disturb no victim. Every incident reported live counts, however slow its steps were: what a detector picks
+from noise always looks slow. Excluded, with their hours and incidents, are segments in which the machine was used by others, and
+those whose disturber slowed the victim on average. Pieces of the same build are combined.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ import trial
 
 PIECE_S = 300.0
 SEGMENT_S = (15.0, 45.0)
-AFTER_S = 5.0  # of the victim, so that it doesn't end within a segment
+AFTER_S = 5.0  # the victim runs on, so that it doesn't end within a segment
 VICTIMS = ("stencil", "trainer", "inference", "streamer", "trainer-2", "reader", "ranks")
 SLOWED = "slowed by its load"
 
@@ -34,7 +34,7 @@ def plan_of(name, victim, seed, seconds):
 
 
 def segments_of(plan):
-    """[(fault, amount, seconds), …]: nothing first and every other time."""
+    """[(fault, amount, seconds), …]: every other segment is undisturbed, beginning with the first."""
     generator = random.Random(plan.seed)
     loads = [(fault, amount) for fault, (victims, amounts, _) in manifest.TRAIN_NEGATIVES.items()
              if plan.victim in victims and fault != "nothing" for amount in amounts]
@@ -48,7 +48,7 @@ def segments_of(plan):
 
 
 def run_piece(one, build, program):
-    """Runs it; its record is also written to piece.json. Raises trial.TrialFailed."""
+    """Runs the piece and returns its record, which is also written to piece.json. Raises trial.TrialFailed."""
     segments = []
     with one.running():
         own_cpu_ns, piece_begin_ns = time.process_time_ns(), time.monotonic_ns()
@@ -63,11 +63,11 @@ def run_piece(one, build, program):
     record["live"] = predict.ask(build, "query", one.folder / "run.sonde", predict.LIVE)
     (one.folder / "piece.json").write_text(json.dumps(record, indent=1))
     if not record["live"]:
-        (one.folder / "run.sonde").unlink()  # those with alarms are kept, to be looked into
+        (one.folder / "run.sonde").unlink()  # recordings with alarms are kept for inspection
 
 
 def judge(folder):
-    """The piece's segments, each with why it doesn't count (None: it does) and the incidents that began in it."""
+    """The piece's segments, each with the reason for its exclusion (None if it counts) and the incidents that began in it."""
     record = json.loads((folder / "piece.json").read_text())
     steps, samples = label.read_steps(folder), label.read_samples(folder)
     segments, warm_ns = record["segments"], steps[0][0] + label.SETTLE_NS
@@ -92,7 +92,7 @@ def judge(folder):
 
 
 def rate(segments):
-    """False alarms of these segments, a day, with the one-sided 95 % bound of a Poisson (exact)."""
+    """False alarms per day in these segments, with the exact one-sided 95 % bound of a Poisson mean."""
     hours, alarms = sum(one["hours"] for one in segments), sum(one["alarms"] for one in segments)
     if not hours:
         return {"hours": 0.0, "alarms": 0, "per_day": None, "per_day_at_most": None}
@@ -101,7 +101,7 @@ def rate(segments):
 
 
 def sum_up(out, program):
-    """Of all pieces that this program ran."""
+    """The result over all pieces of this build."""
     segments = []
     for piece in sorted((out / "pieces").glob("*/piece.json")):
         if json.loads(piece.read_text())["program"] == program:
@@ -119,11 +119,11 @@ def sum_up(out, program):
 def text(result):
     def line(name, one):
         return (f"{name}: {one['alarms']} in {one['hours']:.2f} h" +
-                ("" if one["per_day"] is None else f", {one['per_day']} a day, at most {one['per_day_at_most']} (95 %)"))
+                ("" if one["per_day"] is None else f", {one['per_day']} per day, at most {one['per_day_at_most']} (95 %)"))
 
     lines = [line("false alarms", result)]
     if result["causes"]:
-        lines.append("  causes told: " + ", ".join(result["causes"]))
+        lines.append("  causes named: " + ", ".join(result["causes"]))
     lines += [line(f"  {victim}", one) for victim, one in result["victims"].items()]
     lines += [line(f"not counted, {reason}", one) for reason, one in result["left_out"].items()]
     lines.append(f"{result['failed']} pieces failed")
@@ -131,7 +131,7 @@ def text(result):
 
 
 def run(build, out, minutes, seed):
-    """Runs pieces for so long; what is there of this seed already is kept, and the next ones are made."""
+    """Runs pieces for the given time, continuing after those of this seed that exist."""
     program = overhead.program_id(build)
     shared = out / "data"
     shared.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as a false alarm, of soaks made up to the last number."""
+"""What counts as a false alarm, with synthetic soaks."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ class Soak(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.out)
 
     def piece(self, name, segments, alarms_s=(), program="this"):
-        """`segments`: [(fault, ms of a step, share of the CPUs that others use), …] of 30 s each, in a row."""
+        """`segments`: consecutive [(fault, ms per step, share of the CPUs that others use), …] of 30 s each."""
         folder = self.out / "pieces" / name
         folder.mkdir(parents=True)
         lines, samples, at, busy_ns = [], [], 0, 0

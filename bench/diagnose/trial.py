@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: a victim under `gpusonde record`, a fault at a random time, and what the instruments saw."""
+"""One trial: a victim under `gpusonde record`, a fault at a random time, and the instruments' samples."""
 
 import contextlib
 import dataclasses
@@ -19,15 +19,15 @@ import networks
 HERE = pathlib.Path(__file__).resolve().parent
 FILE_MB = {"disk": 1024, "cached": 96}
 START_S = 60.0
-USUAL_S = 5.0  # before the fault: what is usual
+USUAL_S = 5.0  # before the fault, to measure the victim's usual CPU use
 
 
 class TrialFailed(RuntimeError):
-    """The trial can't be made: no result, and counted."""
+    """The trial could not be run: it has no result, and is counted."""
 
 
 def data_file(folder, kind):
-    """A file of random bytes for victims and injectors, made once."""
+    """Creates a file of random bytes for victims and injectors, once."""
     path = folder / f"{kind}.data"
     size = FILE_MB[kind] << 20
     if not path.exists() or path.stat().st_size != size:
@@ -39,8 +39,8 @@ def data_file(folder, kind):
 
 
 class Trial:
-    """Runs `plan` (manifest.Trial) into `folder`. `build` is the build folder, `shared` that of the data files, `shares`
-    the weight of the trial's groups against everybody else's (1024)."""
+    """Runs `plan` (manifest.Trial) in `folder`. `build` is the build folder, `shared` the folder of the data files, `shares` the
+    CPU weight of the trial's groups against all others (1024)."""
 
     def __init__(self, plan, build, folder, shared, shares=1024):
         self.plan, self.build, self.folder, self.shares = plan, build, folder, shares
@@ -51,9 +51,9 @@ class Trial:
                                 SIMGPU_MACHINE=f"bench-{os.getpid()}-{plan.name}", PYTHONDONTWRITEBYTECODE="1")
         self.groups = {}
         self.recorder = None
-        self.link = None  # of a victim whose ranks live in namespaces
+        self.link = None  # for a victim whose ranks run in network namespaces
         self.usual_cpus = 0.0
-        self.logged, self.ranks = 0, []  # pids: of whose steps the log tells, of the ranks
+        self.logged, self.ranks = 0, []  # pid of the process whose steps are logged; pids of the ranks
 
     def simgpu(self, *arguments):
         subprocess.run([self.build / "bin/simgpu", *map(str, arguments)], env=self.environment, capture_output=True,
@@ -81,14 +81,14 @@ class Trial:
         return children[0]
 
     def rank_pid(self, rank):
-        """Of a victim of several ranks."""
+        """The pid of a rank."""
         for pid in self.groups["victim"].pids():
             if f"--rank\0{rank}\0".encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
         raise TrialFailed(f"the victim has no rank {rank}")
 
     def logged_pid(self):
-        """Whose steps the log tells of."""
+        """The pid of the process whose steps are logged."""
         return self.rank_pid(0) if self.plan.victim in manifest.RANKS else self.victim_pid()
 
     @staticmethod
@@ -96,7 +96,7 @@ class Trial:
         return max(os.sched_getaffinity(0))
 
     def look_for(self, seconds):
-        """Sleeps, and sees how many CPUs the victim uses meanwhile."""
+        """Sleeps, and measures how many CPUs the victim uses meanwhile."""
         before, begin = self.groups["victim"].cpu_ns(), time.monotonic_ns()
         self.sleep(seconds)
         self.usual_cpus = (self.groups["victim"].cpu_ns() - before) / (time.monotonic_ns() - begin)
@@ -108,7 +108,7 @@ class Trial:
             fill |= {"ends": self.link.names, "addresses": self.link.addresses}
         victim = [part.format(**fill) for part in manifest.VICTIMS[self.plan.victim]]
         if self.plan.victim in manifest.CACHED:
-            # Out of the page cache: its pages belong to the group of whoever reads them first.
+            # Evict the file from the page cache: its pages belong to the group that reads them first.
             with open(self.cached_file, "rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         self.recorder = subprocess.Popen(
@@ -125,8 +125,7 @@ class Trial:
 
     @contextlib.contextmanager
     def running(self):
-        """The victim under its recorder, watched by the instruments; waits in the end until its time is up. Raises
-        TrialFailed."""
+        """Runs the victim under its recorder, with the instruments; finally waits for the victim to end. Raises TrialFailed."""
         with contextlib.ExitStack() as stack:
             for name in ("victim", "agent", "injector"):
                 self.groups[name] = groups.Group(f"{self.plan.name}-{name}")
@@ -156,7 +155,7 @@ class Trial:
             begin_ns = time.monotonic_ns()
             active_ns = faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
             end_ns = time.monotonic_ns()
-            with contextlib.suppress(TrialFailed):  # the victim ends by its own clock
+            with contextlib.suppress(TrialFailed):  # the victim ends after its own time
                 self.sleep(self.plan.after_s)
             record = {"plan": dataclasses.asdict(self.plan), "logged_pid": self.logged, "rank_pids": self.ranks,
                       "begin_ns": begin_ns, "end_ns": end_ns, "active_ns": active_ns,

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program that uses what it is told to until its standard input ends. Its name says nothing of what it does.
+"""Uses the resource that its arguments name until its standard input ends. Its process name doesn't reveal the purpose.
 
     work.py KIND AMOUNT [FILE]
 
-KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time),
-disk-read or disk-write (AMOUNT processes, past the page cache), cached-read (of FILE, through it), memory (MB that are
-written once and kept), memory-copy (AMOUNT processes that copy more than caches hold), memory-fill (that write so much),
-receive (as much as anybody sends to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of
-short transfers to it), flood (AMOUNT streams of small datagrams to it), fragments (of datagrams that have to be cut up), wake
-(two threads that wake each other, AMOUNT times a second).
+KIND is cpu (AMOUNT processes that compute), idle-cpu (the same at the lowest priority, one tenth of the time), disk-read or
+disk-write (AMOUNT processes, with direct I/O), cached-read (of FILE, through the page cache), memory (MB that are written once
+and kept), memory-copy (AMOUNT processes that copy more than the caches hold), memory-fill (that write as much), receive (accepts
+all traffic to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it), flood
+(AMOUNT streams of small datagrams to it), fragments (of datagrams that have to be fragmented), wake (two threads that wake each
+other, AMOUNT times per second).
 """
 
 import ctypes
@@ -97,7 +97,7 @@ def answer(requests, answers):
 
 
 def wake(times_a_second):
-    """Whatever the scheduler is late by is made up for, so that the rate is the same on a busy machine."""
+    """Catches up on the scheduler's delays, so that the rate is the same on a busy machine."""
     requests, ask = os.pipe()
     answers, reply = os.pipe()
     threading.Thread(target=answer, args=(requests, reply), daemon=True).start()
@@ -119,7 +119,7 @@ def connect(address):
 
 
 def send(address, size):
-    """For ever over one connection, or over a new one after so many bytes."""
+    """Sends forever over one connection, or over a new one after so many bytes."""
     block = bytes(MB)
     while True:
         with connect(address) as connection:
@@ -135,7 +135,7 @@ def datagrams(address, size):
         while True:
             try:
                 sender.sendto(data, (address, PORT))
-            except OSError:  # nobody is there who wants them
+            except OSError:  # there is no receiver
                 pass
 
 
@@ -151,7 +151,7 @@ def main():
     for _ in range(1 if kind in ("memory", "wake") else amount):
         child = os.fork()
         if child == 0:
-            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # ends with its parent
+            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: end with the parent
             jobs[kind]()
         children.append(child)
     print("ready", flush=True)

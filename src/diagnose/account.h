@@ -11,8 +11,8 @@
 
 namespace gpusonde::diagnose {
 
-// What the critical path of a step is doing: exclusive, so that a step's states sum to its length. The path
-// is that of the thread that feeds the GPU, and of whom it waits for where that is known.
+// What the critical path of a step is doing. The states exclude each other and sum to the step's length. The
+// path is that of the launch thread, and of the process that it waits for if that is known.
 enum class State : uint8_t {
   kBlocked,
   kBlockedIo,
@@ -36,7 +36,7 @@ enum class State : uint8_t {
 };
 inline constexpr size_t kStates = 19;
 
-// The state as a metric of the catalogue, which lists them in the same order.
+// The state's metric in the catalogue, which lists them in the same order.
 constexpr model::Metric MetricOf(State state) {
   return static_cast<model::Metric>(static_cast<size_t>(model::Metric::kStepBlocked) +
                                     static_cast<size_t>(state));
@@ -63,7 +63,7 @@ struct Account {
     for (double& part : ns) part *= factor;
     return *this;
   }
-  // What rounding leaves of parts that were added and taken off again.
+  // Clears negative rounding errors that remain when accounts were added and subtracted again.
   void DropNegative() {
     for (double& part : ns) part = std::max(part, 0.0);
   }

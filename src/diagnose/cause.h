@@ -11,74 +11,76 @@
 
 namespace gpusonde::diagnose {
 
-// What a cause's model expects of a signal.
-struct Case {
-  enum class Expect : uint8_t { kRises, kFalls, kStays };
+// How a cause expects a signal to change between the baseline and the incident.
+struct Expectation {
+  enum class Direction : uint8_t { kRises, kFalls, kStays };
   model::Metric signal;
-  Expect expect;
-  // A change that counts as one: in the unit of Situation::signals, or for kFalls as a share of what was
+  Direction direction;
+  // The change that counts in full: in the unit of Situation::signals, or for kFalls relative to the value
   // before.
   double scale;
-  double nats;  // for the cause where it is as expected, against it where it isn't, nothing where unmeasured
-  std::string_view why;  // a phrase for a person, where it is as expected
+  // Evidence for the cause if the signal changed as expected, against it if not; none if not measured.
+  double nats;
+  std::string_view why;  // a phrase for the report, used if the signal changed as expected
 };
 
-struct Witness {
+struct SignalEvidence {
   model::Metric signal;
   Change change;
   double nats = 0;
   std::string sentence;
 };
 
-// What a cause has to say of a situation.
+// How well a cause explains a situation.
 struct Finding {
-  double explained_ns = 0;  // of a step's excess
-  double nats = 0;          // log likelihood against *unknown*, beside what the share of the excess says
-  std::string sentence;     // a clause: "the feeding thread waited 41 % of the time for a CPU; …"
-  std::string root;         // a cause by name, where this one is but what comes of another program's
-  std::vector<Witness> witnesses;
+  double explained_ns = 0;  // part of the excess time per step
+  double nats = 0;          // log odds against *unknown*, in addition to those of the explained share
+  std::string sentence;     // a clause: "the launch thread waited for a CPU 41 % of the time; …"
+  std::string root;         // name of the cause behind this one if that lies in another rank's process
+  std::vector<SignalEvidence> signal_evidence;
 };
 
-// A cause is a file under causes/ and a line in causes.cpp.
+// Each cause is a file under causes/ and a line in causes.cpp.
 struct Cause {
   std::string_view name;          // as stored: cpu_contention
-  std::string_view title;         // as a sentence begins with it: CPU contention
-  std::span<const State> states;  // whose excess it explains
-  std::span<const Case> cases;
-  // Says who and how much; may lower what it explains, and give nothing when it can't be.
-  std::optional<Finding> (*look)(const Situation& situation);
+  std::string_view title;         // at the beginning of a sentence: CPU contention
+  std::span<const State> states;  // those whose excess it explains
+  std::span<const Expectation> expectations;
+  // Names the actors and amounts; may lower the explained time. Returns nullopt if the cause is impossible.
+  std::optional<Finding> (*evaluate)(const Situation& situation);
 };
 
-// By name.
+// Sorted by name.
 std::span<const Cause* const> AllCauses();
 
-// A cause with what speaks for it.
+// A cause with its evidence.
 struct Candidate {
   const Cause* cause = nullptr;
   Finding finding;
-  double share = 0;       // of the excess
+  double share = 0;       // of the excess time
   double confidence = 0;  // in [0, 1]
 };
 
-// All causes that have something to say, the most likely one first.
+// Returns all causes that return a Finding, the most likely one first.
 std::vector<Candidate> Rank(const Situation& situation);
 
-// Sums the excess of the cause's states that is above nought.
+// Returns the summed excess of the states, at least 0.
 double ExcessOf(const Situation& situation, std::span<const State> states);
 
-// A step in which nobody does anything for so long hangs.
+// A step that makes no progress for this long is a hang.
 inline constexpr int64_t kHungNs = 5'000'000'000;
 
-// Whether all that runs for a step runs longer, and about as much: the feeding thread, and its loaders where
-// it has any.
-bool SlowerAllOver(const Situation& situation);
+// Returns whether the launch thread and the loaders, if there are any, all use more CPU time by a similar
+// factor.
+bool IsUniformlySlower(const Situation& situation);
 
-// Whether it has to give back memory, and so reads again what it had in there.
-bool ReadsAgain(const Situation& situation);
+// Returns whether the program reclaims memory, so that it reads evicted pages from disk again.
+bool IsReclaimingMemory(const Situation& situation);
 
-// For sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
-std::string NameParty(const Party& party);
-// Whose time or bytes rose, by how much, most first. Of others, or of the program's own.
-std::vector<std::pair<Party, double>> WhoRose(const Shares& before, const Shares& during, bool own);
+// Returns the actor as text for sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
+std::string NameActor(const Actor& actor);
+// Returns the actors whose share rose and by how much, the largest rise first: either those of the workload
+// (`own`) or the others.
+std::vector<std::pair<Actor, double>> LargestRises(const Shares& before, const Shares& during, bool own);
 
 }  // namespace gpusonde::diagnose

@@ -32,23 +32,23 @@ const Cause& Straggler();
 
 namespace {
 
-// A cause that explains this share of the excess, and of which nothing else is known, is as likely as not.
-// Of 41 trials of the benchmark's train split it parts those that are labels from those that aren't.
+// A cause that explains this share of the excess and has no other evidence gets a confidence of 0.5. It
+// separates labels from other causes in 41 trials of the benchmark's train split.
 constexpr double kEvenShare = 0.36;
-// Nats for a share of one; chosen: with it a cause that explains nine tenths has a confidence of 0.96.
+// Weight of the explained share; chosen so that a cause that explains 90 % has a confidence of 0.96.
 constexpr double kShareNats = 6;
 
-double Weigh(const Case& expected, const Change& change) {
+double Weigh(const Expectation& expected, const Change& change) {
   if (!change.known()) return 0;
   double met = 0;
-  switch (expected.expect) {
-    case Case::Expect::kRises:
+  switch (expected.direction) {
+    case Expectation::Direction::kRises:
       met = std::clamp(change.rise() / expected.scale, 0.0, 1.0);
       break;
-    case Case::Expect::kFalls:
+    case Expectation::Direction::kFalls:
       met = *change.before > 0 ? std::clamp(-change.rise() / (expected.scale * *change.before), 0.0, 1.0) : 0;
       break;
-    case Case::Expect::kStays:
+    case Expectation::Direction::kStays:
       met = 1 - std::clamp(std::abs(change.rise()) / expected.scale, 0.0, 1.0);
       break;
   }
@@ -69,22 +69,22 @@ std::span<const Cause* const> AllCauses() {
 
 std::vector<Candidate> Rank(const Situation& situation) {
   std::vector<Candidate> ranked;
-  // Of all that takes longer: what others made shorter (a wait for the GPU, while the CPU was lacking) makes
-  // no cause larger than it is, and shares sum to one at most.
+  // Relative to all states that have grown, so that states that shrank (waits for the GPU while the CPU was
+  // the bottleneck) don't inflate a cause, and shares sum to at most one.
   const double lost_ns = situation.lost_ns();
   if (situation.excess_ns() <= 0 || situation.before.total() <= 0) return ranked;
   for (const Cause* cause : AllCauses()) {
-    std::optional<Finding> finding = cause->look(situation);
+    std::optional<Finding> finding = cause->evaluate(situation);
     if (!finding.has_value() || finding->explained_ns <= 0) continue;
-    for (const Case& expected : cause->cases) {
+    for (const Expectation& expected : cause->expectations) {
       const Change change = situation.Of(expected.signal);
       const double nats = Weigh(expected, change);
       finding->nats += nats;
       if (nats != 0)
-        finding->witnesses.push_back(
+        finding->signal_evidence.push_back(
             {expected.signal, change, nats,
              fmt::format("{}: {}", model::InfoOf(expected.signal).label,
-                         nats > 0 ? expected.why : "not as this cause would have it")});
+                         nats > 0 ? expected.why : "not as this cause predicts")});
     }
     const double share = std::clamp(finding->explained_ns / lost_ns, 0.0, 1.0);
     const double nats = kShareNats * (share - kEvenShare) + finding->nats;
@@ -102,42 +102,43 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
   return std::max(sum, 0.0);
 }
 
-bool SlowerAllOver(const Situation& situation) {
+bool IsUniformlySlower(const Situation& situation) {
   constexpr double kSlower = 0.1;
-  constexpr double kAlike = 3;  // times: memory slows some code more than other
+  constexpr double kAlike = 3;  // factor: memory contention slows some code more than other code
   const auto slower = [](double before, double during) { return before > 0 ? during / before - 1 : 0; };
-  const double feeder = slower(situation.before[State::kCpu], situation.during[State::kCpu]);
-  if (situation.loader_cpu_before <= 0) return feeder > kSlower;
+  const double launch_thread = slower(situation.before[State::kCpu], situation.during[State::kCpu]);
+  if (situation.loader_cpu_before <= 0) return launch_thread > kSlower;
   const double loader = slower(situation.loader_cpu_before, situation.loader_cpu_during);
-  return std::min(feeder, loader) > kSlower && std::max(feeder, loader) < kAlike * std::min(feeder, loader);
+  return std::min(launch_thread, loader) > kSlower &&
+         std::max(launch_thread, loader) < kAlike * std::min(launch_thread, loader);
 }
 
-bool ReadsAgain(const Situation& situation) {
+bool IsReclaimingMemory(const Situation& situation) {
   return situation.excess(State::kReclaim) > situation.excess_ns() / 20;
 }
 
-// Of a command line; the whole one is in the table `processes`.
-constexpr size_t kMostCommand = 80;  // characters
+// Command lines are shortened to this; the table `processes` has them in full.
+constexpr size_t kMaxCommand = 80;  // characters
 
-std::string NameParty(const Party& party) {
-  std::string name = party.name.empty() ? "somebody unknown" : party.name;
-  if (party.pid != 0) {
-    const bool says_more = !party.command.empty() && party.command != party.name;
-    name += says_more ? fmt::format(" (process {}: {})", party.pid, Shorten(party.command, kMostCommand))
-                      : fmt::format(" (process {})", party.pid);
+std::string NameActor(const Actor& actor) {
+  std::string name = actor.name.empty() ? "an unknown process" : actor.name;
+  if (actor.pid != 0) {
+    const bool says_more = !actor.command.empty() && actor.command != actor.name;
+    name += says_more ? fmt::format(" (process {}: {})", actor.pid, Shorten(actor.command, kMaxCommand))
+                      : fmt::format(" (process {})", actor.pid);
   }
-  return party.cgroup.empty() ? name : fmt::format("{} in {}", name, party.cgroup);
+  return actor.cgroup.empty() ? name : fmt::format("{} in {}", name, actor.cgroup);
 }
 
-std::vector<std::pair<Party, double>> WhoRose(const Shares& before, const Shares& during, bool own) {
-  std::vector<std::pair<Party, double>> rose;
-  for (const auto& [party, value] : during) {
-    if (party.own != own || party.name.empty()) continue;
-    const auto was = before.find(party);
+std::vector<std::pair<Actor, double>> LargestRises(const Shares& before, const Shares& during, bool own) {
+  std::vector<std::pair<Actor, double>> rose;
+  for (const auto& [actor, value] : during) {
+    if (actor.own != own || actor.name.empty()) continue;
+    const auto was = before.find(actor);
     const double rise = value - (was == before.end() ? 0 : was->second);
-    if (rise > 0) rose.emplace_back(party, rise);
+    if (rise > 0) rose.emplace_back(actor, rise);
   }
-  std::ranges::stable_sort(rose, std::greater{}, &std::pair<Party, double>::second);
+  std::ranges::stable_sort(rose, std::greater{}, &std::pair<Actor, double>::second);
   return rose;
 }
 

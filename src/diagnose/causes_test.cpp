@@ -11,7 +11,7 @@
 #include "diagnose/print.h"
 #include "diagnose/testing/world.h"
 
-// Causes on the network, of limits, and of other ranks; the others are in diagnosis_test.cpp.
+// Causes on the network, limits and other ranks; diagnosis_test.cpp tests the others.
 namespace gpusonde::diagnose {
 namespace {
 
@@ -22,17 +22,17 @@ struct CausesTest : testing::Test {
   Diagnosis diagnosis{{}};
   World world{diagnosis};
 
-  // 150 clean steps, 60 slow ones with `tell` called for each with the time at which it began.
-  template <class TellMore>
-  Report Slow(const World::Step& clean, const World::Step& slow, TellMore tell) {
+  // Runs 150 clean steps, then 60 slow ones; calls `add_signals` after each with the time at which it began.
+  template <class AddSignals>
+  Report Slow(const World::Step& clean, const World::Step& slow, AddSignals add_signals) {
     world.Run(clean, 150);
     for (int i = 0; i < 60; ++i) {
       const int64_t from_ns = world.now_ns();
       world.Run(slow, 1);
-      tell(from_ns);
+      add_signals(from_ns);
     }
     for (const Report& report : world.Finish())
-      if (report.incident.process == world.victim) return report;
+      if (report.incident.process == world.workload) return report;
     ADD_FAILURE() << "no incident\n" << FormatText(diagnosis);
     return {};
   }
@@ -47,9 +47,9 @@ struct CausesTest : testing::Test {
   }
 };
 
-TEST_F(CausesTest, PacketsThatWaitForADeviceAreContentionWithWhoSendsThroughIt) {
+TEST_F(CausesTest, PacketsThatQueueAtADeviceAreNetworkContentionAndItsSenderIsNamed) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 42 * kMs}, [&](int64_t from_ns) {
-    world.Sum("network.queued", from_ns, 41 * kMs, world.victim);
+    world.Sum("network.queued", from_ns, 41 * kMs, world.workload);
     world.Sum("network.bytes", from_ns, 1'000'000, world.stranger);
   });
   EXPECT_EQ(report.incident.cause, "network_contention") << FormatText(diagnosis);
@@ -57,29 +57,29 @@ TEST_F(CausesTest, PacketsThatWaitForADeviceAreContentionWithWhoSendsThroughIt) 
   EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice sent"));
 }
 
-TEST_F(CausesTest, AWaitForPacketsThatNoSignalExplainsIsNobodysFault) {
+TEST_F(CausesTest, AbstainsFromAWaitForPacketsThatNoSignalExplains) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 42 * kMs});
   EXPECT_EQ(report.incident.cause, kAbstain) << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence, HasSubstr("\"Network\""));
 }
 
-TEST_F(CausesTest, SegmentsSentAgainArePacketLossAndNoContention) {
+TEST_F(CausesTest, RetransmitsArePacketLossAndNotContention) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
-    world.Sum("network.retransmits", from_ns, 1, world.victim);
-    world.Sum("network.queued", from_ns, kMs, world.victim);
+    world.Sum("network.retransmits", from_ns, 1, world.workload);
+    world.Sum("network.queued", from_ns, kMs, world.workload);
   });
   EXPECT_EQ(report.incident.cause, "packet_loss") << FormatText(diagnosis);
   EXPECT_LT(Confidence(report, "network_contention"), 0.5);
 }
 
-// Where all is lost the pauses double, and less is sent again than while something got through.
-TEST_F(CausesTest, AnIncidentThatFollowsAnotherIsComparedWithTheCalmBeforeBoth) {
+// With total loss the retransmission timeout doubles, so that fewer segments are sent than with partial loss.
+TEST_F(CausesTest, AnIncidentRightAfterAnotherIsComparedWithTheCalmBeforeBoth) {
   world.Run({.network_ns = 2 * kMs}, 150);
   const auto lose = [&](int64_t network_ns, int64_t segments, int steps) {
     for (int i = 0; i < steps; ++i) {
       const int64_t from_ns = world.now_ns();
       world.Run({.network_ns = network_ns});
-      world.Sum("network.retransmits", from_ns, segments, world.victim);
+      world.Sum("network.retransmits", from_ns, segments, world.workload);
     }
   };
   lose(40 * kMs, 40, 60);
@@ -90,7 +90,7 @@ TEST_F(CausesTest, AnIncidentThatFollowsAnotherIsComparedWithTheCalmBeforeBoth) 
     EXPECT_EQ(report.incident.cause, "packet_loss") << FormatText(diagnosis);
 }
 
-TEST_F(CausesTest, WhatIsFarWorseWithinAnIncidentIsNoPartOfWhatIsSaidOfTheFirst) {
+TEST_F(CausesTest, AMuchWorseSlowdownWithinAnIncidentIsNotAttributedToTheFirst) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 8 * kMs}, 150);
   world.Run({.blocked_io_ns = 150 * kMs}, 30);
@@ -102,27 +102,27 @@ TEST_F(CausesTest, WhatIsFarWorseWithinAnIncidentIsNoPartOfWhatIsSaidOfTheFirst)
   EXPECT_EQ(reports[0].incident.end_ns, reports[1].incident.start_ns);
 }
 
-TEST_F(CausesTest, AStrangersLostPacketsAreNotTheVictims) {
+TEST_F(CausesTest, RetransmitsOfAnotherProgramAreNoCause) {
   const Report report = Slow({.network_ns = 2 * kMs}, {.network_ns = 60 * kMs}, [&](int64_t from_ns) {
     world.Sum("network.retransmits", from_ns, 50, world.stranger);
   });
   EXPECT_EQ(report.incident.cause, kAbstain) << FormatText(diagnosis);
 }
 
-TEST_F(CausesTest, WaitingForADiskAtTheLimitOfTheCgroupIsThrottlingWhoeverElseReads) {
+TEST_F(CausesTest, WaitingForADiskAtTheCgroupsLimitIsThrottlingEvenIfOthersRead) {
   const Report report = Slow({.blocked_io_ns = kMs}, {.blocked_io_ns = 50 * kMs}, [&](int64_t from_ns) {
-    world.Sum("cgroup.io_throttled", from_ns, world.now_ns() - from_ns, world.victim);
+    world.Sum("cgroup.io_throttled", from_ns, world.now_ns() - from_ns, world.workload);
     world.Sum("disk.bytes", from_ns, 3'000'000, world.stranger);
   });
   EXPECT_EQ(report.incident.cause, "io_throttling") << FormatText(diagnosis);
   EXPECT_LT(Confidence(report, "block_io"), 0.5);
 }
 
-TEST_F(CausesTest, OfTwoCausesBothAreNamedAndNoThird) {
+TEST_F(CausesTest, TwoCausesAreNamedAndNoThird) {
   const Report report =
       Slow({.blocked_io_ns = kMs}, {.behind_stranger_ns = 18 * kMs, .blocked_io_ns = 51 * kMs},
            [&](int64_t from_ns) {
-             world.Sum("cgroup.io_throttled", from_ns, 40 * kMs, world.victim);
+             world.Sum("cgroup.io_throttled", from_ns, 40 * kMs, world.workload);
              world.Sum("disk.bytes", from_ns, 3'000'000, world.stranger);
            });
   EXPECT_EQ(report.incident.cause, "io_throttling") << FormatText(diagnosis);
@@ -130,14 +130,14 @@ TEST_F(CausesTest, OfTwoCausesBothAreNamedAndNoThird) {
   EXPECT_LT(Confidence(report, "block_io"), 0.5) << FormatText(diagnosis);
 }
 
-TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
+TEST_F(CausesTest, ARankThatComesLastIsNamedWithTheReason) {
   world.AddRank();
   const Report report =
       Slow({.rank_runs_ns = kMs}, {.rank_runs_ns = kMs, .rank_behind_stranger_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "straggler") << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence, HasSubstr("train (process 13) came last, 40 ms a step later"));
   EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice"));
-  // The rank itself didn't wait for anybody's packet: its own incident tells of the root alone.
+  // The rank itself waited for no packet: its own incident reports only the root.
   std::vector<Report> reports = diagnosis.Reports();
   const auto of_rank =
       std::ranges::find(reports, world.rank, [](const Report& each) { return each.incident.process; });
@@ -146,13 +146,13 @@ TEST_F(CausesTest, ARankThatComesLastIsNamedWithWhatKeptIt) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr("root.cpu_contention"));
 }
 
-TEST_F(CausesTest, ARankThatDoesNothingForSecondsHangsAndIsNamedByThoseThatWaited) {
+TEST_F(CausesTest, ARankThatIsIdleForSecondsIsAHangAndIsNamed) {
   world.AddRank();
   world.Run({.rank_runs_ns = kMs}, 150);
   world.Run({.rank_stopped_ns = 8 * kNanosPerSecond});
   world.Run({.rank_runs_ns = kMs}, 150);
   for (const Report& report : world.Finish()) {
-    if (report.incident.process != world.victim) continue;
+    if (report.incident.process != world.workload) continue;
     EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
     EXPECT_THAT(report.incident.sentence, HasSubstr("a step waited 8 s for train (process 13)"));
     EXPECT_LT(Confidence(report, "straggler"), 0.5);
@@ -161,14 +161,14 @@ TEST_F(CausesTest, ARankThatDoesNothingForSecondsHangsAndIsNamedByThoseThatWaite
   FAIL() << "no incident";
 }
 
-TEST_F(CausesTest, AnotherProgramOnTheMachineThatFeedsAGpuIsNoRank) {
+TEST_F(CausesTest, AnotherGpuProgramOnTheMachineIsNotARank) {
   world.AddRank();
   const Report report = Slow({.network_ns = kMs}, {.behind_stranger_ns = 40 * kMs, .network_ns = kMs});
   EXPECT_EQ(report.incident.cause, "cpu_contention") << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence, Not(HasSubstr("rank")));
 }
 
-TEST_F(CausesTest, RunningLongerAtTheSameWorkIsASlowerCpuButNeverSure) {
+TEST_F(CausesTest, MoreCpuTimeForTheSameWorkIsASlowerCpuWithLowConfidence) {
   const Report report =
       Slow({.loader_hidden_ns = 10 * kMs}, {.cpu_ns = 25 * kMs, .loader_hidden_ns = 10 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_cpu") << FormatText(diagnosis);
@@ -176,7 +176,7 @@ TEST_F(CausesTest, RunningLongerAtTheSameWorkIsASlowerCpuButNeverSure) {
   EXPECT_THAT(report.incident.sentence, HasSubstr("unless the program itself does more"));
 }
 
-// A tenth more is what others' use of caches makes of it.
+// Contention for caches alone makes a loader run 10 % longer.
 TEST_F(CausesTest, ALoaderThatHardlyRunsLongerIsLessLikelyTheCauseThanTheDisk) {
   const Report report = Slow({.loader_runs_ns = 40 * kMs},
                              {.loader_runs_ns = 46 * kMs, .blocked_io_ns = 5 * kMs}, [&](int64_t from_ns) {
@@ -186,7 +186,7 @@ TEST_F(CausesTest, ALoaderThatHardlyRunsLongerIsLessLikelyTheCauseThanTheDisk) {
   EXPECT_LT(Confidence(report, "slow_data_loading"), 0.5);
 }
 
-TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNoSlowerCpu) {
+TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNotASlowerCpu) {
   const Report report = Slow({.loader_runs_ns = 5 * kMs}, {.cpu_ns = 12 * kMs, .loader_runs_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
   EXPECT_LT(Confidence(report, "slow_cpu"), 0.5) << FormatText(diagnosis);

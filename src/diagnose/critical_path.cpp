@@ -7,12 +7,12 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Of ranks that wait for each other; what is left then is the last one's.
-constexpr int kLongestChain = 8;
-// Less isn't followed any further: where all wait for all, the chains would be endless.
-constexpr double kLeastToFollowNs = 1e5;
+// Chains of ranks that wait for each other are followed this far; the last one gets what remains.
+constexpr int kMaxChain = 8;
+// Shorter waits aren't followed: chains of ranks that all wait for each other would never end.
+constexpr double kMinToFollowNs = 1e5;
 
-// Sorted, disjoint, and cut to [from, to), of intervals by start.
+// Merges start-sorted intervals and clips them to [from, to).
 std::vector<Interval> UnionOf(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
   std::vector<Interval> joined;
   for (Interval interval : intervals) {
@@ -34,7 +34,7 @@ double LengthOf(std::span<const Interval> disjoint) {
   return sum;
 }
 
-// Of two sorted, disjoint lists.
+// Intersects two sorted lists of disjoint intervals.
 std::vector<Interval> Intersect(std::span<const Interval> a, std::span<const Interval> b) {
   std::vector<Interval> both;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -46,7 +46,7 @@ std::vector<Interval> Intersect(std::span<const Interval> a, std::span<const Int
   return both;
 }
 
-// How the wait for the GPU is made up, in one bucket.
+// A wait for the GPU in one bucket, by what the GPU did.
 struct GpuWait {
   double run = 0, copy = 0, queue = 0;
   double total() const { return run + copy + queue; }
@@ -65,23 +65,23 @@ class Accountant {
         copies_(UnionOf(gpu.copies, from_ns, to_ns)) {}
 
   PathAccount Run() {
-    int64_t told_until_ns = from_ns_;
-    host_.ForEachBucket(program_.process, program_.feeder, from_ns_, to_ns_,
+    int64_t covered_until_ns = from_ns_;
+    host_.ForEachBucket(program_.process, program_.launch_thread, from_ns_, to_ns_,
                         [&](const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
-                          if (begin_ns > told_until_ns) Silent(told_until_ns, begin_ns);
-                          Bucket(time, begin_ns, end_ns);
-                          told_until_ns = std::max(told_until_ns, end_ns);
+                          if (begin_ns > covered_until_ns) AddUncovered(covered_until_ns, begin_ns);
+                          AddBucket(time, begin_ns, end_ns);
+                          covered_until_ns = std::max(covered_until_ns, end_ns);
                         });
-    if (told_until_ns < to_ns_) Silent(told_until_ns, to_ns_);
-    Throttle(SumOf(model::Metric::kCgroupThrottled), account_.states, account_.behind);
-    ThrottleIo(SumOf(model::Metric::kCgroupIoThrottled), account_.states);
+    if (covered_until_ns < to_ns_) AddUncovered(covered_until_ns, to_ns_);
+    MoveThrottled(SumOf(model::Metric::kCgroupThrottled), account_.states, account_.behind);
+    MoveIoThrottled(SumOf(model::Metric::kCgroupIoThrottled), account_.states);
     return RunLoaders();
   }
 
   PathAccount RunLoaders() {
-    Loaders();
-    Throttle(SumOf(model::Metric::kCgroupThrottled), account_.loaders, account_.loaders_behind);
-    ThrottleIo(SumOf(model::Metric::kCgroupIoThrottled), account_.loaders);
+    AddLoaders();
+    MoveThrottled(SumOf(model::Metric::kCgroupThrottled), account_.loaders, account_.loaders_behind);
+    MoveIoThrottled(SumOf(model::Metric::kCgroupIoThrottled), account_.loaders);
     return std::move(account_);
   }
 
@@ -108,65 +108,67 @@ class Accountant {
     account_.states[State::kGpuQueue] += factor * wait.queue;
   }
 
-  // No signal: only the GPU's side is known.
-  void Silent(int64_t begin_ns, int64_t end_ns) {
+  // An interval without signals: only the GPU's part is known.
+  void AddUncovered(int64_t begin_ns, int64_t end_ns) {
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     AddGpu(wait, 1);
     account_.states[State::kUnexplained] += static_cast<double>(end_ns - begin_ns) - wait.total();
   }
 
-  void Bucket(const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
+  void AddBucket(const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
     const auto length = static_cast<double>(end_ns - begin_ns);
     Account& states = account_.states;
-    // Stolen from the path in any case.
+    // Interrupts delay the path whatever else happens.
     const double interrupted = std::min(time.interrupted, time.running);
     states[State::kInterrupted] += interrupted;
-    RunQueue(time, 1);
+    AddRunQueue(time, 1);
     const double reclaim =
         std::min(time.reclaim, time.running - interrupted + time.blocked + time.blocked_io);
     states[State::kReclaim] += reclaim;
-    // A wait for the GPU is sleep, or a loop that looks: what is left of it when a CPU was lacking.
+    // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
     double open = std::max(0.0, length - interrupted - time.run_queue - reclaim);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     const double gpu = std::min(wait.total(), open);
     if (wait.total() > 0) AddGpu(wait, gpu / wait.total());
     open -= gpu;
-    // The rest by what the thread did, those first that hardly are a wait for the GPU.
+    // What the wait for the GPU doesn't cover goes to the thread's states. The wait covers those states first
+    // that are most likely the wait itself.
     double left_of_gpu = gpu;
-    const auto take = [&](double ns) {
+    const auto assign = [&](double ns) {
       const double covered = std::min(left_of_gpu, ns);
       left_of_gpu -= covered;
       const double taken = std::min(ns - covered, open);
       open -= taken;
       return taken;
     };
-    const double sleeping = take(time.sleeping);
-    const double waiting = take(time.waiting);
-    const double network = take(time.network);
-    const double running = take(std::max(0.0, time.running - interrupted - reclaim));
+    const double sleeping = assign(time.sleeping);
+    const double waiting = assign(time.waiting);
+    const double network = assign(time.network);
+    const double running = assign(std::max(0.0, time.running - interrupted - reclaim));
     const double reclaim_off_cpu = std::max(0.0, reclaim - std::max(0.0, time.running - interrupted));
-    const double blocked = take(std::max(0.0, time.blocked - reclaim_off_cpu));
-    const double blocked_io = take(time.blocked_io);
+    const double blocked = assign(std::max(0.0, time.blocked - reclaim_off_cpu));
+    const double blocked_io = assign(time.blocked_io);
     states[State::kSleeping] += sleeping;
     account_.idle[State::kSleeping] += sleeping;
     states[State::kCpu] += running;
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
     if (time.waiting > 0)
-      for (const auto& [who, ns] : time.waiting_for) Wait(who, ns * waiting / time.waiting, begin_ns, end_ns);
+      for (const auto& [who, ns] : time.waiting_for)
+        AddWait(who, ns * waiting / time.waiting, begin_ns, end_ns);
     if (time.network > 0)
       for (const auto& [who, ns] : time.sent_by) {
         const double share = ns * network / time.network;
-        who.IsZero() ? Network(share, begin_ns, end_ns) : Wait(who, share, begin_ns, end_ns);
+        who.IsZero() ? AddNetworkWait(share, begin_ns, end_ns) : AddWait(who, share, begin_ns, end_ns);
       }
     states[State::kUnexplained] += open;
   }
 
-  void RunQueue(const ThreadTime& time, double factor) {
-    RunQueue(time, factor, account_.states, account_.behind);
+  void AddRunQueue(const ThreadTime& time, double factor) {
+    AddRunQueue(time, factor, account_.states, account_.behind);
   }
-  void RunQueue(const ThreadTime& time, double factor, Account& states,
-                std::map<Id128, double>& behind) const {
+  void AddRunQueue(const ThreadTime& time, double factor, Account& states,
+                   std::map<Id128, double>& behind) const {
     for (const auto& [who, ns] : time.behind) {
       const bool own = program_.family.contains(who);
       states[own ? State::kRunQueueOwn : State::kRunQueue] += factor * ns;
@@ -174,7 +176,7 @@ class Accountant {
     }
   }
 
-  void Loaders() {
+  void AddLoaders() {
     Account& states = account_.loaders;
     for (const Id128& loader : program_.loaders) {
       const std::optional<int32_t> thread = BusiestOf(loader);
@@ -189,16 +191,16 @@ class Accountant {
       states[State::kBlocked] += time.blocked - (reclaim - reclaim_on_cpu);
       states[State::kBlockedIo] += time.blocked_io;
       states[State::kNetwork] += time.network;
-      RunQueue(time, 1, states, account_.loaders_behind);
+      AddRunQueue(time, 1, states, account_.loaders_behind);
     }
   }
 
-  // `ns` of waiting for somebody: what that one did at the time.
-  void Wait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
+  // Splits `ns` of waiting for a process by what that process did in the meantime.
+  void AddWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
     if (ns <= 0) return;
     Account& states = account_.states;
-    if (program_.feeders.contains(who)) {
-      WaitForRank(who, ns, begin_ns, end_ns, 0);
+    if (program_.launch_threads.contains(who)) {
+      AddRankWait(who, ns, begin_ns, end_ns, 0);
       return;
     }
     if (!program_.family.contains(who)) {
@@ -220,16 +222,17 @@ class Accountant {
     states[State::kInterrupted] += factor * interrupted;
     states[State::kReclaim] += factor * reclaim;
     states[State::kLoader] += factor * (time.running - interrupted - reclaim_on_cpu);
-    RunQueue(time, factor);
+    AddRunQueue(time, factor);
     states[State::kBlocked] += factor * (time.blocked - (reclaim - reclaim_on_cpu));
     states[State::kBlockedIo] += factor * time.blocked_io;
     states[State::kSleeping] += factor * time.sleeping;
     states[State::kWaiting] += factor * time.waiting;
-    Network(factor * time.network, begin_ns, end_ns);
+    AddNetworkWait(factor * time.network, begin_ns, end_ns);
   }
 
-  // `ns` of waiting for a packet from nobody known: while packets of the job wait for a device, for that.
-  void Network(double ns, int64_t begin_ns, int64_t end_ns) {
+  // Adds `ns` of waiting for a packet of unknown origin; as far as packets of the job were queued at a
+  // network device meanwhile, to the network queue.
+  void AddNetworkWait(double ns, int64_t begin_ns, int64_t end_ns) {
     if (ns <= 0) return;
     const auto queued_of = [&](const Id128& process) {
       return host_.SumOf(model::Metric::kNetworkQueued, process, begin_ns, end_ns).value_or(0);
@@ -242,17 +245,17 @@ class Accountant {
     account_.idle[State::kNetwork] += ns - std::min(queued, ns);
   }
 
-  // `ns` of waiting for another rank: what that one did at the time, and where it waited for a third, that
-  // one.
-  void WaitForRank(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
-    const auto feeder = program_.feeders.find(who);
-    const ThreadTime time = host_.Of(who, feeder->second, begin_ns, end_ns);
-    // Two don't wait for each other: where it waited for this program, this one didn't wait for it.
+  // Splits `ns` of waiting for another rank by what that one did meanwhile; where it waited for a third rank,
+  // by what that one did.
+  void AddRankWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
+    const auto launch_thread = program_.launch_threads.find(who);
+    const ThreadTime time = host_.Of(who, launch_thread->second, begin_ns, end_ns);
+    // Two ranks can't wait for each other: this program didn't wait while the rank waited for it.
     double known = time.total();
     for (const auto* waits : {&time.waiting_for, &time.sent_by})
       if (const auto mine = waits->find(program_.process); mine != waits->end()) known -= mine->second;
     if (known <= 0) {
-      Network(ns, begin_ns, end_ns);
+      AddNetworkWait(ns, begin_ns, end_ns);
       return;
     }
     const double factor = ns / known;
@@ -260,12 +263,12 @@ class Accountant {
     for (const auto* waits : {&time.waiting_for, &time.sent_by})
       for (const auto& [other, waited] : *waits) {
         if (other == program_.process || other == who) continue;
-        const bool is_rank = program_.feeders.contains(other);
+        const bool is_rank = program_.launch_threads.contains(other);
         const bool is_network = waits == &time.sent_by && other.IsZero();
-        if (is_rank && depth < kLongestChain && factor * waited >= kLeastToFollowNs)
-          WaitForRank(other, factor * waited, begin_ns, end_ns, depth + 1);
+        if (is_rank && depth < kMaxChain && factor * waited >= kMinToFollowNs)
+          AddRankWait(other, factor * waited, begin_ns, end_ns, depth + 1);
         else if (is_network)
-          Network(factor * waited, begin_ns, end_ns);
+          AddNetworkWait(factor * waited, begin_ns, end_ns);
         else
           continue;
         own -= waited;
@@ -275,7 +278,7 @@ class Accountant {
     AddRank(account_.ranks[who], time, factor, factor * own);
   }
 
-  // What it did by itself in `ns`.
+  // Adds what the rank did by itself within `ns`.
   void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
     const double did = time.total() - time.waiting - time.network - time.sleeping;
     rank.idle += std::max(0.0, ns - factor * did);
@@ -287,28 +290,29 @@ class Accountant {
     rank.states[State::kBlocked] += factor * time.blocked;
     rank.states[State::kBlockedIo] += factor * time.blocked_io;
     rank.states[State::kSleeping] += factor * time.sleeping;
-    RunQueue(time, factor, rank.states, rank.behind);
+    AddRunQueue(time, factor, rank.states, rank.behind);
   }
 
-  // Of the program's own process another one than the feeder: which of them ended a wait isn't told.
+  // For the program's own process, a thread other than the launch thread: signals don't say which one woke
+  // it.
   std::optional<int32_t> BusiestOf(const Id128& process) {
     const auto [found, is_new] = busiest_.try_emplace(process);
     if (is_new)
-      found->second =
-          host_.BusiestThread(process, from_ns_, to_ns_,
-                              process == program_.process ? std::optional(program_.feeder) : std::nullopt);
+      found->second = host_.BusiestThread(
+          process, from_ns_, to_ns_,
+          process == program_.process ? std::optional(program_.launch_thread) : std::nullopt);
     return found->second;
   }
 
-  // A throttled thread looks as if it waited for a CPU: behind nobody, or behind whoever ran there meanwhile.
-  // Time is told of for all CPUs together, so it bounds what can be.
-  static void Throttle(double throttled, Account& states, std::map<Id128, double>& behind) {
+  // A throttled thread looks runnable: behind nobody, or behind whoever ran on the CPU meanwhile. Throttled
+  // time is summed over all CPUs, so it is only an upper bound.
+  static void MoveThrottled(double throttled, Account& states, std::map<Id128, double>& behind) {
     const double waited = states[State::kRunQueue] + states[State::kRunQueueOwn];
     if (throttled <= 0 || waited <= 0) return;
     const double moved = std::min(throttled, waited);
     states[State::kThrottled] += moved;
     double left = moved;
-    // Nobody is to blame for what has nobody's name on it.
+    // First take the delay that isn't attributed to anyone.
     auto& nobody = behind[Id128{}];
     const double unnamed = std::min({nobody, left, states[State::kRunQueue]});
     nobody -= unnamed;
@@ -323,8 +327,8 @@ class Accountant {
       if (!who.IsZero()) ns *= kept;
   }
 
-  // What was read and written takes so long at the cgroup's limit, whatever the device would give.
-  static void ThrottleIo(double throttled, Account& states) {
+  // The part of the I/O wait that the cgroup's limit alone would take, however fast the device is.
+  static void MoveIoThrottled(double throttled, Account& states) {
     const double moved = std::min(throttled, states[State::kBlockedIo]);
     states[State::kBlockedIo] -= moved;
     states[State::kIoThrottled] += moved;
@@ -367,7 +371,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
 }
 
-double PathAccount::TakeIdle() {
+double PathAccount::RemoveIdle() {
   const double taken = idle.total();
   for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
   idle = {};

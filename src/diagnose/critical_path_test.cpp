@@ -15,30 +15,31 @@ constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kBucket = 10 * kNanosPerMilli;
 constexpr double kMs = kNanosPerMilli;
 
-// Ranks of one job, each with one thread that feeds a GPU; the first is the program that is looked at.
+// Ranks of one job, each with one launch thread; the first one is the program that is accounted for.
 struct CriticalPathTest : testing::Test {
   static Id128 Rank(uint64_t number) { return {7, number}; }
   static int32_t Tid(uint64_t number) { return 100 + static_cast<int32_t>(number); }
 
   void AddRanks(uint64_t count) {
     program.process = Rank(0);
-    program.feeder = Tid(0);
+    program.launch_thread = Tid(0);
     program.family = {Rank(0)};
     for (uint64_t rank = 1; rank < count; ++rank) {
-      program.feeders[Rank(rank)] = Tid(rank);
+      program.launch_threads[Rank(rank)] = Tid(rank);
       program.ranks.insert(Rank(rank));
     }
   }
 
-  // In the first bucket.
-  void Tell(uint64_t rank, const std::string& metric, double ns, std::optional<Id128> other = std::nullopt) {
-    host.Take(model::Signal{.start_ns = kBegin,
-                            .bucket_ns = kBucket,
-                            .metric = metric,
-                            .process = Rank(rank),
-                            .tid = Tid(rank),
-                            .other = other,
-                            .values = {static_cast<int64_t>(ns)}});
+  // Adds it to the first bucket.
+  void AddSignal(uint64_t rank, const std::string& metric, double ns,
+                 std::optional<Id128> other = std::nullopt) {
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = Rank(rank),
+                              .tid = Tid(rank),
+                              .other = other,
+                              .values = {static_cast<int64_t>(ns)}});
   }
 
   PathAccount Account() const { return AccountFor(program, host, {}, kBegin, kBegin + kBucket); }
@@ -47,13 +48,13 @@ struct CriticalPathTest : testing::Test {
   HostTimeline host;
 };
 
-TEST_F(CriticalPathTest, TheLastOfAChainOfRanksHasTheTime) {
+TEST_F(CriticalPathTest, TimeBelongsToTheLastRankOfAChain) {
   AddRanks(3);
   const Id128 stranger{8, 8};
-  Tell(0, "thread.network", 10 * kMs, Rank(1));
-  Tell(1, "thread.waiting", 10 * kMs, Rank(2));
-  Tell(2, "thread.running", 4 * kMs);
-  Tell(2, "thread.run_queue", 6 * kMs, stranger);
+  AddSignal(0, "thread.network", 10 * kMs, Rank(1));
+  AddSignal(1, "thread.waiting", 10 * kMs, Rank(2));
+  AddSignal(2, "thread.running", 4 * kMs);
+  AddSignal(2, "thread.run_queue", 6 * kMs, stranger);
   const PathAccount account = Account();
   EXPECT_NEAR(account.states[State::kPeer], 10 * kMs, 1);
   ASSERT_EQ(account.ranks.size(), 1u);
@@ -63,70 +64,70 @@ TEST_F(CriticalPathTest, TheLastOfAChainOfRanksHasTheTime) {
   EXPECT_NEAR(last.behind.at(stranger), 6 * kMs, 1);
 }
 
-TEST_F(CriticalPathTest, AWaitForAnotherThreadOfItsOwnIsWhatThatOneDid) {
+TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadDid) {
   for (const bool runs : {true, false}) {
     host = {};
     AddRanks(1);
-    Tell(0, "thread.waiting", 10 * kMs, Rank(0));
-    host.Take(model::Signal{.start_ns = kBegin,
-                            .bucket_ns = kBucket,
-                            .metric = runs ? "thread.running" : "thread.sleeping",
-                            .process = Rank(0),
-                            .tid = 555,
-                            .values = {static_cast<int64_t>(9 * kMs)}});
-    host.Take(model::Signal{.start_ns = kBegin,
-                            .bucket_ns = kBucket,
-                            .metric = "thread.running",
-                            .process = Rank(0),
-                            .tid = 555,
-                            .values = {static_cast<int64_t>(1 * kMs)}});
+    AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = runs ? "thread.running" : "thread.sleeping",
+                              .process = Rank(0),
+                              .tid = 555,
+                              .values = {static_cast<int64_t>(9 * kMs)}});
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = "thread.running",
+                              .process = Rank(0),
+                              .tid = 555,
+                              .values = {static_cast<int64_t>(1 * kMs)}});
     const PathAccount account = Account();
     EXPECT_NEAR(account.states[State::kLoader], (runs ? 10 : 1) * kMs, 1);
     EXPECT_NEAR(account.states[State::kSleeping], (runs ? 0 : 9) * kMs, 1);
   }
 }
 
-TEST_F(CriticalPathTest, WhatARankWaitedForThisProgramIsNotWhatThisProgramWaitedFor) {
+TEST_F(CriticalPathTest, TheTimeARankWaitedForThisProgramIsNotCounted) {
   AddRanks(2);
-  Tell(0, "thread.running", 5 * kMs);
-  Tell(0, "thread.network", 5 * kMs, Rank(1));
-  Tell(1, "thread.network", 5 * kMs, Rank(0));
-  Tell(1, "thread.running", 5 * kMs);
+  AddSignal(0, "thread.running", 5 * kMs);
+  AddSignal(0, "thread.network", 5 * kMs, Rank(1));
+  AddSignal(1, "thread.network", 5 * kMs, Rank(0));
+  AddSignal(1, "thread.running", 5 * kMs);
   const PathAccount account = Account();
   EXPECT_NEAR(account.states[State::kCpu], 5 * kMs, 1);
   EXPECT_NEAR(account.ranks.at(Rank(1)).states[State::kCpu], 5 * kMs, 1);
   EXPECT_NEAR(account.states[State::kNetwork], 0, 1);
 }
 
-TEST_F(CriticalPathTest, WaitsOfAllForAllComeToAnEndAndAddUp) {
+TEST_F(CriticalPathTest, MutualWaitsOfAllRanksTerminateAndSumToTheStep) {
   constexpr uint64_t kRanks = 16;
   AddRanks(kRanks);
   for (uint64_t rank = 0; rank < kRanks; ++rank)
     for (uint64_t other = 0; other < kRanks; ++other)
-      if (other != rank) Tell(rank, "thread.network", 10 * kMs / (kRanks - 1), Rank(other));
+      if (other != rank) AddSignal(rank, "thread.network", 10 * kMs / (kRanks - 1), Rank(other));
   const PathAccount account = Account();
   EXPECT_NEAR(account.states.total(), 10 * kMs, kMs / 100);
 }
 
-TEST_F(CriticalPathTest, ARankThatSleepsDoesNothing) {
+TEST_F(CriticalPathTest, ARanksSleepIsIdleTime) {
   AddRanks(2);
-  Tell(0, "thread.network", 10 * kMs, Rank(1));
-  Tell(1, "thread.running", 4 * kMs);
-  Tell(1, "thread.sleeping", 6 * kMs);
+  AddSignal(0, "thread.network", 10 * kMs, Rank(1));
+  AddSignal(1, "thread.running", 4 * kMs);
+  AddSignal(1, "thread.sleeping", 6 * kMs);
   const PathAccount account = Account();
   ASSERT_TRUE(account.ranks.contains(Rank(1)));
   EXPECT_NEAR(account.ranks.at(Rank(1)).idle, 6 * kMs, kMs / 100);
 }
 
-TEST_F(CriticalPathTest, AWaitForPacketsIsTheQueuesAsFarAsPacketsOfTheJobWaitThere) {
+TEST_F(CriticalPathTest, AWaitForPacketsIsNetworkQueueWhilePacketsOfTheJobAreQueued) {
   AddRanks(2);
-  Tell(0, "thread.network", 8 * kMs);
+  AddSignal(0, "thread.network", 8 * kMs);
   const auto queued = [&](const Id128& process, double ns) {
-    host.Take(model::Signal{.start_ns = kBegin,
-                            .bucket_ns = kBucket,
-                            .metric = "network.queued",
-                            .process = process,
-                            .values = {static_cast<int64_t>(ns)}});
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = "network.queued",
+                              .process = process,
+                              .values = {static_cast<int64_t>(ns)}});
   };
   queued(Rank(1), 3 * kMs);
   queued({8, 8}, 8 * kMs);
@@ -135,14 +136,14 @@ TEST_F(CriticalPathTest, AWaitForPacketsIsTheQueuesAsFarAsPacketsOfTheJobWaitThe
   EXPECT_NEAR(account.states[State::kNetwork], 5 * kMs, 1);
 }
 
-TEST_F(CriticalPathTest, AWaitForADiskIsTheLimitsAsFarAsTheLimitTakesTime) {
+TEST_F(CriticalPathTest, AWaitForADiskIsThrottledUpToTheTimeTheLimitTakes) {
   AddRanks(1);
-  Tell(0, "thread.blocked_io", 8 * kMs);
-  host.Take(model::Signal{.start_ns = kBegin,
-                          .bucket_ns = kBucket,
-                          .metric = "cgroup.io_throttled",
-                          .process = Rank(0),
-                          .values = {static_cast<int64_t>(6 * kMs)}});
+  AddSignal(0, "thread.blocked_io", 8 * kMs);
+  host.Ingest(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = "cgroup.io_throttled",
+                            .process = Rank(0),
+                            .values = {static_cast<int64_t>(6 * kMs)}});
   const PathAccount account = Account();
   EXPECT_NEAR(account.states[State::kIoThrottled], 6 * kMs, 1);
   EXPECT_NEAR(account.states[State::kBlockedIo], 2 * kMs, 1);

@@ -14,64 +14,68 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The first steps of a program compile, allocate and warm caches.
-constexpr int64_t kWarmUp = 3;
-// Clean steps that are remembered: quick ones are many, and wander over seconds.
-constexpr size_t kBaseline = 1024;
-constexpr size_t kTypeBaseline = 64, kMostOfType = 1024;
+// Warm-up: the first steps of a program compile, allocate and fill caches.
+constexpr int64_t kWarmUpSteps = 3;
+// Size of the baseline. Short steps are many, but drift over seconds, so a type keeps at least 10 s of them.
+constexpr size_t kMaxBaseline = 1024;
+constexpr size_t kTypeBaseline = 64, kMaxOfType = 1024;
 constexpr int64_t kTypeBaselineNs = 10 * kNanosPerSecond;
-constexpr size_t kSumUpShare = 16;  // a type is summed up when it has grown by a sixteenth
-constexpr size_t kLeastOfType = 4;
-constexpr size_t kHold = 12;  // steps until a clean one is learnt from: what precedes an onset isn't clean
-// Limits are set when so many steps are new, and a sixteenth of all.
+constexpr size_t kSumUpShare = 16;  // a type's median and mean are updated when it has grown by 1/16
+constexpr size_t kMinOfType = 4;
+constexpr size_t kHold = 12;  // a clean step joins the baseline this much later: it may precede an onset
+// Thresholds are updated when 1/16 of the baseline, and at least this many steps, are new.
 constexpr size_t kRefresh = 32, kRefreshShare = 16;
 
-// Below this nobody acts, and clocks and caches wander.
-constexpr double kLeastSlowdown = 1.1;
-// Of a program of whose clean steps less is known: it may be finding its pace.
-constexpr double kEarlySlowdown = 1.3;
-constexpr int64_t kEarlyNs = 3 * kNanosPerSecond;
-constexpr double kLeastLostSteps = 1.2;  // three steps at half the speed lose one and a half
-// Of quick steps: a hypervisor or an interrupt takes less at any time; also without the longest step.
-constexpr double kLeastLostNs = 70e6, kLeastLostBesideNs = 40e6;
-constexpr double kLeastScale = 0.01;
-constexpr double kMostRatio = 3;  // of one step, where the onset is looked for
+// Smaller slow-downs aren't worth acting on: clocks and caches drift by as much.
+constexpr double kMinSlowdown = 1.1;
+// The threshold during warm-up, until the baseline has this much time.
+constexpr double kWarmUpSlowdown = 1.3;
+constexpr int64_t kWarmUpNs = 3 * kNanosPerSecond;
+constexpr double kMinLostSteps = 1.2;  // three steps at half the speed lose 1.5
+// Lost time that rules out a single preemption by the hypervisor or an interrupt; in total, and without the
+// longest step.
+constexpr double kMinLostNs = 70e6, kMinLostBesideNs = 40e6;
+constexpr double kMinScale = 0.01;
+constexpr double kMaxRatio = 3;  // single steps are capped at this in the search for the onset
 
-// Deviations in units of the scale. The reference values are half of the shift that each is best at.
-constexpr double kSmallReference = 0.75, kSmallMost = 4;
-constexpr double kLargeReference = 3, kLargeMost = 8;  // one step alone reaches no limit
-// Of the tail: what is beyond it by a little, and the share of steps that may be for ever.
-constexpr double kTailQuantile = 0.99, kBeyondTail = 1.1, kTailReference = 0.2, kLeastTail = 2;
-constexpr size_t kLeastRecent = 20;
+// In units of the scale. A CUSUM is most sensitive to a shift of twice its reference value.
+constexpr double kSmallReference = 0.75, kSmallMax = 4;
+constexpr double kLargeReference = 3, kLargeMax = 8;  // capped so that one step alone is below the threshold
+// The tail begins 10 % above the 99th percentile of clean steps. Its CUSUM grows if more than the reference
+// share of steps lies beyond it.
+constexpr double kTailQuantile = 0.99, kBeyondTail = 1.1, kTailReference = 0.2, kMinTail = 2;
+constexpr size_t kMinRecent = 20;
 constexpr int64_t kMeanWindowNs = kNanosPerSecond;
-// Likewise of far longer steps that come seldom: a GPU that stops twice for a moment.
-constexpr int64_t kSeldomWindowNs = 5 * kNanosPerSecond;
+// A longer window for rare, much longer steps: a GPU that stalls twice for a moment.
+constexpr int64_t kLongMeanWindowNs = 5 * kNanosPerSecond;
 
-// An unfinished step is called slow when it has taken so many times its usual time, and as many times the
-// longest clean one's.
+// An unfinished step is slow when it takes this factor times the longest mean of all types times the ratio of
+// the longest clean step.
 constexpr double kOverrun = 3;
-constexpr int64_t kLeastOverrunNs = 200 * kNanosPerMilli;
+constexpr int64_t kMinOverrunNs = 200 * kNanosPerMilli;
 
-// An incident whose excess is so many times what it was, and at least this much, is another one.
+// A second whose excess is this many times that of the incident so far, with at least this ratio, begins a
+// new incident.
 constexpr double kWorse = 3;
 constexpr double kWorseRatio = 1.4;
 
-// Pulses of the same disturbance are one incident.
+// An incident ends after this much time, and so many steps, in which steps are as before. Pulses of one
+// disturbance that are closer than that are one incident.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 constexpr size_t kCalmSteps = 5;
-// Of the steps of that time may be slow: so many, or so many times what is clean.
-constexpr double kCalmShare = 0.1, kCalmTimes = 1.5;
-constexpr double kCalmExcess = 0.25;  // of the incident's may be left
-// The program does something else by now: of steps like those that were slow there are no more.
-constexpr int64_t kOtherNs = 10 * kNanosPerSecond;
-constexpr int kOtherSteps = 10;
+// The share of slow steps in that time: up to this, or up to so many times their share in the baseline.
+constexpr double kCalmShare = 0.1, kCalmFactor = 1.5;
+constexpr double kCalmExcess = 0.25;  // the share of the incident's excess that may remain
+// An incident also ends when the program has made only steps of unknown types for this long.
+constexpr int64_t kUnknownNs = 10 * kNanosPerSecond;
+constexpr int kUnknownSteps = 10;
 constexpr int kRuns = 200;
 constexpr int kRunSteps = 300;
 constexpr size_t kBlock = 8;
-constexpr size_t kLeastBlocks = 8;  // that a spread is told from
-constexpr size_t kDoublings = 3;    // that tell how it shrinks with more steps
+constexpr size_t kMinBlocks = 8;  // the fewest blocks to estimate a standard deviation from
+constexpr size_t kDoublings = 3;  // how many doublings of the length to extrapolate it from
 constexpr double kDeviations = 4;
-constexpr double kTimesHighest = 1.75;
+constexpr double kHighestMeanFactor = 1.75;
 constexpr double kQuantile = 0.98;
 
 double MedianOf(std::vector<double> values) {
@@ -80,14 +84,14 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-// Sorts them.
+// Sorts `values`.
 double QuantileOf(std::vector<double>& values, double quantile) {
   std::ranges::sort(values);
   return values[std::min(values.size() - 1,
                          static_cast<size_t>(quantile * static_cast<double>(values.size())))];
 }
 
-// Standard deviation of the means of `length` values that follow each other.
+// Standard deviation of the means of consecutive blocks of `length` values.
 double SpreadOfMeans(std::span<const double> values, size_t length) {
   double sum = 0, squares = 0;
   const size_t blocks = values.size() / length;
@@ -102,7 +106,7 @@ double SpreadOfMeans(std::span<const double> values, size_t length) {
   return std::sqrt(std::max(0.0, squares - sum * sum / count) / (count - 1));
 }
 
-// The highest of them, wherever the first value is.
+// The highest mean of any `length` consecutive values.
 double HighestMean(std::span<const double> values, size_t length) {
   double sum = 0, most = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -113,7 +117,7 @@ double HighestMean(std::span<const double> values, size_t length) {
   return most / static_cast<double>(length);
 }
 
-// What a deviation adds to a sum that never falls below 0.
+// The winsorised deviation's contribution to a CUSUM, which never falls below 0.
 double Addend(double z, double reference, double most) { return std::clamp(z, -most, most) - reference; }
 double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend); }
 
@@ -121,7 +125,7 @@ double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend);
 
 bool Detector::Knows(const Id128& type) const {
   const auto found = types_.find(type);
-  return found != types_.end() && found->second.clean.size() >= kLeastOfType;
+  return found != types_.end() && found->second.clean.size() >= kMinOfType;
 }
 
 double Detector::UsualNs(const Id128& type) const {
@@ -131,9 +135,9 @@ double Detector::UsualNs(const Id128& type) const {
 
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
 
-double Detector::Excess() const { return std::max(slowdown() - 1, kLeastSlowdown - 1); }
+double Detector::Excess() const { return std::max(slowdown() - 1, kMinSlowdown - 1); }
 
-// Of a step within an incident: nearer to the incident's mean than to the usual.
+// Whether a step within an incident is closer to the incident's mean than to the baseline.
 bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
 
 double Detector::TailAddend(double ratio) const { return (ratio > tail_ratio_ ? 1 : 0) - kTailReference; }
@@ -151,20 +155,20 @@ int64_t Detector::slow_until_ns() const {
   return INT64_MAX;
 }
 
-Detector::Verdict Detector::Take(const Step& step) {
+Detector::Verdict Detector::Ingest(const Step& step) {
   ++seen_;
-  if (seen_ <= kWarmUp || step.end_ns <= step.start_ns) return Verdict::kLearning;
-  if (!Knows(step.type) || !HasBaseline()) return TakeOther(step);
-  others_ = 0;
+  if (seen_ <= kWarmUpSteps || step.end_ns <= step.start_ns) return Verdict::kLearning;
+  if (!Knows(step.type) || !HasBaseline()) return IngestUnknownType(step);
+  unknown_steps_ = 0;
   const Type& type = types_[step.type];
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double z = (std::log(length_ns) - type.median_log) / scale_;
   recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
-  while (recent_.size() > kLeastRecent && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
+  while (recent_.size() > kMinRecent && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
     recent_.pop_front();
 
-  small_ = Grow(small_, Addend(z, kSmallReference, kSmallMost));
-  large_ = Grow(large_, Addend(z, kLargeReference, kLargeMost));
+  small_ = Grow(small_, Addend(z, kSmallReference, kSmallMax));
+  large_ = Grow(large_, Addend(z, kLargeReference, kLargeMax));
   tail_ = Grow(tail_, TailAddend(recent_.back().ratio));
 
   if (open_) {
@@ -176,11 +180,11 @@ Detector::Verdict Detector::Take(const Step& step) {
     return Verdict::kClosed;
   }
   const bool mean_is_high = MeanIsHigh(kMeanWindowNs);
-  if (small_ > small_limit_ || large_ > large_limit_ || tail_ > tail_limit_ || mean_is_high)
-    Open(LikeliestOnset(kMeanWindowNs, kMostRatio));
-  if (!open_ && MeanIsHigh(kSeldomWindowNs)) Open(LikeliestOnset(kSeldomWindowNs, HUGE_VAL));
+  if (small_ > small_threshold_ || large_ > large_threshold_ || tail_ > tail_threshold_ || mean_is_high)
+    Open(LikeliestOnset(kMeanWindowNs, kMaxRatio));
+  if (!open_ && MeanIsHigh(kLongMeanWindowNs)) Open(LikeliestOnset(kLongMeanWindowNs, HUGE_VAL));
   if (open_) return Verdict::kSlow;
-  if ((Suspicious() || mean_is_high) && learnt_ns_ >= kEarlyNs) return Verdict::kSuspect;
+  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kWarmUpNs) return Verdict::kSuspect;
   held_.push_back(step);
   if (held_.size() > kHold) {
     Learn(held_.front());
@@ -189,15 +193,15 @@ Detector::Verdict Detector::Take(const Step& step) {
   return Verdict::kClean;
 }
 
-// Of a type that nothing is known of, so nobody can say whether it is slow.
-Detector::Verdict Detector::TakeOther(const Step& step) {
+// Handles a step of a type without a baseline, which can't be judged.
+Detector::Verdict Detector::IngestUnknownType(const Step& step) {
   if (!open_) {
     Learn(step);
     return Verdict::kLearning;
   }
-  if (others_++ == 0) others_since_ns_ = step.start_ns;
-  if (others_ < kOtherSteps || step.end_ns - others_since_ns_ < kOtherNs) return Verdict::kSlow;
-  recovered_ns_ = std::max(onset_ns_, others_since_ns_);
+  if (unknown_steps_++ == 0) unknown_since_ns_ = step.start_ns;
+  if (unknown_steps_ < kUnknownSteps || step.end_ns - unknown_since_ns_ < kUnknownNs) return Verdict::kSlow;
+  recovered_ns_ = std::max(onset_ns_, unknown_since_ns_);
   Close();
   return Verdict::kClosed;
 }
@@ -205,29 +209,29 @@ Detector::Verdict Detector::TakeOther(const Step& step) {
 void Detector::Close() {
   open_ = false;
   small_ = large_ = tail_ = 0;
-  others_ = 0;
+  unknown_steps_ = 0;
   recent_.clear();
   held_.clear();
 }
 
 void Detector::Learn(const Step& step) {
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
-  learnt_ns_ += step.end_ns - step.start_ns;
+  baseline_ns_ += step.end_ns - step.start_ns;
   Type& type = types_[step.type];
   type.Add(step.end_ns, std::log(length_ns));
-  if (type.clean.size() < kLeastOfType) return;
-  learnt_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
-  if (learnt_.size() > kBaseline) learnt_.pop_front();
-  if (learnt_.size() < kLearnSteps) return;
-  const bool is_new = ++learnt_since_limits_ >= std::max(kRefresh, learnt_.size() / kRefreshShare);
+  if (type.clean.size() < kMinOfType) return;
+  baseline_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
+  if (baseline_.size() > kMaxBaseline) baseline_.pop_front();
+  if (baseline_.size() < kLearnSteps) return;
+  const bool is_new = ++new_in_baseline_ >= std::max(kRefresh, baseline_.size() / kRefreshShare);
   if (HasBaseline() && !is_new) return;
-  learnt_since_limits_ = 0;
-  SetLimits();
+  new_in_baseline_ = 0;
+  UpdateThresholds();
 }
 
 void Detector::Type::Add(int64_t end_ns, double log_ns) {
   clean.push_back({end_ns, log_ns});
-  while (clean.size() > kMostOfType ||
+  while (clean.size() > kMaxOfType ||
          (clean.size() > kTypeBaseline && clean.front().end_ns < end_ns - kTypeBaselineNs))
     clean.pop_front();
   if (++since_summed_up < clean.size() / kSumUpShare) return;
@@ -239,19 +243,19 @@ void Detector::Type::Add(int64_t end_ns, double log_ns) {
   median_log = MedianOf(std::move(logs));
 }
 
-void Detector::SetLimits() {
+void Detector::UpdateThresholds() {
   std::vector<double> clean, deviations;
-  for (const Learnt& step : learnt_) {
+  for (const BaselineStep& step : baseline_) {
     clean.push_back(step.residual);
     deviations.push_back(std::abs(step.residual));
   }
-  scale_ = std::max(1.4826 * MedianOf(deviations), kLeastScale);  // of a normal distribution its deviation
+  scale_ = std::max(1.4826 * MedianOf(deviations), kMinScale);  // MAD as a standard deviation
 
   std::vector<double> ratios;
-  ratios.reserve(learnt_.size());
-  for (const Learnt& step : learnt_) ratios.push_back(step.length_ns / types_[step.type].mean_ns);
+  ratios.reserve(baseline_.size());
+  for (const BaselineStep& step : baseline_) ratios.push_back(step.length_ns / types_[step.type].mean_ns);
   clean_ratios_ = ratios;
-  tail_ratio_ = std::max(kBeyondTail * QuantileOf(clean_ratios_, kTailQuantile), kLeastSlowdown);
+  tail_ratio_ = std::max(kBeyondTail * QuantileOf(clean_ratios_, kTailQuantile), kMinSlowdown);
 
   struct Addends {
     double small, large, tail;
@@ -259,8 +263,8 @@ void Detector::SetLimits() {
   std::vector<Addends> addends;
   addends.reserve(clean.size());
   for (size_t i = 0; i < clean.size(); ++i)
-    addends.push_back({Addend(clean[i] / scale_, kSmallReference, kSmallMost),
-                       Addend(clean[i] / scale_, kLargeReference, kLargeMost), TailAddend(ratios[i])});
+    addends.push_back({Addend(clean[i] / scale_, kSmallReference, kSmallMax),
+                       Addend(clean[i] / scale_, kLargeReference, kLargeMax), TailAddend(ratios[i])});
   std::mt19937 random(1);
   std::vector<double> smalls, larges, tails;
   for (int run = 0; run < kRuns; ++run) {
@@ -281,24 +285,25 @@ void Detector::SetLimits() {
     larges.push_back(most_large);
     tails.push_back(most_tail);
   }
-  // Few clean steps tell little of the tails: a floor, lower as there are more.
+  // With few clean steps the bootstrap underestimates the tails: raise the thresholds.
   const double caution = 1 + 20.0 / static_cast<double>(clean.size());
-  small_limit_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
-  large_limit_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
-  tail_limit_ = std::max(QuantileOf(tails, kQuantile), kLeastTail) * caution;
-  std::vector<double> but_one = std::move(ratios);  // that is longest: by chance
-  *std::ranges::max_element(but_one) = 1;
-  std::vector<double> body = but_one;  // how long few are says nothing of how far programs wander
+  small_threshold_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
+  large_threshold_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
+  tail_threshold_ = std::max(QuantileOf(tails, kQuantile), kMinTail) * caution;
+  std::vector<double> without_longest = std::move(ratios);  // a single longest step is chance
+  *std::ranges::max_element(without_longest) = 1;
+  std::vector<double> body = without_longest;  // without the tail, which says nothing about drift
   for (double& ratio : body) ratio = std::min(ratio, tail_ratio_);
   spreads_.clear();
   highest_.clear();
-  for (size_t length = 1; length * kLeastBlocks <= but_one.size(); length *= 2) {
-    spreads_.push_back(caution * SpreadOfMeans(but_one, length));
+  for (size_t length = 1; length * kMinBlocks <= without_longest.size(); length *= 2) {
+    spreads_.push_back(caution * SpreadOfMeans(without_longest, length));
     highest_.push_back(HighestMean(body, length));
   }
 }
 
-// Of the mean over so many steps: as that of half as many, or quarters, has shrunk, it goes on shrinking.
+// Standard deviation of the mean of `steps` clean steps: that of the longest measured block of at most as
+// many steps, extrapolated by how much it shrank over the last doublings of the length.
 double Detector::SpreadOf(size_t steps) const {
   const size_t scale = std::min(static_cast<size_t>(std::bit_width(steps)), spreads_.size()) - 1;
   const size_t doublings = std::min(scale, kDoublings);
@@ -309,14 +314,14 @@ double Detector::SpreadOf(size_t steps) const {
          std::pow(static_cast<double>(size_t{1} << scale) / static_cast<double>(steps), exponent);
 }
 
-// What is slower by so much, over so many steps, isn't chance.
+// Whether a slow-down by this factor over so many steps is larger than chance.
 bool Detector::IsLarge(double slowdown, size_t steps) const {
-  const double least = learnt_ns_ < kEarlyNs ? kEarlySlowdown : kLeastSlowdown;
+  const double least = baseline_ns_ < kWarmUpNs ? kWarmUpSlowdown : kMinSlowdown;
   return slowdown > std::max(least, 1 + kDeviations * SpreadOf(steps));
 }
 
-// Without the longest step: one alone is an outlier, not a rate. Higher by far than any such mean of clean
-// ones: it is looked at again with every step.
+// Whether the mean step time in the window is high. The longest step is left out: a single one is an outlier.
+// The mean must also be well above the highest such mean of clean steps, since it is tested at every step.
 bool Detector::MeanIsHigh(int64_t window_ns) const {
   double sum = 0, usual = 0;
   const Recent* longest = nullptr;
@@ -332,24 +337,24 @@ bool Detector::MeanIsHigh(int64_t window_ns) const {
   sum -= longest->ratio * longest->usual_ns;
   usual -= longest->usual_ns;
   const size_t scale = std::min(static_cast<size_t>(std::bit_width(count - 1)), highest_.size()) - 1;
-  return IsLarge(sum / usual, count - 1) && sum / usual > 1 + kTimesHighest * (highest_[scale] - 1);
+  return IsLarge(sum / usual, count - 1) && sum / usual > 1 + kHighestMeanFactor * (highest_[scale] - 1);
 }
 
-// From there on, and from nowhere else more so, steps are longer by half of what those of the window are on
-// average, or more: what was a little slower before is no part of it. No step counts for more than
-// `most_ratio`.
-size_t Detector::LikeliestOnset(int64_t window_ns, double most_ratio) const {
+// The onset that maximises the sum of excess times since then. A step's excess is what it takes above the
+// midpoint between the baseline and the window's mean, so that slightly slow steps before the onset don't
+// count. Each step's ratio is capped at `max_ratio`.
+size_t Detector::LikeliestOnset(int64_t window_ns, double max_ratio) const {
   double ns = 0, usual_ns = 0;
   for (const Recent& step : recent_ | std::views::reverse) {
     if (step.end_ns <= recent_.back().end_ns - window_ns) break;
-    ns += std::min(step.ratio, most_ratio) * step.usual_ns;
+    ns += std::min(step.ratio, max_ratio) * step.usual_ns;
     usual_ns += step.usual_ns;
   }
-  const double reference = (1 + std::max(ns / usual_ns, kLeastSlowdown)) / 2;
+  const double reference = (1 + std::max(ns / usual_ns, kMinSlowdown)) / 2;
   size_t first = recent_.size();
   double sum = 0, most = 0;
   for (size_t i = recent_.size(); i-- > 0;) {
-    sum += (std::min(recent_[i].ratio, most_ratio) - reference) * recent_[i].usual_ns;
+    sum += (std::min(recent_[i].ratio, max_ratio) - reference) * recent_[i].usual_ns;
     if (sum <= most) continue;
     most = sum;
     first = i;
@@ -360,7 +365,7 @@ size_t Detector::LikeliestOnset(int64_t window_ns, double most_ratio) const {
 void Detector::Open(size_t onset) {
   if (onset == recent_.size()) return;
   slow_ns_ = usual_ns_ = 0;
-  double longest_ns = 0;  // what the longest of them lost
+  double longest_ns = 0;  // the largest loss of a single step
   for (const Recent& step : recent_ | std::views::drop(onset)) {
     slow_ns_ += step.ratio * step.usual_ns;
     usual_ns_ += step.usual_ns;
@@ -368,23 +373,23 @@ void Detector::Open(size_t onset) {
   }
   const size_t steps = recent_.size() - onset;
   if (steps < 2 || !IsLarge(slowdown(), steps)) return;
-  // Lost time that somebody would notice: two steps that are a little long are nothing, nor is one that is.
+  // Require enough lost time to matter, and not in a single step.
   const double lost_ns = slow_ns_ - usual_ns_;
-  if (lost_ns < std::max(kLeastLostNs, kLeastLostSteps * usual_ns_ / static_cast<double>(steps)) ||
-      lost_ns - longest_ns < kLeastLostBesideNs)
+  if (lost_ns < std::max(kMinLostNs, kMinLostSteps * usual_ns_ / static_cast<double>(steps)) ||
+      lost_ns - longest_ns < kMinLostBesideNs)
     return;
   open_ = true;
   onset_ns_ = recent_[onset].start_ns;
   held_.clear();
 }
 
-// Whether the last three seconds, or five steps, were as before the incident.
+// Whether steps have been as before the incident for the last 3 s and 5 steps.
 bool Detector::Recovered() {
   const int64_t now_ns = recent_.back().end_ns;
   double ns = 0, usual_ns = 0;
   size_t slow = 0, count = 0;
   int64_t since_ns = now_ns;
-  int64_t calm_since_ns = 0;  // after the last slow one
+  int64_t calm_since_ns = 0;  // end of the last slow step
   for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
     if (step->start_ns < onset_ns_) return false;
     if (count >= kCalmSteps && now_ns - since_ns >= kCalmNs) break;
@@ -395,14 +400,14 @@ bool Detector::Recovered() {
     since_ns = step->start_ns;
   }
   if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
-  const double clean = kCalmTimes * CleanShareAbove(1 + Excess() / 2);
+  const double clean = kCalmFactor * CleanShareAbove(1 + Excess() / 2);
   const double share = static_cast<double>(slow) / static_cast<double>(count);
   recovered_ns_ = share > clean ? calm_since_ns : since_ns;
   return share <= std::max(kCalmShare, clean) &&
-         ns / usual_ns - 1 < std::max(kCalmExcess * Excess(), (kLeastSlowdown - 1) / 2);
+         ns / usual_ns - 1 < std::max(kCalmExcess * Excess(), (kMinSlowdown - 1) / 2);
 }
 
-// Whether the last second is far slower than the incident until then: something else has come.
+// Whether the last second is much slower than the incident before: a new disturbance.
 bool Detector::IsWorse() {
   const int64_t since_ns = recent_.back().end_ns - kMeanWindowNs;
   double now_ns = 0, now_usual_ns = 0;
@@ -420,7 +425,7 @@ bool Detector::IsWorse() {
   const double before_usual_ns = usual_ns_ - now_usual_ns;
   if (count < 3 || slow * 2 < count || before_usual_ns < 2 * now_usual_ns) return false;
   const double excess = now_ns / now_usual_ns - 1;
-  if (excess < kWorse * std::max(before_ns / before_usual_ns - 1, kLeastSlowdown - 1) ||
+  if (excess < kWorse * std::max(before_ns / before_usual_ns - 1, kMinSlowdown - 1) ||
       1 + excess < kWorseRatio)
     return false;
   recovered_ns_ = onset_ns_ = first_ns;
@@ -434,9 +439,9 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (!HasBaseline()) return Verdict::kLearning;
   double usual_ns = 0;
   for (const auto& [id, type] : types_)
-    if (type.clean.size() >= kLeastOfType) usual_ns = std::max(usual_ns, type.mean_ns);
+    if (type.clean.size() >= kMinOfType) usual_ns = std::max(usual_ns, type.mean_ns);
   const auto age_ns = static_cast<double>(now_ns - start_ns);
-  if (usual_ns == 0 || age_ns < static_cast<double>(kLeastOverrunNs) ||
+  if (usual_ns == 0 || age_ns < static_cast<double>(kMinOverrunNs) ||
       age_ns < kOverrun * clean_ratios_.back() * usual_ns)
     return Verdict::kClean;
   open_ = true;

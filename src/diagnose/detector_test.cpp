@@ -14,16 +14,16 @@ namespace {
 constexpr int64_t kMs = kNanosPerMilli;
 const Id128 kType{1, 1};
 
-// Steps of log-normal length, one after the other.
+// Feeds the detector consecutive steps of log-normal length.
 class DetectorTest : public testing::Test {
  protected:
   Detector::Verdict Step(double mean_ms, double spread, const Id128& type = kType) {
     const double length_ns = mean_ms * 1e6 * std::exp(spread * normal_(random_));
     const int64_t start_ns = now_ns_;
     now_ns_ += std::llround(length_ns);
-    return detector_.Take({type, start_ns, now_ns_});
+    return detector_.Ingest({type, start_ns, now_ns_});
   }
-  // How many of the steps were within an incident.
+  // Returns how many of the steps were within an incident.
   int Slow(int steps, double mean_ms, double spread = 0.05) {
     int slow = 0;
     for (int i = 0; i < steps; ++i)
@@ -37,16 +37,16 @@ class DetectorTest : public testing::Test {
   std::normal_distribution<double> normal_;
 };
 
-TEST_F(DetectorTest, StepsThatVaryByThemselvesAreNotSlow) {
+TEST_F(DetectorTest, RandomVariationIsNotSlow) {
   for (const double spread : {0.01, 0.05, 0.2}) {
     detector_ = {};
     EXPECT_EQ(Slow(3000, 50, spread), 0) << spread;
   }
 }
 
-// A host's clocks wander: for a while all steps are a little quicker, or longer. That they hardly vary within
-// it says nothing of what is chance.
-TEST_F(DetectorTest, StepsThatWanderAreNotSlowButTwiceAsLongOnesAre) {
+// A host's clocks drift: for a while all steps are a little shorter, or longer. Their small variation within
+// such a stretch says nothing about drift.
+TEST_F(DetectorTest, StepsThatDriftAreNotSlowButTwiceAsLongOnesAre) {
   const auto slow = [this](int stretches, double factor) {
     int count = 0;
     for (int i = 0; i < stretches; ++i)
@@ -59,11 +59,11 @@ TEST_F(DetectorTest, StepsThatWanderAreNotSlowButTwiceAsLongOnesAre) {
     alarms += slow(30, 1) > 0;
     seen += slow(5, 2) > 100;
   }
-  EXPECT_LE(alarms, 15) << "of blocks of eight steps alone it were 41";
+  EXPECT_LE(alarms, 15) << "thresholds from blocks of eight steps alone give 41";
   EXPECT_EQ(seen, 50);
 }
 
-TEST_F(DetectorTest, AShiftOfAHalfIsSeenWithinThreeStepsAndASmallOneInDozens) {
+TEST_F(DetectorTest, AShiftByHalfIsDetectedWithinThreeStepsAndASmallOneWithinDozens) {
   Slow(200, 50);
   EXPECT_GE(Slow(3, 75), 1);
   detector_ = {};
@@ -72,7 +72,7 @@ TEST_F(DetectorTest, AShiftOfAHalfIsSeenWithinThreeStepsAndASmallOneInDozens) {
   EXPECT_GE(Slow(60, 57), 20);
 }
 
-TEST_F(DetectorTest, OneStepInFiveThatIsFarTooLongIsSlowThoughTheMedianStays) {
+TEST_F(DetectorTest, OneMuchLongerStepInFiveIsSlowAlthoughTheMedianStays) {
   Slow(200, 20);
   int slow = 0;
   for (int i = 0; i < 150; ++i)
@@ -81,8 +81,8 @@ TEST_F(DetectorTest, OneStepInFiveThatIsFarTooLongIsSlowThoughTheMedianStays) {
   EXPECT_NEAR(detector_.slowdown(), 1.8, 0.2);
 }
 
-// Two loaders hand over two batches at once: every other step has nothing to wait for.
-TEST_F(DetectorTest, StepsOfTwoLengthsAreSlowOnceALotOfThemAreLongerThanAnyWas) {
+// Two loaders deliver two batches at once: every other step has nothing to wait for.
+TEST_F(DetectorTest, StepsOfTwoLengthsAreSlowOnceManyAreLongerThanAnyBefore) {
   const auto pairs = [this](int count, double long_ms) {
     int slow = 0;
     for (int i = 0; i < count; ++i) slow += Slow(1, long_ms, 0.1) + Slow(1, 1, 0.5);
@@ -94,7 +94,7 @@ TEST_F(DetectorTest, StepsOfTwoLengthsAreSlowOnceALotOfThemAreLongerThanAnyWas) 
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - onset_ns) / kMs, 0, 80);
 }
 
-TEST_F(DetectorTest, AnUnfinishedStepOfAProgramWithShortOnesIsSlowOnceItIsFarBeyondTheLongestOne) {
+TEST_F(DetectorTest, AnUnfinishedStepIsSlowOnceItIsMuchLongerThanTheLongestOfMixedLengths) {
   for (int i = 0; i < 300; ++i) {
     Step(35, 0.1);
     Step(1, 0.5);
@@ -110,15 +110,15 @@ TEST_F(DetectorTest, OneLongStepIsNoIncident) {
   EXPECT_EQ(Slow(100, 20), 0);
 }
 
-TEST_F(DetectorTest, AFewQuickStepsThatLoseLittleAreNoIncident) {
+TEST_F(DetectorTest, AFewShortStepsThatLoseLittleAreNoIncident) {
   Slow(200, 7);
   EXPECT_EQ(Slow(4, 14), 0);
   EXPECT_EQ(Slow(300, 7), 0);
-  EXPECT_GT(Slow(40, 14), 25) << "half a second of it is one";
+  EXPECT_GT(Slow(40, 14), 25) << "half a second of them is an incident";
 }
 
-// A hypervisor takes the CPU for 40 ms, and a little longer each time around it.
-TEST_F(DetectorTest, OneLongStepAmongQuickOnesIsNoIncidentThoughThoseAroundItAreALittleLong) {
+// The hypervisor takes the CPU for 40 ms, and for shorter times before and after.
+TEST_F(DetectorTest, OneLongStepAmongSlightlyLongerShortOnesIsNoIncident) {
   Slow(400, 7);
   int slow = 0;
   for (int i = 0; i < 10; ++i) {
@@ -130,7 +130,7 @@ TEST_F(DetectorTest, OneLongStepAmongQuickOnesIsNoIncidentThoughThoseAroundItAre
   EXPECT_EQ(slow, 0);
 }
 
-TEST_F(DetectorTest, ItEndsWhenStepsAreWhatTheyWereAndBeginsAnew) {
+TEST_F(DetectorTest, AnIncidentEndsWhenStepsRecoverAndAnotherCanBegin) {
   Slow(200, 20);
   EXPECT_GT(Slow(200, 40), 190);
   const int64_t over_ns = now_ns_;
@@ -142,7 +142,7 @@ TEST_F(DetectorTest, ItEndsWhenStepsAreWhatTheyWereAndBeginsAnew) {
   EXPECT_GT(Slow(100, 40), 90);
 }
 
-TEST_F(DetectorTest, ItEndsForStepsTooThatVaryMuchByThemselves) {
+TEST_F(DetectorTest, AnIncidentOfStronglyVaryingStepsEndsToo) {
   Slow(300, 20, 0.2);
   EXPECT_GT(Slow(200, 26, 0.2), 150);
   const int64_t over_ns = now_ns_;
@@ -152,21 +152,21 @@ TEST_F(DetectorTest, ItEndsForStepsTooThatVaryMuchByThemselves) {
   EXPECT_NEAR(static_cast<double>(detector_.recovered_ns() - over_ns) / kMs, 0, 2000);
 }
 
-TEST_F(DetectorTest, NothingIsLearntFromSlowSteps) {
+TEST_F(DetectorTest, SlowStepsDoNotChangeTheBaseline) {
   Slow(200, 20);
   Slow(2000, 40);
   EXPECT_TRUE(detector_.open());
   EXPECT_NEAR(detector_.UsualNs(kType) / kMs, 20, 1);
 }
 
-TEST_F(DetectorTest, AnUnfinishedStepIsSlowOnceItIsFarBeyondAllOthers) {
+TEST_F(DetectorTest, AnUnfinishedStepIsSlowOnceItIsMuchLongerThanAllOthers) {
   Slow(200, 100);
   EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 150 * kMs), Detector::Verdict::kClean);
   EXPECT_EQ(detector_.Overrun(now_ns_, now_ns_ + 600 * kMs), Detector::Verdict::kSlow);
   EXPECT_EQ(detector_.onset_ns(), now_ns_);
 }
 
-TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
+TEST_F(DetectorTest, AMuchLargerSlowdownWithinAnIncidentIsAnotherIncident) {
   Slow(200, 20);
   Slow(300, 24);
   ASSERT_TRUE(detector_.open());
@@ -177,7 +177,7 @@ TEST_F(DetectorTest, SomethingFarWorseWithinAnIncidentIsAnother) {
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
 }
 
-TEST_F(DetectorTest, AProgramThatFindsItsPaceIsNotSlowButOneThatIsDisturbedAtOnceIs) {
+TEST_F(DetectorTest, DriftDuringWarmUpIsNotSlowButALargeSlowdownIs) {
   Slow(100, 8, 0.01);
   EXPECT_EQ(Slow(2000, 9.5, 0.01), 0);
   detector_ = {};
@@ -185,8 +185,8 @@ TEST_F(DetectorTest, AProgramThatFindsItsPaceIsNotSlowButOneThatIsDisturbedAtOnc
   EXPECT_GT(Slow(100, 16, 0.01), 50);
 }
 
-// A GPU that stops for a moment: once is nobody's trouble, again and again is.
-TEST_F(DetectorTest, FarLongerStepsThatComeSeldomAreSlowButOneIsNot) {
+// A GPU that stalls for a moment: once doesn't matter, repeatedly does.
+TEST_F(DetectorTest, RareMuchLongerStepsAreSlowButASingleOneIsNot) {
   Slow(500, 6);
   EXPECT_NE(Step(800, 0.05), Detector::Verdict::kSlow);
   EXPECT_EQ(Slow(1500, 6), 0);
@@ -197,22 +197,23 @@ TEST_F(DetectorTest, FarLongerStepsThatComeSeldomAreSlowButOneIsNot) {
   EXPECT_EQ(detector_.onset_ns(), onset_ns);
 }
 
-// Training turns into validation while it is slow.
+// Training turns into validation during an incident.
 TEST_F(DetectorTest, AnIncidentEndsWhenTheProgramDoesSomethingElse) {
   const Id128 other{1, 2};
   Slow(200, 50);
   Slow(20, 150);
   ASSERT_TRUE(detector_.open());
   const int64_t changed_ns = now_ns_;
-  for (int i = 0; i < 60; ++i) EXPECT_EQ(Step(80, 0.05, other), Detector::Verdict::kSlow) << "not at once";
+  for (int i = 0; i < 60; ++i)
+    EXPECT_EQ(Step(80, 0.05, other), Detector::Verdict::kSlow) << "too few steps of the new type";
   Step(150, 0.05);
-  EXPECT_TRUE(detector_.open()) << "it was an interlude";
+  EXPECT_TRUE(detector_.open()) << "the interlude was too short";
   const int64_t over_ns = now_ns_;
   while (detector_.open() && now_ns_ < changed_ns + 60 * kNanosPerSecond) Step(80, 0.05, other);
   EXPECT_FALSE(detector_.open());
   EXPECT_EQ(detector_.recovered_ns(), over_ns);
   for (int i = 0; i < 100; ++i) Step(80, 0.05, other);
-  EXPECT_TRUE(detector_.Knows(other)) << "it is learnt";
+  EXPECT_TRUE(detector_.Knows(other)) << "it joins the baseline";
   EXPECT_FALSE(detector_.open());
   int slow = 0;
   for (int i = 0; i < 20; ++i) slow += Step(240, 0.05, other) == Detector::Verdict::kSlow ? 1 : 0;

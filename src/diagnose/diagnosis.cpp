@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "diagnose/victim.h"
+#include "diagnose/workload.h"
 #include "model/batch_rows.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-// How far back incidents compare; memory grows with it.
+// Retention of host signals and ended processes, so also how far back incidents compare. Bounds memory.
 constexpr int64_t kMemoryNs = 180 * kNanosPerSecond;
 
-// Of a kernel, or of a pack of them.
+// Hashes grid and block of a kernel, or of a pack of kernels.
 template <class Launch>
 uint64_t ShapeOf(const Launch& kernel) {
   uint64_t shape = 0;
@@ -25,7 +25,7 @@ uint64_t ShapeOf(const Launch& kernel) {
   return shape;
 }
 
-// Times from other people's programs; what isn't one is no work.
+// Times come from other programs; work with implausible ones is dropped.
 bool IsTime(int64_t start_ns, int64_t end_ns) {
   return start_ns > 0 && end_ns >= start_ns && end_ns - start_ns < 86'400 * kNanosPerSecond;
 }
@@ -37,31 +37,31 @@ Diagnosis::Diagnosis(Diagnosis&&) noexcept = default;
 Diagnosis& Diagnosis::operator=(Diagnosis&&) noexcept = default;
 Diagnosis::~Diagnosis() = default;
 
-Diagnosis::Victim& Diagnosis::VictimOf(const Id128& process) {
-  auto& victim = victims_[process];
-  if (victim == nullptr) victim = std::make_unique<Victim>(process, *shared_, options_.tell);
-  return *victim;
+Diagnosis::Workload& Diagnosis::WorkloadOf(const Id128& process) {
+  auto& workload = workloads_[process];
+  if (workload == nullptr) workload = std::make_unique<Workload>(process, *shared_, options_.report);
+  return *workload;
 }
 
-void Diagnosis::Take(const model::ApiCall& call) { VictimOf(call.process).SawThread(call.tid); }
+void Diagnosis::Ingest(const model::ApiCall& call) { WorkloadOf(call.process).CountThread(call.tid); }
 
-void Diagnosis::Take(const model::GpuSession& session) { VictimOf(session.process).Take(session); }
+void Diagnosis::Ingest(const model::GpuSession& session) { WorkloadOf(session.process).Ingest(session); }
 
-void Diagnosis::Take(const model::Incident& incident) { VictimOf(incident.process).Take(incident); }
+void Diagnosis::Ingest(const model::Incident& incident) { WorkloadOf(incident.process).Ingest(incident); }
 
-void Diagnosis::Take(const model::Kernel& kernel) {
+void Diagnosis::Ingest(const model::Kernel& kernel) {
   if (!IsTime(kernel.start_ns, kernel.end_ns)) return;
-  VictimOf(kernel.process)
-      .Take({.kind = Work::Kind::kKernel,
-             .name = kernel.name,
-             .shape = ShapeOf(kernel),
-             .time_ns = kernel.end_ns,
-             .length_ns = kernel.end_ns - kernel.start_ns},
-            kernel.device);
+  WorkloadOf(kernel.process)
+      .Ingest({.kind = Work::Kind::kKernel,
+               .name = kernel.name,
+               .shape = ShapeOf(kernel),
+               .time_ns = kernel.end_ns,
+               .length_ns = kernel.end_ns - kernel.start_ns},
+              kernel.device);
 }
 
-void Diagnosis::Take(const model::KernelPack& pack) {
-  Victim& victim = VictimOf(pack.process);
+void Diagnosis::Ingest(const model::KernelPack& pack) {
+  Workload& workload = WorkloadOf(pack.process);
   Work kernel{.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)};
   for (size_t i = 0; i < std::min(pack.offsets_ns.size(), pack.durations_ns.size()); ++i) {
     int64_t start_ns = 0;
@@ -70,77 +70,77 @@ void Diagnosis::Take(const model::KernelPack& pack) {
         !IsTime(start_ns, kernel.time_ns))
       continue;
     kernel.length_ns = pack.durations_ns[i];
-    victim.Take(kernel, pack.device);
+    workload.Ingest(kernel, pack.device);
   }
 }
 
-void Diagnosis::Take(const model::Memcpy& copy) {
+void Diagnosis::Ingest(const model::Memcpy& copy) {
   if (!IsTime(copy.start_ns, copy.end_ns)) return;
-  VictimOf(copy.process)
-      .Take({.kind = Work::Kind::kCopy,
-             .name = copy.kind,
-             .shape = static_cast<uint64_t>(copy.bytes),
-             .time_ns = copy.end_ns,
-             .length_ns = copy.end_ns - copy.start_ns},
-            copy.device);
+  WorkloadOf(copy.process)
+      .Ingest({.kind = Work::Kind::kCopy,
+               .name = copy.kind,
+               .shape = static_cast<uint64_t>(copy.bytes),
+               .time_ns = copy.end_ns,
+               .length_ns = copy.end_ns - copy.start_ns},
+              copy.device);
 }
 
-void Diagnosis::Take(const model::Sync& sync) {
-  // A stream that waits for another keeps no thread waiting.
+void Diagnosis::Ingest(const model::Sync& sync) {
+  // A stream that waits for another one doesn't block a thread.
   if (!IsTime(sync.start_ns, sync.end_ns) || sync.kind == "stream_wait") return;
-  VictimOf(sync.process)
-      .Take({.kind = Work::Kind::kSync,
-             .name = sync.kind,
-             .time_ns = sync.end_ns,
-             .length_ns = sync.end_ns - sync.start_ns},
-            sync.device);
+  WorkloadOf(sync.process)
+      .Ingest({.kind = Work::Kind::kSync,
+               .name = sync.kind,
+               .time_ns = sync.end_ns,
+               .length_ns = sync.end_ns - sync.start_ns},
+              sync.device);
 }
 
-void Diagnosis::Take(const model::Range& range) {
-  const auto victim = victims_.find(range.process);
+void Diagnosis::Ingest(const model::Range& range) {
+  const auto workload = workloads_.find(range.process);
   if (!range.end_ns.has_value() || !IsTime(range.start_ns, *range.end_ns)) return;
-  if (victim == victims_.end()) return;  // ranges alone are no steps of a GPU
-  victim->second->SawThread(range.tid);
-  victim->second->Take({.kind = Work::Kind::kRange,
-                        .name = range.name,
-                        .time_ns = *range.end_ns,
-                        .length_ns = *range.end_ns - range.start_ns},
-                       std::nullopt);
+  if (workload == workloads_.end()) return;  // ranges alone don't make a GPU workload
+  workload->second->CountThread(range.tid);
+  workload->second->Ingest({.kind = Work::Kind::kRange,
+                            .name = range.name,
+                            .time_ns = *range.end_ns,
+                            .length_ns = *range.end_ns - range.start_ns},
+                           std::nullopt);
 }
 
-void Diagnosis::Take(const model::MetricValue& reading) { shared_->host.Take(reading); }
+void Diagnosis::Ingest(const model::MetricValue& reading) { shared_->host.Ingest(reading); }
 
-void Diagnosis::Take(const model::Signal& signal) { shared_->host.Take(signal); }
+void Diagnosis::Ingest(const model::Signal& signal) { shared_->host.Ingest(signal); }
 
-void Diagnosis::Take(const model::Process& process) { shared_->parties.Take(process); }
+void Diagnosis::Ingest(const model::Process& process) { shared_->actors.Ingest(process); }
 
-void Diagnosis::TakeUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns) {
-  const auto victim = victims_.find(process);
-  if (victim != victims_.end()) victim->second->TakeUnobserved(from_ns, to_ns);
+void Diagnosis::MarkUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns) {
+  const auto workload = workloads_.find(process);
+  if (workload != workloads_.end()) workload->second->MarkUnobserved(from_ns, to_ns);
 }
 
-void Diagnosis::Take(const model::Batch& batch) {
-  const auto take = [&](const auto& table) {
+void Diagnosis::Ingest(const model::Batch& batch) {
+  const auto ingest = [&](const auto& table) {
     if (batch.table != table.name()) return;
-    for (const auto& row : model::RowsOf(table, batch)) Take(row);
+    for (const auto& row : model::RowsOf(table, batch)) Ingest(row);
   };
-  take(model::kProcesses);
-  take(model::kGpuSessions);
-  take(model::kApiCalls);
-  take(model::kKernels);
-  take(model::kKernelPacks);
-  take(model::kMemcpys);
-  take(model::kSyncs);
-  take(model::kRanges);
-  take(model::kMetrics);
-  take(model::kSignals);
+  ingest(model::kProcesses);
+  ingest(model::kGpuSessions);
+  ingest(model::kApiCalls);
+  ingest(model::kKernels);
+  ingest(model::kKernelPacks);
+  ingest(model::kMemcpys);
+  ingest(model::kSyncs);
+  ingest(model::kRanges);
+  ingest(model::kMetrics);
+  ingest(model::kSignals);
 }
 
 void Diagnosis::Advance(int64_t now_ns) {
   std::set<std::string> open;
-  for (auto& [process, victim] : victims_) {
-    victim->Advance(now_ns, options_.lateness_ns);
-    if (victim->is_slow()) open.insert(victim->reports().back().incident.cause);
+  for (auto& [process, workload] : workloads_) {
+    workload->Advance(now_ns, options_.allowed_lateness_ns);
+    if (workload->is_slow()) open.insert(workload->reports().back().incident.cause);
   }
   for (const model::Warning& warning :
        shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))
@@ -149,60 +149,61 @@ void Diagnosis::Advance(int64_t now_ns) {
 }
 
 void Diagnosis::Finish(int64_t now_ns) {
-  for (auto& [process, victim] : victims_) victim->Finish(now_ns);
+  for (auto& [process, workload] : workloads_) workload->Finish(now_ns);
 }
 
 void Diagnosis::Abandon(int64_t now_ns) {
-  for (auto& [process, victim] : victims_) victim->Abandon(now_ns);
+  for (auto& [process, workload] : workloads_) workload->Abandon(now_ns);
 }
 
-std::vector<model::Batch> Diagnosis::TakeRows() { return shared_->TakeRows(); }
+std::vector<model::Batch> Diagnosis::DrainRows() { return shared_->DrainRows(); }
 
-Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Victim& victim) const {
-  const model::Process* row = shared_->parties.Find(process);
-  return {.steps = victim.steps(),
-          .anchor = victim.anchor(),
+Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Workload& workload) const {
+  const model::Process* row = shared_->actors.Find(process);
+  return {.steps = workload.steps(),
+          .anchor = workload.anchor(),
           .process_name = row == nullptr ? "" : row->name,
           .pid = row == nullptr ? 0 : row->pid,
-          .late = victim.late(),
-          .signals_known = victim.signals_known(),
-          .waits_by_habit = victim.waits_by_habit()};
+          .late = workload.late(),
+          .signals_known = workload.signals_known(),
+          .waits_by_habit = workload.waits_by_habit()};
 }
 
 std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
   std::map<Id128, Found> found(old_found_.begin(), old_found_.end());
-  for (const auto& [process, victim] : victims_) found.insert_or_assign(process, FoundOf(process, *victim));
+  for (const auto& [process, workload] : workloads_)
+    found.insert_or_assign(process, FoundOf(process, *workload));
   return found;
 }
 
 std::vector<Report> Diagnosis::Reports() const {
   std::vector<Report> reports(old_reports_.begin(), old_reports_.end());
-  for (const auto& [process, victim] : victims_) {
-    const std::vector<Report>& own = victim->reports();
+  for (const auto& [process, workload] : workloads_) {
+    const std::vector<Report>& own = workload->reports();
     reports.insert(reports.end(), own.begin(), own.end());
   }
   std::ranges::stable_sort(reports, {}, [](const Report& report) { return report.incident.start_ns; });
   return reports;
 }
 
-// Programs come and go for as long as the machine runs.
+// Moves programs that ended before this time to a bounded history: the agent may run for months.
 void Diagnosis::Forget(int64_t before_ns) {
-  constexpr size_t kMostKept = 4096;
-  std::erase_if(victims_, [&](const auto& entry) {
-    const auto& [process, victim] = entry;
-    if (victim->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
-    if (victim->steps() > 0 || !victim->reports().empty())
-      old_found_.emplace_back(process, FoundOf(process, *victim));
-    old_reports_.insert(old_reports_.end(), victim->reports().begin(), victim->reports().end());
-    shared_->feeders.erase(process);
-    shared_->told.erase(process);
+  constexpr size_t kMaxKept = 4096;
+  std::erase_if(workloads_, [&](const auto& entry) {
+    const auto& [process, workload] = entry;
+    if (workload->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
+    if (workload->steps() > 0 || !workload->reports().empty())
+      old_found_.emplace_back(process, FoundOf(process, *workload));
+    old_reports_.insert(old_reports_.end(), workload->reports().begin(), workload->reports().end());
+    shared_->launch_threads.erase(process);
+    shared_->last_reports.erase(process);
     return true;
   });
-  if (old_found_.size() > kMostKept)
-    old_found_.erase(old_found_.begin(), old_found_.end() - static_cast<ptrdiff_t>(kMostKept));
-  if (old_reports_.size() > kMostKept)
-    old_reports_.erase(old_reports_.begin(), old_reports_.end() - static_cast<ptrdiff_t>(kMostKept));
-  shared_->parties.ForgetEndedBefore(before_ns);
+  if (old_found_.size() > kMaxKept)
+    old_found_.erase(old_found_.begin(), old_found_.end() - static_cast<ptrdiff_t>(kMaxKept));
+  if (old_reports_.size() > kMaxKept)
+    old_reports_.erase(old_reports_.begin(), old_reports_.end() - static_cast<ptrdiff_t>(kMaxKept));
+  shared_->actors.ForgetEndedBefore(before_ns);
   shared_->host.ForgetBefore(before_ns);
 }
 
@@ -212,8 +213,8 @@ std::vector<model::Warning> Diagnosis::Warnings() const {
 
 std::map<Id128, int32_t> Diagnosis::GpuProcesses() const {
   std::map<Id128, int32_t> pids;
-  for (const auto& [process, victim] : victims_)
-    if (const model::Process* known = shared_->parties.Find(process);
+  for (const auto& [process, workload] : workloads_)
+    if (const model::Process* known = shared_->actors.Find(process);
         known != nullptr && !known->exited_ns.has_value())
       pids[process] = known->pid;
   return pids;

@@ -35,28 +35,28 @@
 
 namespace gpusonde::diagnose {
 
-// An incident as it stands, with all that its rows say and what they are made from.
+// The current state of an incident: its rows, and the ranked causes that they are made from.
 struct Report {
   model::Incident incident;
-  std::vector<Candidate> causes;  // ranked
+  std::vector<Candidate> causes;  // ranked, the most likely one first
   std::vector<model::Evidence> evidence;
   std::string process_name;
   int32_t pid = 0;
   std::string anchor;
 };
 
-// From what the model's rows say of programs and the machine to their steps, and to the incidents in which
-// those were slow, with their causes. Knows no clock but Advance. Not thread-safe.
+// Turns rows of the model (GPU work, host signals, processes) into the steps of each program, the incidents
+// in which those were slow, and their causes. Time advances only by Advance. Not thread-safe.
 class Diagnosis {
  public:
   struct Options {
-    // Rows may come so late at most: GPU work comes out of a process some hundred milliseconds after it was
-    // done, and the agent looks once a second. Steps are looked at as soon as what is seen of the order of a
-    // process's rows allows, and their accounts once more after this time.
-    int64_t lateness_ns = 1500 * kNanosPerMilli;
-    // Called when an incident begins, changes its cause, or ends.
-    std::function<void(const Report&)> tell = [](const Report&) {};
-    // Called when a signal begins to move as it does before steps slow.
+    // How late rows may arrive. GPU work leaves a process some hundred milliseconds after it was done, and
+    // the agent polls once a second. Steps are evaluated as soon as the watermark of their process passes
+    // them, and accounted for again after this time, when all host signals have arrived.
+    int64_t allowed_lateness_ns = 1500 * kNanosPerMilli;
+    // Called when an incident begins, its cause changes, or it ends.
+    std::function<void(const Report&)> report = [](const Report&) {};
+    // Called when an indicator begins to warn of slow steps (indicator.h).
     std::function<void(const model::Warning&)> warn = [](const model::Warning&) {};
   };
   explicit Diagnosis(Options options);
@@ -64,75 +64,77 @@ class Diagnosis {
   Diagnosis& operator=(Diagnosis&&) noexcept;
   ~Diagnosis();
 
-  void Take(const model::ApiCall& call);
-  void Take(const model::GpuSession& session);
-  // What a diagnosis before this one said of a time that is told again: it is the same incident if one is
-  // found that begins at about that time.
-  void Take(const model::Incident& incident);
-  void Take(const model::Kernel& kernel);
-  void Take(const model::KernelPack& pack);
-  void Take(const model::Memcpy& copy);
-  void Take(const model::MetricValue& reading);
-  void Take(const model::Process& process);
-  void Take(const model::Range& range);
-  void Take(const model::Signal& signal);
-  void Take(const model::Sync& sync);
+  void Ingest(const model::ApiCall& call);
+  void Ingest(const model::GpuSession& session);
+  // An incident that an earlier run reported for a time that is now replayed. An incident found with about
+  // the same onset continues it under the same id.
+  void Ingest(const model::Incident& incident);
+  void Ingest(const model::Kernel& kernel);
+  void Ingest(const model::KernelPack& pack);
+  void Ingest(const model::Memcpy& copy);
+  void Ingest(const model::MetricValue& reading);
+  void Ingest(const model::Process& process);
+  void Ingest(const model::Range& range);
+  void Ingest(const model::Signal& signal);
+  void Ingest(const model::Sync& sync);
 
-  // Nobody observed a program of GPU work in this time, in which gpusonde did not run, but from then on
-  // again. To be called before Advance reaches it; other processes are passed over.
-  void TakeUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns);
+  // Marks a time in which gpusonde did not run, so that GPU work of this process is missing. Call it before
+  // Advance reaches that time. Ignored for processes without GPU work.
+  void MarkUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns);
 
-  // Rows of those tables; others are passed over.
-  void Take(const model::Batch& batch);
+  // Ingests the batch's rows if they are of one of these tables; ignores others.
+  void Ingest(const model::Batch& batch);
 
-  // It is `now_ns` (epoch): draws the conclusions from what has settled.
+  // Advances to `now_ns` (epoch): finds steps, and begins, updates and ends incidents.
   void Advance(int64_t now_ns);
 
-  // No more rows will come. An incident that is open stays so: it lasted until the end.
+  // The end of the input. An open incident stays open: it lasted until the end.
   void Finish(int64_t now_ns);
 
-  // No more rows will come, though the programs go on: what is open ends here.
+  // The end of the input while the programs go on: open incidents end at `now_ns`.
   void Abandon(int64_t now_ns);
 
-  // Rows of steps, incidents, evidence and warnings since the last call.
-  std::vector<model::Batch> TakeRows();
+  // Returns the rows of steps, incidents, evidence and warnings since the last call.
+  std::vector<model::Batch> DrainRows();
 
-  // Steps found so far, and what marks them ("range step"), by process; of very many processes likewise.
+  // The steps found so far and their anchor ("range step"), by process. Ended processes are kept up to a
+  // limit.
   struct Found {
     int64_t steps = 0;
-    std::string anchor;  // empty where none was found
+    std::string anchor;  // empty if none was found
     std::string process_name;
     int32_t pid = 0;
-    int64_t late = 0;             // rows of its GPU work that came after their time had been looked at
-    bool signals_known = false;   // whether the host's signals of it were seen
-    bool waits_by_habit = false;  // for requests: these waits are no part of its steps
+    int64_t late = 0;            // rows of its GPU work that arrived after the watermark
+    bool signals_known = false;  // whether any host signals of it were received
+    // Whether it waits for requests between steps; these waits are not part of its steps.
+    bool waits_by_habit = false;
   };
   std::map<Id128, Found> FoundSteps() const;
 
-  // Programs whose steps are looked at now.
-  size_t programs() const { return victims_.size(); }
+  // The number of programs that are tracked now.
+  size_t programs() const { return workloads_.size(); }
 
-  // All incidents so far, the last state of each, in the order of their beginning; of very many the newest of
-  // each program that lives, and the newest of the others.
+  // The last state of all incidents, by start time. The number kept is limited, per live program and for all
+  // ended programs together.
   std::vector<Report> Reports() const;
 
-  // The last state of each, in the order of their beginning; of very many the newest.
+  // The last state of all warnings, by start time; the newest are kept.
   std::vector<model::Warning> Warnings() const;
 
-  // Processes with GPU work, by id, and their pids; of those that have not ended.
+  // The ids and pids of processes with GPU work that haven't exited.
   std::map<Id128, int32_t> GpuProcesses() const;
 
  private:
-  class Victim;
+  class Workload;
   struct Shared;
-  Victim& VictimOf(const Id128& process);
-  Found FoundOf(const Id128& process, const Victim& victim) const;
+  Workload& WorkloadOf(const Id128& process);
+  Found FoundOf(const Id128& process, const Workload& workload) const;
   void Forget(int64_t before_ns);
 
   Options options_;
   std::unique_ptr<Shared> shared_;
-  std::map<Id128, std::unique_ptr<Victim>> victims_;
-  // Of programs that ended long ago.
+  std::map<Id128, std::unique_ptr<Workload>> workloads_;
+  // Of programs that ended longer ago than the retention of host signals.
   std::deque<std::pair<Id128, Found>> old_found_;
   std::deque<Report> old_reports_;
 };

@@ -23,7 +23,7 @@ struct DiagnosisTest : testing::Test {
   Diagnosis diagnosis{{}};
   World world{diagnosis};
 
-  // Clean steps, slow ones, clean ones again.
+  // Runs clean steps, slow ones, and clean ones again.
   std::vector<Report> Disturb(const World::Step& slow, int slow_steps = 60) {
     world.Run({}, 150);
     onset_ns = world.now_ns();
@@ -33,18 +33,18 @@ struct DiagnosisTest : testing::Test {
     return world.Finish();
   }
 
-  // The library in the process sleeps; then a second session begins.
-  void HearNothingFor(int64_t ns) {
-    diagnosis.Take(model::GpuSession{.process = world.victim,
-                                     .session = 1,
-                                     .start_ns = World::kBegin,
-                                     .end_ns = world.now_ns(),
-                                     .end_reason = "governor"});
+  // The injected library sleeps; then a second session begins.
+  void LoseObservationFor(int64_t ns) {
+    diagnosis.Ingest(model::GpuSession{.process = world.workload,
+                                       .session = 1,
+                                       .start_ns = World::kBegin,
+                                       .end_ns = world.now_ns(),
+                                       .end_reason = "governor"});
     world.Wait(ns);
-    diagnosis.Take(model::GpuSession{.process = world.victim, .session = 2, .start_ns = world.now_ns()});
+    diagnosis.Ingest(model::GpuSession{.process = world.workload, .session = 2, .start_ns = world.now_ns()});
   }
 
-  // Its `during` of a part of the step, ms.
+  // Returns `during` of a step state, ms.
   static double During(const Report& report, const std::string& signal) {
     for (const model::Evidence& evidence : report.evidence)
       if (evidence.signal == signal) return evidence.during.value_or(0) / 1e6;
@@ -63,7 +63,7 @@ TEST_F(DiagnosisTest, CleanStepsAreNoIncident) {
   EXPECT_GT(found.begin()->second.steps, 1900);
 }
 
-TEST_F(DiagnosisTest, TimeBehindAStrangerIsCpuContentionThatNamesIt) {
+TEST_F(DiagnosisTest, RunQueueDelayBehindAnotherProgramIsCpuContentionAndNamesIt) {
   const auto reports = Disturb({.behind_stranger_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);
   const model::Incident& incident = reports[0].incident;
@@ -78,7 +78,7 @@ TEST_F(DiagnosisTest, TimeBehindAStrangerIsCpuContentionThatNamesIt) {
   EXPECT_NEAR(During(reports[0], "step.run_queue"), 40, 6);
 }
 
-TEST_F(DiagnosisTest, CalmThatMayBeTheRecoveryIsNotCountedAsSlow) {
+TEST_F(DiagnosisTest, StepsThatMayBeTheRecoveryAreNotCountedAsSlow) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 40 * kMs}, 60);
   world.Run({}, 60);
@@ -89,7 +89,7 @@ TEST_F(DiagnosisTest, CalmThatMayBeTheRecoveryIsNotCountedAsSlow) {
   EXPECT_NEAR(During(reports[0], "step.run_queue"), 40, 6);
 }
 
-TEST_F(DiagnosisTest, TheStatesOfAStepSumUpToItsTime) {
+TEST_F(DiagnosisTest, TheStatesOfAStepSumToItsLength) {
   const auto reports = Disturb({.behind_stranger_ns = 13 * kMs,
                                 .loader_runs_ns = 17 * kMs,
                                 .blocked_io_ns = 7 * kMs,
@@ -109,14 +109,14 @@ TEST_F(DiagnosisTest, TheStatesOfAStepSumUpToItsTime) {
   EXPECT_NEAR(During(reports[0], "step.unexplained"), 0, 1);
 }
 
-TEST_F(DiagnosisTest, TimeBehindItsOwnProcessesIsSelfInflicted) {
+TEST_F(DiagnosisTest, RunQueueDelayBehindItsOwnProcessesIsOwnContention) {
   const auto reports = Disturb({.behind_loader_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "cpu_contention_own");
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own loader"));
 }
 
-// All its threads are put on one CPU: each waits for the others, but nobody does more than before.
+// All its threads are pinned to one CPU: each waits for the others, but none does more than before.
 TEST_F(DiagnosisTest, AProgramThatHasFewerCpusDoesNotSlowItself) {
   world.Run({.loader_hidden_ns = 20 * kMs}, 150);
   world.Run({.behind_loader_ns = 20 * kMs, .one_cpu = true, .loader_hidden_ns = 20 * kMs}, 60);
@@ -125,16 +125,16 @@ TEST_F(DiagnosisTest, AProgramThatHasFewerCpusDoesNotSlowItself) {
   EXPECT_EQ(reports[0].incident.cause, kAbstain) << FormatText(diagnosis);
 }
 
-TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowLoadingAndNotContention) {
+TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowDataLoadingAndNotContention) {
   const auto reports = Disturb({.loader_runs_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "slow_data_loading");
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("not CPU contention"));
 }
 
-// The loader runs for 18 of 30 ms while the step hardly waits for it, or doesn't at all; then a stranger has
-// its CPU for 40 ms, and the step waits for all that the GPU leaves of the 58.
-TEST_F(DiagnosisTest, ALoaderThatRunsNoLongerIsLateBecauseOfWhoHadItsCpu) {
+// The loader runs for 18 of 30 ms while the step hardly waits for it, or not at all. Then another program
+// uses its CPU for 40 ms, and the step waits for what GPU work doesn't hide of the 58 ms.
+TEST_F(DiagnosisTest, ALoaderDelayedByAnotherProgramIsCpuContention) {
   for (const int64_t waited_ns : {kMs, int64_t{0}}) {
     Diagnosis of_this{{}};
     World here{of_this};
@@ -148,7 +148,7 @@ TEST_F(DiagnosisTest, ALoaderThatRunsNoLongerIsLateBecauseOfWhoHadItsCpu) {
   }
 }
 
-TEST_F(DiagnosisTest, AStepThatWaitedForNobodyKnownForSecondsWasAHang) {
+TEST_F(DiagnosisTest, AStepThatWaitedSecondsForAnUnknownProcessWasAHang) {
   world.Run({}, 150);
   world.Wait(9 * kNanosPerSecond);
   world.Run({}, 200);
@@ -157,12 +157,12 @@ TEST_F(DiagnosisTest, AStepThatWaitedForNobodyKnownForSecondsWasAHang) {
   EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
 }
 
-TEST_F(DiagnosisTest, ThrottledTimeIsTheQuotasAndNobodyElses) {
+TEST_F(DiagnosisTest, ThrottledTimeIsBlamedOnTheQuotaAlone) {
   world.Run({}, 150);
   for (int i = 0; i < 60; ++i) {
     const int64_t from_ns = world.now_ns();
     world.Run({.behind_stranger_ns = 20 * kMs, .behind_nobody_ns = 30 * kMs});
-    world.Sum("cgroup.throttled", from_ns, 50 * kMs, world.victim);
+    world.Sum("cgroup.throttled", from_ns, 50 * kMs, world.workload);
   }
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
@@ -170,7 +170,7 @@ TEST_F(DiagnosisTest, ThrottledTimeIsTheQuotasAndNobodyElses) {
   EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("stress")));
 }
 
-TEST_F(DiagnosisTest, WaitingForDisksNamesWhoUsesThem) {
+TEST_F(DiagnosisTest, WaitingForDisksNamesTheProcessThatUsesThem) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
   world.Run({.blocked_io_ns = 50 * kMs}, 60);
@@ -178,10 +178,10 @@ TEST_F(DiagnosisTest, WaitingForDisksNamesWhoUsesThem) {
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "block_io");
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress (process 99) in /batch.slice used them"));
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress (process 99) in /batch.slice read or wrote"));
 }
 
-TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
+TEST_F(DiagnosisTest, InterruptsAndReclaimAreSubtractedFromCpuTime) {
   EXPECT_EQ(Disturb({.cpu_ns = 50 * kMs, .interrupted_ns = 40 * kMs})[0].incident.cause,
             "interrupt_pressure");
   Diagnosis other{{}};
@@ -191,11 +191,11 @@ TEST_F(DiagnosisTest, InterruptsAndReclaimAreTakenOutOfTheTimeOnTheCpu) {
   EXPECT_EQ(second.Finish()[0].incident.cause, "memory_pressure");
 }
 
-TEST_F(DiagnosisTest, WhatIsReadAgainForLackOfMemoryIsNobodysContention) {
+TEST_F(DiagnosisTest, RefaultsUnderMemoryPressureAreNotBlockIoContention) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
   world.Run({.cpu_ns = 30 * kMs, .blocked_io_ns = 15 * kMs, .reclaim_ns = 12 * kMs}, 60);
-  world.Sum("disk.bytes", from_ns, 500'000'000, world.victim);
+  world.Sum("disk.bytes", from_ns, 500'000'000, world.workload);
   world.Sum("host.pressure.memory", from_ns, (world.now_ns() - from_ns) / 4, std::nullopt);
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
@@ -203,13 +203,13 @@ TEST_F(DiagnosisTest, WhatIsReadAgainForLackOfMemoryIsNobodysContention) {
   EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("Also"))) << FormatText(diagnosis);
 }
 
-TEST_F(DiagnosisTest, InterruptsMakeTheTimeBetweenThemLongerToo) {
+TEST_F(DiagnosisTest, InterruptsAlsoExplainTheCpuTimeBetweenThem) {
   const auto reports = Disturb({.cpu_ns = 46 * kMs, .interrupted_ns = 18 * kMs});
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "interrupt_pressure") << FormatText(diagnosis);
 }
 
-TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
+TEST_F(DiagnosisTest, SlowKernelsAreClockThrottlingOnlyIfTheClocksFell) {
   for (const bool fell : {true, false}) {
     Diagnosis other{{}};
     World here(other);
@@ -223,7 +223,7 @@ TEST_F(DiagnosisTest, SlowKernelsAreThrottledClocksOnlyIfTheClocksFell) {
   }
 }
 
-TEST_F(DiagnosisTest, AGpuThatGetsWarmIsWarnedOfAndTheLeadIsMeasured) {
+TEST_F(DiagnosisTest, AWarmingGpuRaisesAWarningWhoseLeadTimeIsMeasured) {
   world.Gauge("gpu.clock.sm", 1980);
   for (int second = 0; second < 60; ++second) {
     world.Gauge("gpu.temperature.slowdown", 87);
@@ -243,14 +243,14 @@ TEST_F(DiagnosisTest, AGpuThatGetsWarmIsWarnedOfAndTheLeadIsMeasured) {
   EXPECT_GT(*warning.lead_ns, 10 * kNanosPerSecond);
   EXPECT_THAT(FormatText(diagnosis), HasSubstr("s before steps slowed"));
   std::vector<model::Warning> rows;
-  for (const model::Batch& batch : diagnosis.TakeRows())
+  for (const model::Batch& batch : diagnosis.DrainRows())
     if (batch.table == model::kWarnings.name()) rows = model::RowsOf(model::kWarnings, batch);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_FALSE(rows[0].lead_ns.has_value());
   EXPECT_EQ(rows[1].lead_ns, warning.lead_ns);
 }
 
-TEST_F(DiagnosisTest, ClocksThatFellBecauseTheGpuHadNothingToDoAreNoCause) {
+TEST_F(DiagnosisTest, ClocksThatFellBecauseTheGpuWasIdleAreNoCause) {
   world.Gauge("gpu.clock.sm", 1980);
   world.Run({}, 150);
   world.Gauge("gpu.clock.sm", 580);
@@ -275,7 +275,7 @@ TEST_F(DiagnosisTest, SlowCopiesArePciePressureOnlyIfTheLinkSaysSo) {
   }
 }
 
-TEST_F(DiagnosisTest, TimeOnTheCpuThatTheHypervisorStoleIsItsFault) {
+TEST_F(DiagnosisTest, StolenCpuTimeIsBlamedOnTheHypervisor) {
   for (const bool stolen : {true, false}) {
     Diagnosis other{{}};
     World here(other);
@@ -295,7 +295,7 @@ TEST_F(DiagnosisTest, TimeOnTheCpuThatTheHypervisorStoleIsItsFault) {
   }
 }
 
-TEST_F(DiagnosisTest, AGpuThatServesAnotherIsANeighbour) {
+TEST_F(DiagnosisTest, AnotherProcessOnTheGpuIsANeighbour) {
   world.Run({}, 150);
   for (int i = 0; i < 60; ++i) {
     world.Run({.gpu_idle_ns = 20 * kMs});
@@ -313,7 +313,7 @@ TEST_F(DiagnosisTest, AbstainsWhenMostOfTheExcessIsUnexplained) {
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
 }
 
-TEST(Explain, SharesAreOfAllThatWasLostAndRatiosSaySomething) {
+TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   Situation situation{.onset_ns = World::kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;
   situation.during[State::kUnexplained] = 32e6;  // the excess is 2 ms
@@ -327,10 +327,10 @@ TEST(Explain, SharesAreOfAllThatWasLostAndRatiosSaySomething) {
   situation.during[State::kUnexplained] = 4e9;
   report.incident.slowdown = 133;
   Explain(situation, report);
-  EXPECT_THAT(report.incident.sentence, HasSubstr("A step has taken 4.0 s, where 30 ms are usual, from"));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("A step has taken 4.0 s (usually 30 ms) from"));
 }
 
-TEST_F(DiagnosisTest, TwoCausesAreBothNamedTheLargerOneFirst) {
+TEST_F(DiagnosisTest, TwoCausesAreNamedTheLargerOneFirst) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
   world.Run({.behind_stranger_ns = 30 * kMs, .blocked_io_ns = 25 * kMs}, 60);
@@ -344,7 +344,7 @@ TEST_F(DiagnosisTest, TwoCausesAreBothNamedTheLargerOneFirst) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("Also Block-I/O contention"));
 }
 
-TEST_F(DiagnosisTest, AStrangerWhoDisturbsNobodyIsNotACause) {
+TEST_F(DiagnosisTest, ABusyProgramThatDelaysNoStepIsNotACause) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
   world.Run({.loader_runs_ns = 40 * kMs}, 60);
@@ -363,8 +363,8 @@ TEST_F(DiagnosisTest, AStepThatNeverEndsIsAHangBeforeItEnds) {
   EXPECT_EQ(reports[0].incident.end_ns, std::nullopt);
 }
 
-// Requests come when they like: 0 to 60 ms after the last answer.
-TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNoPartOfItsSteps) {
+// Requests arrive at random: 0 to 60 ms after the last answer.
+TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNotPartOfItsSteps) {
   const auto serve = [&](World::Step step, int requests) {
     for (int i = 0; i < requests; ++i) {
       step.pause_ns = i * i * 7919 % 61 * kMs;
@@ -376,7 +376,7 @@ TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNoPartOfItsSteps) {
   serve({.behind_stranger_ns = 20 * kMs}, 60);
   over_ns = world.now_ns();
   serve({}, 200);
-  world.Wait(30 * kNanosPerSecond);  // nobody asks: no hang
+  world.Wait(30 * kNanosPerSecond);  // no requests: not a hang
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
   const model::Incident& incident = reports[0].incident;
@@ -388,8 +388,8 @@ TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNoPartOfItsSteps) {
   EXPECT_THAT(FormatText(diagnosis), HasSubstr("waits for requests"));
 }
 
-// A training program that sleeps a little in each step doesn't wait by habit.
-TEST_F(DiagnosisTest, ALittleSleepInEachStepIsAPartOfIt) {
+// A training program that sleeps briefly in each step isn't a server.
+TEST_F(DiagnosisTest, AShortSleepInEachStepIsPartOfIt) {
   world.Run({.pause_ns = 5 * kMs}, 150);
   world.Run({.pause_ns = 45 * kMs}, 60);
   world.Run({.pause_ns = 5 * kMs}, 200);
@@ -399,8 +399,8 @@ TEST_F(DiagnosisTest, ALittleSleepInEachStepIsAPartOfIt) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("\"Sleeping\""));
 }
 
-// The third long one at the latest says so; what is compared with lies minutes back.
-TEST_F(DiagnosisTest, StepsOfHalfAMinuteAreStepsLikeOthers) {
+// Detected by the third slow step; the baseline reaches back minutes.
+TEST_F(DiagnosisTest, StepsOfHalfAMinuteAreDiagnosedToo) {
   const World::Step usual{.cpu_ns = kNanosPerSecond, .gpu_ns = 29 * kNanosPerSecond};
   World::Step slow = usual;
   slow.behind_stranger_ns = 20 * kNanosPerSecond;
@@ -419,41 +419,41 @@ TEST_F(DiagnosisTest, ANewShapeIsANewTypeOfStepAndNoIncident) {
   world.Run({}, 150);
   for (int i = 0; i < 150; ++i) {
     // A larger batch: other kernels are part of the step.
-    diagnosis.Take(model::Kernel{.process = world.victim,
-                                 .device = world.device,
-                                 .start_ns = world.now_ns() + kMs,
-                                 .end_ns = world.now_ns() + 2 * kMs,
-                                 .name = "gemm_large",
-                                 .grid_x = 128});
+    diagnosis.Ingest(model::Kernel{.process = world.workload,
+                                   .device = world.device,
+                                   .start_ns = world.now_ns() + kMs,
+                                   .end_ns = world.now_ns() + 2 * kMs,
+                                   .name = "gemm_large",
+                                   .grid_x = 128});
     world.Run({.gpu_ns = 45 * kMs});
   }
   EXPECT_TRUE(world.Finish().empty());
 }
 
-TEST_F(DiagnosisTest, StepsDontReachAcrossTimesWhenNothingWasHeard) {
+TEST_F(DiagnosisTest, NoStepSpansATimeWithoutObservation) {
   world.Run({}, 150);
-  HearNothingFor(5 * kNanosPerSecond);
+  LoseObservationFor(5 * kNanosPerSecond);
   world.Run({}, 150);
   EXPECT_TRUE(world.Finish().empty()) << FormatText(diagnosis);
 }
 
-// The same session goes on when gpusonde comes back after it was killed.
-TEST_F(DiagnosisTest, TimeInWhichGpusondeDidNotRunIsNoHangOfTheProgram) {
+// The same session continues when gpusonde restarts after it was killed.
+TEST_F(DiagnosisTest, TimeInWhichGpusondeDidNotRunIsNotAHang) {
   for (const bool known : {false, true}) {
     Diagnosis of_this{{}};
     World here{of_this};
     here.Run({}, 150);
     const int64_t killed_ns = here.now_ns();
-    if (known) of_this.TakeUnobserved(here.victim, killed_ns, killed_ns + 8 * kNanosPerSecond);
+    if (known) of_this.MarkUnobserved(here.workload, killed_ns, killed_ns + 8 * kNanosPerSecond);
     here.Wait(8 * kNanosPerSecond);
     here.Run({}, 150);
     EXPECT_EQ(here.Finish().size(), known ? 0u : 1u) << FormatText(of_this);
   }
 }
 
-// Short and long steps in turn: none is far from what is usual, and it takes dozens of them to see that all
-// are longer.
-TEST_F(DiagnosisTest, WhatWasCleanIsStillKnownWhenTheOnsetIsManyStepsAgo) {
+// Short and long steps alternate: each is within the usual range, so it takes dozens of them to detect that
+// all are longer.
+TEST_F(DiagnosisTest, TheBaselineSurvivesWhenTheOnsetIsManyStepsAgo) {
   const auto run = [&](int pairs, int64_t behind_ns) {
     for (int i = 0; i < pairs; ++i) {
       world.Run({.cpu_ns = kMs, .gpu_ns = kMs}, 1);
@@ -468,25 +468,25 @@ TEST_F(DiagnosisTest, WhatWasCleanIsStillKnownWhenTheOnsetIsManyStepsAgo) {
   EXPECT_NEAR(reports[0].incident.slowdown, 1.5, 0.1);
 }
 
-TEST_F(DiagnosisTest, AHangThatBeganWhileNothingWasHeardIsSeen) {
+TEST_F(DiagnosisTest, AHangThatBeganWithoutObservationIsDetected) {
   world.Run({}, 150);
-  HearNothingFor(5 * kNanosPerSecond);
-  const int64_t heard_ns = world.now_ns();
+  LoseObservationFor(5 * kNanosPerSecond);
+  const int64_t observed_ns = world.now_ns();
   world.Wait(8 * kNanosPerSecond);
   world.Run({}, 150);
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
-  EXPECT_NEAR(static_cast<double>(reports[0].incident.start_ns - heard_ns), 0, 1e6);
-  EXPECT_NEAR(static_cast<double>(reports[0].incident.end_ns.value_or(0) - heard_ns), 8e9, 1e8);
+  EXPECT_NEAR(static_cast<double>(reports[0].incident.start_ns - observed_ns), 0, 1e6);
+  EXPECT_NEAR(static_cast<double>(reports[0].incident.end_ns.value_or(0) - observed_ns), 8e9, 1e8);
 }
 
-TEST_F(DiagnosisTest, WithoutSignalsItSaysThatItCouldNotSee) {
+TEST_F(DiagnosisTest, WithoutSignalsTheSentenceSaysSo) {
   Diagnosis blind{{}};
   auto run = [&, now_ns = World::kBegin](int64_t step_ns, int steps) mutable {
     for (int i = 0; i < steps; ++i, now_ns += step_ns + i % 3 * kMs / 10) {
-      blind.Take(
-          model::Kernel{.process = world.victim, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
+      blind.Ingest(
+          model::Kernel{.process = world.workload, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
       blind.Advance(now_ns);
     }
     return now_ns;
@@ -496,10 +496,10 @@ TEST_F(DiagnosisTest, WithoutSignalsItSaysThatItCouldNotSee) {
   const auto reports = blind.Reports();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("signals of this program were not seen"));
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("no host signals of this program were received"));
 }
 
-TEST_F(DiagnosisTest, RowsThatComeInOrderAreLookedAtAtOnce) {
+TEST_F(DiagnosisTest, RowsThatArriveInOrderAreEvaluatedAtOnce) {
   world.Run({}, 150);
   onset_ns = world.now_ns();
   world.Run({.behind_stranger_ns = 60 * kMs}, 6);
@@ -511,11 +511,11 @@ TEST_F(DiagnosisTest, RowsThatComeInOrderAreLookedAtAtOnce) {
   EXPECT_EQ(reports[0].incident.named_ns, reports[0].incident.seen_ns);
 }
 
-TEST_F(DiagnosisTest, WhatItSaysIsThereAsRows) {
+TEST_F(DiagnosisTest, IncidentsAreEmittedAsRows) {
   const auto reports = Disturb({.behind_stranger_ns = 40 * kMs});
   std::vector<model::Incident> incidents;
   size_t steps = 0, evidence = 0;
-  for (const model::Batch& batch : diagnosis.TakeRows()) {
+  for (const model::Batch& batch : diagnosis.DrainRows()) {
     EXPECT_TRUE(model::Validate(batch).has_value());
     if (batch.table == "steps") steps = batch.rows;
     if (batch.table == "evidence") evidence = batch.rows;
@@ -526,12 +526,12 @@ TEST_F(DiagnosisTest, WhatItSaysIsThereAsRows) {
   ASSERT_FALSE(incidents.empty());
   EXPECT_EQ(incidents.back().sentence, reports[0].incident.sentence);
   EXPECT_EQ(incidents.back().incident, incidents.front().incident);
-  EXPECT_TRUE(diagnosis.TakeRows().empty());
+  EXPECT_TRUE(diagnosis.DrainRows().empty());
   EXPECT_THAT(FormatText(diagnosis), HasSubstr(reports[0].incident.sentence));
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr("\"cause\":\"cpu_contention\""));
 }
 
-TEST_F(DiagnosisTest, PackedKernelsAreKernels) {
+TEST_F(DiagnosisTest, PackedKernelsGiveTheSameIncident) {
   Diagnosis other{{}};
   World packed(other);
   packed.PackKernels();
@@ -549,25 +549,25 @@ TEST_F(DiagnosisTest, PackedKernelsAreKernels) {
   EXPECT_EQ(During(of_packs[0], "step.gpu_run"), During(reports[0], "step.gpu_run"));
 }
 
-TEST_F(DiagnosisTest, RowsThatMakeNoSenseChangeNothing) {
-  diagnosis.Take(model::KernelPack{.process = world.victim,
-                                   .name = "pack",
-                                   .start_ns = INT64_MAX,
-                                   .offsets_ns = {1, INT64_MIN, -5},
-                                   .durations_ns = {INT64_MAX, -1}});
-  diagnosis.Take(model::Kernel{.process = world.victim, .start_ns = 5, .end_ns = 1, .name = "backwards"});
-  diagnosis.Take(
-      model::Kernel{.process = world.victim, .start_ns = -7, .end_ns = INT64_MAX, .name = "endless"});
-  diagnosis.Take(model::Signal{
-      .bucket_ns = 0, .metric = "thread.running", .process = world.victim, .tid = 1, .values = {1}});
-  diagnosis.Take(
+TEST_F(DiagnosisTest, MalformedRowsChangeNothing) {
+  diagnosis.Ingest(model::KernelPack{.process = world.workload,
+                                     .name = "pack",
+                                     .start_ns = INT64_MAX,
+                                     .offsets_ns = {1, INT64_MIN, -5},
+                                     .durations_ns = {INT64_MAX, -1}});
+  diagnosis.Ingest(model::Kernel{.process = world.workload, .start_ns = 5, .end_ns = 1, .name = "backwards"});
+  diagnosis.Ingest(
+      model::Kernel{.process = world.workload, .start_ns = -7, .end_ns = INT64_MAX, .name = "endless"});
+  diagnosis.Ingest(model::Signal{
+      .bucket_ns = 0, .metric = "thread.running", .process = world.workload, .tid = 1, .values = {1}});
+  diagnosis.Ingest(
       model::Signal{.start_ns = INT64_MIN + 1, .bucket_ns = 1, .metric = "nonsense", .values = {INT64_MAX}});
-  diagnosis.Take(model::Signal{.start_ns = World::kBegin,
-                               .bucket_ns = 10 * kMs,
-                               .metric = "thread.waiting",
-                               .process = world.victim,
-                               .tid = World::kFeeder,
-                               .values = {INT64_MAX}});
+  diagnosis.Ingest(model::Signal{.start_ns = World::kBegin,
+                                 .bucket_ns = 10 * kMs,
+                                 .metric = "thread.waiting",
+                                 .process = world.workload,
+                                 .tid = World::kLaunchThread,
+                                 .values = {INT64_MAX}});
   world.Run({}, 500);
   EXPECT_TRUE(world.Finish().empty());
 }

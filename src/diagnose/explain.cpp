@@ -13,14 +13,14 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr double kMostUnexplained = 0.4;
-constexpr double kLeastConfidence = 0.5;
+constexpr double kMaxUnexplained = 0.4;
+constexpr double kMinConfidence = 0.5;
 
 std::string ClockOf(int64_t epoch_ns) {
   return FormatUtc(epoch_ns).substr(11, 8);  // "12:01:03" of "2026-11-21T12:01:03.123Z"
 }
 
-// The state whose excess is largest, for one who abstains.
+// The state with the largest excess, for incidents without a cause.
 State LargestExcess(const Situation& situation) {
   State largest = State::kUnexplained;
   for (size_t i = 0; i < kStates; ++i)
@@ -30,26 +30,26 @@ State LargestExcess(const Situation& situation) {
 }
 
 std::string Abstain(const Situation& situation) {
-  if (!situation.signals_known) return "No cause: the host's signals of this program were not seen";
+  if (!situation.signals_known) return "No cause: no host signals of this program were received";
   if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
-  if (excess_ns <= 0) return "No cause: the steps are back at what they were";
+  if (excess_ns <= 0) return "No cause: steps are back to normal";
   return fmt::format("No known cause explains it: {} of the {} that each step lost are in \"{}\"",
                      Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
                      model::InfoOf(MetricOf(largest)).label);
 }
 
-// "Steps slowed 2.2×": ratios that say something. A step that has taken many times the usual may last as long
-// as it likes: then it is the time that counts.
+// "Steps slowed 2.2×". For an unfinished step with a large ratio, which only says how long it has lasted, the
+// time.
 std::string HowSlow(const Situation& situation, double slowdown) {
-  constexpr double kManyTimes = 10;
-  if (situation.unfinished && slowdown >= kManyTimes && situation.before.total() > 0)
-    return fmt::format("A step has taken {:.1f} s, where {} are usual,", situation.during.total() / 1e9,
+  constexpr double kHugeRatio = 10;
+  if (situation.unfinished && slowdown >= kHugeRatio && situation.before.total() > 0)
+    return fmt::format("A step has taken {:.1f} s (usually {})", situation.during.total() / 1e9,
                        Millis(situation.before.total()));
-  if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // on the whole it is over
-  return fmt::format("{} {:.{}f}×", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
-                     slowdown < 1.1 ? 2 : 1);
+  if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
+  return fmt::format("{} {:.{}f}×{}", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
+                     slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");
 }
 
 void AddAccount(const Situation& situation, Report& report) {
@@ -63,7 +63,7 @@ void AddAccount(const Situation& situation, Report& report) {
          .before = situation.before[state],
          .during = situation.during[state],
          .score = 0,
-         .sentence = fmt::format("{}: {} of a step, {} before", info.label, Millis(situation.during[state]),
+         .sentence = fmt::format("{}: {} per step ({} before)", info.label, Millis(situation.during[state]),
                                  Millis(situation.before[state]))});
   }
 }
@@ -79,7 +79,7 @@ void AddCauses(Report& report) {
                                                        candidate.confidence, candidate.finding.sentence)});
 }
 
-// Of a cause that comes of another program's.
+// Adds the causes in other ranks that are behind this program's.
 void AddRoots(Report& report) {
   for (const Candidate& candidate : report.causes)
     if (!candidate.finding.root.empty())
@@ -91,9 +91,9 @@ void AddRoots(Report& report) {
                                  .sentence = candidate.finding.sentence});
 }
 
-void AddWitnesses(Report& report) {
+void AddSignalEvidence(Report& report) {
   if (report.causes.empty()) return;
-  for (const Witness& witness : report.causes.front().finding.witnesses)
+  for (const SignalEvidence& witness : report.causes.front().finding.signal_evidence)
     report.evidence.push_back({.incident = report.incident.incident,
                                .signal = std::string(model::InfoOf(witness.signal).name),
                                .before = witness.change.before,
@@ -108,19 +108,19 @@ void Explain(const Situation& situation, Report& report) {
   model::Incident& incident = report.incident;
   double unexplained =
       std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
-  // A hang is what it is whatever the threads did meanwhile.
+  // A hang explains unexplained time: the threads do nothing.
   if (!report.causes.empty() && std::ranges::find(report.causes.front().cause->states, State::kUnexplained) !=
                                     report.causes.front().cause->states.end())
     unexplained = 0;
-  const bool likely = !report.causes.empty() && report.causes.front().confidence >= kLeastConfidence;
+  const bool likely = !report.causes.empty() && report.causes.front().confidence >= kMinConfidence;
   std::string why;
-  if (likely && unexplained <= kMostUnexplained * situation.lost_ns()) {
+  if (likely && unexplained <= kMaxUnexplained * situation.lost_ns()) {
     const Candidate& first = report.causes.front();
     incident.cause = first.cause->name;
     incident.confidence = first.confidence;
     why = fmt::format("{} ({:.2f}): {}", first.cause->title, first.confidence, first.finding.sentence);
     for (size_t i = 1; i < report.causes.size(); ++i)
-      if (const Candidate& also = report.causes[i]; also.confidence >= kLeastConfidence)
+      if (const Candidate& also = report.causes[i]; also.confidence >= kMinConfidence)
         why +=
             fmt::format(". Also {} ({:.2f}): {}", also.cause->title, also.confidence, also.finding.sentence);
   } else {
@@ -134,7 +134,7 @@ void Explain(const Situation& situation, Report& report) {
   AddAccount(situation, report);
   AddCauses(report);
   AddRoots(report);
-  AddWitnesses(report);
+  AddSignalEvidence(report);
 }
 
 }  // namespace gpusonde::diagnose

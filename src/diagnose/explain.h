@@ -5,12 +5,11 @@
 
 namespace gpusonde::diagnose {
 
-// The cause of an incident of which nobody can say it.
+// The cause of an incident that no known cause explains.
 inline constexpr std::string_view kAbstain = "abstain";
 
-// Fills in what a report says in words and rows, from its ranked causes: cause, confidence and sentence of
-// the incident, and its evidence. Abstains when more than 40 % of the excess is unexplained, or no cause is
-// likely.
+// Fills in the incident's cause, confidence and sentence, and its evidence, from the report's ranked causes.
+// Abstains if more than 40 % of the excess is unexplained, or no cause is likely.
 void Explain(const Situation& situation, Report& report);
 
 }  // namespace gpusonde::diagnose

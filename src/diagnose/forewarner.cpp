@@ -8,9 +8,9 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kCalmNs = 30 * kNanosPerSecond;      // without the sign: over
-constexpr int64_t kHorizonNs = 300 * kNanosPerSecond;  // what comes later wasn't foretold
-constexpr size_t kMostKept = 4096;
+constexpr int64_t kCalmNs = 30 * kNanosPerSecond;      // a warning ends after this time without the sign
+constexpr int64_t kHorizonNs = 300 * kNanosPerSecond;  // later incidents aren't linked to a warning
+constexpr size_t kMaxKept = 4096;
 
 }  // namespace
 
@@ -22,14 +22,14 @@ std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const 
   const std::set<Id128> devices = host.Devices();
   const std::set<Id128> node = {Id128{}};
   for (const Indicator& indicator : AllIndicators()) {
-    const bool is_told = std::ranges::any_of(indicator.foretells,
+    const bool is_open = std::ranges::any_of(indicator.predicts,
                                              [&](auto cause) { return open.contains(std::string(cause)); });
     for (const Id128& device : indicator.of_device ? devices : node) {
-      const std::optional<Sign> sign = indicator.look(host, device, now_ns);
+      const std::optional<Sign> sign = indicator.evaluate(host, device, now_ns);
       if (const auto known = open_.find({indicator.name, device}); known != open_.end()) {
         if (sign.has_value()) known->second.last_ns = now_ns;
         if (now_ns - known->second.last_ns >= kCalmNs) changed.push_back(Close(known));
-      } else if (sign.has_value() && !is_told) {
+      } else if (sign.has_value() && !is_open) {
         changed.push_back(Open(indicator, device, *sign, now_ns));
         warn(changed.back());
       }
@@ -46,13 +46,13 @@ model::Warning Forewarner::Open(const Indicator& indicator, const Id128& device,
       .indicator = std::string(indicator.name),
       .start_ns = now_ns,
       .value = sign.value,
-      .most = sign.most,
+      .most = sign.threshold,
       .expected_ns = sign.expected_ns,
       .sentence = sign.sentence};
   if (indicator.of_device) warning.device = device;
   open_[{indicator.name, device}] = {.warning = warnings_.insert(warnings_.end(), warning),
                                      .last_ns = now_ns};
-  if (warnings_.size() > kMostKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
+  if (warnings_.size() > kMaxKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
   return warning;
 }
 
@@ -63,11 +63,11 @@ model::Warning Forewarner::Close(OpenWarnings::iterator known) {
   return warning;
 }
 
-std::vector<model::Warning> Forewarner::Take(const model::Incident& incident,
-                                             const std::set<Id128>& devices) {
+std::vector<model::Warning> Forewarner::Ingest(const model::Incident& incident,
+                                               const std::set<Id128>& devices) {
   std::vector<model::Warning> changed;
   for (const Indicator& indicator : AllIndicators()) {
-    if (std::ranges::find(indicator.foretells, incident.cause) == indicator.foretells.end()) continue;
+    if (std::ranges::find(indicator.predicts, incident.cause) == indicator.predicts.end()) continue;
     for (model::Warning& warning : warnings_) {
       if (warning.indicator != indicator.name || warning.incident.has_value() ||
           incident.start_ns - warning.start_ns > kHorizonNs ||

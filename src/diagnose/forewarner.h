@@ -19,23 +19,23 @@
 
 namespace gpusonde::diagnose {
 
-// Warns while signals move as they do before steps slow (indicator.h), once for each time, and measures how
-// long before the steps did that was. What an open incident is told of already is no warning. Not
+// Warns when an indicator moves as it does before steps become slow (indicator.h), once per episode, and
+// measures the lead time until an incident. Doesn't warn of what an open incident already reports. Not
 // thread-safe.
 class Forewarner {
  public:
-  // Called for a new warning.
+  // Called for each new warning.
   using Warn = std::function<void(const model::Warning&)>;
 
-  // It is `now_ns`; looks once a second. `open` are causes of incidents that are open now. Returns the rows
-  // that are new or have changed.
+  // Evaluates the indicators, at most once a second. `open` are the causes of incidents that are open now.
+  // Returns the rows that are new or have changed.
   std::vector<model::Warning> Advance(const HostTimeline& host, const std::set<std::string>& open,
                                       int64_t now_ns, const Warn& warn);
 
-  // An incident of a program on these devices has this cause now.
-  std::vector<model::Warning> Take(const model::Incident& incident, const std::set<Id128>& devices);
+  // Links the warnings that predicted this incident of a program on these devices. Returns changed rows.
+  std::vector<model::Warning> Ingest(const model::Incident& incident, const std::set<Id128>& devices);
 
-  // The last state of each, by their beginning; of very many the newest.
+  // The last state of all warnings, by start time; the newest are kept.
   const std::list<model::Warning>& warnings() const { return warnings_; }
 
  private:

@@ -22,24 +22,24 @@ constexpr int64_t kLimit = 87;
 class ForewarnerTest : public testing::Test {
  protected:
   void Read(std::string_view metric, double value) {
-    host_.Take(model::MetricValue{
+    host_.Ingest(model::MetricValue{
         .time_ns = now_ns_, .device = device_, .metric = std::string(metric), .value = value});
   }
   void Press(std::string_view metric, double share) {
-    host_.Take(model::Signal{.start_ns = now_ns_ - kNanosPerSecond,
-                             .bucket_ns = kNanosPerSecond,
-                             .metric = std::string(metric),
-                             .values = {static_cast<int64_t>(share * 1e9)}});
+    host_.Ingest(model::Signal{.start_ns = now_ns_ - kNanosPerSecond,
+                               .bucket_ns = kNanosPerSecond,
+                               .metric = std::string(metric),
+                               .values = {static_cast<int64_t>(share * 1e9)}});
   }
-  // A second later.
+  // Advances by a second.
   void Tick() {
     now_ns_ += kNanosPerSecond;
     for (const model::Warning& warning : forewarner_.Advance(
-             host_, open_, now_ns_, [&](const model::Warning& told) { warned_.push_back(told); }))
+             host_, open_, now_ns_, [&](const model::Warning& raised) { warned_.push_back(raised); }))
       rows_.push_back(warning);
   }
-  // A device that goes from 50 °C towards an equilibrium, which whole degrees tell of; until it warns, or for
-  // ten minutes. Returns the temperature that it has then.
+  // Warms a device from 50 °C towards an equilibrium, in readings of whole degrees, until the first warning
+  // or for ten minutes. Returns the temperature then.
   double Warm(double equilibrium, double tau_s) {
     double temperature = 50;
     for (int second = 0; second < 600 && warned_.empty(); ++second) {
@@ -60,25 +60,25 @@ class ForewarnerTest : public testing::Test {
   int64_t now_ns_ = kBegin;
 };
 
-TEST_F(ForewarnerTest, ADeviceThatWillBeTooWarmIsToldOfBeforeItIs) {
+TEST_F(ForewarnerTest, WarnsBeforeADeviceGetsTooWarm) {
   const double temperature = Warm(100, 60);
   ASSERT_EQ(warned_.size(), 1u);
   EXPECT_EQ(warned_[0].indicator, "temperature");
   EXPECT_EQ(warned_[0].device, device_);
   EXPECT_EQ(warned_[0].most, kLimit);
   EXPECT_LT(temperature, kLimit - 5);
-  // It gets there when 100 − 50·e^(−t/60) is 87.
+  // It reaches the limit when 100 − 50·e^(−t/60) is 87.
   const double when_s = -60 * std::log((100.0 - kLimit) / 50);
   EXPECT_NEAR(static_cast<double>(*warned_[0].expected_ns - kBegin) / 1e9, when_s, 25);
   EXPECT_THAT(warned_[0].sentence, HasSubstr("87 °C"));
 }
 
-TEST_F(ForewarnerTest, ADeviceThatWillStayCoolEnoughIsNotToldOf) {
+TEST_F(ForewarnerTest, DoesNotWarnOfADeviceThatWillStayCoolEnough) {
   Warm(80, 60);
   EXPECT_THAT(warned_, IsEmpty());
 }
 
-TEST_F(ForewarnerTest, WithoutALimitNothingIsForetold) {
+TEST_F(ForewarnerTest, DoesNotWarnWithoutALimit) {
   for (int second = 0; second < 60; ++second) {
     Read("gpu.temperature", 50 + second);
     Tick();
@@ -86,7 +86,7 @@ TEST_F(ForewarnerTest, WithoutALimitNothingIsForetold) {
   EXPECT_THAT(warned_, IsEmpty());
 }
 
-TEST_F(ForewarnerTest, PowerThatComesNearItsLimitIsToldOf) {
+TEST_F(ForewarnerTest, WarnsWhenPowerComesNearItsLimit) {
   const auto run = [&](double watts, int seconds) {
     for (int second = 0; second < seconds; ++second) {
       Read("gpu.power.limit", 700);
@@ -101,7 +101,7 @@ TEST_F(ForewarnerTest, PowerThatComesNearItsLimitIsToldOf) {
   EXPECT_EQ(warned_[0].indicator, "power");
 }
 
-TEST_F(ForewarnerTest, PowerThatIsAlwaysNearItsLimitIsNothingNew) {
+TEST_F(ForewarnerTest, DoesNotWarnWhenPowerIsAlwaysNearItsLimit) {
   for (int second = 0; second < 200; ++second) {
     Read("gpu.power.limit", 700);
     Read("gpu.power", 690);
@@ -110,7 +110,7 @@ TEST_F(ForewarnerTest, PowerThatIsAlwaysNearItsLimitIsNothingNew) {
   EXPECT_THAT(warned_, IsEmpty());
 }
 
-TEST_F(ForewarnerTest, ErrorsThatGrowAreToldOfOnceUntilTheyCalm) {
+TEST_F(ForewarnerTest, WarnsOnceOfGrowingErrorsUntilTheyStop) {
   double replays = 0;
   const auto run = [&](double each, int seconds) {
     for (int second = 0; second < seconds; ++second) {
@@ -131,7 +131,7 @@ TEST_F(ForewarnerTest, ErrorsThatGrowAreToldOfOnceUntilTheyCalm) {
   EXPECT_GT(*rows_[1].end_ns, warned_[0].start_ns);
 }
 
-TEST_F(ForewarnerTest, PressureThatRisesIsToldOfUnlessAnIncidentSaysSoAlready) {
+TEST_F(ForewarnerTest, WarnsOfRisingPressureUnlessAnOpenIncidentReportsIt) {
   const auto run = [&](double share, int seconds) {
     for (int second = 0; second < seconds; ++second) {
       Press("host.pressure.memory", share);
@@ -150,29 +150,29 @@ TEST_F(ForewarnerTest, PressureThatRisesIsToldOfUnlessAnIncidentSaysSoAlready) {
   EXPECT_FALSE(warned_[0].device.has_value());
 }
 
-TEST_F(ForewarnerTest, WhatCameOfAWarningIsMeasured) {
+TEST_F(ForewarnerTest, LinksAWarningToTheIncidentThatFollows) {
   Warm(100, 60);
   ASSERT_EQ(warned_.size(), 1u);
   model::Incident incident{
       .incident = {9, 9}, .start_ns = warned_[0].start_ns + 20 * kNanosPerSecond, .cause = "gpu_clocks"};
-  EXPECT_THAT(forewarner_.Take(incident, {Id128{2, 2}}), IsEmpty()) << "of another device";
+  EXPECT_THAT(forewarner_.Ingest(incident, {Id128{2, 2}}), IsEmpty()) << "of another device";
   incident.cause = "cpu_contention";
-  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty()) << "of another cause";
+  EXPECT_THAT(forewarner_.Ingest(incident, {device_}), IsEmpty()) << "of another cause";
   incident.cause = "gpu_clocks";
-  const auto changed = forewarner_.Take(incident, {device_});
+  const auto changed = forewarner_.Ingest(incident, {device_});
   ASSERT_EQ(changed.size(), 1u);
   EXPECT_EQ(changed[0].incident, incident.incident);
   EXPECT_EQ(changed[0].lead_ns, 20 * kNanosPerSecond);
   incident.incident = {9, 10};
-  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty()) << "the first one counts";
+  EXPECT_THAT(forewarner_.Ingest(incident, {device_}), IsEmpty()) << "the first one counts";
 }
 
-TEST_F(ForewarnerTest, AnIncidentLongAfterAWarningWasNotForetold) {
+TEST_F(ForewarnerTest, DoesNotLinkAWarningToAMuchLaterIncident) {
   Warm(100, 60);
   ASSERT_EQ(warned_.size(), 1u);
   const model::Incident incident{
       .incident = {9, 9}, .start_ns = warned_[0].start_ns + 301 * kNanosPerSecond, .cause = "gpu_clocks"};
-  EXPECT_THAT(forewarner_.Take(incident, {device_}), IsEmpty());
+  EXPECT_THAT(forewarner_.Ingest(incident, {device_}), IsEmpty());
 }
 
 }  // namespace

@@ -9,13 +9,13 @@ namespace gpusonde::diagnose {
 namespace {
 
 constexpr size_t kSteps = 20;
-constexpr double kLeastShare = 0.25;  // of the time; waits for a disk far away are hidden behind the GPU
-// Standard deviation over mean: clients come when they like, other nodes of a job are always as late.
+constexpr double kMinShare = 0.25;  // of the time; shorter waits for remote disks are hidden by GPU work
+// Standard deviation over mean: requests arrive at random, other nodes of a job are late by the same time.
 constexpr double kIrregular = 0.5;
 
 }  // namespace
 
-bool Habit::Take(const PathAccount& clean) {
+bool Habit::Learn(const PathAccount& clean) {
   if (waits_) return false;
   steps_.push_back({clean.states.total(), clean.idle.total(), clean.idle[State::kSleeping]});
   if (steps_.size() > kSteps) steps_.pop_front();
@@ -27,10 +27,10 @@ bool Habit::Take(const PathAccount& clean) {
     asleep += step.asleep_ns;
     squares += step.idle_ns * step.idle_ns;
   }
-  if (idle < kLeastShare * total) return false;
+  if (idle < kMinShare * total) return false;
   const double mean = idle / kSteps;
   const double deviation = std::sqrt(std::max(0.0, squares / kSteps - mean * mean));
-  // Nobody but the program itself lets it sleep.
+  // A sleep (nanosleep) is always the program's own choice.
   waits_ = asleep > idle / 2 || deviation > kIrregular * mean;
   if (waits_) steps_.clear();
   return waits_;

@@ -7,13 +7,13 @@
 
 namespace gpusonde::diagnose {
 
-// Learns from clean steps whether a program waits for the world between them by habit: a server for requests,
-// a loop for its next turn. How long it waits says nothing of how fast it is, so that this is no part of its
-// steps. Not thread-safe.
+// Learns from clean steps whether the program habitually waits for external events between them, as a server
+// waits for requests. The length of such waits says nothing about the program's speed, so they are excluded
+// from its steps. Not thread-safe.
 class Habit {
  public:
-  // Returns true when this step settles that it does; from then on steps are wanted no more.
-  bool Take(const PathAccount& clean);
+  // Returns true once, when this step shows the habit; later steps aren't needed.
+  bool Learn(const PathAccount& clean);
 
   bool waits() const { return waits_; }
 

@@ -8,10 +8,11 @@ namespace {
 
 using model::Metric;
 
-// A wait longer than what the kernel spreads lies in one bucket and is spread here; a minute at most.
-constexpr int kMostBuckets = 6000;
-// A row holds a round of gathering; what claims more than this is no row of ours.
-constexpr size_t kMostValues = 100'000;
+// The kernel spreads waits over a limited number of buckets; a longer value is spread here, over a minute at
+// most.
+constexpr int kMaxBuckets = 6000;
+// One row holds one polling round; rows with more values are malformed.
+constexpr size_t kMaxValues = 100'000;
 
 double* PartOf(ThreadTime& time, Metric metric) {
   switch (metric) {
@@ -61,9 +62,9 @@ ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
   return *this;
 }
 
-void HostTimeline::Take(const model::Signal& signal) {
+void HostTimeline::Ingest(const model::Signal& signal) {
   const std::optional<Metric> metric = model::FindMetric(signal.metric);
-  if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMostValues) return;
+  if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMaxValues) return;
   int64_t start_ns = signal.start_ns;
   for (const int64_t value : signal.values) {
     if (value > 0 && signal.tid.has_value() && signal.process.has_value())
@@ -85,7 +86,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
   if (part == nullptr) return;
   const Id128 other = signal.other.value_or(Id128{});
   const auto bucket = static_cast<double>(signal.bucket_ns);
-  for (int i = 0; value > 0 && i < kMostBuckets; ++i, start_ns -= signal.bucket_ns) {
+  for (int i = 0; value > 0 && i < kMaxBuckets; ++i, start_ns -= signal.bucket_ns) {
     const double here = std::min(value, bucket);
     value -= here;
     Cell& cell = buckets[start_ns];
@@ -97,7 +98,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
   }
 }
 
-void HostTimeline::Take(const model::MetricValue& reading) {
+void HostTimeline::Ingest(const model::MetricValue& reading) {
   const std::optional<Metric> metric = model::FindMetric(reading.metric);
   if (!metric.has_value() || !reading.device.has_value() || !std::isfinite(reading.value)) return;
   readings_[{*metric, *reading.device}].emplace(reading.time_ns, std::pair(reading.process, reading.value));
@@ -213,7 +214,7 @@ std::vector<std::pair<Id128, double>> HostTimeline::ReadingsByProcess(Metric met
   if (found == readings_.end()) return {};
   for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
     if (at->second.first.has_value()) sums[*at->second.first] += at->second.second;
-  // Readings come once a second.
+  // Readings are taken once a second.
   const double seconds = std::max(1.0, static_cast<double>(to_ns - from_ns) / 1e9);
   std::vector<std::pair<Id128, double>> means;
   for (const auto& [process, sum] : sums) means.emplace_back(process, sum / seconds);
@@ -239,7 +240,7 @@ void HostTimeline::ForgetBefore(int64_t time_ns) {
   for (auto& [key, series] : sums_) series.erase(series.begin(), series.lower_bound(time_ns));
   std::erase_if(sums_, [](const auto& series) { return series.second.empty(); });
   for (auto& [key, readings] : readings_) {
-    // The last one before still stands.
+    // Keep the last reading before: it is still valid.
     auto keep = readings.lower_bound(time_ns);
     if (keep != readings.begin()) readings.erase(readings.begin(), --keep);
   }

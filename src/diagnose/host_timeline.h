@@ -16,7 +16,7 @@
 
 namespace gpusonde::diagnose {
 
-// What threads did in a stretch of time, ns. The first seven sum to at most its length.
+// Time by thread state, ns. The first seven states sum to at most the length of the interval.
 struct ThreadTime {
   double running = 0;
   double run_queue = 0;
@@ -24,68 +24,67 @@ struct ThreadTime {
   double blocked = 0;
   double waiting = 0;
   double sleeping = 0;
-  double network = 0;                   // waiting, until a packet came
-  double interrupted = 0;               // within running
-  double reclaim = 0;                   // within running and blocked
-  std::map<Id128, double> behind;       // of run_queue, by who ran; the zero id: nobody, or not known
-  std::map<Id128, double> waiting_for;  // of waiting, by who was waited for; the zero id: not known
-  std::map<Id128, double> sent_by;      // of network, by who sent the packet; the zero id: not known
+  double network = 0;                   // waiting until a packet arrived
+  double interrupted = 0;               // part of running
+  double reclaim = 0;                   // part of running and blocked
+  std::map<Id128, double> behind;       // run_queue by who ran instead; zero id: nobody, or unknown
+  std::map<Id128, double> waiting_for;  // waiting by who woke the thread; zero id: unknown
+  std::map<Id128, double> sent_by;      // network by who sent the packet; zero id: unknown
 
   double total() const { return running + run_queue + blocked_io + blocked + waiting + sleeping + network; }
   ThreadTime& Add(const ThreadTime& other, double factor = 1);
 };
 
-// The host's signals of the last minutes, by thread and bucket. Not thread-safe.
+// Retains the host signals of the last minutes, by thread and time bucket. Not thread-safe.
 class HostTimeline {
  public:
-  void Take(const model::Signal& signal);
-  void Take(const model::MetricValue& reading);
+  void Ingest(const model::Signal& signal);
+  void Ingest(const model::MetricValue& reading);
 
-  // What a thread did within [from, to); buckets that lie there in part count in part.
+  // Returns the time by state of a thread in [from, to). Buckets that overlap in part count proportionally.
   ThreadTime Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const;
 
-  // Calls visit(ThreadTime of the bucket's part, its start, its end) for each bucket of a thread in [from,
-  // to).
+  // Calls visit(time by state, start, end) for each bucket of a thread, clipped to [from, to).
   template <class Visit>
   void ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
 
-  // The thread of a process that was running or wanted to for longest in [from, to), of all but one.
+  // Returns the thread of a process with the most time in [from, to) not asleep or waiting, except one.
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                        std::optional<int32_t> except = std::nullopt) const;
 
-  // How long all threads of a process ran in the buckets that begin in [from, to), ns.
+  // Returns the CPU time of all threads of a process in the buckets that begin in [from, to), ns.
   double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
 
-  // The sum of a metric without threads over [from, to); of a process, or of the machine. Nothing where
-  // nobody measured then.
+  // Returns the sum over [from, to) of a metric that has no thread, of a process or of the machine. Nullopt
+  // if it was never measured.
   std::optional<double> SumOf(model::Metric metric, std::optional<Id128> process, int64_t from_ns,
                               int64_t to_ns) const;
-  // The same of every process that has any.
+  // The same for every process with a positive sum.
   std::vector<std::pair<Id128, double>> SumsByProcess(model::Metric metric, int64_t from_ns,
                                                       int64_t to_ns) const;
 
-  // The mean of a device's readings in [from, to), of a process where one is given; the last one before,
-  // where there are none; nothing where nobody ever read. Flags: the share of readings with one of `bits`.
+  // Returns the mean of a device's own readings in [from, to); if there are none, the last reading before.
+  // Nullopt if there is none either. For flags: the share of readings with any of `bits` set.
   std::optional<double> MeanReading(model::Metric metric, const Id128& device, int64_t from_ns, int64_t to_ns,
                                     uint64_t bits = 0) const;
-  // A device's own readings in [from, to), in order of time.
+  // Returns a device's own readings in [from, to), sorted by time.
   std::vector<std::pair<int64_t, double>> ReadingsOf(model::Metric metric, const Id128& device,
                                                      int64_t from_ns, int64_t to_ns) const;
-  // All that there are readings of.
+  // Returns all devices that have readings.
   std::set<Id128> Devices() const;
-  // Since when the machine's sum of a metric is known; nothing where it isn't.
+  // Returns the start of the machine's retained values of a metric; nullopt if there are none.
   std::optional<int64_t> FirstSumNs(model::Metric metric) const;
-  // Means of readings of processes on the device in [from, to) × share of time that they cover.
+  // Returns by process: the sum of its readings on the device in [from, to) per second of that interval.
   std::vector<std::pair<Id128, double>> ReadingsByProcess(model::Metric metric, const Id128& device,
                                                           int64_t from_ns, int64_t to_ns) const;
-  // Values of an event's readings in [from, to).
+  // Returns the values of an event metric in [from, to).
   std::vector<double> EventsOf(model::Metric metric, const Id128& device, int64_t from_ns,
                                int64_t to_ns) const;
 
-  // Whether anything is known of this process's threads.
+  // Whether any signal of this process's threads is retained.
   bool Knows(const Id128& process) const { return threads_.contains(process); }
 
-  // Nobody will ask for anything before this time.
+  // Drops what lies before this time, except the last reading of each device.
   void ForgetBefore(int64_t time_ns);
 
  private:
@@ -98,7 +97,7 @@ class HostTimeline {
     double value = 0;
   };
   using Buckets = std::map<int64_t, Cell>;  // by start
-  using Series = std::map<int64_t, Sum>;    // likewise
+  using Series = std::map<int64_t, Sum>;    // by start
   using ReadingKey = std::pair<model::Metric, Id128>;
 
   void AddToThread(Buckets& buckets, const model::Signal& signal, model::Metric metric, int64_t start_ns,

@@ -12,24 +12,24 @@
 
 namespace gpusonde::diagnose {
 
-// What an indicator sees.
+// An indicator's evaluation.
 struct Sign {
   double value = 0;
-  std::optional<double> most;          // the value from which on it does harm, where that is known
-  std::optional<int64_t> expected_ns;  // when that would be reached
-  std::string sentence;                // what to tell a person
+  std::optional<double> threshold;     // the value from which on the device slows down, if known
+  std::optional<int64_t> expected_ns;  // when the value is expected to reach the threshold
+  std::string sentence;                // for the report
 };
 
-// A signal that moves before steps slow, in the hope that somebody acts in time.
+// Detects that a signal moves as it does before steps become slow.
 struct Indicator {
-  std::string_view name;                        // as stored: temperature
-  std::span<const std::string_view> foretells;  // causes by name
-  bool of_device = false;                       // else of the machine
-  // Whether it moves that way at `now_ns`; `device` is zero for the machine's.
-  std::optional<Sign> (*look)(const HostTimeline& host, const Id128& device, int64_t now_ns);
+  std::string_view name;                       // as stored: temperature
+  std::span<const std::string_view> predicts;  // names of causes
+  bool of_device = false;                      // else of the machine
+  // Returns a sign if the signal moves that way at `now_ns`; `device` is zero for the machine's indicators.
+  std::optional<Sign> (*evaluate)(const HostTimeline& host, const Id128& device, int64_t now_ns);
 };
 
-// By name.
+// Sorted by name.
 std::span<const Indicator> AllIndicators();
 
 }  // namespace gpusonde::diagnose

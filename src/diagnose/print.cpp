@@ -11,7 +11,7 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr double kNoticeableNs = 1e5;  // of a step; less is left out of the text
+constexpr double kNoticeableNs = 1e5;  // per step; the text omits states with less
 
 std::string TextOf(const Report& report) {
   const model::Incident& incident = report.incident;
@@ -26,7 +26,7 @@ std::string TextOf(const Report& report) {
                           model::InfoOf(*model::FindMetric(evidence.signal)).label);
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
     text +=
-        fmt::format("  also looked at: {} ({:.2f}), {:.0f} % of what was lost\n",
+        fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n",
                     report.causes[i].cause->title, report.causes[i].confidence, 100 * report.causes[i].share);
   return text;
 }
@@ -88,11 +88,11 @@ std::string FormatText(const Diagnosis& diagnosis) {
       text += fmt::format("{} (process {}): no steps found in its GPU work\n", Printable(found.process_name),
                           found.pid);
     else
-      text += fmt::format("{} (process {}): {} steps, each begins with {}\n", Printable(found.process_name),
+      text += fmt::format("{} (process {}): {} steps, marked by {}\n", Printable(found.process_name),
                           found.pid, found.steps, Printable(found.anchor));
-    if (found.waits_by_habit) text += "  its waits for requests between them are no part of them\n";
+    if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
-      text += "  the host's signals of it were not seen: causes on the host stay unknown\n";
+      text += "  no host signals of it were received: causes on the host are unknown\n";
   }
   const std::vector<Report> reports = diagnosis.Reports();
   if (text.empty())

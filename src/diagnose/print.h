@@ -8,14 +8,14 @@
 
 namespace gpusonde::diagnose {
 
-// What was found, for a person: programs with their steps, and each incident with its sentence and what the
-// excess is made up of.
+// Formats the programs with their steps, and each incident with its sentence and the breakdown of the excess
+// time.
 std::string FormatText(const Diagnosis& diagnosis);
 
-// The same as JSON (docs/diagnose.md).
+// Formats the same as JSON (docs/diagnose.md).
 std::string FormatJson(const Diagnosis& diagnosis);
 
-// One incident as it stands, or a warning, for somebody who is told of it: JSON on one line
+// Formats the current state of one incident, or a warning, as the body of a webhook: JSON on one line
 // (docs/diagnose.md).
 std::string FormatNotice(const Report& report, std::string_view machine);
 std::string FormatNotice(const model::Warning& warning, std::string_view machine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that end, come again, or are many.
+// Programs that end, restart, or are many.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST_F(ProgramsTest, AnIncidentEndsWithItsProgram) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 40 * kMs}, 60);
   const int64_t exited_ns = world.now_ns();
-  world.TellProcess(world.victim, 11, 1, "train", "/train.slice", exited_ns);
+  world.AddProcess(world.workload, 11, 1, "train", "/train.slice", exited_ns);
   world.Wait(3 * kNanosPerSecond);
   auto reports = diagnosis.Reports();
   ASSERT_EQ(reports.size(), 1u);
@@ -31,7 +31,7 @@ TEST_F(ProgramsTest, AnIncidentEndsWithItsProgram) {
   EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
   EXPECT_EQ(diagnosis.programs(), 1u);
   world.Wait(200 * kNanosPerSecond);
-  EXPECT_EQ(diagnosis.programs(), 0u) << "nothing more will be said of it";
+  EXPECT_EQ(diagnosis.programs(), 0u) << "nothing more will arrive for it";
   reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].process_name, "train");
@@ -39,7 +39,7 @@ TEST_F(ProgramsTest, AnIncidentEndsWithItsProgram) {
   EXPECT_EQ(diagnosis.FoundSteps().begin()->second.process_name, "train");
 }
 
-TEST_F(ProgramsTest, WhatIsAbandonedEndsThere) {
+TEST_F(ProgramsTest, AbandonEndsOpenIncidents) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 40 * kMs}, 60);
   diagnosis.Abandon(world.now_ns());
@@ -49,62 +49,63 @@ TEST_F(ProgramsTest, WhatIsAbandonedEndsThere) {
   EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
 }
 
-// An agent begins again within an incident: it is told what the one before saw, and what that said of it.
-TEST_F(ProgramsTest, AnIncidentGoesOnInTheNextDiagnosis) {
+// The agent restarts during an incident: the next one ingests the same rows, and the incident reported
+// before.
+TEST_F(ProgramsTest, AnIncidentContinuesInTheNextDiagnosis) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 40 * kMs}, 60);
   ASSERT_EQ(diagnosis.Reports().size(), 1u);
-  model::Incident said = diagnosis.Reports()[0].incident;
-  said.start_ns += 70 * kMs;  // a step later
-  std::vector<std::string> told;
-  Diagnosis next{{.tell = [&](const Report& report) { told.push_back(report.incident.cause); }}};
-  next.Take(said);
+  model::Incident earlier = diagnosis.Reports()[0].incident;
+  earlier.start_ns += 70 * kMs;  // a step later
+  std::vector<std::string> reported;
+  Diagnosis next{{.report = [&](const Report& report) { reported.push_back(report.incident.cause); }}};
+  next.Ingest(earlier);
   World again(next);
   again.Run({}, 150);
   again.Run({.behind_stranger_ns = 40 * kMs}, 60);
   ASSERT_EQ(next.Reports().size(), 1u);
   const model::Incident open = next.Reports()[0].incident;
-  EXPECT_EQ(open.incident, said.incident);
-  EXPECT_EQ(open.start_ns, said.start_ns);
-  EXPECT_EQ(open.seen_ns, said.seen_ns);
+  EXPECT_EQ(open.incident, earlier.incident);
+  EXPECT_EQ(open.start_ns, earlier.start_ns);
+  EXPECT_EQ(open.seen_ns, earlier.seen_ns);
   EXPECT_EQ(open.end_ns, std::nullopt);
-  EXPECT_TRUE(told.empty()) << "it was told when it began";
+  EXPECT_TRUE(reported.empty()) << "the earlier run reported it";
   again.Run({}, 200);
-  EXPECT_EQ(next.Reports()[0].incident.incident, said.incident);
+  EXPECT_EQ(next.Reports()[0].incident.incident, earlier.incident);
   EXPECT_TRUE(next.Reports()[0].incident.end_ns.has_value());
-  EXPECT_EQ(told, std::vector<std::string>{"cpu_contention"}) << "it is over";
-  // The one after it is another one.
+  EXPECT_EQ(reported, std::vector<std::string>{"cpu_contention"}) << "its end is reported";
+  // The next incident is a new one.
   again.Run({.behind_stranger_ns = 40 * kMs}, 60);
   ASSERT_EQ(next.Reports().size(), 2u);
-  EXPECT_NE(next.Reports()[1].incident.incident, said.incident);
+  EXPECT_NE(next.Reports()[1].incident.incident, earlier.incident);
 }
 
-// The whole machine's programs on one GPU: those that somebody disturbs are slow, and no others.
-TEST_F(ProgramsTest, AHundredProgramsOnOneGpuHaveEachTheirOwnSteps) {
+// Of many programs on one GPU, exactly the disturbed ones are slow.
+TEST_F(ProgramsTest, AHundredProgramsOnOneGpuAreDiagnosedSeparately) {
   constexpr int32_t kPrograms = 100;
   constexpr int64_t kStepNs = 30 * kMs;
   const Id128 stranger{1, 3}, device{2, 1};
   Diagnosis crowd{{}};
   const auto id = [](int32_t i) { return Id128{9, static_cast<uint64_t>(i) + 1}; };
-  const auto tell_process = [&](const Id128& process, int32_t pid, const std::string& name) {
-    crowd.Take(model::Process{.process = process, .pid = pid, .name = name, .cgroup = "/" + name});
+  const auto add_process = [&](const Id128& process, int32_t pid, const std::string& name) {
+    crowd.Ingest(model::Process{.process = process, .pid = pid, .name = name, .cgroup = "/" + name});
   };
-  tell_process(stranger, 99, "stress");
+  add_process(stranger, 99, "stress");
   for (int32_t i = 0; i < kPrograms; ++i) {
-    tell_process(id(i), 1000 + i, "train");
-    crowd.Take(model::GpuSession{.process = id(i), .session = 1, .start_ns = World::kBegin});
-    crowd.Take(model::ApiCall{.process = id(i), .tid = 1000 + i});
+    add_process(id(i), 1000 + i, "train");
+    crowd.Ingest(model::GpuSession{.process = id(i), .session = 1, .start_ns = World::kBegin});
+    crowd.Ingest(model::ApiCall{.process = id(i), .tid = 1000 + i});
   }
   const auto disturbed = [](int32_t i) { return i % 10 == 3; };
   std::vector<int64_t> now_ns(kPrograms, World::kBegin);
   const auto signal = [&](int32_t i, const char* metric, int64_t ns, std::optional<Id128> other) {
-    crowd.Take(model::Signal{.start_ns = now_ns[i],
-                             .bucket_ns = ns,
-                             .metric = metric,
-                             .process = id(i),
-                             .tid = 1000 + i,
-                             .other = other,
-                             .values = {ns}});
+    crowd.Ingest(model::Signal{.start_ns = now_ns[i],
+                               .bucket_ns = ns,
+                               .metric = metric,
+                               .process = id(i),
+                               .tid = 1000 + i,
+                               .other = other,
+                               .values = {ns}});
     now_ns[i] += ns;
   };
   for (int64_t until_ns = World::kBegin; until_ns < World::kBegin + 12 * kNanosPerSecond;
@@ -116,9 +117,9 @@ TEST_F(ProgramsTest, AHundredProgramsOnOneGpuHaveEachTheirOwnSteps) {
           signal(i, "thread.run_queue", kStepNs, stranger);
         const int64_t sync_ns = now_ns[i];
         signal(i, "thread.sleeping", 20 * kMs + now_ns[i] / kMs % 7 * kMs / 10, std::nullopt);
-        crowd.Take(model::Kernel{
+        crowd.Ingest(model::Kernel{
             .process = id(i), .device = device, .start_ns = sync_ns, .end_ns = now_ns[i], .name = "gemm"});
-        crowd.Take(model::Sync{
+        crowd.Ingest(model::Sync{
             .process = id(i), .device = device, .start_ns = sync_ns, .end_ns = now_ns[i], .kind = "stream"});
       }
     crowd.Advance(until_ns);
@@ -134,11 +135,11 @@ TEST_F(ProgramsTest, AHundredProgramsOnOneGpuHaveEachTheirOwnSteps) {
   }
 }
 
-TEST_F(ProgramsTest, ProgramsThatComeAndGoAreForgotten) {
+TEST_F(ProgramsTest, ShortLivedProgramsAreDropped) {
   for (int32_t i = 0; i < 1000; ++i) {
     const Id128 id{7, static_cast<uint64_t>(i) + 1};
-    world.TellProcess(id, 1000 + i, 1, "short", "/", world.now_ns() + kMs);
-    diagnosis.Take(model::Kernel{
+    world.AddProcess(id, 1000 + i, 1, "short", "/", world.now_ns() + kMs);
+    diagnosis.Ingest(model::Kernel{
         .process = id, .start_ns = world.now_ns(), .end_ns = world.now_ns() + kMs, .name = "k"});
     world.Wait(kNanosPerSecond);
   }

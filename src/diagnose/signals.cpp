@@ -18,7 +18,7 @@ double Seconds(const Interval& when) {
   return static_cast<double>(std::max<int64_t>(when.end_ns - when.start_ns, 1)) / kNanosPerSecond;
 }
 
-// A sum as an amount a second, before and during.
+// The rate per second of a summed metric, before and during the incident.
 Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> process) {
   const auto rate = [&](const Interval& when) {
     return scope.host.SumOf(metric, process, when.start_ns, when.end_ns).transform([&](double sum) {
@@ -28,7 +28,7 @@ Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> proc
   return {rate(scope.calm), rate(scope.incident)};
 }
 
-// The same of time: as a share.
+// Records a summed time as a share of the interval.
 void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> process, Situation& situation) {
   Change change = RateOf(scope, metric, process);
   if (change.before.has_value()) *change.before /= kNanosPerSecond;
@@ -36,7 +36,7 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
   if (change.before.has_value() || change.during.has_value()) situation.signals[metric] = change;
 }
 
-// Nothing where nothing was seen of the program.
+// CPU time of the program's processes per second; nullopt without any signal.
 std::optional<double> OwnCpu(const SignalScope& scope, const Interval& when) {
   double ns = 0;
   for (const Id128& process : scope.program.family)
@@ -44,18 +44,18 @@ std::optional<double> OwnCpu(const SignalScope& scope, const Interval& when) {
   return ns > 0 ? std::optional(ns / Seconds(when)) : std::nullopt;
 }
 
-// Bytes a second by who.
+// Bytes per second by actor.
 Shares UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
   Shares use;
   for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.start_ns, when.end_ns)) {
-    Party party = scope.parties.PartyOf(process, scope.program.family);
-    party.own |= scope.program.ranks.contains(process);
-    AddShare(use, party, bytes / Seconds(when));
+    Actor actor = scope.actors.ActorOf(process, scope.program.family);
+    actor.own |= scope.program.ranks.contains(process);
+    AddShare(use, actor, bytes / Seconds(when));
   }
   return use;
 }
 
-// Of the program's processes and the other ranks of its job.
+// Sums the retransmits of the program's processes and of the other ranks of its job.
 void DescribeRetransmits(const SignalScope& scope, Situation& situation) {
   const auto add = [&](const Id128& process) {
     const Change change = RateOf(scope, Metric::kNetworkRetransmits, process);
@@ -74,20 +74,20 @@ void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation
     for (const auto& [process, share] :
          scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.start_ns, when.end_ns))
       if (!scope.program.family.contains(process))
-        AddShare(shares, scope.parties.PartyOf(process, scope.program.family), share);
+        AddShare(shares, scope.actors.ActorOf(process, scope.program.family), share);
     return shares;
   };
   const Shares before = shares_of(scope.calm);
   const Shares during = shares_of(scope.incident);
-  const auto change_of = [&](const Party& party) -> Change& {
-    Change& change = situation.neighbours[NameParty(party)];
+  const auto change_of = [&](const Actor& actor) -> Change& {
+    Change& change = situation.neighbours[NameActor(actor)];
     if (!change.known()) change = {0, 0};
     return change;
   };
-  for (const auto& [party, share] : during) *change_of(party).during += share;
-  for (const auto& [party, share] : before) {
-    const auto now = during.find(party);
-    *change_of(now == during.end() ? party : now->first).before += share;
+  for (const auto& [actor, share] : during) *change_of(actor).during += share;
+  for (const auto& [actor, share] : before) {
+    const auto now = during.find(actor);
+    *change_of(now == during.end() ? actor : now->first).before += share;
   }
 }
 
@@ -123,7 +123,7 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);
   situation.network_during = UseOf(scope, Metric::kNetworkBytes, scope.incident);
   DescribeRetransmits(scope, situation);
-  // A minute of all its threads: only for one that waits for itself.
+  // Costly, as it reads a minute of all threads: only if the program's threads wait for each other.
   if (situation.excess(State::kRunQueueOwn) > situation.excess_ns() / 20)
     situation.own_cpu = {OwnCpu(scope, scope.calm), OwnCpu(scope, scope.incident)};
   for (const Id128& device : scope.devices) DescribeDevice(scope, device, situation);

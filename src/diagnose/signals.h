@@ -5,25 +5,25 @@
 #include <set>
 
 #include "base/id128.h"
+#include "diagnose/actors.h"
 #include "diagnose/critical_path.h"
 #include "diagnose/host_timeline.h"
-#include "diagnose/parties.h"
 #include "diagnose/situation.h"
 
 namespace gpusonde::diagnose {
 
-// Where signals are looked up, and between when.
+// The workload whose signals are read, and the two intervals that are compared.
 struct SignalScope {
   const Id128& process;
   const Program& program;
   const std::set<Id128>& devices;
   const HostTimeline& host;
-  const Parties& parties;
+  const Actors& actors;
   Interval calm, incident;
 };
 
-// Fills in all of a situation that isn't accounts: the host's signals, who used disks and networks, and what
-// the program's GPUs said of themselves.
+// Fills in all of a situation except the accounts: host signals, users of disks and networks, and the metrics
+// of the workload's GPUs.
 void DescribeSignals(const SignalScope& scope, Situation& situation);
 
 }  // namespace gpusonde::diagnose

@@ -17,28 +17,28 @@
 
 namespace gpusonde::diagnose {
 
-// Who somebody is, as far as a person wants to know: processes of the same name in the same cgroup are one.
-struct Party {
+// Who used a resource. Processes of the same name in the same cgroup count as one actor.
+struct Actor {
   std::string name;
   std::string cgroup;
-  bool own = false;  // of the slow program itself
-  // Which process it is; 0 and nothing where it is several, or not known. No part of a party's identity.
+  bool own = false;  // belongs to the slow workload
+  // The process; 0 and "" if there are several or it is unknown. Not part of an actor's identity.
   int32_t pid = 0;
   std::string command;
 
-  auto operator<=>(const Party& other) const {
+  auto operator<=>(const Actor& other) const {
     return std::tie(name, cgroup, own) <=> std::tie(other.name, other.cgroup, other.own);
   }
-  bool operator==(const Party& other) const { return (*this <=> other) == 0; }
+  bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
 };
 
-// How much of something each party had.
-using Shares = std::map<Party, double>;
+// The amount that each actor used.
+using Shares = std::map<Actor, double>;
 
-// Adds to the party's share.
-void AddShare(Shares& shares, const Party& party, double amount);
+// Adds `amount` to the actor's share.
+void AddShare(Shares& shares, const Actor& actor, double amount);
 
-// A value before the incident and during it; nothing where it wasn't measured.
+// A value before and during the incident; nullopt where it wasn't measured.
 struct Change {
   std::optional<double> before;
   std::optional<double> during;
@@ -47,13 +47,13 @@ struct Change {
   double rise() const { return known() ? *during - *before : 0; }
 };
 
-// Another rank that the program waited for: means over its steps, ns.
+// Another rank that the workload waited for; means per step, ns.
 struct RankPart {
   std::string name;  // "python (process 412)"
   Account before, during;
-  double idle_before = 0, idle_during = 0;  // it slept, or waited itself for nobody known
+  double idle_before = 0, idle_during = 0;  // it slept, or waited for an unknown process
   Shares cpu_before, cpu_during;
-  // What is said of its own steps, if they are slow too: a cause's name, and the sentence.
+  // If that rank has an incident of its own: the name of its cause, and the sentence.
   std::string cause;
   std::string because;
 
@@ -61,36 +61,36 @@ struct RankPart {
   double idle_rise() const { return std::max(0.0, idle_during - idle_before); }
 };
 
-// All that a cause may look at.
+// The input of Cause::evaluate: the baseline and the incident side by side.
 struct Situation {
   int64_t onset_ns = 0;
   double slowdown = 1;
-  // Means over steps, ns: of clean ones of the same types, and of those since the onset.
+  // Means per step, ns: of clean steps of the same types, and of the steps since the onset.
   Account before, during;
-  // The longest time of one step in which its path waited for somebody who did nothing.
+  // The longest time within one step in which its critical path waited for something that was idle itself.
   double idle_ns = 0;
   bool unfinished = false;          // no step has ended since the onset
-  int64_t silent_ns = 0;            // since the last work of the GPU
-  bool signals_known = false;       // whether the host's signals of the program were seen at all
-  Shares cpu_before, cpu_during;    // ns of a step that the critical path waited behind whom
-  Shares disk_before, disk_during;  // bytes a second
-  // Likewise, of what had to queue for a network device; `own` are the ranks of the program's job too.
+  int64_t silent_ns = 0;            // time since the last GPU work
+  bool signals_known = false;       // whether any host signals of the workload were received
+  Shares cpu_before, cpu_during;    // run-queue delay of the critical path by who ran instead, ns per step
+  Shares disk_before, disk_during;  // bytes per second
+  // Bytes per second that had to queue for a network device; the ranks of the job count as `own`, too.
   Shares network_before, network_during;
-  // TCP segments a second that the program, or another rank of its job, had to send again.
+  // TCP segments per second that the workload and the other ranks of its job retransmitted.
   Change retransmits;
   std::vector<RankPart> ranks;
-  // How long the loaders ran, whoever waited; ns of a step.
+  // CPU time of the loaders, whether or not the launch thread waited for them; ns per step.
   double loader_cpu_before = 0, loader_cpu_during = 0;
-  // How long all of the program's threads ran, ns of a second.
+  // CPU time of all threads of the workload, ns per second.
   Change own_cpu;
-  // Values by metric of the catalogue: sums as shares or amounts a second, gauges as means.
+  // Values by metric of the catalogue: sums as shares or amounts per second, gauges as means.
   std::map<model::Metric, Change> signals;
-  // Share of a GPU's time (%) that other processes took, by who.
+  // GPU utilization (%) of other processes, by name.
   std::map<std::string, Change> neighbours;
-  std::vector<int64_t> xids;  // during
+  std::vector<int64_t> xids;  // XID errors during the incident
 
   double excess_ns() const { return during.total() - before.total(); }
-  // The sum of the states that have grown; the excess is what is left of it by those that have shrunk.
+  // Sum of the states that have grown. The excess is smaller by what other states have shrunk.
   double lost_ns() const {
     double sum = 0;
     for (size_t i = 0; i < kStates; ++i) sum += std::max(0.0, during.ns[i] - before.ns[i]);

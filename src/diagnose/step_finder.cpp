@@ -15,31 +15,31 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr size_t kLeastSteps = 8;  // that an anchor is chosen from
-constexpr int64_t kLeastHistoryNs = kNanosPerSecond;
-constexpr int64_t kMuchHistoryNs = 10 * kNanosPerSecond;
-// What comes more often than that is a part of a step. Kernels and copies are long enough to be one that come
-// every few milliseconds: they mark such short steps only where much history has nothing else.
-constexpr double kShortestStepNs = 5e5, kShortestOfKernelsNs = 4e6;
-// A range that is named as a step needs no regularity; so many of them show that more will come.
-constexpr int64_t kLeastNamedSteps = 3;
-// Work between two anchors may vary so much (standard deviation over mean): steps of several kinds that
-// follow each other do; 96 equal layers and what follows them have 0.48.
-constexpr double kMostVariation = 0.3;
-// What the program waits for or says comes once a layer at most where that is synchronized; there it is
-// enough that so many intervals are alike, within that much of their median: some steps are followed by an
-// evaluation.
-constexpr double kLeastAlike = 0.75, kAlike = 0.25;
-constexpr size_t kMostHistory = 100'000;
-// While no anchor is found, it is looked for again when there is so much more history.
+constexpr size_t kMinSteps = 8;  // the fewest occurrences to choose an anchor from
+constexpr int64_t kMinHistoryNs = kNanosPerSecond;
+constexpr int64_t kLongHistoryNs = 10 * kNanosPerSecond;
+// More frequent work is only a part of a step. Kernels and copies may take milliseconds themselves, so that
+// they mark steps shorter than the second bound only if a long history has no other anchor.
+constexpr double kMinStepNs = 5e5, kMinKernelStepNs = 4e6;
+// A range that is named as a step needn't be regular; this many occurrences suffice.
+constexpr int64_t kMinNamedSteps = 3;
+// Upper bound of the variation (standard deviation over mean) of the amount of work between two anchors.
+// Alternating steps of several kinds are below it; 96 equal layers and what follows them have 0.48.
+constexpr double kMaxVariation = 0.3;
+// Ranges and syncs occur once per layer only in programs that synchronize per layer, so a weaker condition is
+// enough for them: this share of the intervals is within that share of their median. Some steps are followed
+// by an evaluation.
+constexpr double kMinAlike = 0.75, kAlike = 0.25;
+constexpr size_t kMaxHistory = 100'000;
+// While there is no anchor, the search is repeated when the history has grown by this factor.
 constexpr double kHistoryGrowth = 1.25;
-// More names than that are those of a program that makes them up; the rest count as one.
-constexpr size_t kMostTokens = 20'000;
-// An anchor that stays away for as much work as in so many steps has lost its meaning.
+// Programs with more names generate them; the names beyond this count as one.
+constexpr size_t kMaxTokens = 20'000;
+// An anchor is given up when it doesn't occur for as much work as this many steps have.
 constexpr double kLostSteps = 20;
-// Signatures that don't come again (bytes that follow the data) are no types.
+// From this many steps on, types whose signatures mostly don't recur (sizes that depend on data) are merged.
 constexpr int64_t kTypesAfter = 24;
-constexpr size_t kMostTypes = 64;
+constexpr size_t kMaxTypes = 64;
 
 uint64_t Mix(uint64_t value) {  // splitmix64's finalizer
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -53,8 +53,8 @@ std::string_view WithoutNumber(std::string_view name) {
   return last == std::string_view::npos ? name : name.substr(0, last + 1);
 }
 
-// Whether the last word is one that programs mark their steps with: "train_step", "ProfilerStep", "iter".
-bool SaysStep(std::string_view name) {
+// Whether the last word is a usual name for steps: "train_step", "ProfilerStep", "iter".
+bool IsStepName(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::string_view kWords[] = {"step", "iteration", "iter", "batch", "minibatch"};
@@ -93,12 +93,12 @@ std::string_view NameOf(Work::Kind kind) {
 }  // namespace
 
 struct StepFinder::Occurrences {
-  std::vector<size_t> at;  // places in the history
+  std::vector<size_t> at;  // indices in the history
   int64_t length_ns = 0;
 };
 
-// Of the work between one and the next: standard deviation over mean, the share of those about as large as
-// the median, and the means.
+// The amount of work between consecutive occurrences: standard deviation over mean, the share of intervals
+// close to the median, and the means.
 struct StepFinder::Regularity {
   double variation = 0;
   double alike = 0;
@@ -113,22 +113,22 @@ struct StepFinder::Candidate {
   Regularity regularity;
 };
 
-// The first tokens stand for all names that find no place, one for each kind.
+// The first token of each kind stands for all names beyond kMaxTokens.
 StepFinder::StepFinder() {
   for (size_t kind = 0; kind < kKinds; ++kind) AddToken(static_cast<Work::Kind>(kind), "(others)");
 }
 
-void StepFinder::Take(const Work& work) {
+void StepFinder::Ingest(const Work& work) {
   if (work.time_ns < last_work_ns_)
     ++late_;
   else
-    waiting_.push_back({TokenOf(work), work.shape, work.time_ns, work.length_ns});
+    pending_.push_back({TokenOf(work), work.shape, work.time_ns, work.length_ns});
 }
 
 uint32_t StepFinder::AddToken(Work::Kind kind, std::string_view name) {
   const auto token = static_cast<uint32_t>(tokens_.size());
   tokens_.push_back({kind, std::string(name), IdHasher("work").Add(name).Finish().low,
-                     kind == Work::Kind::kRange && SaysStep(name)});
+                     kind == Work::Kind::kRange && IsStepName(name)});
   tokens_by_name_[static_cast<size_t>(kind)].emplace(tokens_.back().name, token);
   return token;
 }
@@ -137,10 +137,10 @@ uint32_t StepFinder::TokenOf(const Work& work) {
   const auto& by_name = tokens_by_name_[static_cast<size_t>(work.kind)];
   const std::string_view name = work.kind == Work::Kind::kRange ? WithoutNumber(work.name) : work.name;
   if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
-  return tokens_.size() < kMostTokens ? AddToken(work.kind, name) : static_cast<uint32_t>(work.kind);
+  return tokens_.size() < kMaxTokens ? AddToken(work.kind, name) : static_cast<uint32_t>(work.kind);
 }
 
-// A step's is the sum of its pieces', whatever their order.
+// A step's signature is the sum of its pieces' signatures, so that their order doesn't matter.
 uint64_t StepFinder::SignatureOf(const Piece& piece) const {
   const Token& token = tokens_[piece.token];
   return Mix(token.hash + Mix(piece.shape + static_cast<uint64_t>(token.kind)));
@@ -149,11 +149,11 @@ uint64_t StepFinder::SignatureOf(const Piece& piece) const {
 std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::vector<StepSpan> steps;
   const auto later = std::ranges::stable_partition(
-      waiting_, [time_ns](const Piece& piece) { return piece.time_ns < time_ns; });
-  const std::span<Piece> now(waiting_.begin(), later.begin());
+      pending_, [time_ns](const Piece& piece) { return piece.time_ns < time_ns; });
+  const std::span<Piece> now(pending_.begin(), later.begin());
   std::ranges::stable_sort(now, {}, &Piece::time_ns);
   for (const Piece& piece : now) Follow(piece, steps);
-  waiting_.erase(waiting_.begin(), later.begin());
+  pending_.erase(pending_.begin(), later.begin());
   if (!anchor_.has_value()) Choose(false, steps);
   return steps;
 }
@@ -182,8 +182,8 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
   }
 }
 
-// The first step began with its range, or with the work before its anchor where that is about as much as in
-// other steps. It has its own anchor in place of the one before.
+// The first step starts with its range, or with the work before its anchor if that is about as much as in
+// other steps. Its signature includes its own anchor, as the previous step's anchor is missing.
 void StepFinder::StartBefore(const Piece& anchor) {
   const auto pieces = static_cast<double>(pieces_ + 1);
   if (tokens_[anchor.token].kind == Work::Kind::kRange)
@@ -194,28 +194,28 @@ void StepFinder::StartBefore(const Piece& anchor) {
   if (tokens_[anchor.token].kind != Work::Kind::kRange) signature_ += SignatureOf(anchor);
 }
 
-// Ranges named as steps may come only after another anchor was chosen.
+// Switches to a range that is named as a step if one appears while another anchor is in use.
 void StepFinder::FollowNamedStep(const Piece& piece) {
-  if (tokens_[*anchor_].says_step) return;
+  if (tokens_[*anchor_].is_step_name) return;
   ++pieces_since_named_;
-  if (!tokens_[piece.token].says_step || named_.value_or(piece.token) != piece.token) return;
+  if (!tokens_[piece.token].is_step_name || named_.value_or(piece.token) != piece.token) return;
   if (!named_.has_value()) pieces_since_named_ = 0;
   named_ = piece.token;
-  if (++named_seen_ < kLeastNamedSteps) return;
+  if (++named_seen_ < kMinNamedSteps) return;
   anchor_ = named_;
-  typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kLeastNamedSteps - 1);
+  typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kMinNamedSteps - 1);
   pieces_ = 0;
   step_start_ns_ = piece.time_ns - piece.length_ns;
   cut_ = false;
   signature_ = 0;
 }
 
-std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool heard) {
+std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool observed) {
   std::vector<StepSpan> steps = Advance(time_ns);
-  if (!anchor_.has_value() && !heard) Choose(true, steps);
+  if (!anchor_.has_value() && !observed) Choose(true, steps);
   step_start_ns_.reset();
-  if (heard && anchor_.has_value()) step_start_ns_ = time_ns;
-  cut_ = heard;
+  if (observed && anchor_.has_value()) step_start_ns_ = time_ns;
+  cut_ = observed;
   head_ns_.reset();
   pieces_ = 0;
   signature_ = 0;
@@ -245,18 +245,18 @@ StepFinder::Regularity StepFinder::Measure(const Occurrences& occurrences) const
       .variation = VariationOf(work),
       .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
       .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals};
-  // A program may warm up first.
-  if (work.size() / 2 >= kLeastSteps)
+  // Ignore the first half if it is less regular: the program may have been warming up.
+  if (work.size() / 2 >= kMinSteps)
     measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
   measured.alike = ShareAlike(std::move(work));
   return measured;
 }
 
-// At the end there is nothing to wait for.
+// Chooses an anchor if the history allows it. At the end of the input, shorter histories are accepted.
 void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
-  if (history_.size() < kLeastSteps) return;
+  if (history_.size() < kMinSteps) return;
   if (!at_end &&
-      (history_.size() < choose_at_ || history_.back().time_ns - history_.front().time_ns < kLeastHistoryNs))
+      (history_.size() < choose_at_ || history_.back().time_ns - history_.front().time_ns < kMinHistoryNs))
     return;
   choose_at_ = static_cast<size_t>(kHistoryGrowth * static_cast<double>(history_.size()));
   std::unordered_map<uint32_t, Occurrences> by_token;
@@ -266,22 +266,22 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     occurrences.length_ns += history_[i].length_ns;
   }
   std::vector<Candidate> candidates;
-  bool more_named_to_come = false;
+  bool has_rare_step_name = false;
   for (const auto& [token, occurrences] : by_token) {
-    const bool named = tokens_[token].says_step;
-    more_named_to_come |= named && std::ssize(occurrences.at) < kLeastNamedSteps;
+    const bool named = tokens_[token].is_step_name;
+    has_rare_step_name |= named && std::ssize(occurrences.at) < kMinNamedSteps;
     if (occurrences.at.size() < 2) continue;
     const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
-    if (candidate.regularity.mean_ns >= kShortestStepNs) candidates.push_back(candidate);
+    if (candidate.regularity.mean_ns >= kMinStepNs) candidates.push_back(candidate);
   }
-  // Of equals the same is chosen whatever came first.
+  // Make the choice among equals independent of the hash map's order.
   std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
   const Candidate* best = BestNamedStep(candidates);
-  if (best == nullptr && (!more_named_to_come || at_end)) {
-    best = BestAnchor(candidates, kShortestOfKernelsNs);
-    const bool much = history_.size() > kMostHistory / 2 ||
-                      history_.back().time_ns - history_.front().time_ns >= kMuchHistoryNs;
-    if (best == nullptr && (much || at_end)) best = BestAnchor(candidates, kShortestStepNs);
+  if (best == nullptr && (!has_rare_step_name || at_end)) {
+    best = BestAnchor(candidates, kMinKernelStepNs);
+    const bool is_long = history_.size() > kMaxHistory / 2 ||
+                         history_.back().time_ns - history_.front().time_ns >= kLongHistoryNs;
+    if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kMinStepNs);
   }
   if (best != nullptr) {
     anchor_ = best->token;
@@ -291,34 +291,34 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     named_seen_ = 0;
     choose_at_ = 0;
     for (const Piece& piece : std::exchange(history_, {})) Follow(piece, steps);
-  } else if (history_.size() > kMostHistory) {
-    history_.erase(history_.begin(), history_.begin() + kMostHistory / 2);
+  } else if (history_.size() > kMaxHistory) {
+    history_.erase(history_.begin(), history_.begin() + kMaxHistory / 2);
     choose_at_ = 0;
   }
 }
 
-// The one that takes most of the time: "step" before "micro_batch" within it.
+// The named candidate that takes most of the time: "step" rather than the "micro_batch" within it.
 const StepFinder::Candidate* StepFinder::BestNamedStep(const std::vector<Candidate>& candidates) const {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates)
-    if (tokens_[candidate.token].says_step && std::cmp_greater_equal(candidate.count, kLeastNamedSteps) &&
+    if (tokens_[candidate.token].is_step_name && std::cmp_greater_equal(candidate.count, kMinNamedSteps) &&
         (best == nullptr || candidate.length_ns > best->length_ns))
       best = &candidate;
   return best;
 }
 
-// Of those that come once a step, which are as often as the most frequent ones of their kind: what people say
-// of their program before what it waits for before what it runs, unless that comes once in several steps; the
-// longest.
+// Among regular candidates that are about as frequent as the most frequent one of their kind, the one that
+// takes most of the time. Ranges are preferred to syncs, these to kernels and copies, unless the preferred
+// kind occurs only once in several steps.
 const StepFinder::Candidate* StepFinder::BestAnchor(const std::vector<Candidate>& candidates,
-                                                    double shortest_of_kernels_ns) const {
+                                                    double min_kernel_step_ns) const {
   const auto regular = [&](const Candidate& candidate) {
     const Work::Kind kind = tokens_[candidate.token].kind;
     const bool device = kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
-    if (candidate.count <= kLeastSteps) return false;
-    if (device && candidate.regularity.mean_ns < shortest_of_kernels_ns) return false;
-    return candidate.regularity.variation <= kMostVariation ||
-           (!device && candidate.regularity.alike >= kLeastAlike);
+    if (candidate.count <= kMinSteps) return false;
+    if (device && candidate.regularity.mean_ns < min_kernel_step_ns) return false;
+    return candidate.regularity.variation <= kMaxVariation ||
+           (!device && candidate.regularity.alike >= kMinAlike);
   };
   size_t most = 0;
   for (const Candidate& candidate : candidates)
@@ -349,7 +349,7 @@ StepSpan StepFinder::Close(int64_t end_ns) {
 
 Id128 StepFinder::TypeOf(uint64_t fine) {
   ++typed_;
-  if (fine_types_.size() <= kMostTypes) ++fine_types_[fine];
+  if (fine_types_.size() <= kMaxTypes) ++fine_types_[fine];
   int64_t recurring = 0;
   for (const auto& [type, count] : fine_types_)
     if (count >= 3) recurring += count;

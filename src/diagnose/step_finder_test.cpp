@@ -20,12 +20,12 @@ struct StepFinderTest : testing::Test {
   int64_t now_ns = kNanosPerSecond;
 
   void Add(Kind kind, const std::string& name, int64_t length_ns = kMs, uint64_t shape = 1) {
-    finder.Take({.kind = kind, .name = name, .shape = shape, .time_ns = now_ns, .length_ns = length_ns});
+    finder.Ingest({.kind = kind, .name = name, .shape = shape, .time_ns = now_ns, .length_ns = length_ns});
     now_ns += length_ns;
   }
 };
 
-TEST_F(StepFinderTest, WhatComesOnceALayerDoesNotMarkSteps) {
+TEST_F(StepFinderTest, WorkThatOccursOncePerLayerDoesNotMarkSteps) {
   std::vector<StepSpan> steps;
   for (int step = 0; step < 100; ++step) {
     for (int layer = 0; layer < 12; ++layer) {
@@ -47,10 +47,10 @@ TEST_F(StepFinderTest, WhatComesOnceALayerDoesNotMarkSteps) {
   EXPECT_EQ(types.size(), 1u);
 }
 
-TEST_F(StepFinderTest, RangesComeBeforeSyncsAndTheLongestOfThemFirst) {
+TEST_F(StepFinderTest, RangesArePreferredToSyncsAndLongRangesToShortOnes) {
   for (int step = 0; step < 100; ++step) {
-    finder.Take({.kind = Kind::kRange, .name = "step", .time_ns = now_ns, .length_ns = 30 * kMs});
-    finder.Take({.kind = Kind::kRange, .name = "forward", .time_ns = now_ns + 1, .length_ns = 10 * kMs});
+    finder.Ingest({.kind = Kind::kRange, .name = "step", .time_ns = now_ns, .length_ns = 30 * kMs});
+    finder.Ingest({.kind = Kind::kRange, .name = "forward", .time_ns = now_ns + 1, .length_ns = 10 * kMs});
     for (int i = 0; i < 30; ++i) Add(Kind::kKernel, "gemm");
     Add(Kind::kSync, "context");
     finder.Advance(now_ns);
@@ -58,9 +58,9 @@ TEST_F(StepFinderTest, RangesComeBeforeSyncsAndTheLongestOfThemFirst) {
   EXPECT_EQ(finder.anchor(), "range step");
 }
 
-TEST_F(StepFinderTest, ARangeAroundManyStepsIsNone) {
+TEST_F(StepFinderTest, ARangeAroundManyStepsIsNotAStep) {
   for (int epoch = 0; epoch < 20; ++epoch) {
-    finder.Take({.kind = Kind::kRange, .name = "epoch", .time_ns = now_ns, .length_ns = 400 * kMs});
+    finder.Ingest({.kind = Kind::kRange, .name = "epoch", .time_ns = now_ns, .length_ns = 400 * kMs});
     for (int step = 0; step < 10; ++step) {
       for (int i = 0; i < 39; ++i) Add(Kind::kKernel, "gemm");
       Add(Kind::kSync, "context");
@@ -74,14 +74,14 @@ TEST_F(StepFinderTest, WorkWithoutAPeriodHasNoSteps) {
   uint32_t random = 1;
   for (int i = 0; i < 5000; ++i) {
     random = random * 1664525 + 1013904223;
-    // In bursts of other sizes every time.
+    // Bursts of irregular size.
     Add(Kind::kKernel, "k" + std::to_string((random >> 20) % 50 * ((random >> 12) % 50)));
   }
   EXPECT_TRUE(finder.Advance(now_ns).empty());
   EXPECT_EQ(finder.anchor(), std::nullopt);
 }
 
-TEST_F(StepFinderTest, NamesThatAreMadeUpDoNotHideTheSteps) {
+TEST_F(StepFinderTest, GeneratedNamesDoNotHideTheSteps) {
   for (int i = 0; i < 30'000; ++i) Add(Kind::kKernel, "made up " + std::to_string(i), kMs / 100);
   finder.Advance(now_ns);
   for (int step = 0; step < 100; ++step) {
@@ -98,7 +98,7 @@ TEST_F(StepFinderTest, NamesThatAreMadeUpDoNotHideTheSteps) {
   EXPECT_EQ(finder.anchor(), "sync (others)");
 }
 
-TEST_F(StepFinderTest, AShapeThatIsNewEveryTimeMakesNoTypes) {
+TEST_F(StepFinderTest, ShapesThatNeverRecurMakeNoTypes) {
   std::set<Id128> types;
   for (uint64_t step = 0; step < 300; ++step) {
     Add(Kind::kCopy, "htod", kMs, 1000 + step);
@@ -109,7 +109,7 @@ TEST_F(StepFinderTest, AShapeThatIsNewEveryTimeMakesNoTypes) {
   EXPECT_EQ(types.size(), 1u);
 }
 
-TEST_F(StepFinderTest, AnAnchorThatStaysAwayIsReplaced) {
+TEST_F(StepFinderTest, AnAnchorThatStopsOccurringIsReplaced) {
   for (int step = 0; step < 100; ++step) {
     for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "warm");
     Add(Kind::kSync, "context");
@@ -143,7 +143,7 @@ TEST_F(StepFinderTest, StepsBeforeTheAnchorWasChosenAreFoundToo) {
   EXPECT_EQ(types.size(), 1u);
 }
 
-TEST_F(StepFinderTest, AProgramOfLessThanASecondHasItsStepsAtItsEnd) {
+TEST_F(StepFinderTest, AProgramShorterThanASecondGetsItsStepsWhenItEnds) {
   for (int step = 0; step < 38; ++step) {
     for (int i = 0; i < 10; ++i) Add(Kind::kKernel, "gemm");
     Add(Kind::kSync, "context");
@@ -152,17 +152,17 @@ TEST_F(StepFinderTest, AProgramOfLessThanASecondHasItsStepsAtItsEnd) {
   EXPECT_EQ(finder.Gap(now_ns, false).size(), 38u);
 }
 
-// One name for all of them, however little the rest of the work repeats.
+// All have the same name, however irregular the rest of the work is.
 TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWin) {
   std::vector<StepSpan> steps;
   for (int step = 0; step < 100; ++step) {
     const int64_t start_ns = now_ns;
     for (int i = 0; i < 20 + step % 7 * 10; ++i) Add(Kind::kKernel, "gemm");
     Add(Kind::kSync, "context");
-    finder.Take({.kind = Kind::kRange,
-                 .name = "ProfilerStep#" + std::to_string(step),
-                 .time_ns = now_ns,
-                 .length_ns = now_ns - start_ns});
+    finder.Ingest({.kind = Kind::kRange,
+                   .name = "ProfilerStep#" + std::to_string(step),
+                   .time_ns = now_ns,
+                   .length_ns = now_ns - start_ns});
     now_ns += kMs;
     for (const StepSpan& found : finder.Advance(now_ns)) steps.push_back(found);
   }
@@ -171,13 +171,13 @@ TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWin) {
   EXPECT_EQ(steps.front().start_ns, kNanosPerSecond);
 }
 
-TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWinThoughTheyComeLate) {
+TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWinEvenIfTheyAppearLate) {
   const auto step = [&](bool named) {
     const int64_t start_ns = now_ns;
     for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "gemm");
     Add(Kind::kSync, "context");
     if (named)
-      finder.Take(
+      finder.Ingest(
           {.kind = Kind::kRange, .name = "train_step", .time_ns = now_ns, .length_ns = now_ns - start_ns});
     now_ns += kMs;
     finder.Advance(now_ns);
@@ -188,7 +188,7 @@ TEST_F(StepFinderTest, RangesThatAreNamedAsStepsWinThoughTheyComeLate) {
   EXPECT_EQ(finder.anchor(), "range train_step");
 }
 
-TEST_F(StepFinderTest, WarmingUpAndEvaluationsDoNotHideTheSteps) {
+TEST_F(StepFinderTest, WarmUpAndEvaluationsDoNotHideTheSteps) {
   int64_t found = 0;
   for (int step = 0; step < 300; ++step) {
     for (int i = 0; i < (step < 5 ? 300 : 20); ++i) Add(Kind::kKernel, "gemm");

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A victim of the benchmark: a server of inference, whose requests come at irregular times and in batches of any size, with
-a log of its own of every request.
+"""A victim of the benchmark: an inference server whose requests arrive at irregular times in batches of any size; it logs every
+request.
 
-A request is decompressed, copied to the GPU, given the work of a real network (data/kernel-streams; larger batches have
-larger grids and take longer), waited for, and its answer is hashed. Nothing marks where it begins: no NVTX, and after each
-answer comes a pause of random length. All batch sizes come equally often, in random order, so that what a request takes on
-average doesn't change by itself. SIGUSR1 lets another thread hold the lock of the records most of the time, and do nothing
-(and lets go of it again).
+A request is decompressed and copied to the GPU, which does the work of a real network (data/kernel-streams; larger batches have
+larger grids and take longer); then its answer is hashed. Nothing marks its beginning: there is no NVTX, and each answer is
+followed by a pause of random length. All batch sizes are equally frequent, in random order, so that the mean time of a request
+doesn't change by itself. SIGUSR1 makes another thread hold the lock of the records most of the time while it does nothing (and
+stops that again).
 
 A line of the log is a request: begin and end (CLOCK_MONOTONIC, ns), ns of it until its records are decompressed, 0, and ns
 waiting for the GPU.
@@ -33,7 +33,7 @@ from replay import Stream  # noqa: E402
 
 
 def scaled(step, batch):
-    """The operations of a step for a batch: the first dimension of a grid grows with it, time with half of it."""
+    """The operations of a step for a batch: the first grid dimension grows in proportion, the time half as much."""
     made = []
     for phase, operations in step:
         made.append((phase, [(kind, stream, rest[0], (rest[1][0] * batch, *rest[1][1:]), rest[2], rest[3] * (1 + batch) // 2)
@@ -46,7 +46,7 @@ def upload_of(kilobytes, batch):
 
 
 class Holder:
-    """Another thread that has a lock for long, while it is told to."""
+    """Another thread that holds a lock for long times while enabled."""
 
     def __init__(self):
         self.lock, self.wanted = threading.Lock(), threading.Event()
@@ -100,8 +100,8 @@ def main():
     parser.add_argument("--stream", default="alexnet-infer-a100")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--record-kb", type=int, default=256)
-    parser.add_argument("--pause-ms", type=float, default=15, help="between requests, on average")
-    parser.add_argument("--seed", type=int, default=0, help="of the order and the pauses; 0: another each time")
+    parser.add_argument("--pause-ms", type=float, default=15, help="mean time between requests")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order and the pauses; 0: random")
     arguments = parser.parse_args()
     generator = random.Random(arguments.seed or None)
     server = Server(ROOT / f"data/kernel-streams/{arguments.stream}.stream", arguments.batches, arguments.record_kb)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A victim of the benchmark: data-parallel training, a process for each rank, with a log of its own of every step.
+"""A victim of the benchmark: data-parallel training with one process per rank; it logs every step.
 
-In each step a rank computes on its CPU, gives its GPU the work of one step of a real training, and then all of them add
-up their gradients over TCP: to rank 0 and back. --namespaces puts each rank into a network namespace of its own
-(made by others), where it is reached at --addresses. SIGUSR1 to a rank makes its own work on the CPU --heavier times as
-long (and back again).
+In each step a rank computes on its CPU, launches the GPU work of one step of a real training, and then all ranks sum their
+gradients over TCP: to rank 0 and back. --namespaces puts each rank into a network namespace of its own (which must exist), where
+it is reached at --addresses. SIGUSR1 to a rank makes its own CPU work --heavier times as long (and normal again).
 
-A line of the log (rank 0's; those of the others have .1, .2, … behind their names) is a step: begin and end
-(CLOCK_MONOTONIC, ns), ns of it spent in the sum over all ranks, 0, and ns waiting for the GPU.
+A line of the log (that of rank 0; those of the others end in .1, .2, …) is a step: begin and end (CLOCK_MONOTONIC, ns), ns of
+it spent in the sum over all ranks, 0, and ns waiting for the GPU.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def receive(connection, size):
 
 
 class Collective:
-    """A sum over all ranks, in a star around rank 0."""
+    """A sum over all ranks, as a star around rank 0."""
 
     def __init__(self, rank, ranks, address, port):
         if rank == 0:
@@ -78,7 +77,7 @@ class Collective:
                 time.sleep(0.05)
 
     def add_up(self, gradient):
-        """Nothing is added: only its bytes go round."""
+        """Only transfers the bytes; nothing is added."""
         if self.rank == 0:
             for connection in self.others:
                 receive(connection, len(gradient))
@@ -90,7 +89,7 @@ class Collective:
 
 
 class Work:
-    """What a rank does on its CPU in each step."""
+    """A rank's CPU work in each step."""
 
     def __init__(self, rounds, heavier):
         self.rounds, self.heavier, self.factor = rounds, heavier, 1
@@ -129,7 +128,7 @@ def run_rank(arguments):
                 synced = time.monotonic_ns()
                 try:
                     collective.add_up(gradient)
-                except (EOFError, ConnectionError):  # the others' time is up
+                except (EOFError, ConnectionError):  # the other ranks have ended
                     return
             done = time.monotonic_ns()
             log.write(f"{begin} {done} {done - synced} 0 {synced - waits}\n")

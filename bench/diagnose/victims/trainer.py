@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A victim of the benchmark: a training loop with loader processes, and a log of its own of every step.
+"""A victim of the benchmark: a training loop with loader processes; it logs every step.
 
-The GPU does the work of one step of a real training (data/kernel-streams) in each step. Loaders decompress records, or
-read them from a disk (--read-mb: past the page cache, --cached: through it), and its main thread may write to it
-(--write-kb). What changes within the program itself changes at signals: SIGUSR1 makes loading --heavier times the work
-(and back again) or, with --extra hash, lets it derive keys beside; SIGUSR2 starts or stops --own-threads processes of its own
-that keep CPUs busy, by adding up or (--own compress) by compressing.
+In each step the GPU does the work of one step of a real training (data/kernel-streams). Loaders decompress records, or read them
+from a disk (--read-mb: with direct I/O, --cached: through the page cache), and the main thread may write to it (--write-kb).
+Signals change the program's own load: SIGUSR1 makes loading --heavier times the work (and normal again) or, with --extra hash,
+makes loaders derive keys as well; SIGUSR2 starts or stops --own-threads processes of its own that keep CPUs busy, by adding up
+or (--own compress) by compressing.
 
 A line of the log is a step: begin and end (CLOCK_MONOTONIC, ns), ns of it spent waiting for data, for the disk
 (within loading) and for the GPU.
@@ -34,11 +34,11 @@ from nvtx import annotate  # noqa: E402
 from replay import Stream  # noqa: E402
 
 MB = 1 << 20
-KEY_ROUNDS = 40_000  # of 64 records: some 20 ms
+KEY_ROUNDS = 40_000  # for 64 records, about 20 ms
 
 
 class Disk:
-    """Reads from random places of a file, past the page cache unless `cached`."""
+    """Reads random places of a file, with direct I/O unless `cached`."""
 
     def __init__(self, path, cached):
         self.file = os.open(path, os.O_RDONLY | (0 if cached else os.O_DIRECT))
@@ -46,7 +46,7 @@ class Disk:
         self.buffer = mmap.mmap(-1, MB)
 
     def read(self, megabytes):
-        """ns that it took"""
+        """Reads one record; returns the ns that it took."""
         begin = time.monotonic_ns()
         for _ in range(megabytes):
             at = random.randrange(self.size // MB) * MB
@@ -55,7 +55,7 @@ class Disk:
 
 
 def load(dataset, index, times, extra):
-    """A batch, and more work than that where `times` isn't 1."""
+    """Loads a batch, and does additional work if `times` isn't 1."""
     if extra == "hash" and times > 1:
         hashlib.pbkdf2_hmac("sha256", b"batch", b"key", KEY_ROUNDS * (times - 1))
         times = 1
@@ -83,7 +83,7 @@ def busy(parent, own):
 
 
 class Switches:
-    """What signals change."""
+    """The settings that signals change."""
 
     def __init__(self, heavier, own_threads, own):
         self.loads = multiprocessing.get_context("spawn").Value("i", 1)

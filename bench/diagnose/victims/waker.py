@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A victim for the overhead: a program that feeds a GPU, and in which two threads wake each other --wakes times a second.
+"""A victim for the overhead: a GPU program in which two threads wake each other --wakes times a second.
 
-A line of the log is a step, as in trainer.py; it waits for nothing but the GPU.
+A line of the log is a step, as in trainer.py; it waits only for the GPU.
 """
 
 import argparse

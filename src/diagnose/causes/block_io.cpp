@@ -9,41 +9,41 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Disks keep the step waiting. Who else uses them says whether that is contention; where nobody does more
-// than before it is a slow disk, or the program reads more.
+// The step waits for disks. If another process uses them more than before it is contention; if none does, the
+// disk is slow or the program reads more.
 constexpr std::array kStatesOf = {State::kBlockedIo, State::kBlocked};
-constexpr std::array kCases = {
-    Case{model::Metric::kHostPressureIo, Case::Expect::kRises, 0.05, 0.5,
-         "somebody waited for I/O more than before"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, 0.05, 0.5,
+                "tasks waited for I/O longer than before"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  // Without a wait that the kernel counts as one for a device it is a lock, or anything.
+  // Blocked time without I/O wait or I/O pressure may be a lock, or anything else.
   if (situation.excess(State::kBlockedIo) < finding.explained_ns / 10 &&
       situation.Of(model::Metric::kHostPressureIo).rise() < 0.05)
     return std::nullopt;
   finding.sentence =
-      fmt::format("what feeds the GPU waited for disks {}",
+      fmt::format("the step waited for disks {}",
                   Percent(situation.during[State::kBlockedIo] + situation.during[State::kBlocked],
                           situation.during.total()) +
                       " of the time");
-  // At a limit what waits for the disk waits for the limit, too.
+  // At an I/O limit, waiting for the disk is mostly waiting for the limit.
   if (situation.excess(State::kIoThrottled) > finding.explained_ns) finding.nats -= 2;
-  constexpr double kNoticeable = 1e6;  // bytes a second
-  const auto who = WhoRose(situation.disk_before, situation.disk_during, false);
-  const auto own = WhoRose(situation.disk_before, situation.disk_during, true);
+  constexpr double kNoticeable = 1e6;  // bytes per second
+  const auto who = LargestRises(situation.disk_before, situation.disk_during, false);
+  const auto own = LargestRises(situation.disk_before, situation.disk_during, true);
   if (!who.empty() && who.front().second > kNoticeable) {
     finding.nats += 1;
-    finding.sentence += fmt::format("; {} used them with {:.0f} MB/s more than before",
-                                    NameParty(who.front().first), who.front().second / 1e6);
+    finding.sentence += fmt::format("; {} read or wrote {:.0f} MB/s more than before",
+                                    NameActor(who.front().first), who.front().second / 1e6);
   } else if (!own.empty() && own.front().second > kNoticeable) {
-    if (ReadsAgain(situation)) finding.nats -= 1.5;
-    finding.sentence += fmt::format("; the program's own {} used them with {:.0f} MB/s more than before",
+    if (IsReclaimingMemory(situation)) finding.nats -= 1.5;
+    finding.sentence += fmt::format("; the program's own {} read or wrote {:.0f} MB/s more than before",
                                     own.front().first.name, own.front().second / 1e6);
   } else {
     finding.nats -= 0.5;
-    finding.sentence += "; nobody used them more than before";
+    finding.sentence += "; no process read or wrote more than before";
   }
   return finding;
 }
@@ -51,7 +51,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& BlockIo() {
-  static constexpr Cause kCause{"block_io", "Block-I/O contention", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"block_io", "Block-I/O contention", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

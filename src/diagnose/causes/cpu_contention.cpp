@@ -10,23 +10,22 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Others have the CPUs that the step needs. Quota and interrupts are states of their own, so that what is
-// left of the run queue's delay is this.
+// Other programs use the CPUs that the step needs. Quota and interrupts have states of their own, so the rest
+// of the run-queue delay is contention.
 constexpr std::array kStatesOf = {State::kRunQueue};
-constexpr std::array kCases = {
-    Case{model::Metric::kHostPressureCpu, Case::Expect::kRises, 0.05, 0.5,
-         "somebody waited for a CPU more than before"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, 0.05, 0.5,
+                "tasks waited for a CPU longer than before"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  finding.sentence =
-      fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueue));
-  const auto who = WhoRose(situation.cpu_before, situation.cpu_during, false);
+  finding.sentence = fmt::format("the step waited for a CPU {}", ShareOf(situation, State::kRunQueue));
+  const auto who = LargestRises(situation.cpu_before, situation.cpu_during, false);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who);
-  // The more of it has names, the surer it is that others had the CPUs.
+  // The more of the delay is attributed to other programs, the more certain it is.
   double named_ns = 0;
-  for (const auto& [party, ns] : who) named_ns += ns;
+  for (const auto& [actor, ns] : who) named_ns += ns;
   if (finding.explained_ns > 0) finding.nats += std::min(named_ns / finding.explained_ns, 1.0);
   return finding;
 }
@@ -34,7 +33,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContention() {
-  static constexpr Cause kCause{"cpu_contention", "CPU contention", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"cpu_contention", "CPU contention", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

@@ -10,27 +10,26 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The program's own threads take the CPUs from each other: more of them than CPUs.
+// The program has more runnable threads than CPUs.
 constexpr std::array kStatesOf = {State::kRunQueueOwn};
-constexpr std::array kCases = {
-    Case{model::Metric::kHostPressureCpu, Case::Expect::kRises, 0.05, 0.5,
-         "somebody waited for a CPU more than before"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, 0.05, 0.5,
+                "tasks waited for a CPU longer than before"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  finding.sentence =
-      fmt::format("what feeds the GPU waited for a CPU {}", ShareOf(situation, State::kRunQueueOwn));
-  const auto who = WhoRose(situation.cpu_before, situation.cpu_during, true);
+  finding.sentence = fmt::format("the step waited for a CPU {}", ShareOf(situation, State::kRunQueueOwn));
+  const auto who = LargestRises(situation.cpu_before, situation.cpu_during, true);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who, "the program's own ");
-  // Where the same work is done in each step, it isn't the program that changed: it has fewer CPUs.
+  // If its threads use no more CPU time per step, the program hasn't changed: it has fewer CPUs.
   if (situation.own_cpu.known()) {
     const double more_ns = (*situation.own_cpu.during * situation.during.total() -
                             *situation.own_cpu.before * situation.before.total()) /
                            kNanosPerSecond;
     if (more_ns < finding.explained_ns / 2) {
       finding.nats -= 5;
-      finding.sentence += ", which run no more in each step than before";
+      finding.sentence += ", which use no more CPU time per step than before";
     }
   }
   return finding;
@@ -39,8 +38,8 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContentionOwn() {
-  static constexpr Cause kCause{"cpu_contention_own", "CPU contention within the program", kStatesOf, kCases,
-                                Look};
+  static constexpr Cause kCause{"cpu_contention_own", "CPU contention within the program", kStatesOf,
+                                kExpectations, Evaluate};
   return kCause;
 }
 

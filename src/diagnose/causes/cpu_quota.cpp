@@ -9,24 +9,24 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The cgroup, or one above it, has used up what it may have in a period.
+// The cgroup, or an ancestor, has used up its CPU quota of the period.
 constexpr std::array kStatesOf = {State::kThrottled};
-constexpr std::array kCases = {
-    Case{model::Metric::kCgroupThrottled, Case::Expect::kRises, 0.02, 2,
-         "its cgroup was throttled more than before"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kCgroupThrottled, Expectation::Direction::kRises, 0.02, 2,
+                "its cgroup was throttled more than before"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence =
-      fmt::format("its cgroup's CPU quota was used up {}", ShareOf(situation, State::kThrottled));
+      fmt::format("its cgroup's CPU quota throttled the step {}", ShareOf(situation, State::kThrottled));
   return finding;
 }
 
 }  // namespace
 
 const Cause& CpuQuota() {
-  static constexpr Cause kCause{"cpu_quota", "CPU quota", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"cpu_quota", "CPU quota", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

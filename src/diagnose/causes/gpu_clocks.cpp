@@ -9,16 +9,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The GPU takes longer for the same kernels because its clocks are lower. A GPU that has to wait for its host
-// lowers them too: then no kernel takes longer, and what has grown is other states.
+// The same kernels take longer because the GPU's clocks are lower. An idle GPU also lowers its clocks, but
+// then other states have grown than the kernels'.
 constexpr std::array kStatesOf = {State::kGpuRun};
-constexpr std::array kCases = {
-    Case{model::Metric::kGpuClockSm, Case::Expect::kFalls, 0.1, 2, "the SM clock fell"},
-    Case{model::Metric::kGpuThrottleReasons, Case::Expect::kRises, 0.2, 1.5,
-         "the driver gives a reason why it lowers the clocks"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, 0.1, 2, "the SM clock fell"},
+    Expectation{model::Metric::kGpuThrottleReasons, Expectation::Direction::kRises, 0.2, 1.5,
+                "the driver reports a reason for lower clocks"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   const Change clock = situation.Of(model::Metric::kGpuClockSm);
   const Change reasons = situation.Of(model::Metric::kGpuThrottleReasons);
   const bool fell = clock.known() && *clock.during < 0.95 * *clock.before;
@@ -37,7 +37,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuClocks() {
-  static constexpr Cause kCause{"gpu_clocks", "GPU clock throttling", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"gpu_clocks", "GPU clock throttling", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

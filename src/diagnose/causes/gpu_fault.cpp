@@ -9,12 +9,12 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The driver reported an error while the step was slow or hung.
+// The driver reported an error (XID) while the step was slow or hung.
 
 constexpr std::array kStatesOf = {State::kGpuRun, State::kGpuCopy, State::kGpuQueue, State::kWaiting,
                                   State::kUnexplained};
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   if (situation.xids.empty()) return std::nullopt;
   const int64_t code = situation.xids.front();
   Finding finding{.nats = 2};
@@ -28,7 +28,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuFault() {
-  static constexpr Cause kCause{"gpu_fault", "GPU fault", kStatesOf, {}, Look};
+  static constexpr Cause kCause{"gpu_fault", "GPU fault", kStatesOf, {}, Evaluate};
   return kCause;
 }
 

@@ -9,15 +9,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Another process uses the same GPU: kernels of two processes take turns.
+// Another process uses the same GPU: the kernels of the two are time-sliced.
 constexpr std::array kStatesOf = {State::kGpuQueue, State::kGpuRun};
-constexpr std::array kCases = {
-    Case{model::Metric::kGpuClockSm, Case::Expect::kStays, 100, 0.5, "the SM clock is what it was"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kStays, 100, 0.5,
+                "the SM clock is unchanged"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   const std::string* who = nullptr;
-  double most = 5;  // % of the GPU's time
+  double most = 5;  // percentage points of GPU utilization
   for (const auto& [name, change] : situation.neighbours)
     if (change.rise() > most) {
       most = change.rise();
@@ -25,14 +26,14 @@ std::optional<Finding> Look(const Situation& situation) {
     }
   if (who == nullptr) return std::nullopt;
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf), .nats = 1.5};
-  finding.sentence = fmt::format("{} took {:.0f} % of the GPU's time more than before", *who, most);
+  finding.sentence = fmt::format("GPU utilization by {} rose by {:.0f} percentage points", *who, most);
   return finding;
 }
 
 }  // namespace
 
 const Cause& GpuNeighbour() {
-  static constexpr Cause kCause{"gpu_neighbour", "GPU neighbour", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"gpu_neighbour", "GPU neighbour", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

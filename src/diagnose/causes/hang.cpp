@@ -10,15 +10,15 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// A step that doesn't end, and nothing is put on the GPU any more; or one that has ended after all. Where it
-// waited for another rank which did nothing, that one never arrived.
+// A step doesn't end and no GPU work is launched any more, or it ended after seconds in which nothing was
+// done. If it waited for an idle rank, that rank is named.
 
 constexpr std::array kStatesOf = {State::kUnexplained, State::kWaiting};
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   if (!situation.unfinished && situation.idle_ns >= kHungNs) {
     Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-    std::string_view who = "somebody";
+    std::string_view who = "an unknown process";
     double longest_ns = finding.explained_ns;
     for (const RankPart& rank : situation.ranks) {
       finding.explained_ns += rank.idle_rise();
@@ -27,13 +27,13 @@ std::optional<Finding> Look(const Situation& situation) {
       who = rank.name;
     }
     finding.sentence =
-        fmt::format("a step waited {:.0f} s for {}, who did nothing", situation.idle_ns / 1e9, who);
+        fmt::format("a step waited {:.0f} s for {}, which did nothing", situation.idle_ns / 1e9, who);
     return finding;
   }
   if (!situation.unfinished || situation.silent_ns < kHungNs) return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
-      fmt::format("no step has ended for {:.0f} s, and nothing was put on the GPU for {:.0f} s",
+      fmt::format("no step has ended for {:.0f} s, and there was no GPU work for {:.0f} s",
                   situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
   return finding;
 }
@@ -41,7 +41,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& Hang() {
-  static constexpr Cause kCause{"hang", "Hang", kStatesOf, {}, Look};
+  static constexpr Cause kCause{"hang", "Hang", kStatesOf, {}, Evaluate};
   return kCause;
 }
 

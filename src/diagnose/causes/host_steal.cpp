@@ -10,26 +10,25 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The hypervisor runs others while the guest's threads believe that they run: their time on the CPU grows, by
-// what was stolen at most. The account can't tell the two apart, so steal lends its size, not the state.
+// While the hypervisor runs other guests, threads seem to run: their CPU time grows by the stolen time at
+// most. The account can't separate the two, so steal only bounds how much of the CPU time it explains.
 constexpr std::array kStatesOf = {State::kCpu, State::kLoader};
 
-std::optional<Finding> Look(const Situation& situation) {
-  constexpr double kNoticeable = 0.02;  // of a CPU
+std::optional<Finding> Evaluate(const Situation& situation) {
+  constexpr double kNoticeable = 0.02;  // of one CPU
   const Change steal = situation.Of(model::Metric::kHostSteal);
   if (steal.rise() < kNoticeable) return std::nullopt;
   Finding finding{.nats = 1};
   finding.explained_ns = std::min(ExcessOf(situation, kStatesOf), steal.rise() * situation.during.total());
-  finding.sentence = fmt::format(
-      "the hypervisor kept the machine's CPUs from working for {:.0f} % of a CPU's time ({:.0f} % before)",
-      100 * *steal.during, 100 * *steal.before);
+  finding.sentence = fmt::format("the hypervisor stole {:.0f} % of one CPU's time ({:.0f} % before)",
+                                 100 * *steal.during, 100 * *steal.before);
   return finding;
 }
 
 }  // namespace
 
 const Cause& HostSteal() {
-  static constexpr Cause kCause{"host_steal", "Time stolen by the hypervisor", kStatesOf, {}, Look};
+  static constexpr Cause kCause{"host_steal", "Time stolen by the hypervisor", kStatesOf, {}, Evaluate};
   return kCause;
 }
 

@@ -10,25 +10,25 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Interrupts and softirqs take the CPU from under the step, or ksoftirqd does.
+// Interrupts and softirqs, or ksoftirqd, take CPU time from the step.
 constexpr std::array kStatesOf = {State::kInterrupted};
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  // To get into a handler and out again, through a hypervisor often, and to find the caches filled with what
-  // it read, costs a thread about as much again, which looks like its own time.
+  // Entering and leaving a handler (often through the hypervisor) and refilling the caches cost the thread
+  // about as much again; that is accounted as its own CPU time.
   finding.explained_ns += std::clamp(situation.excess(State::kCpu), 0.0, finding.explained_ns);
-  for (const auto& [party, ns] : WhoRose(situation.cpu_before, situation.cpu_during, false))
-    if (party.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
+  for (const auto& [actor, ns] : LargestRises(situation.cpu_before, situation.cpu_during, false))
+    if (actor.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
   finding.sentence =
-      fmt::format("interrupts took {} from each step", Millis(situation.during[State::kInterrupted]));
+      fmt::format("interrupts took {} of each step", Millis(situation.during[State::kInterrupted]));
   return finding;
 }
 
 }  // namespace
 
 const Cause& InterruptPressure() {
-  static constexpr Cause kCause{"interrupt_pressure", "Interrupt pressure", kStatesOf, {}, Look};
+  static constexpr Cause kCause{"interrupt_pressure", "Interrupt pressure", kStatesOf, {}, Evaluate};
   return kCause;
 }
 

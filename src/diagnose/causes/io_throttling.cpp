@@ -10,18 +10,18 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The cgroup, or one above it, may not read or write more: the disk would give more.
+// The cgroup, or an ancestor, has reached its I/O limit although the disk could do more.
 constexpr std::array kStatesOf = {State::kIoThrottled};
-constexpr std::array kCases = {
-    Case{model::Metric::kCgroupIoThrottled, Case::Expect::kRises, 0.2, 1.5,
-         "what its cgroup read or wrote takes this time at its limit"},
+constexpr std::array kExpectations = {
+    Expectation{model::Metric::kCgroupIoThrottled, Expectation::Direction::kRises, 0.2, 1.5,
+                "its cgroup's I/O alone takes this long at the limit"},
 };
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  // At a limit that leaves time to wait for others, it is the others.
+  // If most of the wait remains beyond the limit's part, contention is more likely.
   if (finding.explained_ns < situation.excess(State::kBlockedIo)) finding.nats -= 3;
-  finding.sentence = fmt::format("what feeds the GPU waited for a disk, at the I/O limit of its cgroup, {}",
+  finding.sentence = fmt::format("the step waited for disks at its cgroup's I/O limit {}",
                                  ShareOf(situation, State::kIoThrottled));
   return finding;
 }
@@ -29,7 +29,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& IoThrottling() {
-  static constexpr Cause kCause{"io_throttling", "I/O throttling", kStatesOf, kCases, Look};
+  static constexpr Cause kCause{"io_throttling", "I/O throttling", kStatesOf, kExpectations, Evaluate};
   return kCause;
 }
 

@@ -9,14 +9,14 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Copies take longer: the link runs with fewer lanes or at a lower generation, or carries more than before. A
-// program that copies more makes other types of steps.
+// Copies take longer because the link has fewer lanes, a lower generation, or more traffic. (A program that
+// copies more makes steps of another type.)
 constexpr std::array kStatesOf = {State::kGpuCopy};
 
-// Rates over 20 ms, read once a second: a rise that is no accident.
+// A significant rise of rates that are measured over 20 ms once a second.
 constexpr double kMoreTraffic = 1e9;
 
-std::optional<Finding> Look(const Situation& situation) {
+std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   const Change lanes = situation.Of(model::Metric::kGpuPcieWidth);
   const Change generation = situation.Of(model::Metric::kGpuPcieGeneration);
@@ -27,10 +27,10 @@ std::optional<Finding> Look(const Situation& situation) {
   if (lanes.rise() < 0) {
     finding.nats = 2;
     finding.sentence +=
-        fmt::format("; its link has {:.0f} lanes in place of {:.0f}", *lanes.during, *lanes.before);
+        fmt::format("; its link has {:.0f} lanes instead of {:.0f}", *lanes.during, *lanes.before);
   } else if (generation.rise() < -0.5) {
     finding.nats = 1;
-    finding.sentence += fmt::format("; its link runs at generation {:.0f} in place of {:.0f}",
+    finding.sentence += fmt::format("; its link runs at generation {:.0f} instead of {:.0f}",
                                     *generation.during, *generation.before);
   } else if (traffic > kMoreTraffic) {
     finding.nats = 0.5;
@@ -44,7 +44,7 @@ std::optional<Finding> Look(const Situation& situation) {
 }  // namespace
 
 const Cause& PciePressure() {
-  static constexpr Cause kCause{"pcie_pressure", "PCIe pressure", kStatesOf, {}, Look};
+  static constexpr Cause kCause{"pcie_pressure", "PCIe pressure", kStatesOf, {}, Evaluate};
   return kCause;
 }
 

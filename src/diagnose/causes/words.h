@@ -10,7 +10,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/situation.h"
 
-// What causes say alike.
+// Phrases that several causes use.
 namespace gpusonde::diagnose {
 
 inline std::string Millis(double ns) { return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0); }
@@ -19,21 +19,20 @@ inline std::string Percent(double part, double whole) {
   return fmt::format("{:.0f} %", whole > 0 ? 100 * part / whole : 0);
 }
 
-// "38 ms of each step were taken by stress-ng in /batch.slice, 9.1 ms by cc1plus": those that matter.
-inline std::string TakenBy(const std::vector<std::pair<Party, double>>& parties,
-                           std::string_view whose = "") {
+// "38 ms of each step were taken by stress-ng in /batch.slice, 9.1 ms by cc1plus": up to three actors.
+inline std::string TakenBy(const std::vector<std::pair<Actor, double>>& actors, std::string_view whose = "") {
   std::string text;
   int named = 0;
-  for (const auto& [party, ns] : parties) {
-    if (ns < parties.front().second / 5 || ++named > 3) break;
+  for (const auto& [actor, ns] : actors) {
+    if (ns < actors.front().second / 5 || ++named > 3) break;
     text += text.empty()
-                ? fmt::format("{} of each step were taken by {}{}", Millis(ns), whose, NameParty(party))
-                : fmt::format(", {} by {}{}", Millis(ns), whose, NameParty(party));
+                ? fmt::format("{} of each step were taken by {}{}", Millis(ns), whose, NameActor(actor))
+                : fmt::format(", {} by {}{}", Millis(ns), whose, NameActor(actor));
   }
   return text;
 }
 
-// "41 % of the time (2 % before)": a state's share of the steps.
+// "41 % of the time (2 % before)": the state's share of the steps.
 inline std::string ShareOf(const Situation& situation, State state) {
   return fmt::format("{} of the time ({} before)", Percent(situation.during[state], situation.during.total()),
                      Percent(situation.before[state], situation.before.total()));

@@ -12,21 +12,21 @@
 
 namespace gpusonde::diagnose {
 
-// Who the processes are, and who descends from whom. Not thread-safe.
-class Parties {
+// Names processes and tracks their descendants. Not thread-safe.
+class Actors {
  public:
-  void Take(const model::Process& process);
+  void Ingest(const model::Process& process);
 
-  // Null for one that no row told of.
+  // Returns null if no row of this process was ingested.
   const model::Process* Find(const Id128& process) const;
 
-  // The process and all its descendants that are known.
+  // Returns the process and all its known descendants.
   std::set<Id128> FamilyOf(const Id128& process) const;
 
-  // As a person wants it; nameless for an unknown process and for the zero id.
-  Party PartyOf(const Id128& process, const std::set<Id128>& family) const;
+  // Returns the process as an actor; without a name for an unknown process or the zero id.
+  Actor ActorOf(const Id128& process, const std::set<Id128>& family) const;
 
-  // Nobody will ask for those that had ended by then, but for parents of those that live.
+  // Drops the processes that ended before this time, except parents of live ones.
   void ForgetEndedBefore(int64_t time_ns);
 
  private:
@@ -35,7 +35,7 @@ class Parties {
 
   std::unordered_map<Id128, model::Process> processes_;
   std::multimap<int32_t, Id128> children_;  // by the parent's pid
-  std::multimap<int64_t, Id128> ended_;     // by when, or when to look again
+  std::multimap<int64_t, Id128> ended_;     // by the time they ended, or of the next attempt to drop them
 };
 
 }  // namespace gpusonde::diagnose

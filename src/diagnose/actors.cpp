@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/parties.h"
+#include "diagnose/actors.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,26 +11,26 @@ namespace gpusonde::diagnose {
 
 namespace {
 
-// A pid is used again: a child began while its parent lived.
+// Pids are reused: a child must have started while its parent lived.
 bool IsWithin(const model::Process& child, const model::Process& parent) {
   return child.started_ns >= parent.started_ns && child.started_ns <= parent.exited_ns.value_or(INT64_MAX);
 }
 
 }  // namespace
 
-void Parties::Take(const model::Process& process) {
+void Actors::Ingest(const model::Process& process) {
   const auto [known, is_new] = processes_.try_emplace(process.process, process);
   if (is_new) {
     children_.emplace(process.parent_pid, process.process);
   } else {
-    const int32_t parent_pid = known->second.parent_pid;  // who made it, whoever adopted it since
+    const int32_t parent_pid = known->second.parent_pid;  // the original parent, also after a re-parenting
     known->second = process;
     known->second.parent_pid = parent_pid;
   }
   if (process.exited_ns.has_value()) ended_.emplace(*process.exited_ns, process.process);
 }
 
-bool Parties::HasChildren(const model::Process& parent) const {
+bool Actors::HasChildren(const model::Process& parent) const {
   if (parent.pid == 0) return false;
   const auto [first, last] = children_.equal_range(parent.pid);
   return std::any_of(first, last, [&](const auto& child) {
@@ -39,7 +39,7 @@ bool Parties::HasChildren(const model::Process& parent) const {
   });
 }
 
-void Parties::Forget(const Id128& process) {
+void Actors::Forget(const Id128& process) {
   const auto row = processes_.find(process);
   const auto [first, last] = children_.equal_range(row->second.parent_pid);
   const auto child = std::find_if(first, last, [&](const auto& each) { return each.second == process; });
@@ -47,7 +47,7 @@ void Parties::Forget(const Id128& process) {
   processes_.erase(row);
 }
 
-void Parties::ForgetEndedBefore(int64_t time_ns) {
+void Actors::ForgetEndedBefore(int64_t time_ns) {
   constexpr int64_t kAgainNs = 60 * kNanosPerSecond;
   while (!ended_.empty() && ended_.begin()->first < time_ns) {
     const Id128 process = ended_.begin()->second;
@@ -61,12 +61,12 @@ void Parties::ForgetEndedBefore(int64_t time_ns) {
   }
 }
 
-const model::Process* Parties::Find(const Id128& process) const {
+const model::Process* Actors::Find(const Id128& process) const {
   const auto found = processes_.find(process);
   return found == processes_.end() ? nullptr : &found->second;
 }
 
-std::set<Id128> Parties::FamilyOf(const Id128& process) const {
+std::set<Id128> Actors::FamilyOf(const Id128& process) const {
   std::set<Id128> family = {process};
   std::vector<Id128> todo = {process};
   while (!todo.empty()) {
@@ -83,10 +83,10 @@ std::set<Id128> Parties::FamilyOf(const Id128& process) const {
   return family;
 }
 
-Party Parties::PartyOf(const Id128& process, const std::set<Id128>& family) const {
+Actor Actors::ActorOf(const Id128& process, const std::set<Id128>& family) const {
   const model::Process* row = Find(process);
   if (row == nullptr) return {.own = family.contains(process)};
-  // The root of the hierarchy says nothing.
+  // The root cgroup isn't worth naming.
   return {.name = row->name,
           .cgroup = row->cgroup == "/" ? "" : row->cgroup,
           .own = family.contains(process),
@@ -94,10 +94,10 @@ Party Parties::PartyOf(const Id128& process, const std::set<Id128>& family) cons
           .command = row->command};
 }
 
-void AddShare(Shares& shares, const Party& party, double amount) {
-  const auto [share, is_new] = shares.try_emplace(party, 0);
+void AddShare(Shares& shares, const Actor& actor, double amount) {
+  const auto [share, is_new] = shares.try_emplace(actor, 0);
   share->second += amount;
-  if (is_new || share->first.pid == party.pid) return;
+  if (is_new || share->first.pid == actor.pid) return;
   auto several = shares.extract(share);
   several.key().pid = 0;
   several.key().command.clear();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/actors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/time.h"
+#include "diagnose/cause.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::UnorderedElementsAre;
+
+struct ActorsTest : testing::Test {
+  static constexpr int64_t kSecond = kNanosPerSecond;
+  const Id128 shell{1, 1}, train{1, 2}, loader{1, 3}, later{1, 4};
+  Actors actors;
+
+  void AddProcess(const Id128& id, int32_t pid, int32_t parent, int64_t started_s,
+                  std::optional<int64_t> exited_s = std::nullopt) {
+    actors.Ingest({.process = id,
+                   .pid = pid,
+                   .parent_pid = parent,
+                   .started_ns = started_s * kSecond,
+                   .exited_ns = exited_s.transform([](int64_t seconds) { return seconds * kSecond; })});
+  }
+};
+
+TEST_F(ActorsTest, AFamilyExcludesTheChildrenOfALaterProcessWithTheSamePid) {
+  AddProcess(shell, 10, 1, 1, 5);
+  AddProcess(train, 11, 10, 2);
+  AddProcess(loader, 12, 11, 3);
+  AddProcess(later, 13, 10, 7);
+  EXPECT_THAT(actors.FamilyOf(shell), UnorderedElementsAre(shell, train, loader));
+}
+
+TEST_F(ActorsTest, AnAdoptedProcessKeepsItsOriginalParent) {
+  AddProcess(train, 11, 1, 2);
+  AddProcess(loader, 12, 11, 3);
+  AddProcess(loader, 12, 1, 3);  // re-parented to init
+  EXPECT_THAT(actors.FamilyOf(train), UnorderedElementsAre(train, loader));
+}
+
+TEST_F(ActorsTest, EndedProcessesAreDroppedUnlessTheyAreParentsOfLiveOnes) {
+  AddProcess(shell, 10, 1, 1, 5);
+  AddProcess(train, 11, 10, 2);
+  AddProcess(loader, 12, 11, 3, 6);
+  actors.ForgetEndedBefore(100 * kSecond);
+  EXPECT_EQ(actors.Find(loader), nullptr);
+  EXPECT_NE(actors.Find(shell), nullptr);
+  EXPECT_THAT(actors.FamilyOf(shell), UnorderedElementsAre(shell, train));
+  AddProcess(train, 11, 10, 2, 150);
+  actors.ForgetEndedBefore(400 * kSecond);
+  EXPECT_EQ(actors.Find(train), nullptr);
+  actors.ForgetEndedBefore(600 * kSecond);
+  EXPECT_EQ(actors.Find(shell), nullptr);
+}
+
+TEST(Shares, NameTheProcessIfThereIsOnlyOne) {
+  Shares shares;
+  const Actor make{.name = "cc1plus", .cgroup = "/batch", .pid = 7, .command = "cc1plus a.cpp"};
+  AddShare(shares, make, 1);
+  AddShare(shares, make, 2);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(NameActor(shares.begin()->first), "cc1plus (process 7: cc1plus a.cpp) in /batch");
+  Actor other = make;
+  other.pid = 8;
+  AddShare(shares, other, 4);
+  AddShare(shares, make, 8);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(NameActor(shares.begin()->first), "cc1plus in /batch");
+  EXPECT_EQ(shares.begin()->second, 15);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose
