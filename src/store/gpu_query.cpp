@@ -91,7 +91,7 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
   return observed;
 }
 
-// Tells on_time(device, range, busy share) of all time in the range in which a device was busy, with windows
+// Calls on_time(device, range, busy share) for all time in the range in which a device was busy, with windows
 // of these levels where there are some.
 template <class OnTime>
 Status ForEachBusyTime(Store& store, const model::Selection& selection, const TimeRange& range,
@@ -219,7 +219,7 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
       ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
                        SumPacks(Asking(store), selection, piece.range, {}));
       for (const model::KernelWindow& row : packed) {
-        uses[row.device].kernels += row.count;
+        uses[row.device].kernels = AddSaturated(uses[row.device].kernels, row.count);
         int64_t& busy_ns = streams[row.device][row.stream.value_or(0)];
         busy_ns = AddSaturated(busy_ns, row.duration_ns);
       }
@@ -231,7 +231,7 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) break;
-    uses[rows->Id(0)].kernels += rows->Int64(2);
+    uses[rows->Id(0)].kernels = AddSaturated(uses[rows->Id(0)].kernels, rows->Int64(2));
     int64_t& busy_ns = streams[rows->Id(0)][rows->Int64(1)];
     busy_ns = AddSaturated(busy_ns, rows->Int64(3));
   }

@@ -11,20 +11,21 @@
 #include "store/profile_query.h"
 #include "store/store.h"
 
-// The questions that the UI, the summary and the exporters ask about GPU time.
+// Queries of the UI, the summary and the exporters about GPU time.
 namespace gpusonde::store {
 
 // The GPU time of the selection as a profile: kernels, copies and sets as leaves of kind kGpu, each above the
-// CPU stack that launched it. The time of a kernel (a device's, of a process) is exact: the sum of the
-// durations of its runs that start in the selection, and of those whose records were lost, of which only sums
-// are known. How it divides among stacks is estimated from the launches that were sampled
+// CPU stack that launched it. The time of a kernel (per device and process) is exact: the sum of the
+// durations of its runs that start in the selection, including runs whose records were lost, for which only
+// sums are known. Its division among stacks is estimated from the launches that were sampled
 // (model/launch_shares.h); the parts sum to the whole to the nanosecond. Where no launch was sampled, the
 // leaf's only caller is `[stack not sampled]`.
 //
-// Work of a CUDA graph is under the stack that captured its node, exact, and a frame `[captured in graph]`
-// says so; where nobody saw that, under its launch and a frame `[graph launch]`.
+// Work of a CUDA graph is attributed, exactly, to the stack that captured its node, below a frame
+// `[captured in graph]`; where the capture was not observed, to its launch, below a frame `[graph launch]`.
 //
-// `tid` selects among sampled launches; `filter` among stacks as shown. Lost records know no stream.
+// `tid` selects among sampled launches, `filter` among stacks as displayed. The stream of lost records is
+// unknown.
 // Errors: those of Store::Query.
 Result<model::Profile> ReadGpuProfile(Store& store, const model::Selection& selection);
 
@@ -35,7 +36,7 @@ struct GpuDevice {
   std::string name;
   bool simulated = false;
 };
-// Every device there is, by ordinal, then UUID; also those of which only work is known, by id alone.
+// All devices, by ordinal, then UUID; devices known only from their work have an id alone.
 Result<std::vector<GpuDevice>> ReadDevices(Store& store);
 
 struct StreamUse {
@@ -46,15 +47,15 @@ struct DeviceUse {
   GpuDevice device;
   int64_t kernels = 0;
   int64_t busy_ns = 0;             // with any work at all
-  int64_t observed_ns = 0;         // of the selection's time, how much is known of; at least busy_ns
+  int64_t observed_ns = 0;         // time in which work would have been recorded; at least busy_ns
   std::vector<StreamUse> streams;  // falling by busy_ns, ties by stream
 };
-// What each device did in the selection's time and process; in the order of ReadDevices.
+// The use of each device in the selection's time range and process; in the order of ReadDevices.
 Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection);
 
 struct DeviceStrip {
   GpuDevice device;
-  Strip strip;  // the busy share, 0…1, of each bucket's observed time; nothing where that is none
+  Strip strip;  // the busy share, 0…1, of each bucket's observed time; null where nothing was observed
   // How much of each bucket was observed, 0…1. The mean of the values weighted by it is busy_ns / observed_ns
   // of ReadDeviceUse.
   std::vector<double> observed;

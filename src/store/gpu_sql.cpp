@@ -2,9 +2,13 @@
 #include "store/gpu_sql.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "base/time.h"
@@ -13,10 +17,11 @@
 namespace gpusonde::store {
 namespace {
 
-// Of 4 ms: 38 CPU samples a second on two CPUs meet some 40 of 10,000 kernels each.
+// Slots of 4 ms: at 10,000 kernels a second each of the 38 CPU samples a second of two CPUs is compared with
+// some 40 kernels.
 constexpr int64_t kSlotNs = int64_t{1} << 22;
 
-// Pieces of time in which ReadSlices counts rows: of a day, each is 21 s.
+// Pieces in which ReadSlices counts rows: 21 s each for a day.
 constexpr int64_t kPiecesCounted = 4'096;
 
 constexpr int64_t kSessionReachNs = 600 * kNanosPerSecond;
@@ -29,7 +34,7 @@ constexpr std::string_view kMemcpyColumns =
 constexpr std::string_view kMemsetColumns =
     "process, device, session, correlation, stream, start_ns, end_ns, '[memset]' AS name, graph_node";
 
-// Moments before 1970 are nobody's, and the ends of time are left for arithmetic.
+// Extended on both sides, without times before 1970 and without overflow.
 TimeRange Widened(const TimeRange& range, int64_t by_ns) {
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
   return {std::max<int64_t>(std::max<int64_t>(range.from_ns, 0) - by_ns, 0),
@@ -61,7 +66,7 @@ SqlPart AllWork(const SqlPart& condition, std::string_view tables) {
       condition, tables);
 }
 
-// What of a selection is the same for all work of a row.
+// The parts of a selection that apply to all kinds of work.
 SqlPart Selected(const model::Selection& selection) {
   SqlPart condition;
   if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
@@ -81,32 +86,83 @@ SqlPart WorkCondition(const model::Selection& selection, const TimeRange& range,
   return condition;
 }
 
-// Whether `device` is one whose idleness counts.
-SqlPart DevicesMeant(const model::Selection& selection, const TimeRange& range) {
-  if (selection.device.has_value()) return {"device = ?", {*selection.device}};
-  if (!selection.process.has_value()) return {"true", {}};
+// The devices that have to be idle; nothing: all of them.
+Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const model::Selection& selection,
+                                                           const TimeRange& range) {
+  if (selection.device.has_value()) return std::vector{*selection.device};
+  if (!selection.process.has_value()) return std::nullopt;
   model::Selection of_process;
   of_process.process = selection.process;
-  SqlPart used{"(SELECT device FROM ", {}};
-  used += GpuWorkSpans(of_process, range, WorkIn::kRunsIn);
-  used.text += ")";
-  SqlPart meant{"(device IN ", {}};
-  meant += used;
-  meant.text += " OR NOT EXISTS ";
-  meant += used;
-  meant.text += ")";
-  return meant;
+  SqlPart used{"SELECT DISTINCT device FROM ", {}};
+  used += GpuWorkSpans(of_process, SessionReach(range), WorkIn::kRunsIn);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(used));
+  std::vector<Id128> devices;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    devices.push_back(rows->Id(0));
+  }
+  return devices.empty() ? std::nullopt : std::optional(std::move(devices));
 }
 
-// The sessions in which idleness is known: those of the process, or of everybody if it has none.
-SqlPart Watched(const model::Selection& selection, const TimeRange& range) {
-  SqlPart watched{"(SELECT * FROM ", {}};
-  watched += GpuSessions({}, range);
+// When idleness was observed, merged: in sessions of the process, or in all if it has none.
+Result<std::vector<TimeRange>> ReadWatched(const Ask& ask, const model::Selection& selection,
+                                           const TimeRange& range) {
+  SqlPart sql{"SELECT start_ns, end_ns FROM ", {}};
+  sql += GpuSessions({}, range);
   if (selection.process.has_value())
-    watched += {" WHERE process = ? OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE process = ?)",
-                {*selection.process, *selection.process}};
-  watched.text += ")";
-  return watched;
+    sql += {" WHERE process = ? OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE process = ?)",
+            {*selection.process, *selection.process}};
+  sql.text += " ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  return ReadUnion(*rows);
+}
+
+// One part of WhileGpuIdle.
+SqlPart IdleIn(const TimeRange& range, const SqlPart& samples, std::span<const TimeRange> watched,
+               const std::optional<std::vector<Id128>>& devices) {
+  // A moment lies in some interval if the latest end among the intervals that start before it is later.
+  constexpr std::string_view kUntil =
+      "(SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS until_ns FROM ";
+  // Work of any process keeps the device busy.
+  const auto work = [&](std::string_view length) {
+    SqlPart part{fmt::format("(SELECT start_ns, end_ns, start_ns // {} AS slot FROM ", kSlotNs), {}};
+    part += GpuWork({}, range, WorkIn::kRunsIn);
+    part.text += fmt::format(" WHERE end_ns - start_ns {} {}", length, kSlotNs);
+    if (devices.has_value()) part += {" AND device IN (SELECT unnest(?::UUID[]))", {*devices}};
+    part.text += ")";
+    return part;
+  };
+
+  // Moments in which work ran. Short work runs in the slot in which it starts or in the next one, so that a
+  // hash join by slot finds it without sorting; long work is rare and sorted.
+  SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
+                           "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
+                           kSlotNs),
+               {}};
+  busy += samples;
+  busy.text += ") AS moments JOIN ";
+  busy += work("<=");
+  busy.text +=
+      " USING (slot) WHERE time_ns >= start_ns AND time_ns < end_ns UNION ALL "
+      "SELECT time_ns FROM ";
+  busy += samples;
+  busy.text += fmt::format(" AS moments ASOF JOIN {}", kUntil);
+  busy += work(">");
+  busy.text += ") AS long ON time_ns >= start_ns WHERE time_ns < until_ns";
+
+  SqlPart rows{"(SELECT samples.* FROM ", {}};
+  rows += samples;
+  std::vector<std::string> intervals;
+  for (const TimeRange& time : watched)
+    intervals.push_back(fmt::format("({}, {})", time.from_ns, time.to_ns));
+  rows.text += fmt::format(
+      " AS samples ASOF JOIN (VALUES {}) AS seen(start_ns, end_ns) ON samples.time_ns >= seen.start_ns "
+      "WHERE samples.time_ns < seen.end_ns AND samples.time_ns NOT IN (",
+      fmt::join(intervals, ", "));
+  rows += busy;
+  rows.text += "))";
+  return rows;
 }
 
 }  // namespace
@@ -173,8 +229,10 @@ Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection
   ASSIGN_OR_RETURN(const bool any, sums->Next());
   if (!any || sums->Int64(0) <= rows) return std::vector<TimeRange>{range};
 
-  const int64_t first_ns = sums->Int64(1);
-  const int64_t piece_ns = (sums->Int64(2) - first_ns) / kPiecesCounted + 1;
+  // Whole seconds, because a pack's kernels start anywhere in its second.
+  const int64_t first_ns = sums->Int64(1) - sums->Int64(1) % kNanosPerSecond;
+  const int64_t piece_ns =
+      ((sums->Int64(2) - first_ns) / kPiecesCounted / kNanosPerSecond + 1) * kNanosPerSecond;
   SqlPart pieces{"SELECT (start_ns - ?) // ? AS piece, sum(count)::BIGINT FROM ", {first_ns, piece_ns}};
   pieces += work;
   pieces.text += " GROUP BY piece ORDER BY piece";
@@ -241,49 +299,19 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
   return sessions;
 }
 
-SqlPart WhileGpuIdle(const SqlPart& samples, const model::Selection& selection) {
-  // Sorted by their starts, pieces of time cover a moment if the latest end of all that start until then lies
-  // behind it.
-  constexpr std::string_view kUntil =
-      "(SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS until_ns FROM ";
+Result<std::vector<SqlPart>> WhileGpuIdle(const Ask& ask, const SamplesIn& samples,
+                                          const model::Selection& selection, int64_t slice_rows) {
   const TimeRange range = Widened(RangeOf(selection), 0);
-  // Whoever keeps the device busy, it is not idle.
-  const auto work = [&](std::string_view length) {
-    SqlPart part{fmt::format("(SELECT start_ns, end_ns, start_ns // {} AS slot FROM ", kSlotNs), {}};
-    part += GpuWork({}, range, WorkIn::kRunsIn);
-    part.text += fmt::format(" WHERE end_ns - start_ns {} {} AND ", length, kSlotNs);
-    part += DevicesMeant(selection, SessionReach(range));
-    part.text += ")";
-    return part;
-  };
-
-  // Moments in which something ran. What is short runs in the slot of time that it starts in or the next one,
-  // so the many rows of work pass by a few moments, unsorted; long work is rare.
-  SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
-                           "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
-                           kSlotNs),
-               {}};
-  busy += samples;
-  busy.text += ") AS moments JOIN ";
-  busy += work("<=");
-  busy.text +=
-      " USING (slot) WHERE time_ns >= start_ns AND time_ns < end_ns UNION ALL "
-      "SELECT time_ns FROM ";
-  busy += samples;
-  busy.text += fmt::format(" AS moments ASOF JOIN {}", kUntil);
-  busy += work(">");
-  busy.text += ") AS long ON time_ns >= start_ns WHERE time_ns < until_ns";
-
-  SqlPart rows{"(SELECT samples.* FROM ", {}};
-  rows += samples;
-  rows.text += fmt::format(" AS samples ASOF JOIN {}", kUntil);
-  rows += Watched(selection, range);
-  rows.text +=
-      ") AS seen ON samples.time_ns >= seen.start_ns "
-      "WHERE samples.time_ns < seen.until_ns AND samples.time_ns NOT IN (";
-  rows += busy;
-  rows.text += "))";
-  return rows;
+  ASSIGN_OR_RETURN(const auto devices, ReadDevicesMeant(ask, selection, range));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> watched, ReadWatched(ask, selection, range));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(ask, {}, range, slice_rows));
+  std::vector<SqlPart> parts;
+  for (const TimeRange& slice : slices) {
+    const auto first = std::ranges::upper_bound(watched, slice.from_ns, {}, &TimeRange::to_ns);
+    const auto last = std::ranges::lower_bound(watched, slice.to_ns, {}, &TimeRange::from_ns);
+    if (first < last) parts.push_back(IdleIn(slice, samples(slice), {first, last}, devices));
+  }
+  return parts;
 }
 
 }  // namespace gpusonde::store

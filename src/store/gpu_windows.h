@@ -17,41 +17,41 @@
 #include "store/time_range.h"
 #include "store/windows.h"
 
-// GPU work summed over windows, beside its single rows, as store/windows.h does it with samples: what was
-// started (table kernel_windows), and how long devices were busy (device_windows).
+// Roll-ups of GPU work over windows of time, like store/windows.h of samples: work by its start (table
+// kernel_windows) and busy time of devices (device_windows).
 namespace gpusonde::store {
 
 inline constexpr WindowLevel kHourOfWork{3'600 * kNanosPerSecond, true};
 inline constexpr WindowLevel kMinuteOfWork{60 * kNanosPerSecond, true};
 
-// A strip of a day has 600 buckets of minutes, one of an hour of seconds.
+// A strip has 600 buckets: of minutes over a day, of seconds over an hour.
 inline constexpr WindowLevel kMinuteOfBusy{60 * kNanosPerSecond};
 inline constexpr WindowLevel kSecondOfBusy{kNanosPerSecond};
 inline constexpr WindowLevel kTenthOfBusy{kNanosPerSecond / 10};
 
-// The range in windows of these levels, which fall, as far as the store has them; the rest without.
+// Splits the range into windows of these levels (longest first) where the store has them; the rest is read in
+// rows.
 std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
                                     std::span<const WindowLevel> levels);
 
-// Stretches of time by device.
+// Time intervals by device.
 using DeviceTimes = std::map<Id128, std::vector<TimeRange>>;
 
-// Adds rows of device, start_ns and end_ns, in any order, as far as they lie within the range.
+// Adds rows of device, start_ns and end_ns, in any order, clipped to the range.
 Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work);
 
-// Makes stretches rise without overlap.
+// Sorts and merges the intervals of each device.
 void MergeTimes(DeviceTimes& work);
 
-// Where any of the work runs within the range, merged. Rows as AddTimes has them; all are held in memory.
+// The union of the rows' intervals within the range. Rows as for AddTimes; all are held in memory.
 Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range);
 
-// First and last time that the batches tell of work or of its launches, both included; nothing when there is
-// none.
+// First and last start of work or launches in the batches, inclusive; nothing if there are none.
 std::optional<TimeRange> WorkTimes(std::span<const model::Batch> batches);
 
-// Makes the windows of every length that the range touches, and that end at or before `windows_end_ns`, from
-// the work in the same catalog anew. In no transaction of the connection: what is committed counts. Work that
-// runs for more than ten minutes is busy for the first ten: times are told by other people's programs, and
+// Recomputes the windows of every length that intersect the range and end at or before `windows_end_ns`, from
+// the committed work of the same catalog. Not to be called in a transaction of the connection. Work that runs
+// for more than ten minutes counts as busy for the first ten: timestamps come from untrusted programs, and
 // one row must not cost more than that.
 Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& range,
                      int64_t windows_end_ns);

@@ -19,8 +19,8 @@ namespace {
 using model::Metric;
 
 // What is shown before and after an incident: as much as it lasted, within these.
-constexpr int64_t kLeastAroundNs = 5 * kNanosPerSecond;
-constexpr int64_t kMostAroundNs = 60 * kNanosPerSecond;
+constexpr int64_t kMinAroundNs = 5 * kNanosPerSecond;
+constexpr int64_t kMaxAroundNs = 60 * kNanosPerSecond;
 
 // The signals that are shown, of the program's threads and of its cgroup.
 constexpr std::array kShown = {Metric::kThreadRunning, Metric::kThreadRunQueue, Metric::kThreadBlockedIo,
@@ -73,9 +73,10 @@ Result<std::vector<IncidentStrip>> ReadStrips(Store& store, const Id128& process
 }
 
 TimeRange Around(const model::Incident& incident, int64_t now_ns) {
-  const int64_t end_ns = std::max(incident.end_ns.value_or(now_ns), incident.start_ns + 1);
-  const int64_t around_ns = std::clamp(end_ns - incident.start_ns, kLeastAroundNs, kMostAroundNs);
-  return {incident.start_ns - around_ns, incident.end_ns.has_value() ? end_ns + around_ns : end_ns};
+  const int64_t start_ns = BoundTime(incident.start_ns);
+  const int64_t end_ns = std::max(BoundTime(incident.end_ns.value_or(now_ns)), start_ns + 1);
+  const int64_t around_ns = std::clamp(end_ns - start_ns, kMinAroundNs, kMaxAroundNs);
+  return {start_ns - around_ns, incident.end_ns.has_value() ? end_ns + around_ns : end_ns};
 }
 
 }  // namespace

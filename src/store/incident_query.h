@@ -14,10 +14,10 @@
 #include "store/profile_query.h"
 #include "store/store.h"
 
-// The questions that the UI asks about slow steps.
+// Queries of the UI about slow steps.
 namespace gpusonde::store {
 
-// A signal of the slow program around its incident, in equal buckets.
+// A signal of the slow workload around its incident, in equal buckets.
 struct IncidentStrip {
   std::string metric;  // of the catalogue; "step" for how long steps took
   Strip strip;         // ns of a step; of the others the share of the time, ns per ns
@@ -35,7 +35,7 @@ struct Incidents {
   std::vector<IncidentInfo> incidents;   // the newest first
   int64_t omitted = 0;                   // older ones beyond `most`
   int64_t steps = 0;                     // in the selection's time
-  std::vector<model::Warning> warnings;  // of the selection's time, the newest first; of many the newest
+  std::vector<model::Warning> warnings;  // in the selection's time range, the newest first, truncated
 };
 
 // Incidents that overlap the selection's time, of its process where it has one. `buckets` ≥ 1 of each strip.

@@ -11,13 +11,13 @@
 
 namespace gpusonde::store {
 
-// The DuckDB instance under a LiveStore, and when it must not be used.
+// The DuckDB instance under a LiveStore, replaced after a failed write.
 //
-// After a failed write DuckDB's memory can't be trusted: of eight full disks, three ended in SIGSEGV some
-// commits later. So the first failure retires the instance. It is closed when the last query over it has
-// ended, and a new one is opened once there is room; what was committed is in the files and their logs, the
-// rest is in the agent's spool. Before a disk is full altogether, writing stops at a reserve, with the
-// instance in good order and queries answered.
+// After a failed write DuckDB's memory can't be trusted: three of eight runs on a full disk ended with
+// SIGSEGV some commits later. The first failure therefore retires the instance: it is closed when its last
+// query has ended, and a new one is opened once there is disk space again. Committed data is in the files and
+// their logs, the rest in the agent's spool. Writing stops at a reserve before the disk is full, so that the
+// instance stays sound and queries are answered.
 //
 // Not thread-safe.
 class LiveDatabase {
@@ -28,9 +28,10 @@ class LiveDatabase {
       : folder_(std::move(folder)), min_free_bytes_(min_free_bytes) {}
 
   bool is_open() const { return instance_ != nullptr; }
-  // Opens an instance without files. Errors: kUnavailable while queries over the retired instance run.
+  // Opens an instance without attached files. Errors: kUnavailable while queries over the retired instance
+  // run.
   Status Open();
-  // Closes the instance for good, because a write or its set-up failed.
+  // Drops the instance after a failed write or set-up.
   void Retire();
 
   // Errors: kOutOfSpace when less than the reserve is free; kIo.
@@ -40,7 +41,7 @@ class LiveDatabase {
   duckdb::Connection& writer() { return *writer_; }
   const std::shared_ptr<duckdb::Instance>& instance() const { return instance_; }
 
-  // Whether an error of a write leaves the instance in doubt.
+  // Whether a failed write may have corrupted the instance's memory.
   static bool IsDamaging(const Error& error);
 
  private:

@@ -30,14 +30,14 @@ namespace {
 constexpr std::string_view kSuffix = ".sonde";
 // Rows come once a second; windows wait a little longer for what is slow.
 constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
-// GPU work may be told of so late and still be summed; it is in its table however late it comes. The times of
-// work are what other people's programs say, and none may make us sum days anew.
+// Allowed lateness of the GPU roll-ups. Later work is in its table only: timestamps come from untrusted
+// programs, and none may cause days to be summed again.
 constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
 
-// How long frames are held when nobody asks for them, and how many bytes of them: at 10,000 kernels a second
+// How long frames are buffered without a query, and how many bytes of them: at 10,000 kernels a second
 // some 20 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
 constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
-constexpr int64_t kMostHeldBytes = int64_t{32} << 20;
+constexpr int64_t kMaxHeldBytes = int64_t{32} << 20;
 
 int64_t BytesOfBatch(const model::Batch& batch) {
   size_t bytes = 0;
@@ -185,7 +185,7 @@ Status LiveStore::OpenDay(Day day) {
   return {};
 }
 
-// Attaches the day if it isn't, made anew, and finishes the files of the days before.
+// Attaches the day, creating its file if needed, and finishes the files of earlier days.
 Status LiveStore::BeginDay(Day day) {
   if (std::ranges::binary_search(days_, day)) return {};
   for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
@@ -220,7 +220,7 @@ Status LiveStore::Hold(Day day, Id128 spool, int64_t first_sequence, std::vector
   const std::scoped_lock lock(mutex_);
   const bool goes_on = held_.day == day && held_.spool == spool &&
                        held_.first_sequence + std::ssize(held_.frames) == first_sequence;
-  const bool due = MonotonicNow() - held_.since_ns >= kHoldNs || held_.bytes >= kMostHeldBytes;
+  const bool due = MonotonicNow() - held_.since_ns >= kHoldNs || held_.bytes >= kMaxHeldBytes;
   if (!goes_on || due) TRY(CommitHeldNow());
   if (held_.frames.empty())
     held_ = {.day = day,
@@ -290,7 +290,7 @@ Status LiveStore::Append(std::span<const model::Batch> batches) {
 }
 
 // Samples mostly come in the order of their times and are summed once their windows are over. Where they come
-// late (a spool that waited, a clock that stepped back) their windows are made anew with them.
+// late (a spool that waited, a clock that stepped back) their windows are summed again.
 Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batches,
                                     duckdb::Transaction transaction) {
   TRY(duckdb::AppendBatches(writer(), CatalogOf(day), batches));

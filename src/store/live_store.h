@@ -33,18 +33,19 @@ using Day = std::chrono::sys_days;
 // The day of a time, ns since the epoch.
 Day DayOf(int64_t epoch_ns);
 
-// What `gpusonde up` keeps: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
+// The store of `gpusonde up`: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
 //
-// Every day stands for itself: the rows that its facts point to (processes, stacks, locations, …) must be
-// committed to that day too, so whoever emits rows forgets at midnight what it has already told.
+// Each day is self-contained: the rows that its facts refer to (processes, stacks, locations, …) must be
+// committed to the same day, so agents write them anew at midnight.
 //
-// The files are locked while the store is open; afterwards any DuckDB client reads them. What Commit has
-// returned for survives kill -9 and power cuts; what Hold has taken does once CommittedThrough says so.
-// Thread-safe.
+// The files are locked while the store is open; afterwards any DuckDB client can read them. Frames survive
+// kill -9 and power cuts once Commit has returned, or once CommittedThrough covers them if they were given to
+// Hold. Thread-safe.
 class LiveStore : public Store {
  public:
-  // Makes the folder (mode 0700; its parent must be there) or opens what is in it. A day's file that is
-  // damaged is renamed to *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has
+  // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
+  // to
+  // *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has
   // the folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   struct Options {
     int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
@@ -59,35 +60,35 @@ class LiveStore : public Store {
   // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
   Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
 
-  // Takes frames to add them later, as Commit does: before the next query is answered, when half a minute's
-  // worth or many bytes are held, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
-  // adds (bench/store_bench.cpp, CommitASecond), so nobody should commit every second of a machine on which
-  // nobody looks. Until CommittedThrough tells of them the frames are in memory only: their spool has to keep
-  // them. Errors: those of a commit that is due; then these frames were not taken, and those that are held
-  // are tried again.
+  // Buffers frames and commits them later, as Commit does: before the next query, when half a minute's worth
+  // or many bytes are buffered, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
+  // adds (bench/store_bench.cpp, CommitASecond), too much for every second of a machine that nobody looks at.
+  // Buffered frames are in memory only: the spool has to keep them until CommittedThrough covers them.
+  // Errors: those of a commit that is due; these frames are then not accepted, and the buffered ones are
+  // retried.
   Status Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames);
   Status CommitHeld();
 
-  // The last frame of the spool that is in the store's files; 0 when none is.
+  // The sequence number of the spool's last committed frame; 0 if there is none.
   int64_t CommittedThrough(Id128 spool) const;
 
-  // Deletes the oldest days: those `max_days` or more before the newest one, and then as many as it takes for
-  // the rest to fit into `max_bytes`. The newest day always stays. Queries under way still see the days that
-  // go. Returns how many went.
+  // Deletes days that are `max_days` or more older than the newest one, then the oldest ones until the rest
+  // fits into `max_bytes`. The newest day always stays. Running queries still see deleted days. Returns the
+  // number of deleted days.
   Result<int> Retain(int max_days, int64_t max_bytes);
 
   std::vector<Day> days() const;
 
-  // Sentences for a person: which files were damaged, and since when and why nothing is stored.
+  // Sentences for the page: damaged files, and since when and why nothing is stored.
   std::vector<std::string> notices() const;
 
-  // Adds to the present day.
+  // Appends to today's file.
   Status Append(std::span<const model::Batch> batches) override;
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
   int64_t windows_end_ns() const override;
   TimeRange gpu_windows() const override;
-  // Commits what is held first, so it counts that, too.
+  // Commits buffered frames first, so that they count.
   uint64_t revision() override;
 
   ~LiveStore() override;

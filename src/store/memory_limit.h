@@ -5,15 +5,15 @@
 
 namespace gpusonde::store {
 
-// How much memory the databases of this process may hold; what doesn't fit goes to temporary files. As set,
-// else DefaultMemoryLimit(). Thread-safe.
+// The memory limit of this process's databases, in bytes: as set, else DefaultMemoryLimit(). Beyond it they
+// spill to temporary files. Thread-safe.
 int64_t MemoryLimit();
-// To be called before a store is opened.
+// Call before opening a store.
 void SetMemoryLimit(int64_t bytes);
 bool MemoryLimitIsSet();
 
-// An eighth of the memory that this process may use (the machine's, or its cgroup's), from 128 MiB to 2 GiB:
-// a query is not the only thing that a machine does.
+// An eighth of the memory that this process may use (the machine's, or its cgroup's), between 128 MiB and 2
+// GiB, to leave room for other programs.
 int64_t DefaultMemoryLimit();
 
 inline constexpr int64_t kMinMemoryLimit = int64_t{128} << 20;

@@ -128,12 +128,12 @@ Result<std::map<std::pair<Id128, Metric>, double>> ReadMosts(Store& store, const
 // Adds what `part` finds, rows of device, first and last time, code, and how many there are in all, as far as
 // there is room.
 Status AddMarks(Store& store, SqlPart part, DeviceMark::Kind kind, DeviceMarks& read) {
-  part += {" LIMIT ?", {kMostMarks - static_cast<int64_t>(read.marks.size()) + 1}};
+  part += {" LIMIT ?", {kMaxMarks - static_cast<int64_t>(read.marks.size()) + 1}};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(part.text, part.parameters));
   for (int64_t all = 0, kept = 0;;) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (more) all = rows->Int64(4);
-    if (!more || std::ssize(read.marks) == kMostMarks) {
+    if (!more || std::ssize(read.marks) == kMaxMarks) {
       read.omitted += all - kept;
       return {};
     }

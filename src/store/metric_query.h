@@ -12,21 +12,21 @@
 #include "store/profile_query.h"
 #include "store/store.h"
 
-// The questions that the UI asks of the table `metrics`. They are about devices: of a selection only the time
-// and the device count.
+// Queries of the UI over the table `metrics`, about devices: only the selection's time range and device
+// apply.
 namespace gpusonde::store {
 
 struct MetricStrip {
   GpuDevice device;
   model::Metric metric{};
   // The mean over each bucket, in the metric's unit; of throttle reasons the share of time, 0…1, in which the
-  // device was slowed down. Nothing where nobody read it: a reading stands until the next one, for 2.5 s at
-  // most.
+  // device was slowed down. Null where there was no reading: a value holds until the next
+  // one, for at most 2.5 s.
   Strip strip;
   std::optional<double> most;  // natural upper end of the scale
 };
-// The strips of all devices with readings in the selection's time, in the order of ReadDevices; of each in
-// the order in which a person wants to see them. Errors: those of Store::Query; kInvalidArgument for buckets
+// The strips of all devices with readings in the selection's time range, in the order of ReadDevices, then in
+// display order of the metrics. Errors: those of Store::Query; kInvalidArgument for buckets
 // < 1.
 Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Selection& selection,
                                                   int buckets);
@@ -42,11 +42,11 @@ struct DeviceMark {
 };
 struct DeviceMarks {
   std::vector<DeviceMark> marks;  // by from_ns
-  int64_t omitted = 0;            // beyond kMostMarks: the shortest times of throttling, then the oldest XIDs
+  int64_t omitted = 0;            // beyond kMaxMarks: the shortest throttling, then the oldest XIDs
 };
-inline constexpr int64_t kMostMarks = 1000;
-// What happened to the devices in the selection's time. Times of throttling for the same reasons with less
-// than a bucket between them are one.
+inline constexpr int64_t kMaxMarks = 1000;
+// XIDs and throttling of the devices in the selection's time range. Intervals of throttling for the same
+// reasons are merged when less than a bucket lies between them.
 Result<DeviceMarks> ReadDeviceMarks(Store& store, const model::Selection& selection, int buckets);
 
 }  // namespace gpusonde::store

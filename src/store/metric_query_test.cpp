@@ -186,15 +186,15 @@ TEST_F(MetricQuery, TooManyMarksAreCounted) {
   values.push_back(Value(Metric::kGpuXid, 9 * kSecond, 79));
   Add(model::kMetrics, values);
   const DeviceMarks read = Marks(2000'00);
-  EXPECT_EQ(read.marks.size(), static_cast<size_t>(kMostMarks));
-  EXPECT_EQ(read.omitted, 1'200 + 1 - kMostMarks);
+  EXPECT_EQ(read.marks.size(), static_cast<size_t>(kMaxMarks));
+  EXPECT_EQ(read.omitted, 1'200 + 1 - kMaxMarks);
   EXPECT_EQ(read.marks.back().kind, DeviceMark::Kind::kXid) << "an XID is never left out for them";
   values.clear();
   for (int i = 0; i < 1'100; ++i) values.push_back(Value(Metric::kGpuXid, i * kSecond / 400, 31));
   Add(model::kMetrics, values);
   const DeviceMarks more = Marks(2000'00);
-  EXPECT_EQ(std::ssize(more.marks), kMostMarks);
-  EXPECT_EQ(more.omitted, 1'200 + 1 + 1'100 - kMostMarks);
+  EXPECT_EQ(std::ssize(more.marks), kMaxMarks);
+  EXPECT_EQ(more.omitted, 1'200 + 1 + 1'100 - kMaxMarks);
   EXPECT_GT(more.marks.front().from_ns, 0) << "the oldest";
 }
 

@@ -24,7 +24,7 @@ struct LocationRow {
   bool has_lines = false;  // one that isn't 0, "unknown"
 };
 
-// What a kept row takes, with what it points to.
+// Memory of a cached row, including what it points to.
 size_t BytesOf(const std::vector<Id128>& stack);
 size_t BytesOf(const LocationRow& location);
 size_t BytesOf(const model::Profile::Function& function);
@@ -32,13 +32,13 @@ size_t BytesOf(const model::Profile::Binary& binary);
 
 using RowVersion = uint64_t;
 
-// Rows of a keyed table by their first column, kept from one question to the next. Thread-safe.
+// A cache of rows of a keyed table, by key. Thread-safe.
 template <class Row>
 class KeptRows {
  public:
   using Found = std::unordered_map<Id128, std::shared_ptr<const Row>>;
 
-  // Adds those of `ids` that are kept to `found`, takes them out of `ids`, and says as of when that is.
+  // Moves the ids that are cached from `ids` to `found`. Returns the cache's version, for Keep.
   RowVersion Find(std::vector<Id128>& ids, Found& found) {
     const std::scoped_lock lock(mutex_);
     std::erase_if(ids, [&](const Id128& id) {
@@ -49,8 +49,8 @@ class KeptRows {
     return version_;
   }
 
-  // Keeps what was read since Find; nothing, if something was forgotten meanwhile: it may be that. What was
-  // kept before makes room.
+  // Caches rows read since Find returned `since`; nothing if rows were invalidated meanwhile, since `rows`
+  // may be among them. Clears the cache when it would grow beyond its limit.
   void Keep(const Found& rows, RowVersion since) {
     const std::scoped_lock lock(mutex_);
     if (version_ != since) return;
@@ -91,16 +91,16 @@ class KeptRows {
   Found rows_;
 };
 
-// The names behind a profile's stacks. They are hashes of what they stand for, so that a row changes only to
-// say more of it (a symbol, a line that was found later); most of what a question costs is to read them, from
-// the file of every day.
+// Caches of the names behind a profile's stacks. Ids are content hashes, so that a row changes only when more
+// is known about it (a symbol, a line found later). Reading names from each day's file is most of a query's
+// cost.
 struct NameCache {
   KeptRows<std::vector<Id128>> stacks;  // by stack: its locations
   KeptRows<LocationRow> locations;
   KeptRows<model::Profile::Function> functions;
   KeptRows<model::Profile::Binary> binaries;
 
-  // To be called once a store has new rows.
+  // Invalidates the rows that `appended` replaces.
   void Forget(std::span<const model::Batch> appended);
 };
 

@@ -17,6 +17,7 @@
 #include "model/sketch.h"
 #include "store/duckdb/schema.h"
 #include "store/gpu_sql.h"
+#include "store/time_range.h"
 #include "store/work_sums.h"
 
 namespace gpusonde::store {
@@ -26,11 +27,11 @@ namespace {
 constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
 constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
 
-// Kernels whose packs, and launches, are in memory at a time: with the database's copy of both, 24 MB where
-// one launch in 40 has a stack and 90 MB where all have.
+// Kernels per slice: packs and launches of one slice are in memory, with the database's copy 24 MB where one
+// launch in 40 has a stack and 90 MB where all have.
 constexpr int64_t kSliceKernels = 500'000;
 
-// A launch whose stack was taken.
+// A launch with a sampled stack.
 struct Launch {
   Id128 process;
   int64_t session = 0;
@@ -233,7 +234,7 @@ Status SumSlice(const Ask& ask, const model::Selection& selection, const TimeRan
               .device = rows->Id(1),
               .session = rows->Int64(2),
               .stream = rows->Int64(3),
-              .second_ns = rows->Int64(5),
+              .second_ns = BoundTime(rows->Int64(5)),
               .offsets_ns = rows->Int64List(6),
               .durations_ns = rows->Int64List(7),
               .correlations = options.launches ? rows->Int64List(8) : std::vector<int64_t>()},
@@ -268,7 +269,7 @@ Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const T
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
     std::vector<TimeRange>& times = work[rows->Id(0)];
-    const Pack pack{.second_ns = rows->Int64(1),
+    const Pack pack{.second_ns = BoundTime(rows->Int64(1)),
                     .offsets_ns = rows->Int64List(2),
                     .durations_ns = rows->Int64List(3),
                     .correlations = {}};

@@ -12,9 +12,10 @@
 #include "store/selection_sql.h"
 #include "store/store.h"
 
-// Sums over packs of kernels (table kernel_packs). The same statements that sum single rows
-// (store/work_sums.h) would unpack them first, join them with all launches and group them: for a minute of
-// 10,000 kernels a second 0.55 s of CPU time, here 0.06 s (bench/gpu_bench.cpp, StoreAMinute).
+// Sums over packs of kernels (table kernel_packs), computed here rather than in SQL: the statements that sum
+// single rows (store/work_sums.h) would unpack them, join them with all launches and group them, which takes
+// 0.55 s of CPU time for a minute of 10,000 kernels a second, here 0.06 s (bench/gpu_bench.cpp,
+// StoreAMinute).
 namespace gpusonde::store {
 
 struct PackSumOptions {
@@ -22,14 +23,14 @@ struct PackSumOptions {
   bool sketches = false;  // with the column `sketch`
 };
 
-// What kernels outside graphs, of the selection's process, device and stream, started in the range and lie in
-// packs: rows as SumsOfWork has them of single rows, without times of their own. `tables` goes before the
-// names of tables: "" or a schema and a dot.
+// Sums of the packed kernels outside graphs that start in the range, of the selection's process, device and
+// stream: rows like those of SumsOfWork, without times of their own. `tables` is a prefix of table names: ""
+// or a schema and a dot.
 Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::Selection& selection,
                                                   const TimeRange& range, PackSumOptions options,
                                                   const std::string& tables = "");
 
-// Adds when packed kernels, in graphs or not, ran in the range, to `work`.
+// Adds the intervals of packed kernels, in graphs or not, within the range to `work`.
 Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
                       const std::string& tables, DeviceTimes& work);
 

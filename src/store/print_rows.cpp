@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kRowsPerBlock = 1000;
 constexpr std::string_view kGap = "  ";  // between columns
-// Less of a text doesn't tell what it is.
+// A shorter piece of text is not recognisable.
 constexpr size_t kMinTextWidth = 8;
 
 Status Write(std::FILE* file, std::string_view text) {

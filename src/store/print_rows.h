@@ -11,23 +11,25 @@
 namespace gpusonde::store {
 
 enum class RowFormat {
-  // Columns aligned, numbers to the right. Characters that would steer a terminal are shown as \xNN. Where a
-  // width is given, the widest columns of text are cut ("…") until a line fits.
+  // Aligned columns, numbers to the right. Control characters are shown as \xNN. If a width is given, the
+  // widest
+  // text columns are truncated ("…") until a line fits.
   kText,
-  // An array with one object per row and line; values as Rows::Json. A name that comes twice gets "_2".
+  // An array with one object per row and line; values as Rows::Json. The second column of a name gets "_2".
   kJson,
-  // RFC 4180 with a header. NULL is nothing, empty text is "". Control characters but line feeds and tabs are
+  // RFC 4180 with a header. NULL is an empty field, empty text is "". Control characters but line feeds and
+  // tabs are
   // shown as \xNN.
   kCsv,
 };
 
 struct Printed {
   int64_t rows = 0;
-  bool cut = false;  // values were longer than the width allowed
+  bool cut = false;  // values were truncated to the width
 };
 
-// Writes all rows as they come; text is held back 1,000 rows at a time to align it. `width` is that of kText
-// in characters, 0: any. Errors: those of Rows::Next; kOutOfSpace, kIo.
+// Streams all rows to `file`; text is aligned 1,000 rows at a time. `width` limits the lines of kText, in
+// characters; 0: no limit. Errors: those of Rows::Next; kOutOfSpace, kIo.
 Result<Printed> PrintRows(Rows& rows, RowFormat format, std::FILE* file, size_t width = 0);
 
 }  // namespace gpusonde::store

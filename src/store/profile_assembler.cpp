@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/saturated.h"
+
 namespace gpusonde::store {
 namespace {
 
@@ -97,7 +99,7 @@ int32_t IndexOf(Id128 id, const std::unordered_map<Id128, std::shared_ptr<const 
 
 }  // namespace
 
-Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& used) {
+Result<ProfileAssembler> ProfileAssembler::Read(Store& store, std::span<const SqlPart> used) {
   ProfileAssembler assembler;
   TRY(assembler.ReadUsed(store, used));
   TRY(assembler.ReadThreads(store));
@@ -105,21 +107,34 @@ Result<ProfileAssembler> ProfileAssembler::Read(Store& store, const SqlPart& use
   return assembler;
 }
 
-Status ProfileAssembler::ReadUsed(Store& store, const SqlPart& used) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query(fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
-                                           "sum(weight_ns)::BIGINT FROM {} GROUP BY ALL",
-                                           used.text),
-                               used.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    used_.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
-                     std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5)});
+Status ProfileAssembler::ReadUsed(Store& store, std::span<const SqlPart> used) {
+  for (const SqlPart& part : used) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                     store.Query(fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
+                                             "sum(weight_ns)::BIGINT, sum(variance_ns2) FROM {} GROUP BY ALL",
+                                             part.text),
+                                 part.parameters));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      used_.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
+                       std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5), rows->Float64(6)});
+    }
   }
+  const auto key = [](const Used& row) { return std::tie(row.process, row.tid, row.stack, row.state); };
   // The database gives rows in no particular order; the same profile is the same every time.
-  std::ranges::sort(used_, {},
-                    [](const Used& row) { return std::tuple(row.process, row.tid, row.stack, row.state); });
+  std::ranges::sort(used_, {}, key);
+  size_t kept = 0;
+  for (size_t i = 1; i < used_.size(); ++i) {
+    if (key(used_[i]) != key(used_[kept])) {
+      if (++kept != i) used_[kept] = std::move(used_[i]);
+      continue;
+    }
+    used_[kept].count = AddSaturated(used_[kept].count, used_[i].count);
+    used_[kept].weight_ns = AddSaturated(used_[kept].weight_ns, used_[i].weight_ns);
+    used_[kept].variance_ns2 += used_[i].variance_ns2;
+  }
+  if (!used_.empty()) used_.resize(kept + 1);
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,8 +15,8 @@
 
 namespace gpusonde::store {
 
-// Puts a model::Profile together from ids: reads the names of all that some rows use, and gives indices for
-// what is asked of it. What nobody asks for stays out of the profile. Not thread-safe.
+// Builds a model::Profile from rows of ids: reads the names that the rows refer to, and adds what StackIndex
+// and ThreadIndex are called for. Not thread-safe.
 class ProfileAssembler {
  public:
   // A thread's time in a stack and a state.
@@ -26,18 +27,19 @@ class ProfileAssembler {
     std::string state;  // empty: it has none
     int64_t count = 0;
     int64_t weight_ns = 0;
+    double variance_ns2 = 0;
   };
 
-  // `used` is what follows FROM: rows of process, tid, stack (null: none), state, count and weight_ns. The
-  // names are asked for after them, and only those that no earlier question asked for. Errors: those of
-  // Store::Query.
-  static Result<ProfileAssembler> Read(Store& store, const SqlPart& used);
+  // Each part of `used` is what follows FROM: rows of process, tid, stack (null: none), state, count,
+  // weight_ns and variance_ns2. Names are read after them, except those in the store's cache. Errors: those
+  // of Store::Query.
+  static Result<ProfileAssembler> Read(Store& store, std::span<const SqlPart> used);
 
-  // The rows of `used` summed by process, tid, stack and state, ordered by these.
+  // The rows of all parts summed by process, tid, stack and state, ordered by these.
   const std::vector<Used>& used() const { return used_; }
 
-  // A stack of one unknown frame where the store has no such stack: rows may be missing, and none may crash
-  // who follows an index.
+  // The index of a stack of one unknown frame if the store has no such stack: in a damaged recording rows may
+  // be missing.
   int32_t StackIndex(Id128 id);
   int32_t ThreadIndex(Id128 process, int32_t tid);
 
@@ -63,7 +65,7 @@ class ProfileAssembler {
   };
   using Indices = std::unordered_map<Id128, int32_t>;
 
-  Status ReadUsed(Store& store, const SqlPart& used);
+  Status ReadUsed(Store& store, std::span<const SqlPart> used);
   Status ReadThreads(Store& store);
   Status ReadNames(Store& store);
   int32_t FunctionIndex(Id128 id);

@@ -11,12 +11,12 @@
 #include "model/selection.h"
 #include "store/store.h"
 
-// The questions that the UI, the summary and the exporters ask of the profile tables.
+// Queries of the UI, the summary and the exporters over the profile tables.
 namespace gpusonde::store {
 
-// The CPU profile of the selection: samples summed by (thread, stack), with every name behind them. Of time
-// off the CPU, the leaf of each stack is what the thread waited for, and `count` is how many waits were seen.
-// An empty selection gives an empty profile. Errors: those of Store::Query.
+// The CPU profile of the selection: samples summed by thread and stack, with their names. For time off the
+// CPU the leaf of each stack is what the thread waited for, and `count` the number of sampled waits. A
+// selection without samples gives an empty profile. Errors: those of Store::Query.
 Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection);
 
 struct ThreadUse {
@@ -34,17 +34,18 @@ struct ProcessUse {
   std::optional<int64_t> exited_ns;
   std::vector<ThreadUse> threads;  // falling by cpu_ns, ties by tid
 };
-// Processes with samples in the selection, falling by cpu_ns, ties by pid.
+// Processes with samples in the selection, by descending cpu_ns, then by pid.
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection);
 
 struct Strip {
   int64_t from_ns = 0;
   int64_t to_ns = 0;
-  // One value per equal bucket of [from_ns, to_ns): mean busy CPUs; nothing where no source was gathering.
+  // Mean busy CPUs in each of the equal buckets of [from_ns, to_ns); null where no source was recording.
   std::vector<std::optional<double>> values;
 };
 // CPU use over the selection's time, in `buckets` ≥ 1 buckets. Open ends of the selection are those of the
-// data.
+// data. Estimated from samples, and never finer than these support; of one process or thread exact where the
+// scheduler's signals of it were recorded (metric thread.running).
 Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int buckets);
 
 struct Overview {
@@ -75,10 +76,10 @@ struct Overview {
 };
 Result<Overview> ReadOverview(Store& store);
 
-// The sources of the overview alone, which cost a fraction of it.
+// The sources of the overview alone, at a fraction of the cost.
 Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store);
 
-// Whether some function is known to come from this source file, whenever it ran.
+// Whether any function of the store comes from this source file.
 Result<bool> NamesFile(Store& store, const std::string& file);
 
 }  // namespace gpusonde::store

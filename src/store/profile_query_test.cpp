@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 
+#include "base/time.h"
 #include "model/tables/batches.h"
 #include "model/tables/binaries.h"
 #include "model/tables/devices.h"
@@ -16,6 +18,7 @@
 #include "model/tables/locations.h"
 #include "model/tables/processes.h"
 #include "model/tables/samples.h"
+#include "model/tables/signals.h"
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
 #include "model/tables/threads.h"
@@ -26,6 +29,7 @@ namespace {
 
 using model::BatchBuilder;
 using model::Selection;
+using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Optional;
 using testing::Pair;
@@ -137,6 +141,24 @@ TEST_F(ProfileQuery, WaitingTimeStandsUnderWhatIsWaitedFor) {
   waiting.wait = model::ThreadState::kLock;
   EXPECT_THAT(Folded(Read(waiting)),
               UnorderedElementsAre(Pair("loader: main() [waits for a lock]", Pair(1, 5))));
+}
+
+TEST_F(ProfileQuery, SampledWaitsHaveAVariance) {
+  const auto wait = [](int64_t weight_ns, std::optional<int64_t> duration_ns) {
+    return model::Sample{.time_ns = 6'000'000'000,
+                         .process = kLoader,
+                         .tid = 200,
+                         .stack = kMainStack,
+                         .state = model::ThreadState::kLock,
+                         .weight_ns = weight_ns,
+                         .duration_ns = duration_ns};
+  };
+  // Sampled with probability 1/4, twice; counted for certain; of an older file.
+  Add(Rows(model::kSamples, {wait(40, 10), wait(80, 20), wait(600, 600), wait(7, std::nullopt)}));
+  const model::Profile profile = Read({.off_cpu = true, .wait = model::ThreadState::kLock});
+  ASSERT_EQ(profile.samples.size(), 1);
+  EXPECT_EQ(profile.samples[0].weight_ns, 727);
+  EXPECT_DOUBLE_EQ(profile.samples[0].variance_ns2, 12 * (10 * 10 + 20 * 20)) << "(1 - p) / p² = 12";
 }
 
 TEST_F(ProfileQuery, SumsSamplesByThreadAndStackWithEveryName) {
@@ -267,6 +289,80 @@ TEST_F(ProfileQuery, TheStripShowsNoMoreCoresThanThereAreAndNoFinerThanSamples) 
   }
 }
 
+TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
+  constexpr int64_t kBegin = 20'000'000'000;
+  constexpr int64_t kBucketNs = 10'000'000;
+  Add(Rows(model::kSources, {{.source = {9, 11},
+                              .host = "here",
+                              .cpus = 8,
+                              .sampling_hz = 20,
+                              .started_ns = kBegin,
+                              .ended_ns = kBegin + 2 * kNanosPerSecond}}));
+  // In the first second two threads are on a CPU for 1 ms and 3 ms of every 10 ms, and nothing is sampled.
+  const auto follow = [&](int32_t tid, const std::string& metric, int64_t value_ns) {
+    Add(Rows(model::kSignals, {{.start_ns = kBegin,
+                                .bucket_ns = kBucketNs,
+                                .metric = metric,
+                                .process = kTrainer,
+                                .tid = tid,
+                                .other = std::nullopt,
+                                .values = std::vector<int64_t>(100, value_ns)}}));
+  };
+  follow(100, "thread.running", 1'000'000);
+  follow(100, "thread.waiting", 9'000'000);
+  follow(101, "thread.running", 3'000'000);
+  // In the second one nobody follows them, and one sample of 50 ms is met.
+  Add(Rows(model::kSamples, {{.time_ns = kBegin + 1'700'000'000,
+                              .process = kTrainer,
+                              .tid = 100,
+                              .stack = kMainStack,
+                              .weight_ns = 50'000'000}}));
+  Selection selection{.from_ns = kBegin, .to_ns = kBegin + 2 * kNanosPerSecond, .process = kTrainer};
+  const auto values = [&](int buckets) {
+    const auto strip = ReadCpuStrip(*store_, selection, buckets);
+    EXPECT_TRUE(strip.has_value()) << strip.error().message;
+    return strip.has_value() ? strip->values : std::vector<std::optional<double>>();
+  };
+  EXPECT_THAT(values(4), ElementsAre(Optional(DoubleNear(0.4, 1e-9)), Optional(DoubleNear(0.4, 1e-9)),
+                                     Optional(0.0), Optional(DoubleNear(0.1, 1e-9))));
+  // Not multiples of the signals' buckets, and finer than the samples support.
+  const auto fine = values(130);
+  for (size_t i = 0; i < 64; ++i) EXPECT_THAT(fine[i], Optional(DoubleNear(0.4, 1e-6))) << i;
+  EXPECT_THAT(fine[110], Optional(DoubleNear(0.25, 1e-6))) << "50 ms in the ninth of ten buckets";
+  EXPECT_THAT(fine[129], Optional(0.0));
+  // Finer than the signals.
+  EXPECT_THAT(values(600)[299], Optional(DoubleNear(0.4, 1e-9)));
+  selection.tid = 100;
+  EXPECT_THAT(values(4)[0], Optional(DoubleNear(0.1, 1e-9)));
+}
+
+TEST_F(ProfileQuery, TheStripDistrustsSignalsThatLackWhatWasSampled) {
+  constexpr int64_t kBegin = 20'000'000'000;
+  Add(Rows(model::kSources, {{.source = {9, 11},
+                              .host = "here",
+                              .cpus = 8,
+                              .sampling_hz = 20,
+                              .started_ns = kBegin,
+                              .ended_ns = kBegin + kNanosPerSecond}}));
+  Add(Rows(model::kSignals, {{.start_ns = kBegin,
+                              .bucket_ns = 10'000'000,
+                              .metric = "thread.waiting",
+                              .process = kTrainer,
+                              .tid = 100,
+                              .other = std::nullopt,
+                              .values = std::vector<int64_t>(100, 10'000'000)}}));
+  for (int i = 0; i < 10; ++i)
+    Add(Rows(model::kSamples, {{.time_ns = kBegin + int64_t{i} * 100'000'000,
+                                .process = kTrainer,
+                                .tid = 101,
+                                .stack = kMainStack,
+                                .weight_ns = 50'000'000}}));
+  const auto strip =
+      ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = kBegin + kNanosPerSecond, .process = kTrainer}, 1);
+  ASSERT_TRUE(strip.has_value()) << strip.error().message;
+  EXPECT_THAT(strip->values, ElementsAre(Optional(0.5)));
+}
+
 TEST_F(ProfileQuery, TheStripIsEmptyWhereNobodyWasGathering) {
   Add(Rows(model::kSources, {{.source = {9, 10}, .host = "here", .started_ns = 15'000'000'000}}));  // killed
   Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 17'500'000'000}}));
@@ -295,6 +391,27 @@ TEST_F(ProfileQuery, TheOverviewTellsSourcesTimeAndDrops) {
 
   Add(Rows(model::kDevices, {{.device = {6, 6}, .simulated = true}}));
   EXPECT_TRUE(ReadOverview(*store_)->simulated);
+}
+
+TEST(HostileStore, DatesThatCantBeSubtractedAreBounded) {
+  auto store = CreateInMemory().value();
+  const auto source = [](uint64_t id, int64_t from_ns, int64_t to_ns) {
+    return model::Source{.source = {id, id},
+                         .kind = model::SourceKind::kRecord,
+                         .host = "there",
+                         .started_ns = from_ns,
+                         .ended_ns = to_ns};
+  };
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const model::Batch batches[] = {Rows(model::kSources, {source(1, kMin, 5), source(2, 5, kMax)})};
+  ASSERT_TRUE(store->Append(batches).has_value());
+  const auto profile = ReadProfile(*store, {});
+  ASSERT_TRUE(profile.has_value()) << profile.error().message;
+  EXPECT_LT(profile->start_ns, 0);
+  EXPECT_GT(profile->end_ns, int64_t{4'000'000'000} * 1'000'000'000);
+  int64_t length_ns = 0;
+  EXPECT_FALSE(__builtin_sub_overflow(profile->end_ns, profile->start_ns, &length_ns));
 }
 
 TEST(EmptyStore, AnswersEveryQuestionWithNothing) {

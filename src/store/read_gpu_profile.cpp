@@ -35,7 +35,7 @@ constexpr int64_t kSliceRows = 4'000'000;
 constexpr std::string_view kNotSampled = "[stack not sampled]";
 constexpr std::string_view kCapturedInGraph = "[captured in graph]";
 constexpr std::string_view kGraphLaunch = "[graph launch]";
-constexpr std::string_view kThreadNotKnown = "[thread not known]";
+constexpr std::string_view kThreadNotKnown = "[unknown thread]";
 
 // Work of a name by one process on one device; alone or of graphs.
 struct GroupKey {
@@ -159,23 +159,20 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
 
 // What the assembler reads names for: every stack that the groups may have, and every process.
 SqlPart UsedNames(Store& store, const model::Selection& selection) {
-  SqlPart used{
-      "(SELECT process, 0 AS tid, stack, 0 AS count, 0 AS weight_ns FROM raw.graph_nodes "
-      "WHERE stack IS NOT NULL",
-      {}};
+  SqlPart used{"(SELECT process, 0 AS tid, stack FROM raw.graph_nodes WHERE stack IS NOT NULL", {}};
   for (const TimePiece& piece : PiecesOfWork(store, Positive(selection), kLevels)) {
     if (piece.level.has_value()) {
       used +=
-          {" UNION ALL SELECT process, tid, stack, 0, 0 FROM kernel_windows "
+          {" UNION ALL SELECT process, tid, stack FROM kernel_windows "
            "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
            {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
       continue;
     }
     const TimeRange calls = LaunchReach(piece.range);
     used +=
-        {" UNION ALL SELECT process, tid, stack, 0, 0 FROM api_calls "
+        {" UNION ALL SELECT process, tid, stack FROM api_calls "
          "WHERE stack IS NOT NULL AND start_ns >= ? AND start_ns < ? "
-         "UNION ALL SELECT DISTINCT process, 0, NULL::UUID, 0, 0 FROM ",
+         "UNION ALL SELECT DISTINCT process, 0, NULL::UUID FROM ",
          {calls.from_ns, calls.to_ns}};
     used += GpuWorkSpans(selection, piece.range, WorkIn::kStartsIn);
   }
@@ -289,7 +286,7 @@ bool Shows(const model::Profile& profile, const std::vector<int32_t>& stack, con
   });
 }
 
-// What only the samples' stacks and threads tell.
+// The selection's conditions on threads and names, which only sampled stacks have.
 void Select(model::Profile& profile, const model::Selection& selection) {
   if (selection.process.has_value() && selection.tid.has_value())
     std::erase_if(profile.samples, [&](const model::Profile::Sample& sample) {
@@ -309,14 +306,17 @@ void Select(model::Profile& profile, const model::Selection& selection) {
 Result<model::Profile> ReadGpuProfile(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const Groups groups, ReadGroups(store, selection));
   SqlPart used = UsedNames(store, selection);
-  used.text = "(SELECT *, NULL::VARCHAR AS state FROM " + used.text + ")";
-  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, used));
+  used.text =
+      "(SELECT *, NULL::VARCHAR AS state, 0 AS count, 0 AS weight_ns, 0::DOUBLE AS variance_ns2 FROM " +
+      used.text + ")";
+  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, {&used, 1}));
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevices(store));
   Builder builder(std::move(assembler), devices);
   for (const auto& [key, group] : groups) builder.Add(key, group);
   model::Profile& profile = builder.profile();
   profile.type = model::ProfileType::kGpu;
   Select(profile, selection);
+  model::BoundSums(profile);
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   profile.start_ns = range.from_ns;
   profile.end_ns = range.to_ns;

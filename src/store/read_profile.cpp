@@ -73,17 +73,21 @@ class WaitingStacks {
 }  // namespace
 
 Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection) {
-  ASSIGN_OR_RETURN(ProfileAssembler assembler,
-                   ProfileAssembler::Read(store, CpuTimeIn(store, selection, Detail::kStacks)));
+  ASSIGN_OR_RETURN(const std::vector<SqlPart> time, CpuTimeIn(store, selection, Detail::kStacks));
+  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, time));
   model::Profile& profile = assembler.profile();
   WaitingStacks waiting(profile);
   for (const ProfileAssembler::Used& row : assembler.used()) {
     int32_t stack = assembler.StackIndex(row.stack);
     if (selection.off_cpu) stack = waiting.StackOf(stack, row.state);
     const int32_t thread = assembler.ThreadIndex(row.process, row.tid);
-    profile.samples.push_back(
-        {.stack = stack, .thread = thread, .count = row.count, .weight_ns = row.weight_ns});
+    profile.samples.push_back({.stack = stack,
+                               .thread = thread,
+                               .count = row.count,
+                               .weight_ns = row.weight_ns,
+                               .variance_ns2 = row.variance_ns2});
   }
+  model::BoundSums(profile);
   if (selection.off_cpu) profile.type = model::ProfileType::kOffCpu;
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   profile.start_ns = range.from_ns;

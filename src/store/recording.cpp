@@ -135,6 +135,12 @@ Status SyncFile(const std::string& path) {
   return {};
 }
 
+Status Replace(const std::string& path, const std::string& by) {
+  TRY(SyncFile(by));
+  if (::rename(by.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+  return {};
+}
+
 Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb::Settings& settings) {
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(settings));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
@@ -150,12 +156,11 @@ Result<int64_t> WriteRecording(const std::string& spool_folder, const std::strin
   const std::string temporary = path + ".tmp";
   RemoveFileAndLog(temporary);
   Result<int64_t> frames = WriteFile(spool_folder, temporary);
-  if (!frames.has_value()) {
+  Status placed = frames.has_value() ? Replace(path, temporary) : std::unexpected(frames.error());
+  if (!placed.has_value()) {
     RemoveFileAndLog(temporary);
-    return Fail(std::move(frames).error().With("write recording " + path));
+    return Fail(std::move(placed).error().With("write recording " + path));
   }
-  TRY(SyncFile(temporary));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
   TRY(SyncFolderOf(path));
   return frames;
 }

@@ -32,7 +32,7 @@ constexpr std::string_view kStacksNamed = R"(
   )
   SELECT stack FROM (SELECT stack, unnest(locations) AS location FROM raw.stacks) SEMI JOIN matching USING (location))";
 
-// What a selection asks for besides its time.
+// The selection's conditions besides its time range.
 SqlPart Filter(const model::Selection& selection) {
   SqlPart filter{selection.off_cpu ? "state <> 'on_cpu'" : "state = 'on_cpu'", {}};
   if (selection.wait.has_value())
@@ -53,22 +53,31 @@ SqlPart Filter(const model::Selection& selection) {
   return filter;
 }
 
-constexpr std::string_view kSampleColumns =
-    "time_ns AS start_ns, 0 AS length_ns, process, tid, stack, state, 1 AS count, weight_ns";
-constexpr std::string_view kWindowColumns =
-    "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns";
+// Rows of work that are joined with samples at a time.
+constexpr int64_t kIdleSliceRows = 500'000;
 
-// More days in one list take longer to look through than they save.
-constexpr int64_t kMostListedDays = 62;
+constexpr std::string_view kSampleColumns =
+    "time_ns AS start_ns, 0 AS length_ns, process, tid, stack, state, 1 AS count, weight_ns, {} AS "
+    "variance_ns2";
+constexpr std::string_view kWindowColumns =
+    "start_ns, end_ns - start_ns AS length_ns, process, tid, stack, state, count, weight_ns, variance_ns2";
+
+// A longer list of days takes longer to search than it saves.
+constexpr int64_t kMaxListedDays = 62;
+
+SqlPart SamplesOf(const TimeRange& range) {
+  return {"(SELECT * FROM samples WHERE time_ns >= ? AND time_ns < ?)", {range.from_ns, range.to_ns}};
+}
+
+// Samples as rows of CPU time.
+SqlPart AsTime(const SqlPart& samples) {
+  SqlPart rows{"SELECT " + fmt::format(kSampleColumns, kSampleVariance) + " FROM ", {}};
+  return rows += samples;
+}
 
 // Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
-SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
-  if (!piece.level.has_value()) {
-    SqlPart rows{fmt::format("SELECT {} FROM ", kSampleColumns), {}};
-    const SqlPart samples{"(SELECT * FROM samples WHERE time_ns >= ? AND time_ns < ?)",
-                          {piece.range.from_ns, piece.range.to_ns}};
-    return rows += selection.while_gpu_idle ? WhileGpuIdle(samples, selection) : samples;
-  }
+SqlPart RowsOf(const TimePiece& piece) {
+  if (!piece.level.has_value()) return AsTime(SamplesOf(piece.range));
   const int64_t length_ns = piece.level->length_ns;
   SqlPart rows{fmt::format("SELECT {} FROM profile_windows WHERE start_ns >= ? AND start_ns < ? AND "
                            "end_ns - start_ns = ?",
@@ -76,7 +85,7 @@ SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
                {piece.range.from_ns, piece.range.to_ns, length_ns}};
   // A day's windows begin where its first hour's begin, between those of other hours; where they end only the
   // last hour's do.
-  if (length_ns < kDay.length_ns || (piece.range.to_ns - piece.range.from_ns) / length_ns > kMostListedDays)
+  if (length_ns < kDay.length_ns || (piece.range.to_ns - piece.range.from_ns) / length_ns > kMaxListedDays)
     return rows;
   std::vector<int64_t> ends;
   for (int64_t end_ns = piece.range.from_ns + length_ns; end_ns <= piece.range.to_ns; end_ns += length_ns)
@@ -85,17 +94,23 @@ SqlPart RowsOf(const model::Selection& selection, const TimePiece& piece) {
   return rows;
 }
 
+SqlPart Filtered(const SqlPart& rows, const model::Selection& selection) {
+  SqlPart filtered{"(SELECT * FROM (", {}};
+  filtered += rows;
+  filtered.text += ") WHERE ";
+  filtered += Filter(selection);
+  filtered.text += ")";
+  return filtered;
+}
+
 SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pieces) {
-  SqlPart rows{"(SELECT * FROM (", {}};
+  SqlPart rows;
   std::string_view separator;
   for (const TimePiece& piece : pieces) {
     rows.text += std::exchange(separator, " UNION ALL ");
-    rows += RowsOf(selection, piece);
+    rows += RowsOf(piece);
   }
-  rows.text += ") WHERE ";
-  rows += Filter(selection);
-  rows.text += ")";
-  return rows;
+  return Filtered(rows, selection);
 }
 
 }  // namespace
@@ -106,15 +121,21 @@ std::string AsciiLower(std::string text) {
   return text;
 }
 
-SqlPart CpuTimeIn(const Store& store, const model::Selection& selection, Detail detail) {
-  if (selection.while_gpu_idle) return CpuSamplesIn(selection);
+Result<std::vector<SqlPart>> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail) {
+  if (selection.while_gpu_idle) return CpuSamplesIn(store, selection);
   const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
   const auto pieces = PiecesOf({selection.from_ns, selection.to_ns}, store.windows_end_ns(), by_stack);
-  return pieces.empty() ? CpuSamplesIn(selection) : RowsIn(selection, pieces);
+  if (pieces.empty()) return CpuSamplesIn(store, selection);
+  return std::vector{RowsIn(selection, pieces)};
 }
 
-SqlPart CpuSamplesIn(const model::Selection& selection) {
-  return RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}});
+Result<std::vector<SqlPart>> CpuSamplesIn(Store& store, const model::Selection& selection) {
+  if (!selection.while_gpu_idle)
+    return std::vector{RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}})};
+  ASSIGN_OR_RETURN(std::vector<SqlPart> parts,
+                   WhileGpuIdle(Asking(store), SamplesOf, selection, kIdleSliceRows));
+  for (SqlPart& part : parts) part = Filtered(AsTime(part), selection);
+  return parts;
 }
 
 }  // namespace gpusonde::store

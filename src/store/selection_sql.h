@@ -23,20 +23,21 @@ struct SqlPart {
   }
 };
 
-// What rows of CPU time must tell.
+// Which columns rows of CPU time must have.
 enum class Detail {
-  kThreads,  // whose it was: process and tid, stack is null
-  kStacks,   // and what they were doing
+  kThreads,  // process and tid; stack is null
+  kStacks,   // stack as well
 };
 
-// CPU time in the selection, as what follows FROM: rows of start_ns, length_ns, process, tid, stack, count
-// and weight_ns. A row is a sample, of length 0, or where the store has them the sum of a window
-// (store/windows.h). With a filter, a frame's name is what model::FrameName shows. While a GPU is idle only
-// samples tell.
-SqlPart CpuTimeIn(const Store& store, const model::Selection& selection, Detail detail);
+// CPU time in the selection, as what follows FROM: rows of start_ns, length_ns, process, tid, stack, count,
+// weight_ns and variance_ns2. A row is a sample, of length 0, or, where the store has them, the sum of a
+// window (store/windows.h); with while_gpu_idle always a sample. A filter is matched against names as
+// model::FrameName displays them. The answer is the union of several parts, since a statement over all of
+// them might not fit into memory. Errors: those of Store::Query.
+Result<std::vector<SqlPart>> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail);
 
 // The same from samples only.
-SqlPart CpuSamplesIn(const model::Selection& selection);
+Result<std::vector<SqlPart>> CpuSamplesIn(Store& store, const model::Selection& selection);
 
 // A selection's `filter` and what it is compared with.
 std::string AsciiLower(std::string text);

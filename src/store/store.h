@@ -16,7 +16,7 @@
 
 namespace gpusonde::store {
 
-// A value bound to `?` in a query; a query is never put together from text that came from outside.
+// A value bound to `?` in a query. Queries are never assembled from untrusted text.
 using Parameter = std::variant<int64_t, double, std::string, Id128, std::vector<Id128>>;
 
 // Half-open, ns since the epoch.
@@ -57,8 +57,8 @@ class Rows {
   virtual std::string Json(size_t column) const = 0;
 };
 
-// Where tables rest and are asked about. Thread-safe: queries run beside each other and beside appends; each
-// sees a consistent state.
+// A database of the model's tables. Thread-safe: queries run concurrently with each other and with appends,
+// and each sees a consistent snapshot.
 class Store {
  public:
   virtual ~Store() = default;
@@ -68,22 +68,21 @@ class Store {
   // Errors: kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
   virtual Status Append(std::span<const model::Batch> batches) = 0;
 
-  // Runs one SQL statement. Errors: kInvalidArgument with the database's message for SQL that doesn't hold.
+  // Runs one SQL statement. Errors: kInvalidArgument with the database's message for invalid SQL.
   virtual Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                               std::span<const Parameter> parameters = {}) = 0;
 
-  // The end of the time, from the epoch on, whose samples are also there as sums in profile_windows; 0 when
-  // this store keeps none.
+  // Samples before this time are also summed in profile_windows; 0 for a store without roll-ups.
   virtual int64_t windows_end_ns() const { return 0; }
 
-  // The time whose GPU work is also there as sums in kernel_windows and device_windows; empty when this store
-  // keeps none.
+  // The time range whose GPU work is also summed in kernel_windows and device_windows; empty for a store
+  // without roll-ups.
   virtual TimeRange gpu_windows() const { return {}; }
 
-  // Changes whenever the answer to some query may have changed. Constant for data that does not change.
+  // Changes whenever the answer to some query may have changed. Constant for a file that nobody writes.
   virtual uint64_t revision() { return 0; }
 
-  // What earlier questions read; whoever implements Append says there what is new.
+  // Names that earlier queries read. Implementations of Append invalidate what they replace.
   NameCache& names() { return names_; }
 
  private:

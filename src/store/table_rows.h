@@ -47,9 +47,9 @@ void ReadValue(const Rows& rows, size_t column, T& value) {
 
 }  // namespace internal
 
-// The rows of a declared table as the structs that they were written from; `rest` is SQL that follows FROM
-// TABLE ("WHERE start_ns >= ? ORDER BY start_ns"), with its parameters; `schema` comes before the table's
-// name: "raw." of kernels leaves out those in packs. Errors: those of Store::Query.
+// Reads rows of a declared table into its structs. `rest` is SQL that follows FROM TABLE ("WHERE start_ns >=
+// ? ORDER BY start_ns"), with its parameters; `schema` is a prefix of the table's name: "raw." before kernels
+// omits those in packs. Errors: those of Store::Query.
 template <class Table>
 Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& table,
                                                    std::string_view rest = "",

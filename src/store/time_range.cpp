@@ -40,7 +40,11 @@ Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
   return sample_ns.value_or(from_ns);
 }
 
+TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
+
 }  // namespace
+
+int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
@@ -52,7 +56,7 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
     if (rows->IsNull(1)) {
       ASSIGN_OR_RETURN(run.to_ns, LastSeen(store, {run.from_ns, rows->Int64(2)}));
     }
-    observed.push_back(run);
+    observed.push_back(Bound(run));
   }
 }
 
@@ -66,11 +70,24 @@ Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection)
     ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
                      store.Query("SELECT coalesce(min(time_ns), 0), coalesce(max(time_ns), 0) FROM samples"));
     ASSIGN_OR_RETURN(const bool any, rows->Next());
-    observed.push_back(any ? TimeRange{rows->Int64(0), rows->Int64(1)} : TimeRange{});
+    observed.push_back(any ? Bound({rows->Int64(0), rows->Int64(1)}) : TimeRange{});
   }
   if (range.from_ns == kOpenBegin) range.from_ns = observed.front().from_ns;
   if (range.to_ns == kOpenEnd) range.to_ns = std::ranges::max(observed, {}, &TimeRange::to_ns).to_ns;
   return range;
+}
+
+Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {
+  std::vector<TimeRange> times;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows.Next());
+    if (!more) return times;
+    const TimeRange time{rows.Int64(0), rows.Int64(1)};
+    if (!times.empty() && time.from_ns <= times.back().to_ns)
+      times.back().to_ns = std::max(times.back().to_ns, time.to_ns);
+    else
+      times.push_back(time);
+  }
 }
 
 }  // namespace gpusonde::store

@@ -11,12 +11,20 @@
 
 namespace gpusonde::store {
 
-// When each source was gathering, by start. One that has no end (it runs, or was killed) is taken to have
-// gathered until the last sample or commit of a spool before the next source of its host began.
+// Bounds a time from an untrusted recording to the years 1933 to 2116, so that times can be subtracted and
+// rounded without overflow.
+int64_t BoundTime(int64_t time_ns);
+
+// The time range of each source, by start. A source without an end (it runs, or was killed) lasted until the
+// last sample or spool commit before the next source of its host began.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);
 
-// The selection's time, its open ends replaced by those of the sources, or of the samples where there are no
-// sources; empty (0, 0) where there is neither.
+// The selection's time range; open ends are those of the sources, or of the samples if there are no sources.
+// Bounded; empty (0, 0) if there
+// is neither.
 Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection);
+
+// The union of rows of start and end, in ns, that are ordered by their starts. Errors: those of Rows::Next.
+Result<std::vector<TimeRange>> ReadUnion(Rows& rows);
 
 }  // namespace gpusonde::store

@@ -23,7 +23,7 @@ TimeRange WholeWindows(const WindowLevel& level, const TimeRange& range, int64_t
           WindowStart(level, std::min(range.to_ns, end_ns))};
 }
 
-// The windows of one level from `source`, rows of time, state, count and weight_ns.
+// The windows of one level from `source`, rows of time, state, count, weight_ns and variance_ns2.
 Status SumLevel(duckdb::Connection& connection, std::string_view tables, const WindowLevel& level,
                 const TimeRange& range, std::string_view source) {
   TRY(
@@ -34,7 +34,8 @@ Status SumLevel(duckdb::Connection& connection, std::string_view tables, const W
       "INSERT INTO {0}.profile_windows BY NAME "
       "SELECT time_ns - time_ns % {1} AS start_ns, time_ns - time_ns % {1} + {1} AS end_ns, process, tid, "
       "{2} "
-      "state, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns "
+      "state, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns, "
+      "sum(variance_ns2) AS variance_ns2 "
       "FROM ({3}) WHERE time_ns >= {4} AND time_ns < {5} GROUP BY ALL ORDER BY start_ns",
       tables, level.length_ns, level.by_stack ? "stack," : "", source, range.from_ns, range.to_ns));
 }
@@ -94,9 +95,11 @@ Status SumWindows(duckdb::Connection& connection, std::string_view catalog, cons
                   int64_t windows_end_ns) {
   const std::string tables = duckdb::QuoteName(catalog) + ".main";
   const std::string samples = fmt::format(
-      "SELECT time_ns, process, tid, stack, state, 1 AS count, weight_ns FROM {}.samples", tables);
+      "SELECT time_ns, process, tid, stack, state, 1 AS count, weight_ns, {} AS variance_ns2 FROM {}.samples",
+      kSampleVariance, tables);
   const std::string hours = fmt::format(
-      "SELECT start_ns AS time_ns, process, tid, stack, state, count, weight_ns FROM {}.profile_windows "
+      "SELECT start_ns AS time_ns, process, tid, stack, state, count, weight_ns, variance_ns2 "
+      "FROM {}.profile_windows "
       "WHERE end_ns - start_ns = {}",
       tables, kHour.length_ns);
   for (const WindowLevel& level : {kFiveMinutes, kHour, kDay}) {

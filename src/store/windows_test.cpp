@@ -72,7 +72,8 @@ model::Batch Samples(const std::vector<int64_t>& times) {
                     .process = {1, 1},
                     .tid = static_cast<int32_t>(time_ns % 3),
                     .stack = {2, static_cast<uint64_t>(time_ns % 7)},
-                    .weight_ns = 10});
+                    .weight_ns = 10,
+                    .duration_ns = 5});
   return builder.Take();
 }
 
@@ -150,6 +151,7 @@ TEST_F(Windows, AreSummedOnceTheyAreOver) {
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 1) << "three samples of one thread and stack";
   EXPECT_EQ(Number("SELECT sum(weight_ns)::BIGINT FROM profile_windows"), 30);
   EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM profile_windows"), 3);
+  EXPECT_EQ(Number("SELECT sum(variance_ns2)::BIGINT FROM profile_windows"), 3 * 50) << "(1 - p) / p² · 5²";
 }
 
 TEST_F(Windows, TakeInWhatComesLate) {

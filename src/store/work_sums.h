@@ -8,7 +8,7 @@
 #include "store/selection_sql.h"
 #include "store/time_range.h"
 
-// GPU work summed by name, and by who launched it as far as that is known: what a GPU profile is made from.
+// GPU work summed by name and, where known, by launching stack: the input of a GPU profile.
 namespace gpusonde::store {
 
 // The columns of the statements below, named and meant as those of table kernel_windows.
@@ -28,7 +28,7 @@ enum WorkSumColumn : size_t {
   kVarianceColumn,
 };
 
-// Whether the column `sketch` is filled, which takes about as long again.
+// Whether to fill the column `sketch`, which doubles the time.
 enum class Sketches { kNo, kYes };
 
 // A statement that sums what the selection's process, device and stream started in the range, from single
@@ -37,17 +37,17 @@ enum class Sketches { kNo, kYes };
 SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range,
                    Sketches sketches = Sketches::kNo, const std::string& tables = "");
 
-// The same from windows of that length that start in the range.
+// The same from roll-ups of that length that start in the range.
 SqlPart SumsOfWindows(const model::Selection& selection, const TimeRange& range, int64_t length_ns);
 
-// Records of the selection that were lost, of which only sums are known: part "lost". Of their stream nothing
-// is known, so a selection of one has none.
+// The selection's lost records, for which only sums are known: part "lost". Their stream is unknown, so a
+// selection of one stream has none.
 SqlPart SumsOfLost(const model::Selection& selection, const TimeRange& range);
 
-// Whether times allow that a launch started work of its correlation id: ids come again.
+// Whether a launch may have started work with its correlation id, by their times: ids wrap around.
 bool MayHaveStarted(int64_t launch_ns, int64_t work_ns);
 
-// The time in which a launch may lie whose work starts in the range.
+// The time range of launches whose work may start in `range`.
 TimeRange LaunchReach(const TimeRange& range);
 
 }  // namespace gpusonde::store

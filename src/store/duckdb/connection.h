@@ -60,7 +60,7 @@ class Connection {
  public:
   static Result<Connection> Open(std::shared_ptr<Instance> instance);
 
-  // Runs statements whose answer nobody wants.
+  // Runs statements and discards their results.
   Status Run(const std::string& sql);
   // One statement, with parameters.
   Status Run(const std::string& sql, std::span<const Parameter> parameters);

@@ -15,8 +15,7 @@ Result<std::unique_ptr<DuckDbStore>> DuckDbStore::Create(std::shared_ptr<Instanc
 }
 
 Status DuckDbStore::Append(std::span<const model::Batch> batches) {
-  if (writable_.empty())
-    return Fail(ErrorCode::kUnsupported, "recordings that are open for reading take no rows");
+  if (writable_.empty()) return Fail(ErrorCode::kUnsupported, "recordings are open for reading only");
   const std::scoped_lock lock(writing_);
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_));
   TRY(AppendBatches(writer_, writable_, batches));

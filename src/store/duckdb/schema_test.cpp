@@ -39,11 +39,11 @@ TEST_F(DuckDbSchema, TablesCarryMeaningAndUnits) {
                 "SELECT comment[:18] FROM duckdb_tables() WHERE database_name = 'file' AND "
                 "table_name = 'threads'"),
             "One row per thread");
-  EXPECT_EQ(
-      Ask(*connection_,
-          "SELECT comment LIKE '%\ntime_ns: when; of a wait, when it ended [ns]\n%' FROM duckdb_tables() "
-          "WHERE database_name = 'file' AND table_name = 'samples'"),
-      "true");
+  EXPECT_EQ(Ask(*connection_,
+                "SELECT comment LIKE '%\ntime_ns: time of the sample; for a wait, its end [ns]\n%' FROM "
+                "duckdb_tables() "
+                "WHERE database_name = 'file' AND table_name = 'samples'"),
+            "true");
   EXPECT_EQ(ReadVersion(*connection_, "file").value(), model::kSchemaVersion);
 }
 
