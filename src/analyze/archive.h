@@ -18,7 +18,7 @@
 //
 //   template <class Archive> void Transfer(Archive& archive) { archive(first_); archive(second_); }
 //
-// which serves both ways; Archive::kReads tells which. Bytes are in the machine's own order: parts are merged
+// which serves both ways; Archive::kReads says which. Bytes are in the machine's own order: parts are merged
 // where they were made.
 namespace gpusonde::analyze {
 
@@ -71,7 +71,7 @@ class ArchiveWriter {
   std::string out_;
 };
 
-// Reads what may come from anywhere: once something is wrong, ok() stays false and values are zero.
+// Reads untrusted bytes: after the first error, ok() stays false and all values are zero.
 class ArchiveReader {
  public:
   static constexpr bool kReads = true;

@@ -12,25 +12,26 @@
 #include "analyze/trace_state.h"
 #include "importers/trace.h"
 
-// From states to the lines of a report: the only place where sums become means and quantiles.
+// Turns states into the lines of a report: the only place where sums become means and quantiles.
 namespace gpusonde::analyze {
 
 TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state);
 
-// Why a trace is not all there.
+// Notes why a trace is incomplete.
 void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,
               std::vector<Note>& notes);
 
-// How many durations are far out (Tukey's fence: above the third quartile by three times the distance between
-// the quartiles) and clearly slower than the middle: short kernels have quartiles a few ns apart.
+// Number of outliers among durations: beyond Tukey's fence (the third quartile plus three times the
+// interquartile range) and clearly slower than the median, because short kernels have quartiles a few ns
+// apart.
 int64_t CountOutliers(const model::Sketch& durations);
 
 DurationLine MakeDurationLine(std::string name, const Durations& durations);
 
-// One line per name that has durations, by total falling, ties by the names' bytes.
+// One line per name that has durations, largest total first, ties by the names' bytes.
 std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<const Durations> durations);
 
-// By total falling, ties by kind.
+// Largest total first, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
 
 RankLine MakeRankLine(const JobRank& rank);

@@ -15,7 +15,7 @@
 
 namespace gpusonde::analyze {
 
-// A metric of the launches of one kernel with one shape on one rank.
+// A metric of the launches of one kernel with one launch shape on one rank.
 struct MetricSums {
   uint32_t name = 0;  // these are numbers of a NameTable…
   uint32_t metric = 0;
@@ -44,21 +44,21 @@ struct MetricSums {
   }
 };
 
-// The metrics of measured launches. Memory: at most 32,768 sums, about 30 MiB; beyond, 16,384 are kept, by a
-// rule that doesn't depend on the order of launches (BoundedTable). Names and ranks are numbered as in the
-// state that it is part of.
+// The metrics of measured launches. Memory: at most 32,768 sums, about 30 MiB; beyond that, 16,384 are kept,
+// chosen by a rule that doesn't depend on the order of launches (BoundedTable). Names and ranks are numbered
+// as in the state that contains it.
 class MetricTable {
  public:
   MetricTable() : table_(kMaxSums) {}
 
   void Add(const importers::MeasuredLaunch& launch, std::span<const importers::MetricValue> values,
            uint16_t rank, const NameTable& names, const RankTable& ranks);
-  // Adds another's, whose names and ranks have these numbers here.
+  // Adds another table, whose names and ranks have the given numbers here.
   void Merge(const MetricTable& other, std::span<const uint32_t> names, std::span<const uint16_t> ranks);
 
   struct Kept {
     std::vector<MetricSums> sums;  // in an order that depends on their names, shapes and ranks only
-    int64_t values_beyond = 0;     // that are not in them, for there are too many kinds
+    int64_t values_beyond = 0;     // values without a sum, because there are too many kinds
   };
   Kept Finish() const;
 
@@ -66,7 +66,7 @@ class MetricTable {
   void Transfer(Archive& archive) {
     archive(table_);
   }
-  // Whether all numbers are those of tables of this size.
+  // Whether all numbers are valid for tables of these sizes.
   bool HasOnlyKnown(size_t names, size_t ranks) const;
 
  private:
@@ -75,7 +75,7 @@ class MetricTable {
   uint64_t HashOf(uint32_t name, const NameTable& names);
 
   BoundedTable<MetricSums> table_;
-  std::vector<uint64_t> hashes_;  // of names, as far as they were asked for; 0: not yet
+  std::vector<uint64_t> hashes_;  // of names; 0: not computed yet
 };
 
 }  // namespace gpusonde::analyze

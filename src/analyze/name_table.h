@@ -11,8 +11,8 @@
 
 namespace gpusonde::analyze {
 
-// Names as small numbers, in the order in which they were first seen: so the numbers of two tables differ,
-// and what has them is merged by way of AddAll. Not thread-safe: each thread has its own.
+// Numbers names in order of first use, so two tables number names differently; merging goes through AddAll.
+// Not thread-safe: each thread has its own.
 class NameTable {
  public:
   // The same number for the same bytes.
@@ -20,7 +20,7 @@ class NameTable {
     const auto found = ids_.find(name);
     return found != ids_.end() ? found->second : Insert(name);
   }
-  // The numbers that the names of another table have in this one, by their numbers there.
+  // Adds all names of another table; returns their numbers here, indexed by their numbers there.
   std::vector<uint32_t> AddAll(const NameTable& other);
 
   // In the order of their numbers.
@@ -40,7 +40,7 @@ class NameTable {
 
   std::string_view operator[](uint32_t id) const { return names_[id]; }
   size_t size() const { return names_.size(); }
-  // Of a name's bytes: the same in every table, process and machine.
+  // A hash of the name's bytes, equal in every table, process and machine.
   static uint64_t HashOf(std::string_view name);
   // Of each name, by its number.
   std::vector<uint64_t> Hashes() const;
@@ -48,7 +48,7 @@ class NameTable {
  private:
   uint32_t Insert(std::string_view name);
 
-  std::deque<std::string> names_;  // never moves what ids_ points to
+  std::deque<std::string> names_;  // a deque, so that keys of ids_ stay valid
   std::unordered_map<std::string_view, uint32_t> ids_;
 };
 

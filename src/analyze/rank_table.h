@@ -11,7 +11,7 @@
 
 namespace gpusonde::analyze {
 
-// A rank is a process on a device that did GPU work; one trace may hold several.
+// A rank is a process on a device that did GPU work; a trace may hold several.
 struct RankKey {
   int64_t process = 0;
   int32_t device = 0;
@@ -25,11 +25,10 @@ struct RankKey {
   }
 };
 
-// Ranks and processes of a trace as small numbers, in the order in which they were first seen. Not
-// thread-safe.
+// Numbers the ranks and processes of a trace in order of first use. Not thread-safe.
 class RankTable {
  public:
-  // Nothing once there are 65,535: no trace has as many, and records keep 16 bits.
+  // Empty once there are 65,535: no real trace has as many, and records keep 16 bits.
   std::optional<uint16_t> Add(const RankKey& rank) {
     const uint16_t recent = recent_ranks_[PlaceOf(rank)];
     if (recent < ranks_.size() && ranks_[recent] == rank) return recent;
@@ -65,7 +64,7 @@ class RankTable {
  private:
   static constexpr size_t kRecent = 64;
 
-  // The same where it was not looked for lately.
+  // Find without the cache.
   std::optional<uint16_t> Find(const RankKey& rank);
   std::optional<uint16_t> FindProcess(int64_t process);
   static size_t PlaceOf(const RankKey& rank) {
@@ -77,7 +76,7 @@ class RankTable {
   std::vector<int64_t> processes_;
   std::map<RankKey, uint16_t> rank_ids_;
   std::map<int64_t, uint16_t> process_ids_;
-  // What was looked for lately, by a few bits of it: events of several ranks alternate.
+  // A cache of recent look-ups, by a few bits of the key: events of several ranks alternate.
   std::array<uint16_t, kRecent> recent_ranks_{};
   std::array<uint16_t, kRecent> recent_processes_{};
 };

@@ -12,7 +12,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-// Hands out shards, and keeps the failure of the earliest.
+// Hands out shards and keeps the error of the earliest one that failed.
 class Work {
  public:
   Work(importers::Trace& trace, Share share) : trace_(trace), share_(share) {}

@@ -15,13 +15,13 @@ struct Share {
 
 struct ReadOptions {
   int threads = 1;
-  bool partial = false;  // shards that can't be read are counted and passed over
+  bool partial = false;  // shards that can't be read are counted and skipped
   bool keep_records = true;
   Share share;
 };
 
-// Reads a trace by several threads at once: under a lock each takes the next shard, and then parses it beside
-// the others. Errors: those of the trace; of several, that of the earliest shard.
+// Reads a trace with several threads: each takes the next shard under a lock and parses it in parallel.
+// Errors: those of the trace; with several errors, that of the earliest shard.
 Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options);
 
 }  // namespace gpusonde::analyze

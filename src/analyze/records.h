@@ -7,8 +7,7 @@
 
 #include "importers/event.h"
 
-// Events as the analyses that need an order read them: small, and sorted on disk where memory doesn't hold
-// them.
+// Compact events for analyses that need time order; sorted on disk when they don't fit in memory.
 namespace gpusonde::analyze {
 
 struct GpuRecord {
@@ -21,7 +20,7 @@ struct GpuRecord {
   uint32_t bytes = 0;  // at most 2^32 − 1
   uint16_t rank = 0;   // in the state's RankTable
   importers::GpuWork work = importers::GpuWork::kKernel;
-  uint8_t has_correlation = 0;  // 1: it has; files hold bytes that no bool may be made of
+  uint8_t has_correlation = 0;  // 0 or 1; not a bool, as files may hold other bytes
 };
 static_assert(sizeof(GpuRecord) == 40);
 
@@ -45,11 +44,11 @@ struct CallRecord {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t correlation = 0;
-  uint32_t unused = 0;  // so that files hold no bytes that nobody set
+  uint32_t unused = 0;  // padding, so that files have no uninitialised bytes
 };
 static_assert(sizeof(CallRecord) == 24);
 
-// The numbers that another table gives to names and ranks.
+// Maps numbers of names and ranks to those of another table.
 struct Renumbering {
   std::vector<uint32_t> names;
   std::vector<uint16_t> ranks;
@@ -60,7 +59,7 @@ struct Renumbering {
   }
   // Calls have neither.
   void operator()(CallRecord& /*record*/) const {}
-  // This one, followed by another.
+  // This mapping, followed by another.
   Renumbering Then(const Renumbering& next) const {
     Renumbering both = *this;
     for (uint32_t& name : both.names) name = next.names[name];
@@ -69,15 +68,15 @@ struct Renumbering {
   }
 };
 
-// By what doesn't depend on who saw the event first: names and ranks have other numbers in every thread.
-// Records that are equal in all of it are interchangeable for every analysis.
+// Sort key independent of which thread saw the event first, as numbers of names and ranks differ between
+// threads. Records with equal keys are interchangeable for every analysis.
 struct ByCorrelation {
   static auto Key(const GpuRecord& r) {
     return std::tuple(r.has_correlation == 0, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
                       r.bytes);
   }
   static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns); }
-  // What comes first in Key.
+  // The leading part of Key.
   static uint64_t Radix(const GpuRecord& r) {
     return uint64_t{r.has_correlation != 0 ? 0u : 1u} << 32 | r.correlation;
   }
@@ -90,7 +89,7 @@ struct ByCorrelation {
   }
 };
 
-// A time as an unsigned number in the same order.
+// A time as an unsigned number that sorts equally.
 constexpr uint64_t RadixOf(int64_t time_ns) {
   return static_cast<uint64_t>(time_ns) ^ uint64_t { 1 } << 63;
 }
@@ -115,7 +114,7 @@ struct ByStart {
   }
 };
 
-// A launch joins a queue at its call's start; it leaves it at its start on the GPU.
+// A launch joins the queue at its call's start and leaves it at its start on the GPU.
 struct QueueEntry {
   int64_t time_ns = 0;
   int64_t rank = 0;

@@ -9,19 +9,19 @@
 
 namespace gpusonde::analyze {
 
-// Puts records in order that come nearly in order: whoever uses it adds some, takes the first of all that are
-// there, and so on. Not thread-safe.
+// Sorts records that arrive nearly in order: add some, process the first of all present, and so on. Not
+// thread-safe.
 template <class Record, class Less>
 class Reorder {
  public:
   void Add(const Record& record) { records_.push_back(record); }
   size_t size() const { return records_.size(); }
-  // All that are there, sorted; valid until the next call.
+  // All present records, sorted; valid until the next call.
   std::span<const Record> Sort() {
     sorter_.Sort(records_);
     return records_;
   }
-  // Forgets the first of them.
+  // Removes the first `count` of them.
   void Drop(size_t count) {
     records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(count));
   }

@@ -26,7 +26,7 @@ struct TraceLine {
   int64_t duration_ns = 0;
 };
 
-// Durations of one kind of thing; what is beside the count is 0 when there were none.
+// Durations of one kind of event; all but the count is 0 if there were none.
 struct DurationLine {
   std::string name;
   int64_t count = 0;
@@ -59,19 +59,19 @@ struct IdleLine {
 
 // A process on a device: what the device did over time.
 struct RankLine {
-  int64_t rank = 0;  // of the job: what the trace says, else the place in this list
+  int64_t rank = 0;  // in the job: from the trace, else the index in this list
   size_t trace = 0;
-  int64_t process = 0;  // 0 where the format doesn't say
+  int64_t process = 0;  // 0 if the format doesn't have it
   int32_t device = 0;
   int64_t events = 0;
   int64_t begin_ns =
-      0;                // its first start, since the first of all ranks; by the traces' clocks, see alignment
+      0;  // its first start, relative to the first of all ranks, by the traces' clocks (see alignment)
   int64_t span_ns = 0;  // from the first start to the last end
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
   int64_t compute_ns = 0;
   int64_t comm_ns = 0;
-  int64_t exposed_comm_ns = 0;  // with no computation beside it
+  int64_t exposed_comm_ns = 0;  // without concurrent computation
   int64_t overlap_ns = 0;       // of communication with computation
   int64_t transfer_ns = 0;      // copies and sets
   int64_t transfer_overlap_ns = 0;
@@ -86,13 +86,13 @@ struct RankLine {
 
 // Shares of a kernel's variance that groupings explain, 0 to 1 (stats/squares.h).
 struct VarianceShares {
-  double time = 0;  // of what is left within ranks: windows of a 128th of a rank's span
+  double time = 0;  // of the variance within ranks: windows of a 128th of a rank's span
   double rank = 0;
   double stream = 0;
   double shape = 0;  // grid and block
 };
 
-// One of the slowest kernels of its name.
+// One of the slowest kernels of a name.
 struct SlowLine {
   int64_t rank = 0;
   uint32_t stream = 0;
@@ -102,16 +102,16 @@ struct SlowLine {
 
 struct VariabilityLine {
   std::string name;
-  bool communication = false;  // how long it takes is up to other ranks
+  bool communication = false;  // its duration depends on other ranks
   int64_t count = 0;
-  int64_t excess_ns = 0;  // beyond what as many of typical duration take, by rank and launch shape
+  int64_t excess_ns = 0;  // beyond as many of typical duration, by rank and launch shape
   double robust_cv = 0;   // 1.4826 · MAD / median
   VarianceShares explained;
   int64_t outliers = 0;
   std::vector<SlowLine> slowest;
 };
 
-// A stretch of time in which a rank's kernels took longer than the same kernels did on that rank otherwise.
+// A stretch of time in which a rank's kernels took longer than the same kernels at other times on that rank.
 struct WindowLine {
   int64_t rank = 0;
   int64_t begin_ns = 0;  // since the first GPU event of its rank
@@ -122,7 +122,7 @@ struct WindowLine {
   double z = 0;      // of its most unusual window
 };
 
-// A kernel that takes longer beside or right after copies: an association, which needn't be their doing.
+// A kernel that takes longer beside or right after copies: an association, not necessarily caused by them.
 struct CopyEffectLine {
   std::string name;
   bool after = false;     // right after; else beside
@@ -134,7 +134,7 @@ struct CopyEffectLine {
   double ratio = 1;  // of geometric means, with its 95 % interval
   double low = 1;
   double high = 1;
-  int64_t excess_ns = 0;  // what the ratio comes to over these kernels
+  int64_t excess_ns = 0;  // total time that the ratio amounts to
 };
 
 // A rank whose kernels take longer than the same kernels on the other ranks.
@@ -150,12 +150,12 @@ struct SlowRankLine {
 struct CollectiveLine {
   int64_t rank = 0;
   int64_t matched = 0;
-  int64_t last = 0;               // in how many it came last: there its kernel was the shortest
-  int64_t waited_ns = 0;          // for the last one, in all
-  int64_t delayed_ns = 0;         // by how much it kept the first one waiting, where it was last
+  int64_t last = 0;               // in how many it arrived last: its kernel was the shortest
+  int64_t waited_ns = 0;          // for the last rank, in total
+  int64_t delayed_ns = 0;         // how long it delayed the first rank when it was last
   int64_t clock_offset_ns = 0;    // median difference of the ends to those of the first rank
-  int64_t clock_residual_ns = 0;  // median distance from that
-  bool straggler = false;         // last more often than chance has it
+  int64_t clock_residual_ns = 0;  // median absolute deviation from that
+  bool straggler = false;         // last more often than by chance
 };
 
 // A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
@@ -174,21 +174,21 @@ struct KernelMetricLine {
   double robust_cv = 0;    // 1.4826 · MAD / median
   double share_rank = 0;   // of the variance that the rank explains, 0 to 1
   double share_shape = 0;  // … the launch shape
-  // With the launches' durations; nothing where either doesn't vary.
+  // Correlation with the launches' durations; empty if either doesn't vary.
   std::optional<double> correlation;
   std::optional<double> correlation_within_shape;  // among launches of one shape
 };
 
-// What a reader should know about a trace before trusting its numbers.
+// A caveat about a trace's numbers.
 struct Note {
   size_t trace = 0;
   std::string_view kind;  // truncated, or why events were dropped
   int64_t count = 0;
 };
 
-// What makes the clocks of several traces one.
+// How the clocks of several traces are aligned.
 enum class Alignment : uint8_t {
-  kNone,         // nothing: each is taken at its word
+  kNone,         // not at all: each clock is trusted
   kCollectives,  // all ranks leave a collective together
 };
 
@@ -211,7 +211,7 @@ struct Report {
 
 // One line of JSON with a line break, keys in the order of docs/analyze-json.md.
 std::string ToJson(const Report& report);
-// For people: what matters first, in sentences, then tables.
+// For terminals: the most important findings as sentences, then tables.
 std::string ToText(const Report& report);
 
 }  // namespace gpusonde::analyze

@@ -22,7 +22,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   AddMetrics(info, state, ids);
   for (RankResult& result : ranks) {
     Renumber(result, ids);
-    // What the trace says holds for one rank; where it has several, they have no numbers of their own.
+    // The trace's rank applies only if the trace holds one rank; ranks of other traces have no numbers of
+    // their own.
     const bool numbered = info.rank.has_value() && ranks.size() == 1;
     ranks_.push_back({.trace = trace,
                       .number = numbered ? *info.rank : static_cast<int64_t>(ranks_.size()),
@@ -66,8 +67,8 @@ Status ReportBuilder::CheckRanks() const {
     const size_t second = std::max(a.trace, b.trace);
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("{} and {} are both of rank {} at the same time; --rank-from takes ranks from the "
-                    "files' names, e.g. --rank-from 'rank([0-9]+)'",
+        fmt::format("{} and {} both claim rank {} at the same time; use --rank-from to take ranks from the "
+                    "file names, e.g. --rank-from 'rank([0-9]+)'",
                     report_.traces[first].path, report_.traces[second].path, a.number));
   }
   return {};

@@ -13,8 +13,8 @@
 
 namespace gpusonde::analyze {
 
-// Puts a report together from traces that were read, in the order in which they are given. Only sums are kept
-// of each, so a job may have more traces than memory.
+// Builds a report from traces in the given order. Keeps only sums of each, so the traces of a job may exceed
+// memory.
 class ReportBuilder {
  public:
   explicit ReportBuilder(Alignment alignment = Alignment::kNone) { report_.alignment = alignment; }
@@ -27,7 +27,7 @@ class ReportBuilder {
 
  private:
   Status CheckRanks() const;
-  // Sets the clocks of ranks that have collectives in common with the first to that one's.
+  // Aligns the clocks of ranks that share collectives with the first rank to its clock.
   void AlignClocks(const Job& job);
   void AddRankLines();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);

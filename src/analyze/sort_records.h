@@ -10,9 +10,9 @@
 
 namespace gpusonde::analyze {
 
-// Sorts records that are mostly in order already, as events of a trace are, where std::sort compares each
-// twenty times. First by insertion, as long as little has to move; then by radix on Less::Radix(record), a
-// number that is in order where records are, and within equal ones by Less.
+// Sorts records that are mostly in order, as events of a trace are (std::sort would compare each twenty
+// times): first by insertion while little has to move, then by radix on Less::Radix(record), an integer
+// consistent with Less, and by Less within equal ones.
 template <class Record, class Less>
 class RecordSorter {
  public:
@@ -26,7 +26,7 @@ class RecordSorter {
     uint64_t index;
   };
 
-  // False if that would take too long; the records are then in some order.
+  // Returns false if that would take too long; the records are then permuted.
   static bool Insert(std::vector<Record>& records) {
     size_t moves_left = 4 * records.size();
     for (size_t i = 1; i < records.size(); ++i) {

@@ -15,12 +15,12 @@
 #include "analyze/temporary_file.h"
 #include "base/result.h"
 
-// Sorting more than memory holds: records are gathered in runs, each sorted, which lie on disk as soon as
-// there is a second one, and are merged when they are read.
+// External sorting: records are collected in runs, each sorted. From the second run on they are written to
+// disk, and all runs are merged when read.
 namespace gpusonde::analyze {
 
-// Sorted records, in memory or in a part of a file. `Change` is applied to each as it is read; it must not
-// change its order.
+// Sorted records in memory or in a part of a file. `Change` is applied to each record when it is read and
+// must keep the order.
 template <class Record, class Change>
 struct Run {
   std::vector<Record> memory;
@@ -36,7 +36,7 @@ struct NoChange {
   NoChange Then(const NoChange&) const { return {}; }
 };
 
-// Gathers records; not thread-safe.
+// Collects records; not thread-safe.
 template <class Record, class Less, class Change = NoChange>
 class SortedRuns {
   static_assert(std::is_trivially_copyable_v<Record>);
@@ -46,7 +46,7 @@ class SortedRuns {
   // buffers.
   static constexpr size_t kRunRecords = (size_t{2} << 20) / sizeof(Record);
 
-  // Runs go to `file`, which others may write to as well, in the same thread.
+  // Runs are written to `file`, which others in the same thread may write too.
   explicit SortedRuns(std::shared_ptr<TemporaryFile> file) : file_(std::move(file)) {}
 
   void Add(const Record& record) {
@@ -54,20 +54,20 @@ class SortedRuns {
     buffer_.push_back(record);
   }
 
-  // Writes what is in memory, to make room.
+  // Writes the buffered records to disk to free memory.
   void Spill() {
     if (!buffer_.empty()) WriteBuffer();
     buffer_ = {};
   }
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
 
-  // Adds a run that lies in a file already.
+  // Adds a run that is already in a file.
   void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count) {
     if (count > 0)
       runs_.push_back({.memory = {}, .file = file, .offset = offset, .count = count, .change = nullptr});
   }
 
-  // Takes the runs of another, whose records are changed so when they are read.
+  // Moves in the runs of another; `change` is applied to their records when read.
   void Take(SortedRuns&& other, const std::shared_ptr<const Change>& change) {
     other.Close();
     if (!other.status_.has_value()) status_ = other.status_;
@@ -82,14 +82,14 @@ class SortedRuns {
     other.runs_.clear();
   }
 
-  // Sorts what is left. Errors: those of writing any run.
+  // Sorts the remaining records. Errors: those of writing any run.
   Status Finish() {
     Close();
     return status_;
   }
 
   std::span<const Run<Record, Change>> runs() const { return runs_; }
-  // Of the runs.
+  // The number of records in all runs.
   uint64_t count() const {
     uint64_t all = 0;
     for (const auto& run : runs_) all += run.count;
@@ -150,7 +150,7 @@ class Merged {
     if (!begun_) {
       begun_ = true;
     } else if (++first->next != first->end || Fill(*first)) {
-      // The run that had the first record mostly has the next one too.
+      // The run with the last record usually has the next one too.
       if (Less::Radix(*first->next) >= limit_) Settle();
     } else {
       heap_.front() = heap_.back();
@@ -193,7 +193,7 @@ class Merged {
     FindLimit();
   }
 
-  // What the next record of the first run must be below to be the first of all.
+  // The merge stays in the first run while its next record is below this limit.
   void FindLimit() {
     limit_ = std::numeric_limits<uint64_t>::max();
     for (size_t child = 1; child < std::min<size_t>(3, heap_.size()); ++child)

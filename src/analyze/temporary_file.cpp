@@ -27,7 +27,7 @@ Status TemporaryFile::Create() {
   const std::string folder = Folder();
   fd_ = Fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd_.valid()) return {};
-  // Some file systems have no O_TMPFILE.
+  // Some file systems don't support O_TMPFILE.
   std::string path = folder + "/gpusonde-XXXXXX";
   fd_ = Fd(::mkostemp(path.data(), O_CLOEXEC));
   if (!fd_.valid()) return Fail(Explain(errno, "temporary file"));
@@ -53,7 +53,7 @@ Status TemporaryFile::Read(uint64_t offset, std::span<std::byte> into) const {
     const ssize_t count = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Fail(Explain(errno, "read a temporary file"));
-    if (count == 0) return Fail(ErrorCode::kIo, "a temporary file of gpusonde's was cut off");
+    if (count == 0) return Fail(ErrorCode::kIo, "a temporary file of gpusonde was truncated");
     offset += static_cast<uint64_t>(count);
     into = into.subspan(static_cast<size_t>(count));
   }

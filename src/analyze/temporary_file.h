@@ -11,19 +11,18 @@
 
 namespace gpusonde::analyze {
 
-// A file without a name, gone with the object, in $TMPDIR or else /var/tmp (which is on disk, where /tmp may
-// be memory). It is made by the first Append, so one that isn't needed costs nothing. One writer; reads may
-// run beside each other.
+// An unnamed file, deleted with the object, in $TMPDIR or else /var/tmp (on disk, while /tmp may be memory).
+// Created by the first Append, so an unused one costs nothing. One writer; concurrent reads.
 class TemporaryFile {
  public:
   TemporaryFile() = default;
-  // Reads a file that is there already.
+  // Reads an existing file.
   explicit TemporaryFile(Fd fd) : fd_(std::move(fd)) {}
 
-  // Adds the bytes at the end; returns where they begin. Errors: kPermissionDenied, kOutOfSpace, kIo, naming
-  // the folder and $TMPDIR.
+  // Appends the bytes; returns their offset. Errors: kPermissionDenied, kOutOfSpace, kIo, naming the folder
+  // and $TMPDIR.
   Result<uint64_t> Append(std::span<const std::byte> bytes);
-  // All of `into`, from a place that was written.
+  // Fills `into` from a written offset.
   Status Read(uint64_t offset, std::span<std::byte> into) const;
 
   uint64_t size() const { return size_; }

@@ -119,7 +119,7 @@ ProcessRecords& TraceState::RecordsOf(uint16_t process) {
 }
 
 void TraceState::LimitMemory() {
-  if (processes_.size() < 2) return;  // two buffers of a run each
+  if (processes_.size() < 2) return;  // two buffers of one run each
   while (true) {
     size_t all = 0;
     const auto size = [](const ProcessRecords& one) {
@@ -142,7 +142,7 @@ void TraceState::Launch(const importers::MeasuredLaunch& launch,
                         std::span<const importers::MetricValue> metrics) {
   const std::optional<uint16_t> rank = ranks_.Add({launch.process, launch.device});
   if (!rank.has_value()) return RefuseRanks();
-  RecordsOf(ranks_.ProcessOf(*rank));  // of which there are none: it wasn't timed among others
+  RecordsOf(ranks_.ProcessOf(*rank));  // empty records: the launch was measured alone
   if (launch.duration_ns.has_value())
     At(kernels_, launch.name).Add(*launch.duration_ns);
   else

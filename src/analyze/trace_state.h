@@ -23,7 +23,7 @@
 
 namespace gpusonde::analyze {
 
-// How long things of one kind took, in ns.
+// Durations of one kind of event, in ns.
 struct Durations {
   model::Moments moments;
   model::Sketch sketch;
@@ -46,7 +46,7 @@ struct Durations {
 // Copies or sets of one kind.
 struct Transfers {
   Durations durations;
-  int64_t bytes = 0;  // stays at the largest number
+  int64_t bytes = 0;  // saturates
 
   void Add(int64_t duration_ns, int64_t more_bytes) {
     durations.Add(duration_ns);
@@ -85,11 +85,11 @@ struct TransferKey {
   }
 };
 
-// What a trace's totals are made of.
+// The totals of a trace.
 struct TraceTotals {
-  int64_t others = 0;  // events that are counted only
+  int64_t others = 0;  // events that are only counted
   int64_t ranges = 0;
-  int64_t skipped_shards = 0;  // parts that could not be read and were passed over
+  int64_t skipped_shards = 0;  // parts that could not be read and were skipped
   int64_t metric_texts = 0;    // values of metrics that are texts
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -117,20 +117,20 @@ struct TraceTotals {
 using GpuRuns = SortedRuns<GpuRecord, ByCorrelation, Renumbering>;
 using CallRuns = SortedRuns<CallRecord, ByCorrelation, Renumbering>;
 
-// What one process did on the GPUs and which calls it made: calls join what they launched within a process,
-// so processes can be looked at beside each other.
+// A process's GPU work and calls. Calls are joined to launches within a process, so processes can be analysed
+// in parallel.
 struct ProcessRecords {
   explicit ProcessRecords(const std::shared_ptr<TemporaryFile>& file) : gpu(file), calls(file) {}
   GpuRuns gpu;
   CallRuns calls;
 };
 
-// Of the events of one trace that one thread saw, everything that doesn't depend on their order, and records
-// of them for what does (timeline/). All sums are whole numbers and records are sorted, so merging gives the
-// same whichever thread saw what.
+// The part of a trace that one thread read: everything that doesn't depend on event order as sums, and
+// records for timelines (timeline/), which do. Sums are integers and records are sorted, so merging gives the
+// same result however threads divided the trace.
 class TraceState final : public importers::EventSink {
  public:
-  // Without records only sums are kept, and nobody can follow the ranks.
+  // Without records only sums are kept, and no timelines can be built.
   explicit TraceState(bool keep_records = true)
       : file_(std::make_shared<TemporaryFile>()), keep_records_(keep_records) {}
   TraceState(TraceState&&) noexcept = default;
@@ -147,24 +147,24 @@ class TraceState final : public importers::EventSink {
   void Drop(importers::Dropped reason, int64_t count) override {
     totals_.dropped[static_cast<size_t>(reason)] += count;
   }
-  // A part of the trace could not be read.
+  // Counts a part of the trace that could not be read.
   void SkipShard() { ++totals_.skipped_shards; }
 
-  // Adds what another thread saw.
+  // Merges what another thread read.
   void Merge(TraceState&& other);
-  // The two halves of that, for states whose records are elsewhere: adds sums, names and ranks, and returns
-  // the numbers that the other's have here; adds records that are numbered so.
+  // The two halves of Merge, for states whose records are elsewhere. Adopt adds sums, names and ranks, and
+  // returns the other's numbers here; then records with these numbers are added.
   Renumbering Adopt(const TraceState& other);
   void TakeRecords(TraceState&& other, Renumbering change);
-  // Adds all but the records, which stay with their trace; returns the numbers that its names have here.
+  // Adds everything but the records, which stay with their trace; returns the numbers of its names here.
   std::vector<uint32_t> MergeSums(const TraceState& other);
-  // Lets go of the records, which nobody needs any more.
+  // Frees the records once they are no longer needed.
   void DropRecords() {
     processes_.clear();
     file_ = std::make_shared<TemporaryFile>();
   }
-  // Sorts what is left of the records. Errors: those of temporary files, whenever they occurred; kUnsupported
-  // for more ranks than records can tell apart.
+  // Sorts the remaining records. Errors: those of temporary files, whenever they occurred; kUnsupported for
+  // more ranks than records can number.
   Status Finish();
 
   const NameTable& names() const { return names_; }
@@ -180,12 +180,12 @@ class TraceState final : public importers::EventSink {
   const MetricTable& metrics() const { return metrics_; }
   // By a process's number in ranks(), which may have more that have no records.
   std::span<const ProcessRecords> processes() const { return processes_; }
-  // The records of a process, to add some that carry this state's numbers.
+  // The records of a process, to add some with this state's numbers.
   ProcessRecords& RecordsOf(uint16_t process);
-  // Writes the largest buffers out while all of them are larger than kMaxBufferedBytes.
+  // Writes the largest buffers to disk while all together exceed kMaxBufferedBytes.
   void LimitMemory();
 
-  // All but the records.
+  // Everything but the records.
   template <class Archive>
   void Transfer(Archive& archive) {
     names_.Transfer(archive);

@@ -12,7 +12,7 @@ namespace gpusonde::importers {
 namespace {
 
 constexpr int kNanosDigits = 3;  // a µs is 10^3 ns
-// More digits than these can't change the result: 2^61 has 19.
+// Further digits can't change the result: 2^61 has 19.
 constexpr int kMaxDigits = 36;
 constexpr int kMaxExponent = 40;
 
@@ -88,7 +88,7 @@ std::optional<int64_t> Scale(const Scientific& number, int by) {
 }  // namespace
 
 std::optional<int64_t> ParseMicroseconds(std::string_view text) {
-  // Nearly always: up to 16 digits, as µs since 1970 have, and up to three behind the point.
+  // The common case: up to 16 digits, as µs since 1970 have, and up to three after the point.
   constexpr size_t kFewDigits = 16;
   uint64_t scaled = 0;
   size_t at = 0;
@@ -117,7 +117,7 @@ std::optional<int64_t> ParseScaled(std::string_view text, int exponent) {
 }
 
 std::optional<int64_t> ParseWhole(std::string_view text) {
-  // Nearly always: a few digits, and the blanks that JSON may have behind them.
+  // The common case: a few digits, and the blanks that JSON may have after them.
   constexpr size_t kFewDigits = 18;
   uint64_t few = 0;
   size_t digits = 0;

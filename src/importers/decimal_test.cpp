@@ -19,7 +19,7 @@ TEST(ParseMicroseconds, KeepsEveryNanosecondOfAnEpochTime) {
   EXPECT_EQ(ParseMicroseconds("2305843009213693.952"), kMaxTimeNs);
 }
 
-TEST(ParseMicroseconds, TakesEverySpellingOfANumber) {
+TEST(ParseMicroseconds, AcceptsEverySpellingOfANumber) {
   EXPECT_EQ(ParseMicroseconds("0"), 0);
   EXPECT_EQ(ParseMicroseconds("68.0"), 68000);
   EXPECT_EQ(ParseMicroseconds("-1.5"), -1500);
@@ -72,7 +72,7 @@ TEST(ParseMicroseconds, IsTheInverseOfPrinting) {
   }
 }
 
-TEST(ParseWhole, TakesWholeNumbersOnly) {
+TEST(ParseWhole, AcceptsIntegersOnly) {
   EXPECT_EQ(ParseWhole("12 "), 12);
   EXPECT_EQ(ParseWhole("\"12\""), 12);
   EXPECT_EQ(ParseWhole("1.5"), std::nullopt);

@@ -13,7 +13,7 @@ std::string_view Name(MemoryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-void EventBatch::HandOver(EventSink& sink) {
+void EventBatch::Flush(EventSink& sink) {
   if (!gpu.empty()) sink.Gpu(gpu);
   if (!calls.empty()) sink.Api(calls);
   if (!ranges.empty()) sink.Ranges(ranges);

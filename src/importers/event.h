@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-// What importers hand over: the events of a trace as they lie in the file, in whatever order, with the file's
-// own clock in ns.
+// The output of importers: the events of a trace in file order, which may be any, with the file's own clock
+// in ns.
 namespace gpusonde::importers {
 
 enum class GpuWork : uint8_t { kKernel, kMemcpy, kMemset };
@@ -38,8 +38,9 @@ inline constexpr int64_t kNoCorrelation = -1;
 // A kernel, copy or set on a device.
 struct GpuEvent {
   int64_t start_ns = 0;
-  int64_t end_ns = 0;   // not before start_ns
-  int64_t process = 0;  // who launched it, unique within the trace, see PidOf; 0 where the format doesn't say
+  int64_t end_ns = 0;  // not before start_ns
+  int64_t process =
+      0;  // the launching process, unique within the trace, see PidOf; 0 if the format doesn't have it
   int64_t correlation = kNoCorrelation;  // joins its launch, within the process; else 0 to 2^32 − 1
   int64_t bytes = 0;                     // of copies and sets
   int32_t device = 0;
@@ -67,8 +68,8 @@ struct Range {
   int64_t end_ns = 0;
 };
 
-// A launch of a kernel that was measured for itself, by a profiler that repeats it (Nsight Compute): when it
-// ran means nothing.
+// A launch that a profiler measured in isolation by replaying it (Nsight Compute): its start time means
+// nothing.
 struct MeasuredLaunch {
   std::optional<int64_t> duration_ns;  // not negative
   int64_t process = 0;                 // as GpuEvent::process
@@ -95,11 +96,11 @@ inline constexpr std::array kDroppedNames = {std::string_view("bad_time"),
                                              std::string_view("negative_duration"),
                                              std::string_view("wrong_type"), std::string_view("malformed")};
 
-// Times beyond are refused, so that differences and sums of a few never overflow.
+// Times beyond this are refused, so that differences and sums of a few can't overflow.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
 
-// Takes the events of one thread's shards. Importers hand over spans of up to a few thousand events, which
-// are valid during the call only.
+// Receives the events of one thread's shards. Importers pass spans of up to a few thousand events, which are
+// valid only during the call.
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -109,14 +110,14 @@ class EventSink {
   virtual void Api(std::span<const ApiCall> calls) = 0;
   virtual void Ranges(std::span<const Range> ranges) = 0;
   virtual void Launch(const MeasuredLaunch& launch, std::span<const MetricValue> metrics) = 0;
-  // Values of metrics that are texts, and so aren't in the results.
+  // Counts text values of metrics, which the results don't include.
   virtual void MetricTexts(int64_t count) = 0;
-  // Events that are read and counted, but not analysed: operators, flows, metadata.
+  // Counts events that are not analysed: operators, flows, metadata.
   virtual void Other(int64_t count) = 0;
   virtual void Drop(Dropped reason, int64_t count) = 0;
 };
 
-// Events on their way to a sink: a call for each would cost more than reading it.
+// Batches events for a sink: a virtual call for each would cost more than reading it.
 struct EventBatch {
   std::vector<GpuEvent> gpu;
   std::vector<ApiCall> calls;
@@ -124,11 +125,11 @@ struct EventBatch {
   int64_t others = 0;  // only counted
 
   size_t size() const { return gpu.size() + calls.size() + ranges.size(); }
-  // Empties it into the sink.
-  void HandOver(EventSink& sink);
+  // Passes all events to the sink and empties the batch.
+  void Flush(EventSink& sink);
 };
 
-// Whether start and end make an event; else counts it as dropped.
+// Whether the times are valid; else counts the event as dropped.
 inline bool CheckTimes(int64_t start_ns, int64_t end_ns, EventSink& sink) {
   if (start_ns < -kMaxTimeNs || start_ns > kMaxTimeNs || end_ns < -kMaxTimeNs || end_ns > kMaxTimeNs) {
     sink.Drop(Dropped::kBadTime, 1);
@@ -141,7 +142,7 @@ inline bool CheckTimes(int64_t start_ns, int64_t end_ns, EventSink& sink) {
   return true;
 }
 
-// Grid and block as one number: equal for equal launches, different for nearly all others.
+// A hash of grid and block: equal for equal launches, different for nearly all others.
 inline uint32_t ShapeOf(const std::array<int64_t, 6>& grid_and_block) {
   // Multilinear, so that the products don't wait for each other (Lemire and Kaser 2014, section 3); the
   // multipliers are odd and without pattern.

@@ -19,7 +19,7 @@
 namespace gpusonde::importers {
 namespace {
 
-// What a program printed may stand before Nsight Compute's rows.
+// Output of the program may precede Nsight Compute's rows.
 constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kTraces =
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOpt
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   if (nvprof::IsNvprof(tables)) return nvprof::OpenNvprof(std::move(database), path, options);
   return Fail(ErrorCode::kUnsupported,
-              fmt::format("{}: an SQLite database, but no trace that is known; {}", path, kTraces));
+              fmt::format("{}: an SQLite database, but not a known trace; {}", path, kTraces));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));
     return ncu::OpenNcu(std::move(source), options);
   }
-  return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a trace that is known; {}", path, kTraces));
+  return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a known trace; {}", path, kTraces));
 }
 
 }  // namespace gpusonde::importers

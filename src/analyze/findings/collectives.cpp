@@ -12,15 +12,15 @@
 namespace gpusonde::analyze {
 namespace {
 
-// Being last counts only where somebody noticeably waited.
+// Being last counts only if another rank waited noticeably.
 constexpr int64_t kNoticeableNs = 1'000;
 // A straggler costs at least this share of its rank's span.
 constexpr double kMinDelayShare = 0.01;
 
-// Between two ranks; which is which the name doesn't say.
+// Point-to-point between two ranks; the name doesn't say which direction.
 bool IsPointToPoint(std::string_view name) { return name.find("SendRecv") != std::string_view::npos; }
 
-// The collectives of one name, of the ranks that have any, in the order of each rank.
+// The collectives of one name by rank, in each rank's order.
 using ByRank = std::map<size_t, std::vector<Collective>>;
 
 std::map<std::string_view, ByRank> ByName(const Job& job) {
@@ -90,7 +90,8 @@ class Comparison {
     return one.end_ns + job_.ranks[rank].epoch_offset_ns;
   }
 
-  // All leave a collective together, so who came last spent the least time in it. That needs no common clock.
+  // All ranks leave a collective together, so the last to arrive spent the least time in it. That needs no
+  // common clock.
   void AddOne(const ByRank& ranks, size_t index) {
     const auto duration = [index](const std::vector<Collective>& list) {
       return list[index].end_ns - list[index].start_ns;

@@ -10,16 +10,16 @@
 namespace gpusonde::analyze {
 namespace {
 
-// A kernel with all copies beside it or before it, or with those of one class.
+// A kernel with all copies beside or before it, or with those of one class.
 struct Test {
   PooledRatio ratio;
-  LogMoments with;  // for how much time it is about
+  LogMoments with;  // weighted by time
 };
 struct Which {
   std::string_view name;
   bool after;
   bool any;
-  uint16_t copy;  // unless any
+  uint16_t copy;  // unused if any
 
   auto Key() const { return std::tuple(name, after, !any, copy); }
   bool operator<(const Which& other) const { return Key() < other.Key(); }

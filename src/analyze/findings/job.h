@@ -12,10 +12,10 @@
 #include "analyze/report.h"
 #include "analyze/timeline/process_timeline.h"
 
-// What follows from all ranks together. Each function adds its lines to a report; all are pure.
+// Findings across all ranks. Each function adds its lines to a report; all are pure.
 namespace gpusonde::analyze {
 
-// One rank of the job that the traces are of.
+// One rank of the traced job.
 struct JobRank {
   size_t trace = 0;
   int64_t number = 0;
@@ -36,7 +36,7 @@ struct Job {
   std::span<const JobMetrics> metrics;
 };
 
-// Gives the names in a result the numbers that they have elsewhere.
+// Renumbers the names in a result.
 void Renumber(RankResult& result, std::span<const uint32_t> ids);
 
 std::vector<VariabilityLine> FindVariability(const Job& job);
@@ -45,7 +45,7 @@ std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 std::vector<CollectiveLine> CompareCollectives(const Job& job);
 // How far each rank's clock is ahead of that of the first rank with collectives: the median difference of the
-// ends of those that both took part in, for all leave one together. Nothing for ranks without.
+// ends of their common collectives, as all ranks leave one together. Empty for ranks without any.
 std::vector<std::optional<int64_t>> ClockOffsets(const Job& job);
 std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job);
 

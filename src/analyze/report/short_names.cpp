@@ -13,11 +13,12 @@ namespace {
 constexpr size_t kWidth = 70;
 constexpr size_t kTail = 24;
 constexpr size_t kHead = kWidth - kTail - 1;
-// Of names that are told apart: their beginning, and what stands before the difference.
+// For names that must be distinguished: the length of their common head, and the context before the
+// difference.
 constexpr size_t kShortHead = 32;
 constexpr size_t kContext = 12;
 
-// The place at or behind `at` where a character begins.
+// The first character boundary at or after `at`.
 size_t CharacterAt(std::string_view text, size_t at) {
   while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
   return at;
@@ -33,7 +34,7 @@ std::string HeadAndTail(const std::string& text) {
   return std::string(Part(text, 0, kHead)) + "…" + std::string(Part(text, text.size() - kTail, text.size()));
 }
 
-// So many bytes around a place, of which little stands before it, with dots where something is left out.
+// `width` bytes around a place, little of it before the place, with dots for what is cut.
 std::string Around(const std::string& text, size_t place, size_t width) {
   const size_t begin =
       std::min(place - std::min(place, kContext), text.size() - std::min(text.size(), width));
@@ -41,7 +42,7 @@ std::string Around(const std::string& text, size_t place, size_t width) {
   return (begin > 0 ? "…" : "") + std::string(Part(text, begin, end)) + (end < text.size() ? "…" : "");
 }
 
-// The beginning and what is around one place, or what is around two.
+// The head and the surroundings of one place, or the surroundings of two.
 std::string Around(const std::string& text, const std::vector<size_t>& places) {
   if (places.size() == 1) {
     if (places[0] < kShortHead + kContext) return Around(text, 0, kWidth - 1);
@@ -63,7 +64,7 @@ size_t CommonBeginning(std::string_view a, std::string_view b) {
 }  // namespace
 
 ShortNames::ShortNames(const std::vector<std::string_view>& names) {
-  // What tells some names apart may make them look like others: those differ in a second place.
+  // Distinguishing some names may make them look like others: then they get a second place.
   for (int round = 0; round < 2; ++round) {
     std::map<std::string, std::vector<std::string_view>> alike;
     for (const std::string_view name : names)
@@ -72,14 +73,14 @@ ShortNames::ShortNames(const std::vector<std::string_view>& names) {
       std::ranges::sort(group);
       const auto repeated = std::ranges::unique(group);
       group.erase(repeated.begin(), repeated.end());
-      if (group.size() > 1) TellApart(group);
+      if (group.size() > 1) Disambiguate(group);
     }
   }
 }
 
-void ShortNames::TellApart(std::span<const std::string_view> names) {
+void ShortNames::Disambiguate(std::span<const std::string_view> names) {
   for (size_t i = 0; i < names.size(); ++i) {
-    size_t common = 0;  // with the name that is most like it, which is beside it
+    size_t common = 0;  // with its most similar neighbour
     if (i > 0) common = CommonBeginning(names[i], names[i - 1]);
     if (i + 1 < names.size()) common = std::max(common, CommonBeginning(names[i], names[i + 1]));
     differences_[names[i]].push_back(common);

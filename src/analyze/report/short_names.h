@@ -10,19 +10,19 @@
 
 namespace gpusonde::analyze {
 
-// Names as lines of a terminal take them: escaped as base/printable.h does, at most 70 bytes. Of a long one
-// its beginning and end are left, or, where several names would look the same (instances of one template
-// differ in what the middle of their names says), what tells them apart.
+// Shortens names for terminals: escaped as in base/printable.h, at most 70 bytes. A long name keeps its
+// beginning and end or, if several names would then look the same (instances of one template differ in the
+// middle), the part that distinguishes them.
 class ShortNames {
  public:
-  // Those that are shown together. They must outlive it.
+  // The names that are shown together. They must outlive this object.
   explicit ShortNames(const std::vector<std::string_view>& names);
-  // Of one of those, or of any other, which isn't told apart from them then.
+  // One of those names, shortened; any other name is not distinguished from them.
   std::string operator()(std::string_view name) const;
 
  private:
-  // Of names in order, what differs.
-  void TellApart(std::span<const std::string_view> names);
+  // Finds the differences of sorted names.
+  void Disambiguate(std::span<const std::string_view> names);
 
   std::unordered_map<std::string_view, std::vector<size_t>> differences_;  // where they are, one or two
 };

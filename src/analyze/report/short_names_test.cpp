@@ -12,7 +12,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-TEST(ShortNames, OfALongNameBeginningAndEndAreLeft) {
+TEST(ShortNames, ALongNameKeepsItsBeginningAndEnd) {
   const std::string name = "void gemm<" + std::string(100, 'x') + ">(float*, float const*)";
   const std::string shown = ShortNames({name})(name);
   EXPECT_TRUE(shown.starts_with("void gemm<xxx")) << shown;

@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
-// Ranks that have a sentence each; of more, one is about all, so that what was found isn't pushed away.
+// Up to this many ranks have a sentence each; more ranks share one, so that it doesn't push the findings
+// away.
 constexpr size_t kRanksTold = 4;
 
 // 1234567 as "1.235 ms".
@@ -48,25 +49,25 @@ std::string Bytes(int64_t bytes) {
   return Counted(bytes, "byte");
 }
 
-// What a note says, as a sentence; its kind as it is where it is new here.
+// A note as a sentence; unknown kinds are shown as they are.
 std::string SentenceOf(const Note& note) {
   const std::string events = Counted(note.count, "event");
   const std::string_view are = note.count == 1 ? "is" : "are";
-  if (note.kind == "truncated") return "it is cut off, or not all written yet; what is there was analysed";
+  if (note.kind == "truncated")
+    return "it is truncated or still being written; the readable part was analysed";
   if (note.kind == "unreadable_parts")
     return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
   if (note.kind == "not_aligned")
-    return "a rank has no collective in common with the first, and keeps its clock";
+    return "a rank has no collective in common with the first rank, so its clock is not aligned";
   if (note.kind == "metrics_without_number")
-    return Counted(note.count, "value") + " of metrics that are texts are left out";
+    return Counted(note.count, "value") + " of text metrics are left out";
   if (note.kind == "metrics_beyond_bound")
     return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
-  if (note.kind == "bad_time") return fmt::format("{} without a time that can be {} left out", events, are);
+  if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
   if (note.kind == "negative_duration")
-    return fmt::format("{} that would end before beginning {} left out", events, are);
+    return fmt::format("{} that end before they begin {} left out", events, are);
   if (note.kind == "wrong_type")
-    return fmt::format("{} with texts or impossible numbers where a device or stream belongs {} left out",
-                       events, are);
+    return fmt::format("{} with an invalid device or stream {} left out", events, are);
   if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
   return fmt::format("{} ({})", note.kind, note.count);
 }
@@ -113,7 +114,8 @@ class TextWriter {
            Counted(trace.ranges, "range"));
       if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite) ||
           trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
-        Line("  This format is read after documents of it; no real file has confirmed that yet.");
+        Line(
+            "  The reader of this format follows its documentation and was not tested with a real file yet.");
       if (trace.kernels + trace.memcpys + trace.memsets == 0) Line("  It has no GPU events.");
     }
   }
@@ -123,7 +125,7 @@ class TextWriter {
       Line("Note: {}: {}.", Printable(report_.traces[note.trace].path), SentenceOf(note));
   }
 
-  // What is most worth knowing, one sentence each.
+  // The main findings, one sentence each.
   void Findings() {
     std::vector<std::string> found;
     if (report_.ranks.size() <= kRanksTold)
@@ -134,33 +136,32 @@ class TextWriter {
     AlignedClocks(found);
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(fmt::format(
-          "Rank {} is slow: its kernels take {} longer than the same kernels elsewhere ({} to {}, "
+          "Rank {} is slow: its kernels take {} longer than the same kernels on other ranks ({} to {}, "
           "{} kernels).",
           rank.rank, More(rank.ratio), More(rank.low), More(rank.high), rank.kernels));
     for (const CollectiveLine& line : report_.collectives)
       if (line.straggler)
-        found.push_back(
-            fmt::format("Rank {} comes last to {} of {} collectives and kept the others waiting for {}.",
-                        line.rank, line.last, line.matched, Time(line.delayed_ns)));
+        found.push_back(fmt::format("Rank {} is last in {} of {} collectives and delayed the others by {}.",
+                                    line.rank, line.last, line.matched, Time(line.delayed_ns)));
     for (const WindowLine& line : report_.windows)
       found.push_back(
-          fmt::format("From {} to {} rank {}'s kernels took {} longer than they do otherwise ({} kernels).",
+          fmt::format("From {} to {} rank {}'s kernels took {} longer than at other times ({} kernels).",
                       Time(line.begin_ns), Time(line.end_ns), line.rank, More(line.ratio), line.kernels));
     for (const CopyEffectLine& line : report_.copy_effects)
       if (line.any_copy)
         found.push_back(
-            fmt::format("{} copies, {} takes {} longer ({} to {}, {} kernels, {} in all): an association, "
-                        "which needn't be the copies' doing.",
+            fmt::format("{} copies, {} takes {} longer ({} to {}, {} kernels, {} in total): an association, "
+                        "not necessarily caused by the copies.",
                         line.after ? "Right after" : "Beside", shown_(line.name), More(line.ratio),
                         More(line.low), More(line.high), line.count, Time(line.excess_ns)));
     const auto varies = std::ranges::find(report_.variability, false, &VariabilityLine::communication);
-    if (varies != report_.variability.end() && IsWorthTelling(*varies))
-      found.push_back(
-          fmt::format("The kernel that loses most by varying is {}: {} beyond its typical time, {} outliers "
-                      "of {}{}.",
-                      shown_(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
-                      Explained(varies->explained)));
-    for (const KernelMetricLine* line : TellingMetrics())
+    if (varies != report_.variability.end() && IsNotable(*varies))
+      found.push_back(fmt::format(
+          "The kernel that loses most time to variation is {}: {} beyond its typical time, {} outliers "
+          "of {}{}.",
+          shown_(varies->name), Time(varies->excess_ns), varies->outliers, varies->count,
+          Explained(varies->explained)));
+    for (const KernelMetricLine* line : NotableMetrics())
       found.push_back(
           fmt::format("Launches of {} that take longer have {} {} (r = {:.2f} among launches of one "
                       "shape, {} launches): an association.",
@@ -173,8 +174,8 @@ class TextWriter {
     if (found.size() > shown) Line("- … and {} more, in the JSON", found.size() - shown);
   }
 
-  // A thousandth of all kernels' time, of a kernel that ran more than a few times.
-  bool IsWorthTelling(const VariabilityLine& line) const {
+  // Excess of a thousandth of all kernels' time, in a kernel that ran more than a few times.
+  bool IsNotable(const VariabilityLine& line) const {
     constexpr int64_t kMinCount = 8;
     Int128 kernel_ns = 0;
     for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
@@ -192,18 +193,18 @@ class TextWriter {
     return share < 0.2 ? "" : fmt::format("; {} explains {:.0f} % of its variance", what, 100 * share);
   }
 
-  // By how much clocks were set.
+  // By how much clocks were shifted.
   void AlignedClocks(std::vector<std::string>& found) const {
     if (report_.alignment != Alignment::kCollectives || report_.collectives.empty()) return;
     const auto& worst = *std::ranges::max_element(
         report_.collectives, {}, [](const CollectiveLine& line) { return std::abs(line.clock_offset_ns); });
     found.push_back(fmt::format(
-        "Clocks are set by {} collectives: rank {}'s by most, {} (it then ends them {} off, "
-        "half of the time less).",
+        "Clocks are aligned by {} collectives; rank {}'s was shifted most, by {} (it then ends them {} off, "
+        "the median).",
         worst.matched, worst.rank, Time(std::abs(worst.clock_offset_ns)), Time(worst.clock_residual_ns)));
   }
 
-  // A launch's time in other words.
+  // Metrics that are a launch's duration under another name.
   static bool IsTime(const KernelMetricLine& line) {
     return line.unit == "ns" || line.unit.starts_with("cycle") ||
            line.metric.find("cycles") != std::string::npos;
@@ -212,8 +213,8 @@ class TextWriter {
     return std::abs(line.correlation_within_shape.value_or(0));
   }
 
-  // Of the kernels that take most time, the metric each that goes most with how long a launch takes.
-  std::vector<const KernelMetricLine*> TellingMetrics() const {
+  // For the kernels with most time, the metric that correlates best with a launch's duration.
+  std::vector<const KernelMetricLine*> NotableMetrics() const {
     constexpr size_t kKernels = 3;
     constexpr double kStrong = 0.7;
     constexpr int64_t kMinLaunches = 8;
@@ -230,7 +231,7 @@ class TextWriter {
     return telling;
   }
 
-  // The metrics that vary, of each kernel those first that go with its duration.
+  // The metrics that vary; per kernel, those that correlate best with its duration come first.
   void Metrics() {
     if (report_.kernel_metrics.empty()) return;
     constexpr size_t kPerKernel = 5;
@@ -262,19 +263,19 @@ class TextWriter {
          shown_(line.metric), line.unit, shown_(line.name));
   }
 
-  // Where the kernels' time goes, if much of it goes to one name.
+  // The kernel with the most time, if that is a large share.
   void LargestKernel(std::vector<std::string>& found) const {
     constexpr Int128 kTenth = 10;
     Int128 kernel_ns = 0;
     for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
     if (report_.kernels.size() < 2 || report_.kernels[0].total_ns * kTenth < kernel_ns) return;
     const DurationLine& largest = report_.kernels[0];
-    found.push_back(fmt::format("The largest part of kernel time, {:.1f} %, goes to {}: {} in {}.",
+    found.push_back(fmt::format("The kernel with the most time, {:.1f} % of kernel time, is {}: {} in {}.",
                                 100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
                                 shown_(largest.name), Time(largest.total_ns), Counted(largest.count, "run")));
   }
 
-  // The same of many ranks: between which two they lie, and what all of them waited for.
+  // One sentence for many ranks: the range of their utilisation, and why they were idle.
   void AllRanks(std::vector<std::string>& found) const {
     const auto busy = [](const RankLine& rank) {
       return rank.span_ns > 0 ? static_cast<double>(rank.busy_ns) / static_cast<double>(rank.span_ns) : 0;
@@ -291,18 +292,18 @@ class TextWriter {
       return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
     };
     std::string text = fmt::format(
-        "{} ranks were busy from {:.1f} % (rank {}) to {:.1f} % (rank {}) of their time; of what they were "
-        "idle, "
+        "{} ranks were busy from {:.1f} % (rank {}) to {:.1f} % (rank {}) of their time; of their "
+        "idle time, "
         "{:.1f} % because the host had launched nothing",
         report_.ranks.size(), 100 * busy(*least), least->rank, 100 * busy(*most), most->rank,
         share(host_ns, idle_ns));
     if (comm_ns > 0)
-      text += fmt::format("; {:.1f} % of their communication had no computation beside it",
+      text += fmt::format("; {:.1f} % of their communication had no concurrent computation",
                           share(exposed_ns, comm_ns));
     found.push_back(text + ".");
   }
 
-  // How busy a rank was, and what it waited for.
+  // How busy a rank was, and why it was idle.
   void Sentence(const RankLine& rank, std::vector<std::string>& found) const {
     const std::pair<int64_t, std::string_view> causes[] = {
         {rank.idle.host_ns, "because the host had launched nothing"},
@@ -320,8 +321,8 @@ class TextWriter {
       text +=
           fmt::format("; idle {}, {} of that {}", Time(rank.idle_ns), Percent(most_ns, rank.idle_ns), cause);
     if (rank.comm_ns > 0)
-      text += fmt::format("; {} of communication, {} of it with no computation beside it", Time(rank.comm_ns),
-                          Percent(rank.exposed_comm_ns, rank.comm_ns));
+      text += fmt::format("; {} of communication, {} of it without concurrent computation",
+                          Time(rank.comm_ns), Percent(rank.exposed_comm_ns, rank.comm_ns));
     found.push_back(text + ".");
   }
 

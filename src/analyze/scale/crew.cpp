@@ -14,7 +14,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-// libmpi.so itself is the launcher's own, found as the loader finds libraries ($LD_LIBRARY_PATH).
+// libmpi.so itself is the launcher's own, found by the dynamic loader ($LD_LIBRARY_PATH).
 constexpr std::string_view kPlugin = "/lib/libgpusonde-mpi.so";
 
 }  // namespace

@@ -11,29 +11,28 @@
 
 namespace gpusonde::analyze {
 
-// The processes of an MPI job that work together. One per process; not thread-safe.
+// The cooperating processes of an MPI job. One per process; not thread-safe.
 class Crew {
  public:
-  // Whether a launcher (mpirun and its like) started this process.
+  // Whether a launcher (such as mpirun) started this process.
   static bool IsLaunched();
-  // Loads the MPI plugin, which lies beside the program's libraries, and joins the others. Errors:
-  // kUnavailable.
+  // Loads the MPI plugin from the program's library folder and joins the others. Errors: kUnavailable.
   static Result<std::unique_ptr<Crew>> Join();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
-  // Waits for the others.
+  // Waits for all other ranks.
   ~Crew();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Sends to one and receives from another; −1: nobody. Whoever is sent to must receive at the same time.
+  // Sends to one rank and receives from another; −1: none. The receiver must call Exchange at the same time.
   Result<std::string> Exchange(int to, std::string_view bytes, int from) const;
-  // What each has to say, by rank; everyone calls it.
+  // Gathers a value of each rank, by rank; all ranks must call it.
   Result<std::vector<std::string>> GatherAll(std::string_view own) const;
-  // The same, but only rank 0 learns it; the others get nothing.
+  // Like GatherAll, but only rank 0 gets the values; the others get nothing.
   Result<std::vector<std::string>> Gather(std::string_view own) const;
-  // Ends all processes of the job, because this one can't go on.
+  // Ends all processes of the job, because this one can't continue.
   [[noreturn]] void Abort() const;
 
  private:

@@ -15,11 +15,11 @@
 namespace gpusonde::analyze {
 namespace {
 
-// Messages are put together, sent and taken apart in the second-level cache.
+// Messages are built, sent and parsed in the second-level cache.
 constexpr size_t kMessageBytes = size_t{1} << 20;
 
-// What a message begins with whose rest are records of one process of one trace; `trace` says of none that
-// there are no more.
+// The head of a message, followed by records of one process of one trace; a special `trace` means that no
+// more follow.
 struct Heading {
   static constexpr uint64_t kEnd = ~uint64_t{0};
   uint64_t trace = kEnd;
@@ -40,13 +40,13 @@ std::string MessageOf(Heading heading) {
   return archive.Take();
 }
 
-// Traces that all read together, as one process knows them.
+// Traces that all ranks read together, as one rank knows them.
 class SharedTraces {
  public:
   SharedTraces(const Crew& crew, int threads, std::vector<TracePart>& parts)
       : crew_(crew), threads_(threads), parts_(parts) {}
 
-  // Puts them together again and follows the processes that are this one's.
+  // Joins the parts and analyses the processes that this rank owns.
   Status PutTogether() {
     TRY(MergeSums());
     TRY(ExchangeRecords());
@@ -61,7 +61,7 @@ class SharedTraces {
   }
 
  private:
-  // Gives names and ranks the same numbers everywhere, and processes their owners.
+  // Numbers names and ranks equally everywhere and assigns processes to owners.
   Status MergeSums() {
     ArchiveWriter archive;
     for (TracePart& part : parts_) {
@@ -109,7 +109,7 @@ class SharedTraces {
       bytes[static_cast<size_t>(found - processes.begin())] += sizes[i];
     }
   }
-  // The largest process first, to whoever has least.
+  // Assigns the largest process first, to the least loaded rank.
   static std::vector<int> Assign(const std::vector<uint64_t>& bytes, std::vector<uint64_t>& loads) {
     std::vector<size_t> order(bytes.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -132,10 +132,10 @@ class SharedTraces {
     return {};
   }
 
-  // Everything for `to`, and everything from `from`, message by message.
+  // Sends everything for `to` and receives everything from `from`, message by message.
   Status SendAndReceive(int to, int from) {
     bool receiving = true;
-    const auto pass = [&](std::string_view message) -> Status {  // none: only receives
+    const auto pass = [&](std::string_view message) -> Status {  // empty: only receives
       ASSIGN_OR_RETURN(const std::string received,
                        crew_.Exchange(message.empty() ? -1 : to, message, receiving ? from : -1));
       if (!receiving) return {};
@@ -202,7 +202,7 @@ class SharedTraces {
   std::vector<std::vector<int>> owners_;  // by trace and process
 };
 
-// Rank 0 learns everything.
+// Collects everything at rank 0.
 Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, std::vector<TracePart>& own) {
   ArchiveWriter archive;
   for (TracePart& part : own) archive(part);
@@ -232,7 +232,7 @@ Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, 
   return std::optional<Report>(std::move(report));
 }
 
-// Whether all could do what they had to; of those that couldn't, the first says why, by way of rank 0.
+// Whether all ranks succeeded; if not, rank 0 returns the error of the first that failed.
 Status Agree(const Crew& crew, const Status& own) {
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    crew.GatherAll(own.has_value() ? std::string() : own.error().message));

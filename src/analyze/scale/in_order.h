@@ -15,10 +15,10 @@
 
 namespace gpusonde::analyze {
 
-// Makes `count` things by several threads and takes each in order, one at a time, as soon as those before it
-// were taken; no more than twice as many as there are threads are under way or wait to be taken. `make` is
-// called from any thread, `take` by one at a time. Errors: of those that `make` gives, the one of the first
-// thing; what came before it was taken or not.
+// Makes `count` things with several threads and passes each to `take` in order, one at a time; at most twice
+// as many things as threads are in progress or waiting. `make` is called from any thread, `take` from one at
+// a time. Errors: that of the first thing whose `make` fails; earlier things may or may not have been passed
+// to `take`.
 template <class Thing>
 Status MakeInOrder(size_t count, size_t threads, const std::function<Result<Thing>(size_t)>& make,
                    const std::function<void(Thing)>& take) {

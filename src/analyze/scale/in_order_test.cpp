@@ -11,7 +11,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-TEST(MakeInOrder, ThingsAreTakenInOrderAndFewAreUnderWay) {
+TEST(MakeInOrder, ThingsArePassedOnInOrderAndFewAreInProgress) {
   constexpr size_t kCount = 500;
   for (const size_t threads : {1u, 2u, 7u}) {
     std::atomic<size_t> begun = 0;
@@ -34,7 +34,7 @@ TEST(MakeInOrder, ThingsAreTakenInOrderAndFewAreUnderWay) {
   }
 }
 
-TEST(MakeInOrder, OfSeveralFailuresTheFirstIsTold) {
+TEST(MakeInOrder, OfSeveralFailuresTheFirstIsReturned) {
   for (const size_t threads : {1u, 2u, 7u}) {
     const auto make = [](size_t i) -> Result<size_t> {
       if (i >= 20) return Fail(ErrorCode::kIo, std::to_string(i));
@@ -46,7 +46,7 @@ TEST(MakeInOrder, OfSeveralFailuresTheFirstIsTold) {
   }
 }
 
-TEST(MakeInOrder, NothingIsDoneOfNothing) {
+TEST(MakeInOrder, ZeroThingsAreFine) {
   const auto make = [](size_t) -> Result<size_t> { return Fail(ErrorCode::kInternal, "called"); };
   EXPECT_TRUE(MakeInOrder<size_t>(0, 4, make, [](size_t) {}).has_value());
 }

@@ -41,8 +41,8 @@ struct Counts {
 
 Id128 ChecksumOf(std::string_view header) { return IdHasher("analyze part").Add(header).Finish(); }
 
-// A file begins with kMagic, the size of what follows as 8 bytes, its checksum, and this; then come the
-// records of each trace, of each of its processes: events, then calls, both sorted.
+// A file has kMagic, the size of the header in 8 bytes, its checksum, and the header; then the records of
+// each trace and process: events, then calls, both sorted.
 struct Part {
   uint64_t part = 0;
   uint64_t parts = 1;
@@ -132,7 +132,7 @@ Status WritePart(const std::string& path, Part& part) {
   return Fail(std::move(done).error().With(path));
 }
 
-// Whether every analysis may rely on a record.
+// Whether a record is valid for every analysis.
 bool IsValid(const GpuRecord& record, const TraceState& state, size_t process) {
   const bool known = record.work <= importers::GpuWork::kMemset &&
                      record.rank < state.ranks().ranks().size() &&
@@ -163,7 +163,7 @@ class PartReader {
     size_ = static_cast<uint64_t>(info.st_size);
     file_ = std::make_shared<TemporaryFile>(std::move(fd));
     ASSIGN_OR_RETURN(const std::string magic, Bytes(std::min<uint64_t>(size_, kMagic.size())));
-    if (magic != kMagic) return Corrupt("no part of gpusonde analyze's");
+    if (magic != kMagic) return Corrupt("not a part file of gpusonde analyze");
     ASSIGN_OR_RETURN(const uint64_t size, Plain<uint64_t>());
     ASSIGN_OR_RETURN(const Id128 checksum, Plain<Id128>());
     if (size > kMaxHeader) return Corrupt("its header is too large");
@@ -181,7 +181,7 @@ class PartReader {
         TRY((Records<GpuRecord>(part.counts[i][process].gpu, state, process, records.gpu)));
         TRY((Records<CallRecord>(part.counts[i][process].calls, state, process, records.calls)));
       }
-    if (at_ != size_) return Corrupt(fmt::format("{} bytes behind its end", size_ - at_));
+    if (at_ != size_) return Corrupt(fmt::format("{} extra bytes at the end", size_ - at_));
     return part;
   }
 
@@ -191,7 +191,7 @@ class PartReader {
   }
 
   Result<std::string> Bytes(uint64_t count) {
-    if (count > size_ - at_) return Corrupt("cut off");
+    if (count > size_ - at_) return Corrupt("truncated");
     std::string bytes(count, '\0');
     TRY(file_->Read(at_, std::as_writable_bytes(std::span(bytes))));
     at_ += count;
@@ -208,7 +208,7 @@ class PartReader {
 
   template <class Record, class Runs>
   Status Records(uint64_t count, const TraceState& state, size_t process, Runs& runs) {
-    if (count > (size_ - at_) / sizeof(Record)) return Corrupt("cut off");
+    if (count > (size_ - at_) / sizeof(Record)) return Corrupt("truncated");
     runs.AddRun(file_, at_, count);
     std::vector<Record> buffer;
     std::optional<Record> last;
@@ -231,7 +231,7 @@ class PartReader {
   uint64_t at_ = 0;
 };
 
-// The parts in their order, all there and of one job.
+// Reads and sorts all parts; checks that they are complete and of one job.
 Result<std::vector<Part>> ReadAll(const std::vector<std::string>& files) {
   std::vector<Part> parts;
   std::vector<std::string> names;

@@ -17,7 +17,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-// What the trace says of itself, but for the rank if the file's name tells it.
+// The trace's information, with the rank from the file's name if --rank-from was given.
 Result<importers::TraceInfo> Describe(const std::string& path, const importers::TraceInfo& info,
                                       const Options& options) {
   importers::TraceInfo described = info;
@@ -31,7 +31,7 @@ Result<importers::TraceInfo> Describe(const std::string& path, const importers::
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
   if (error != std::errc() || end != digits.data() + digits.size())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: --rank-from finds '{}', which is no number", path, digits));
+                fmt::format("{}: --rank-from finds '{}', which is not a number", path, digits));
   described.rank = rank;
   return described;
 }
@@ -71,7 +71,7 @@ Result<Division> Division::Make(const std::vector<std::string>& paths, uint64_t 
     ASSIGN_OR_RETURN(const uint64_t size, SizeOf(path));
     sizes.push_back(size);
   }
-  // The largest first, each to whoever has least: at most a third more than the best there is (Graham 1969).
+  // Largest first, each to the least loaded part: at most a third worse than optimal (Graham 1969).
   std::vector<size_t> order(paths.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&sizes](size_t trace) { return sizes[trace]; });

@@ -15,21 +15,21 @@
 #include "base/result.h"
 #include "importers/trace.h"
 
-// Dividing a job among processes: each takes a part, and the parts put together are what one process would
-// have found.
+// Divides an analysis among processes: each analyses a part, and the joined parts give the result of a single
+// process.
 namespace gpusonde::analyze {
 
-// What one process knows of one trace.
+// The intermediate result of one process for one trace.
 struct TracePart {
   std::string path;
   importers::TraceInfo info;
   TraceState state;
-  // A process that read all of a trace has followed its ranks too; of one that read some, the records are
-  // still to be put together with those of others.
+  // True if the process read the whole trace and has built its timelines; otherwise its records must be
+  // joined with those of others.
   bool whole = false;
   std::vector<RankResult> ranks;
 
-  // All but the path and the records.
+  // Everything but the path and the records.
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(info.format);
@@ -47,18 +47,18 @@ struct TracePart {
   static bool HasOnlyKnownNames(const RankResult& rank, size_t names);
 };
 
-// How traces are divided: as many as there are parts or more go whole to one part each, so that the parts are
-// about equally large; fewer are read by all parts together, shard by shard. Follows from the sizes of the
-// files alone.
+// How traces are divided: if there are at least as many as parts, each goes to one part, with parts of about
+// equal size; fewer traces are read by all parts together, shard by shard. Depends only on the sizes of the
+// files.
 class Division {
  public:
-  // Errors: kNotFound and others for files that can't be looked at.
+  // Errors: kNotFound and others for files whose size can't be read.
   static Result<Division> Make(const std::vector<std::string>& paths, uint64_t parts);
-  // Whether all parts read all traces.
+  // Whether all parts share all traces.
   bool IsShared() const { return owners_.empty(); }
-  // Of how many of all traces a part reads something.
+  // The number of traces that a part reads anything of.
   size_t CountOf(size_t traces, uint64_t part) const;
-  // What a part reads of a trace; nothing: another part reads all of it.
+  // The share of a trace that a part reads; empty if another part reads all of it.
   std::optional<Share> Of(size_t trace, uint64_t part) const;
 
  private:
@@ -66,8 +66,8 @@ class Division {
   std::vector<uint64_t> owners_;  // by trace; empty: all together
 };
 
-// Reads what a part has to, as many traces at once as there are threads for, and hands each over, in the
-// order given, also those that it has nothing of. Errors: as Analyze.
+// Reads a part, as many traces in parallel as there are threads, and passes each to `take` in the given
+// order, also traces that the part doesn't read. Errors: as Analyze.
 Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
                  uint64_t part, const std::function<void(TracePart)>& take);
 

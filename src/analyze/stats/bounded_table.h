@@ -17,9 +17,9 @@ constexpr uint64_t MixBits(uint64_t key) {
   return key ^ key >> 33;
 }
 
-// Sums by key, in bounded memory: of all keys, those with the kMax smallest hashes keep sums of their own,
-// and the rest share one. Which those are doesn't depend on the order of keys: a hash that was once dropped
-// stays larger than kMax others. So the sums kept are whole.
+// Sums by key in bounded memory: the keys with the kMax smallest hashes have sums of their own, all others
+// share one. The choice doesn't depend on the order of keys, because a dropped hash stays larger than kMax
+// others; so the kept sums are complete.
 //
 // Value needs a default and Merge(const Value&). Not thread-safe.
 template <class Value>
@@ -27,8 +27,8 @@ class BoundedTable {
  public:
   explicit BoundedTable(size_t max) : max_(max), slots_(kFirstSlots, kEmpty) {}
 
-  // The sums of a key, given by a hash that is spread evenly and not shared by other keys; valid while
-  // moves() stays the same. `is_new` says whether it had none yet.
+  // The sum for a key, identified by a well-mixed hash that no other key has; valid while moves() is
+  // unchanged. `is_new` says whether it was created.
   Value& At(uint64_t hash, bool& is_new) {
     is_new = false;
     if (hash > limit_) return other_;
@@ -40,10 +40,10 @@ class BoundedTable {
     return Insert(hash, is_new);
   }
 
-  // Changes whenever the sums may have moved.
+  // Changes whenever sums may have moved in memory.
   uint64_t moves() const { return moves_; }
 
-  // Leaves no more than the allowed number of keys, in order of their hashes. At is not called afterwards.
+  // Reduces to the allowed number of keys, sorted by hash. Don't call At afterwards.
   void Finish() {
     std::ranges::sort(entries_, {}, &Entry::first);
     if (entries_.size() > max_) Prune();
@@ -77,7 +77,7 @@ class BoundedTable {
   using Entry = std::pair<uint64_t, Value>;
   std::vector<Entry>& entries() { return entries_; }
   const std::vector<Entry>& entries() const { return entries_; }
-  // Of all keys beyond the bound.
+  // The sum of all keys beyond the bound.
   const Value& other() const { return other_; }
   Value& other() { return other_; }
 

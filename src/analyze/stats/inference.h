@@ -7,18 +7,18 @@
 
 #include "analyze/stats/log_moments.h"
 
-// From sums to statements: these are the only places where analyses calculate with fractions, always in the
-// same order, so that results are the same to the bit.
+// Turns sums into statements. Only here do analyses calculate with floating point, always in the same order,
+// so that results are identical to the bit.
 namespace gpusonde::analyze {
 
-// Each side of a comparison needs as many: below, logarithms of durations are not near enough to normal.
+// The minimum for each side of a comparison: with fewer, the mean of logarithms isn't close enough to normal.
 inline constexpr int64_t kMinSamples = 30;
-// Ratios below are not worth telling anyone.
+// Smaller ratios are not worth reporting.
 inline constexpr double kMinRatio = 1.05;
 // The share of false findings among those reported.
 inline constexpr double kFalseDiscoveryRate = 0.05;
 
-// How much longer one group of durations is than another, with its 95 % interval.
+// How much longer one group of durations is than another, with the 95 % interval.
 struct Ratio {
   int64_t count = 0;  // durations that were compared
   double ratio = 1;   // of geometric means
@@ -31,7 +31,7 @@ struct Ratio {
 // weighted by the inverse of its variance (Welch).
 class PooledRatio {
  public:
-  // Passed over unless both have kMinSamples.
+  // Skipped unless both have kMinSamples.
   void Add(const LogMoments& these, const LogMoments& those);
   bool empty() const { return weights_ == 0; }
   Ratio Finish() const;
@@ -45,8 +45,7 @@ class PooledRatio {
 // The chance that a standard normal number is above z.
 double NormalTail(double z);
 
-// Which of the tests may be reported so that at most `rate` of them are false in the mean (Benjamini and
-// Hochberg 1995).
+// Which tests to report so that on average at most `rate` of them are false (Benjamini and Hochberg 1995).
 std::vector<bool> Significant(std::span<const double> p, double rate = kFalseDiscoveryRate);
 
 }  // namespace gpusonde::analyze

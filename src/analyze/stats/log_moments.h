@@ -28,7 +28,7 @@ struct LogMoments {
     sum += other.sum;
     squares += other.squares;
   }
-  // Takes out what was merged in before.
+  // Subtracts what was merged before.
   void Remove(const LogMoments& other) {
     count -= other.count;
     sum -= other.sum;
@@ -44,7 +44,8 @@ struct LogMoments {
 
   // In units; 0 of nothing.
   double Mean() const;
-  // Sample variance, at least that of rounding to units, so that equal durations have one too; `count` ≥ 2.
+  // Sample variance, at least that of rounding to units, so that equal durations have one; requires `count` ≥
+  // 2.
   double Variance() const;
 };
 

@@ -9,8 +9,7 @@
 
 namespace gpusonde::analyze {
 
-// Sums of pairs of whole numbers, for their correlation; merging is addition. Sums that 128 bits don't hold
-// stay at the largest number.
+// Sums over pairs of integers, for their correlation; merging is addition. Sums beyond 128 bits saturate.
 struct PairMoments {
   int64_t count = 0;
   Int128 x = 0, y = 0, xx = 0, yy = 0, xy = 0;
@@ -30,9 +29,8 @@ struct PairMoments {
   }
 };
 
-// Pearson's correlation of x and y about the means of each group, pooled; of one group the plain one. Nothing
-// where x or y doesn't vary within groups, or where less than 3 pairs are left after one from each group but
-// the first.
+// Pearson's correlation of x and y about the means of each group, pooled. Empty if x or y doesn't vary within
+// groups, or if fewer than 3 pairs remain after one from each group but the first.
 std::optional<double> Correlation(std::span<const PairMoments> groups);
 
 }  // namespace gpusonde::analyze

@@ -9,7 +9,7 @@ double SquaresBetween(std::span<const Sum> groups) {
   Sum all;
   for (const Sum& group : groups) all.Merge(group);
   if (all.count == 0) return 0;
-  // About a whole number near the mean, so that what is subtracted at the end is small.
+  // Relative to an integer near the mean, so that the subtraction at the end is small.
   const Int128 center = all.total_ns / all.count;
   double squares = 0;
   for (const Sum& group : groups) {

@@ -31,9 +31,9 @@ struct Sum {
 // The sum of squares between groups, Σ nᵢ (meanᵢ − mean)², in ns².
 double SquaresBetween(std::span<const Sum> groups);
 
-// How much of a variance a grouping explains, 0 to 1: ε² (Kelley 1935), which is η² (the share of squares
-// that lie between groups) less what as many groups explain by chance. Of 200 durations in 128 windows,
-// chance explains 64 %. 0 where there are too few values to tell.
+// The share of a variance that a grouping explains, 0 to 1: ε² (Kelley 1935), that is η² (the share of
+// squares between groups) minus what as many groups explain by chance. Of 200 durations in 128 windows,
+// chance explains 64 %. 0 if there are too few values.
 double VarianceExplained(double squares_between, double squares, int64_t count, int64_t groups);
 
 }  // namespace gpusonde::analyze

@@ -30,7 +30,7 @@ TEST(FixedLog2, IsWithinAUnitOfTheLogarithmAndNeverFalls) {
   }
 }
 
-TEST(LogMoments, VarianceIsThatOfItsNumbersAndNeverNothing) {
+TEST(LogMoments, VarianceIsExactAndNeverZero) {
   LogMoments moments;
   for (const int32_t log : {100, 104, 96, 100}) moments.Add(log);
   EXPECT_DOUBLE_EQ(moments.Mean(), 100);
@@ -60,7 +60,7 @@ TEST(PooledRatio, FindsAFactorWithinItsInterval) {
   EXPECT_LT(ratio.p, 1e-9);
 }
 
-TEST(PooledRatio, PassesOverWhatIsTooFew) {
+TEST(PooledRatio, SkipsGroupsThatAreTooSmall) {
   PooledRatio pooled;
   LogMoments few, many;
   for (int i = 0; i < 29; ++i) few.Add(9000 + i);
@@ -95,7 +95,7 @@ struct Counter {
   void Merge(const Counter& other) { count += other.count; }
 };
 
-TEST(BoundedTable, KeepsTheSameKeysWholeInAnyOrder) {
+TEST(BoundedTable, KeepsTheSameCompleteSumsInAnyOrder) {
   std::mt19937_64 random(3);
   std::vector<uint64_t> events;
   std::map<uint64_t, int64_t> expected;

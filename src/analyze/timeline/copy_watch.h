@@ -11,10 +11,10 @@
 
 namespace gpusonde::analyze {
 
-// How a copy and a kernel on one device relate in time, and what the copy was.
+// The relation in time of a copy and a kernel on one device, and the kind of copy.
 struct CopyClass {
   bool after = false;  // the kernel began at most 10 µs after the copy, the device's last event, had ended;
-                       // else they overlap
+                       // Otherwise they overlap.
   importers::CopyKind kind = importers::CopyKind::kUnknown;
   importers::MemoryKind host_memory = importers::MemoryKind::kUnknown;  // pageable, pinned, or neither
   uint8_t size = 0;                                                     // in kCopySizes
@@ -24,7 +24,7 @@ struct CopyClass {
     return static_cast<uint16_t>(((after ? 1 : 0) * 8 + static_cast<int>(kind)) * 32 +
                                  static_cast<int>(host_memory) * 4 + size);
   }
-  // Whether Pack can give it.
+  // Whether the number is a valid result of Pack.
   static constexpr bool IsPacked(uint16_t packed) {
     const CopyClass copy = Unpack(packed);
     return packed < kCount && copy.kind <= importers::CopyKind::kHostToHost &&
@@ -42,18 +42,19 @@ struct CopyClass {
 inline constexpr std::array kCopySizes = {std::string_view("under_64k"), std::string_view("64k_to_1m"),
                                           std::string_view("1m_and_more")};
 
-// A kernel, and the copy that was there with it if any.
+// A kernel, with the copy beside or before it, if any.
 struct WatchedKernel {
   uint64_t stratum = 0;  // the caller's own
   int32_t log = 0;       // the caller's own
   std::optional<CopyClass> copy;
 };
 
-// Finds the kernels of one device that run beside a copy, or right after one. Events come by their starts. Of
-// several copies beside a kernel, the one that overlaps it longest counts; beside goes before after.
+// Finds the kernels of one device that run beside or right after a copy. Events are added by start time. Of
+// several copies beside a kernel, the one with the longest overlap counts; beside takes precedence over
+// after.
 class CopyWatch {
  public:
-  // Kernels whose fate is known by now are appended to `known`.
+  // Appends kernels whose relation is final to `known`.
   void Kernel(const GpuRecord& event, uint64_t stratum, int32_t log, std::vector<WatchedKernel>& known);
   void Copy(const GpuRecord& event, std::vector<WatchedKernel>& known);
   // Any other event of the device.
@@ -76,7 +77,7 @@ class CopyWatch {
     std::optional<CopyClass> copy = std::nullopt;
   };
 
-  // Lets go of what ended by then, and of the oldest where more than kMaxAtOnce are left.
+  // Releases copies and kernels that ended before `now_ns`, and the oldest beyond kMaxAtOnce.
   void Advance(int64_t now_ns, std::vector<WatchedKernel>& known);
   static void Overlap(Pending& pending, int64_t overlap_ns, const CopyClass& copy);
 

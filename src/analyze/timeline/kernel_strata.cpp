@@ -130,8 +130,8 @@ void KernelStrata::TakeKnown() {
   known_.clear();
 }
 
-// Under the hypothesis that nothing is the matter, the c kernels of a stratum in a window are drawn from its
-// n, so the sum of their logarithms varies by c · s² · (1 − c/n).
+// Under the null hypothesis, the c kernels of a stratum in a window are drawn from its n, so the sum of their
+// logarithms has the variance c · s² · (1 − c/n).
 void KernelStrata::MeasureWindows(std::vector<Window>& windows) const {
   windows.resize(kWindows);
   for (size_t i = 0; i < kWindows; ++i) {

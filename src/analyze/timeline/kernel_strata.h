@@ -15,10 +15,10 @@
 
 namespace gpusonde::analyze {
 
-// Time on a rank is looked at in so many windows of equal length.
+// The time of a rank is divided into this many equal windows.
 inline constexpr size_t kWindows = 128;
 
-// What kernels of one name and launch shape did on a rank.
+// The kernels of one name and launch shape on a rank.
 struct Stratum {
   uint32_t name = 0;
   uint32_t shape = 0;
@@ -56,15 +56,15 @@ struct StreamSum {
   }
 };
 
-// How much longer or shorter the kernels of a window took than the same kernels (of the same launch shapes)
-// did on average on this rank.
+// How much longer or shorter a window's kernels took than the same kernels (of the same launch shapes) on
+// average on this rank.
 struct Window {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
   int64_t kernels = 0;
   int64_t kernel_ns = 0;
-  double excess = 0;    // the sum of log durations less what was expected, in units
-  double variance = 0;  // of that sum, where nothing is the matter
+  double excess = 0;    // the sum of log durations minus the expected sum, in units
+  double variance = 0;  // of that sum under the null hypothesis
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -94,11 +94,11 @@ struct SlowKernel {
   }
 };
 
-// What kernels of one name did on a rank.
+// The kernels of one name on a rank.
 struct NameResult {
   std::vector<SlowKernel> slowest;  // at most kSlowest, slowest first
   double between_windows = 0;       // the sum of squares of durations between windows, in ns²
-  int64_t windows = 0;              // that have any
+  int64_t windows = 0;              // windows with kernels
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -110,7 +110,7 @@ struct NameResult {
 
 inline constexpr size_t kSlowest = 16;
 
-// Everything about the kernels of a rank that is needed beyond it.
+// The summary of a rank's kernels for use across ranks.
 struct KernelResult {
   std::vector<Stratum> strata;     // those kept, in an order that depends on their names and shapes only
   std::vector<StreamSum> streams;  // likewise
@@ -126,15 +126,15 @@ struct KernelResult {
   }
 };
 
-// Gathers the kernels of one rank, whose first and last moments are known. Memory: at most 8,192 strata of
-// 128 windows each and 4,096 names, 32 MiB.
+// Collects the kernels of one rank, whose first and last times are known. Memory: at most 8,192 strata of 128
+// windows each and 4,096 names, 32 MiB.
 class KernelStrata {
  public:
-  // `name_hashes`: by a name's number, of its bytes. It must outlive this.
+  // `name_hashes`: hashes of the names' bytes, by number. Must outlive this.
   KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_ns, int64_t last_ns);
 
-  // Kernels come by their starts. Communication is left out of windows and of the effects of copies: it lasts
-  // as long as other ranks let it.
+  // Add kernels by start time. Communication is left out of windows and of the effects of copies, because its
+  // duration depends on other ranks.
   void Kernel(const GpuRecord& event, bool is_communication);
   void Copy(const GpuRecord& event);
   void Other(const GpuRecord& event) { copies_.Other(event); }
@@ -200,7 +200,7 @@ class KernelStrata {
   BoundedTable<Gathered> strata_;
   BoundedTable<StreamSum> streams_;
   BoundedTable<NameSums> names_;
-  // Looked for lately, by a few bits of it; while Moves() is moves_.
+  // A cache of recent look-ups, by a few bits of the key; valid while Moves() is moves_.
   std::vector<Place> recent_places_;
   uint64_t moves_ = 0;
   std::vector<Sum> windows_;

@@ -10,22 +10,21 @@
 
 namespace gpusonde::analyze {
 
-// Goes through the GPU events of a process, each with the call that launched it, in order of correlation ids:
-// those of events and calls lie sorted so. A call joins by correlation; of several (ids are 32-bit and wrap),
-// it is the last one that began before the event, or else the first. Calls more than 60 s away belong to
-// another round of ids.
+// Iterates over a process's GPU events with the calls that launched them, by correlation id; events and calls
+// are sorted by it. Ids are 32-bit and wrap: of several calls with the id, the last one that began before the
+// event is chosen, or else the first. Calls more than 60 s away belong to another wrap of ids.
 class LaunchJoin {
  public:
   // `process` must outlive it.
   explicit LaunchJoin(const ProcessRecords& process);
 
-  // Nothing at the end and after a failure.
+  // Empty at the end and after a failure.
   std::optional<LaunchedRecord> Next();
   // Why Next ended early, if it did: errors of temporary files.
   Status status() const;
 
  private:
-  // The call of an event; null if none is known.
+  // The call of an event; null if unknown.
   const CallRecord* FindCall(uint32_t correlation, int64_t start_ns);
 
   Merged<GpuRecord, ByCorrelation, Renumbering> events_;

@@ -19,11 +19,11 @@
 namespace gpusonde::analyze {
 namespace {
 
-// How many events that were joined are kept until those before them are known: as many as launches that wait
-// on a busy GPU (1,024 a stream), several times over, and half of it stays in the second-level cache.
+// How many joined events are buffered for reordering: several times the launches that wait on a busy GPU
+// (1,024 per stream); half of it stays in the second-level cache.
 constexpr size_t kReorderedRecords = (size_t{1} << 20) / sizeof(LaunchedRecord);
 
-// What is known of kernels' names, by their numbers.
+// Properties of kernel names, by number.
 struct Names {
   explicit Names(const NameTable& names) : hashes(names.Hashes()) {
     for (uint32_t i = 0; i < names.size(); ++i) is_communication.push_back(IsCommunication(names[i]));
@@ -32,7 +32,7 @@ struct Names {
   std::vector<bool> is_communication;
 };
 
-// Follows one rank.
+// Builds the timeline of one rank.
 class RankFollower {
  public:
   RankFollower(const RankKey& key, const Extent& extent, const Names& names)
@@ -76,7 +76,7 @@ class ProcessFollower {
       followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names);
   }
 
-  // Events come by their starts, and entries of the queues by time, before events of the same time.
+  // Add events by start time, and queue changes by time, before events of the same time.
   void Add(const LaunchedRecord& event) { (*this)[event.gpu.rank].Add(event); }
   void Join(const QueueEntry& entry) { (*this)[static_cast<uint16_t>(entry.rank)].Join(entry.time_ns); }
   std::vector<RankResult> Finish() && {
@@ -103,9 +103,9 @@ QueueEntry EntryOf(const LaunchedRecord& record) {
   return {.time_ns = std::min(record.call_start_ns, record.gpu.start_ns), .rank = record.gpu.rank};
 }
 
-// Launches run nearly in the order of their correlation ids, so all but the last few thousand can be followed
-// while they are joined with their calls, without lying on disk in between. False if some belong further
-// back: ids that began anew, events without any.
+// Launches run nearly in order of their correlation ids, so usually only the last few thousand need to be
+// reordered, without sorting on disk. Returns false if some belong further back: ids that wrapped, events
+// without an id.
 Result<bool> FollowWhileJoining(const ProcessRecords& records, ProcessFollower& ranks) {
   LaunchJoin launches(records);
   Reorder<LaunchedRecord, ByStart> events;
@@ -139,7 +139,7 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, ProcessFollower& 
   return true;
 }
 
-// Whatever the order, by way of sorted runs on disk.
+// For any order: sorts runs on disk.
 Status FollowSorted(const ProcessRecords& records, ProcessFollower& ranks) {
   const auto file = std::make_shared<TemporaryFile>();
   SortedRuns<LaunchedRecord, ByStart> sorted(file);

@@ -27,7 +27,7 @@ struct Collective {
   }
 };
 
-// What one rank did over time. Names are numbered as in the state that it comes from.
+// The timeline of one rank. Names are numbered as in the state that it comes from.
 struct RankResult {
   RankKey key;
   Extent extent;
@@ -51,10 +51,10 @@ struct RankResult {
 // Two hours of steps with 100 collectives, one a second and a half; 1.5 MiB a rank.
 inline constexpr size_t kMaxCollectives = 65'536;
 
-// Goes through the events of a finished state in order of time, by several threads, each a process at a time.
-// The results are in order of process and device. Errors: those of temporary files.
+// Builds the timelines of a finished state with several threads, a process per thread at a time. Results are
+// ordered by process and device. Errors: those of temporary files.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads);
-// The same for some processes, by their numbers.
+// Like above, for some processes, by number.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
                                                 int threads);
 

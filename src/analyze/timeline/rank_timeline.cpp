@@ -7,7 +7,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-// HTA calls it 30 ns in its documents and uses 30 µs; nsys's own gpu_gaps has no such class.
+// HTA's documents say 30 ns, its code uses 30 µs; nsys's gpu_gaps has no such class.
 constexpr int64_t kBackToBackNs = 30'000;
 
 void AddGap(IdleTime& idle, const LaunchedRecord& record, int64_t work_ended_ns) {

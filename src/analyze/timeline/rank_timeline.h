@@ -14,7 +14,7 @@
 
 namespace gpusonde::analyze {
 
-// The length of the union of intervals that come by their starts.
+// The length of the union of intervals, added by start.
 class Coverage {
  public:
   void Add(int64_t start_ns, int64_t end_ns) {
@@ -37,9 +37,9 @@ class Coverage {
   int64_t length_ns_ = 0;
 };
 
-// Time without work, by what ended it. `host`: the call that launched the next event began only after the
-// work before it had ended. `back_to_back`: else, and under 30 µs, which is what the device needs between two
-// events. `device`: else; it waited for something else, such as another stream. `unknown`: no call is known.
+// Idle time by what ended it. `host`: the call that launched the next event began only after the previous
+// work had ended. `back_to_back`: otherwise, if under 30 µs, which the device needs between two events.
+// `device`: otherwise; it waited for something else, such as another stream. `unknown`: no call is known.
 struct IdleTime {
   int64_t host_ns = 0;
   int64_t back_to_back_ns = 0;
@@ -55,7 +55,7 @@ struct IdleTime {
   }
 };
 
-// What a rank's device did over time: events come by their starts.
+// The timeline of a rank's device; add events by start time.
 class RankTimeline {
  public:
   void Add(const LaunchedRecord& record, bool is_communication);
@@ -72,9 +72,9 @@ class RankTimeline {
   // Of copies and sets with kernels.
   int64_t transfer_overlap_ns() const { return transfer_ns() + kernels_.length_ns() - busy_ns(); }
 
-  // Of the device: moments when no stream had work. Sums to span − busy.
+  // Times in which no stream had work. Sums to span − busy.
   const IdleTime& idle() const { return idle_; }
-  // Of each stream alone, summed: between the latest end on it and its next start.
+  // For each stream alone, summed: between the latest end on it and its next start.
   const IdleTime& stream_gaps() const { return stream_gaps_; }
 
   // Start on the GPU − start of the call. Negative where clocks disagree.
@@ -82,7 +82,7 @@ class RankTimeline {
   // Start on the GPU − end of the call, at least 0.
   const Durations& queue_delay() const { return delay_; }
 
-  // Without the ends of its streams, which are needed only to go on.
+  // Copies the results without the ends of streams, which are only needed to add events.
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(all_);
@@ -115,8 +115,8 @@ class RankTimeline {
   Durations latency_, delay_;
 };
 
-// How many launches of a rank had begun and not yet reached the GPU. Changes come by time; at one moment,
-// those that join come first.
+// The number of launches of a rank that have begun and not reached the GPU yet. Add changes by time; at equal
+// times, joins come first.
 class QueueLength {
  public:
   void Join(int64_t time_ns) { Change(time_ns, 1); }
@@ -150,7 +150,7 @@ class QueueLength {
   int64_t last_ns_ = 0;
 };
 
-// Whether a kernel is communication between ranks, by its name: nccl or rccl, in any case.
+// Whether a kernel is communication between ranks: nccl or rccl in its name, in any case.
 bool IsCommunication(std::string_view kernel_name);
 
 }  // namespace gpusonde::analyze

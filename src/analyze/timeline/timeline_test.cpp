@@ -60,7 +60,7 @@ TraceState StateOf(const Work& work) {
 bool IsComm(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 1; }
 bool IsCompute(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 0; }
 
-// In how many ns some event of the kind runs.
+// The number of ns in which some event of the kind runs.
 template <class Kind>
 std::vector<bool> Covered(const Work& work, Kind kind) {
   std::vector<bool> covered(3'100'000);
@@ -126,7 +126,7 @@ TEST(RankTimeline, AGapIsTheHostsIfTheCallCameAfterItBegan) {
   EXPECT_EQ(gaps(900, 41'000).device_ns, 40'000);
 }
 
-// Launches run nearly in the order of their ids, or in none at all: the ways that are taken then must agree.
+// Launches run nearly in the order of their ids, or in random order: both code paths must agree.
 TEST(FollowProcesses, TheOrderOfCorrelationIdsDoesntMatter) {
   std::mt19937 random(11);
   const auto below = [&random](uint32_t limit) { return static_cast<int64_t>(random() % limit); };
@@ -158,8 +158,8 @@ TEST(FollowProcesses, TheOrderOfCorrelationIdsDoesntMatter) {
   EXPECT_TRUE(follow(work) == expected);
 }
 
-// More launch shapes than are kept, each in several places of the trace.
-TEST(KernelStrata, WhatIsKeptOfManyShapesIsWhole) {
+// More launch shapes than are kept, each at several places of the trace.
+TEST(KernelStrata, KeptShapesHaveCompleteSums) {
   std::mt19937 random(13);
   const std::vector<uint64_t> hashes = {1, 2};
   constexpr uint32_t kShapes = 30'000;

@@ -18,7 +18,7 @@ class ActivityTrace final : public Trace {
     trace->info_.truncated = trace->database_->truncated();
     trace->info_.epoch_offset_ns = epoch_offset_ns;
     ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable(layout.strings));
-    // Strings are looked up by rowid; a table that keeps its ids elsewhere was not made by the profiler.
+    // Strings are looked up by rowid; a table with its ids elsewhere was not written by the profiler.
     if (trace->strings_.has_value()) {
       const std::optional<size_t> id = trace->strings_->Find(layout.string_id);
       if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();

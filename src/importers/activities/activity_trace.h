@@ -11,7 +11,7 @@
 
 namespace gpusonde::importers::activities {
 
-// The tables of the layout that are there, each a part at a time. `layout` must outlive the trace.
+// Opens the tables of the layout that exist, each in parts. `layout` must outlive the trace.
 Result<std::unique_ptr<Trace>> OpenActivities(std::unique_ptr<sqlite::Database> database,
                                               const std::string& path, const Layout& layout,
                                               int64_t epoch_offset_ns, const OpenOptions& options);

@@ -11,7 +11,7 @@
 namespace gpusonde::importers::activities {
 namespace {
 
-// Enough to make the sink's virtual call cheap, and little enough to stay in the first-level cache.
+// Large enough to make the sink's virtual call cheap, and small enough for the first-level cache.
 constexpr size_t kBatch = 256;
 
 constexpr std::string_view kNoName = "[unnamed]";
@@ -23,8 +23,8 @@ constexpr int64_t kStartEndRange = 60;
 // CUpti_ActivityFlag.
 constexpr int64_t kMarkerStart = 1 << 1;
 
-// A globalTid of Nsight's is the hardware's id (8 bits), the virtual machine's (8), the process's (24), the
-// thread's (24); without the last it names the process. globalPid is the same with a thread of 0.
+// Nsight's globalTid holds the hardware's id (8 bits), the virtual machine's (8), the process's (24) and the
+// thread's (24); without the thread it identifies the process. globalPid is the same with a thread of 0.
 constexpr int kThreadBits = 24;
 
 int64_t CorrelationOf(int64_t number) {
@@ -84,7 +84,7 @@ Status RowReader::Read(const Shard& shard) {
   Reading& reading = readers_[shard.source];
   TRY(reading.rows->Seek(shard.first));
   Status done = ReadRows(reading, tables_[shard.source].kind.kind);
-  batch_.HandOver(sink_);  // also what came before a row that fails, whoever reads the next shard
+  batch_.Flush(sink_);  // also the rows before one that failed
   return done;
 }
 
@@ -94,7 +94,7 @@ Status RowReader::ReadRows(Reading& reading, Kind kind) {
     ASSIGN_OR_RETURN(const bool more, reading.rows->NextIntegers(rows));
     if (!more) return {};
     for (size_t row = 0; row < rows.count; ++row) TRY(Add(reading, kind, Cells(rows, row, reading.places)));
-    if (batch_.size() >= kBatch) batch_.HandOver(sink_);
+    if (batch_.size() >= kBatch) batch_.Flush(sink_);
   }
 }
 
@@ -201,8 +201,8 @@ void RowReader::AddRange(const Cells& cells) {
   if (CheckTimes(start_ns, end_ns, sink_)) batch_.ranges.push_back({start_ns, end_ns});
 }
 
-// A range of nvprof's is two rows, of its begin and of its end, which may lie far from each other: ranges are
-// counted where they begin.
+// nvprof stores a range as two rows, for its begin and its end, which may be far apart: ranges are counted at
+// their begin.
 void RowReader::AddMarker(const Cells& cells) {
   if ((cells[kMarkerFlags] & kMarkerStart) == 0) {
     ++batch_.others;

@@ -20,7 +20,7 @@ struct OpenTable {
 // Turns rows into events, for one thread.
 class RowReader final : public ShardReader {
  public:
-  // All but the sink are the trace's.
+  // All arguments but the sink belong to the trace.
   RowReader(const Layout& layout, std::span<const OpenTable> tables,
             const std::optional<sqlite::Table>& strings, EventSink& sink)
       : layout_(layout), tables_(tables), readers_(tables.size()), strings_(strings), sink_(sink) {}
@@ -28,18 +28,18 @@ class RowReader final : public ShardReader {
   Status Read(const Shard& shard) override;
 
  private:
-  // Which value of a row is which column, in the order of the kind's own enum; a column that isn't there has
-  // the last value, which is no integer.
+  // Maps the columns of a row, in the order of the kind's own enum, to values; a missing column maps to the
+  // last value, which is not an integer.
   using Places = std::array<uint8_t, 14>;
 
-  // A name looked up lately.
+  // A recently used name.
   struct Recent {
     int64_t id = 0;
     uint32_t name = 0;
     bool known = false;
   };
 
-  // A table as this thread reads it.
+  // A table with this thread's reader.
   struct Reading {
     std::unique_ptr<sqlite::TableReader> rows;
     Places places{};
@@ -48,7 +48,7 @@ class RowReader final : public ShardReader {
     std::array<Recent, 256> recent;               // by a few bits of it
   };
 
-  // One row.
+  // One row of values.
   class Cells {
    public:
     Cells(const sqlite::IntegerRows& rows, size_t row, const Places& places)
@@ -74,12 +74,12 @@ class RowReader final : public ShardReader {
   void AddRange(const Cells& cells);
   void AddMarker(const Cells& cells);
 
-  // The start and end of a row, or false after counting why not.
+  // The start and end of a row; returns false after counting the row as dropped.
   bool Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns);
   bool FillGpu(const Cells& cells, GpuEvent& event);
   // The sink's id of the name whose number a column has.
   Result<uint32_t> NameOf(Reading& reading, const Cells& cells, size_t column);
-  // Of a string's number, if the row has one, and where the file knows it.
+  // The name for a string id, if the row has one and the file has the string.
   Result<uint32_t> LookUpString(int64_t string_id);
 
   const Layout& layout_;

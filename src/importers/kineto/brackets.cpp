@@ -30,7 +30,7 @@ uint64_t EscapedBytes(uint64_t backslashes, bool& carry) {
   return escaped;
 }
 
-// Bit i is the parity of bits 0 to i: inside a string where quotes before are odd.
+// Bit i is the parity of bits 0 to i: inside a string where the number of quotes before is odd.
 uint64_t PrefixParity(uint64_t bits) {
   for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
   return bits;

@@ -8,27 +8,27 @@
 
 namespace gpusonde::importers::kineto {
 
-// Finds where the elements of a JSON array end, from quotes, backslashes and brackets alone, 64 bytes at a
-// time; with AVX2 where the processor has it (6 GB/s and more, where SSE2 gave 2.5).
+// Finds where the elements of a JSON array end, using only quotes, backslashes and brackets, 64 bytes at a
+// time; with AVX2 if the processor has it (6 GB/s and more, where SSE2 gave 2.5).
 class BracketScanner {
  public:
   static constexpr size_t kBlockBytes = 64;
 
   BracketScanner() : BracketScanner(HasAvx2()) {}
-  // With or without AVX2, which must be there then.
+  // With or without AVX2, which the processor must support then.
   explicit BracketScanner(bool with_avx2) : with_avx2_(with_avx2) {}
   static bool HasAvx2();
 
-  // Looks at `text` from `scanned` on, as far as there are whole blocks, or with `at_end` to its end; returns
-  // how far it looked. Positions are those in `text`.
+  // Scans `text` from `scanned` on, in whole blocks, or with `at_end` to its end; returns the new scanned
+  // position. Positions are relative to `text`.
   size_t Scan(std::string_view text, size_t scanned, bool at_end);
 
-  // Where the last element ends that was followed to its end; 0: none.
+  // Where the last complete element ends; 0: none yet.
   size_t last_end() const { return ends_.empty() ? 0 : ends_.back(); }
-  // Where the array's ']' is; 0: not seen.
+  // The position of the array's ']'; 0: not seen yet.
   size_t array_end() const { return array_end_; }
-  // Hands over where elements end, and uses the memory that `ends` had for what comes next, where positions
-  // may begin anew.
+  // Moves the ends of elements into `ends` and reuses its memory for the next ones, whose positions may
+  // restart.
   void TakeEnds(std::vector<uint32_t>& ends) {
     ends.swap(ends_);
     ends_.clear();

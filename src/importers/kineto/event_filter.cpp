@@ -11,14 +11,14 @@
 namespace gpusonde::importers::kineto {
 namespace {
 
-// Walks over the tokens of an object, as far as they are what a trace's mostly are.
+// Tokenises an object, as far as it looks like those in most traces.
 class Tokens {
  public:
   explicit Tokens(std::string_view text)
       : begin_(text.data()), at_(begin_), end_(text.data() + text.size()) {}
 
   size_t taken() const { return static_cast<size_t>(at_ - begin_); }
-  // The next byte that isn't blank, without passing it; 0 at the end.
+  // The next byte that isn't blank, without consuming it; 0 at the end.
   char Peek() {
     while (at_ != end_ && IsBlank(*at_)) ++at_;
     return at_ != end_ ? *at_ : '\0';
@@ -28,7 +28,7 @@ class Tokens {
     ++at_;
     return true;
   }
-  // A string's text, escapes as they are. False where none begins here or it doesn't end.
+  // A string's raw text, with escapes. Returns false if no complete string begins here.
   bool TakeString(std::string_view& text) {
     if (!Take('"')) return false;
     const char* const begin = at_;
@@ -96,8 +96,8 @@ bool EventFilter::IsOnlyCounted(std::string_view event) {
 
 namespace {
 
-// Where the element behind `at` begins; the end of the text if anything but blanks, and a comma where one
-// belongs, is before it.
+// Where the element after `at` begins; the end of the text if anything but blanks, and the expected comma, is
+// between.
 size_t BeginBehind(std::string_view events, size_t at, bool comma) {
   while (at < events.size() && (IsBlank(events[at]) || (comma && events[at] == ','))) {
     comma = comma && events[at] != ',';

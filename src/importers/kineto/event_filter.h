@@ -11,37 +11,37 @@
 
 namespace gpusonde::importers::kineto {
 
-// Leaves the events that are only counted (operators, flows, Python functions: most of a trace) out of an
-// array of events, so that nothing but what is analysed has to be parsed. Whatever is unusual stays in, for
-// the parser to judge. Not thread-safe.
+// Removes events that are only counted (operators, flows, Python functions: most of a trace) from an array of
+// events, so that only analysed events are parsed. Anything unusual stays, for the parser to judge. Not
+// thread-safe.
 class EventFilter {
  public:
-  // Bytes with which what is left may be read beyond its end, as simdjson does.
+  // Bytes that may be read beyond the end of the result, as simdjson does.
   static constexpr size_t kPadding = 64;
 
-  // Of `events`, a JSON array whose elements end at `ends`, what is left; again an array, valid until the
-  // next call and while `events` is. Without `ends` that is everything.
+  // Filters `events`, a JSON array whose elements end at `ends`. The result is an array too, valid until the
+  // next call and while `events` is. Without `ends` nothing is removed.
   std::string_view Filter(const std::string& events, std::span<const uint32_t> ends);
-  // How many events that left out.
+  // The number of removed events.
   int64_t left_out() const { return left_out_; }
-  // Where in `events` a byte of what is left lies.
+  // The offset in `events` of a byte of the result.
   size_t OriginOf(size_t at) const;
 
  private:
-  // A row of elements that stay.
+  // A run of consecutive elements that stay.
   struct Piece {
     size_t begin = 0;  // in `events`
     size_t end = 0;
-    size_t to = 0;  // in what is left
+    size_t to = 0;  // in the result
   };
-  // Whether an event is only counted, and how many of its first bytes say so; 0: that can't be told from its
-  // phase and category alone, and so it isn't.
+  // Whether an event is only counted, and how many of its first bytes show that; 0: phase and category alone
+  // don't show it, so it stays.
   struct Verdict {
     bool counted = false;
     size_t read = 0;
   };
-  // What events began with that were judged already. Events of a kind are written alike, so that nearly all
-  // begin with one of a few rows of bytes, up to their category.
+  // A cache of event prefixes with their verdict. Events of a kind are written alike, so nearly all begin
+  // with one of a few prefixes up to their category.
   struct Beginning {
     static constexpr size_t kMaxBytes = kPadding;
     std::array<char, kMaxBytes> bytes{};
@@ -53,7 +53,7 @@ class EventFilter {
   bool IsOnlyCounted(std::string_view event);
   static Verdict Judge(std::string_view event);
   void Remember(std::string_view event, const Verdict& verdict);
-  // False where something else than commas and blanks lies between elements.
+  // Returns false if anything but commas and blanks lies between elements.
   bool FindPieces(std::string_view events, std::span<const uint32_t> ends);
   std::string_view PutTogether(std::string_view events);
 

@@ -32,7 +32,7 @@ Filtered Filter(std::string events) {
   return {.left = std::string(filter.Filter(events, EndsIn(events))), .left_out = filter.left_out()};
 }
 
-TEST(EventFilter, LeavesOutWhatIsOnlyCounted) {
+TEST(EventFilter, RemovesEventsThatAreOnlyCounted) {
   const Filtered filtered = Filter(
       R"([{"cat":"cpu_op","a":[1,{}]}, {"ph":"X","cat":"kernel"} ,{"n":1.5,"cat" : "ac2g"},{"cat":"Memcpy"}])");
   EXPECT_EQ(filtered.left, R"([{"ph":"X","cat":"kernel"},{"cat":"Memcpy"}])");
@@ -41,7 +41,7 @@ TEST(EventFilter, LeavesOutWhatIsOnlyCounted) {
   EXPECT_EQ(Filter(R"([{"ph":"s","cat":"kernel"},{"ph":"M"}])").left, "[]");
 }
 
-TEST(EventFilter, ACategoryThatCantBeToldStaysIn) {
+TEST(EventFilter, AnUnclearCategoryStays) {
   for (const std::string event :
        {R"({})", R"({"ph":"X"})", R"({"ph":7,"cat":"cpu_op"})", R"({"args":{"cat":"kernel"},"cat":"cpu_op"})",
         R"({"cat":7})", R"([])", R"({"cat":["cpu_op"]})", R"({"name":"\"cat\":\"cpu_op\"","x":1})",
@@ -62,9 +62,9 @@ TEST(EventFilter, WhatIsNoArrayOfObjectsIsLeftToTheParser) {
   }
 }
 
-// Events in any number, order and spelling: what is left are the others as they were, and each of their bytes
-// is known to lie where it did.
-TEST(EventFilter, WhatIsLeftAreTheOthersAsTheyWere) {
+// Events in any number, order and spelling: the result has the other events unchanged, and OriginOf is right
+// for each of their bytes.
+TEST(EventFilter, TheOtherEventsStayUnchanged) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     std::string events = "[";

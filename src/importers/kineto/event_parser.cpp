@@ -25,7 +25,7 @@ static_assert(EventFilter::kPadding >= simdjson::SIMDJSON_PADDING);
 // Elements of "grid" and "block".
 using Extents = std::array<int64_t, 3>;
 
-// The members of an event that are read, as they lie in the text.
+// The members of an event that are read, as raw JSON.
 struct Event {
   std::string_view phase, name, start, duration, device, stream;
   std::string_view correlation, bytes, copy;
@@ -97,7 +97,7 @@ simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
       case 'c':
         if (!KeyIs(key, "cat")) break;
         event.kind = CategoryOf(Unquote(Token(field.value())));
-        // Most events are operators and flows, of which nothing else is read: what follows is skipped.
+        // Most events are operators and flows, of which nothing more is needed: skip the rest.
         if (event.kind == Category::kOther) return simdjson::SUCCESS;
         category_known = true;
         break;
@@ -221,7 +221,7 @@ Status EventParser::State::Run(std::string_view text) {
   const simdjson::padded_string_view padded(text.data(), text.size(), text.size() + EventFilter::kPadding);
   ondemand::document document;
   if (const auto error = parser.iterate(padded).get(document); error == simdjson::UTF8_ERROR) {
-    // Names may be any bytes; those that are no character show as U+FFFD.
+    // Names may be any bytes; invalid characters become U+FFFD.
     std::string valid = ToUtf8(text);
     if (valid == text) return corrupt(error, 0);
     valid.reserve(valid.size() + EventFilter::kPadding);
@@ -248,7 +248,7 @@ Status EventParser::State::Run(std::string_view text) {
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
     }
     Add(event);
-    if (batch.size() >= kBatch) batch.HandOver(sink);
+    if (batch.size() >= kBatch) batch.Flush(sink);
   }
   return {};
 }
@@ -258,7 +258,7 @@ Status EventParser::Parse(const std::string& events, std::span<const uint32_t> e
   const std::string_view left = state.filter.Filter(events, ends);
   state.batch.others += state.filter.left_out();
   Status done = state.Run(left);
-  state.batch.HandOver(state.sink);  // also what came before an event that fails
+  state.batch.Flush(state.sink);  // also the events before one that failed
   return done;
 }
 

@@ -22,8 +22,8 @@ class EventParser {
   ~EventParser();
 
   // `events` is a JSON array, and `ends` where its elements end; it may be empty. Every element goes to the
-  // sink: as an event, as Other, or dropped and counted. Errors: kCorrupt for what is no JSON, with the byte
-  // of `events`; what came before it is in the sink.
+  // sink: as an event, as Other, or counted as dropped. Errors: kCorrupt for invalid JSON, with its offset in
+  // `events`; earlier elements are in the sink then.
   Status Parse(const std::string& events, std::span<const uint32_t> ends);
 
  private:
@@ -31,7 +31,7 @@ class EventParser {
   std::unique_ptr<State> state_;
 };
 
-// What a trace says around its events.
+// The metadata of a trace, outside its events.
 struct Metadata {
   bool valid = false;  // it is a JSON object
   std::optional<int64_t> base_time_ns;

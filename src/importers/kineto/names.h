@@ -8,7 +8,7 @@
 
 #include "importers/event.h"
 
-// The words of Kineto's traces, in the spellings of all its versions.
+// The vocabulary of Kineto's traces, in the spellings of all its versions.
 namespace gpusonde::importers::kineto {
 
 enum class Category : uint8_t { kOther, kKernel, kMemcpy, kMemset, kApi, kAnnotation };
@@ -24,7 +24,7 @@ inline bool HasArguments(Category category) {
   return category != Category::kOther && category != Category::kAnnotation;
 }
 
-// What a copy or set is, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
+// The kind of a copy or set, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
 void DescribeMemory(std::string_view name, GpuEvent& event);
 
 // The JSON number of a correlation; kNoCorrelation for anything else.
@@ -39,10 +39,10 @@ bool KeyIs(const char* key, const char (&name)[kSize]) {
   return std::memcmp(key, name, kSize - 1) == 0 && key[kSize - 1] == '"';
 }
 
-// The text between the quotes of a JSON string, escapes as they are; "" for anything else.
+// The text between the quotes of a JSON string, with its escapes; "" for anything else.
 std::string_view Unquote(std::string_view token);
 
-// Appends the text with its escapes replaced (RFC 8259, section 7); one that is none stays as it is, and half
+// Appends the text with its escapes replaced (RFC 8259, section 7); invalid ones stay as they are, and half
 // of a surrogate pair becomes U+FFFD.
 void Unescape(std::string_view text, std::string& out);
 

@@ -36,7 +36,7 @@ Result<bool> EventSplitter::ReadMore() {
   return count > 0;
 }
 
-// Leaves in buffer_ what is behind the array's '[', and in metadata_ what is before.
+// Leaves the text after the array's '[' in buffer_, and the text before it in metadata_.
 Result<bool> EventSplitter::FindEvents() {
   size_t at = 0;
   int64_t depth = 0;
@@ -130,7 +130,7 @@ Result<bool> EventSplitter::Next(Chunk& chunk) {
   const size_t array_end = brackets_.array_end();
   const size_t last_end = brackets_.last_end();
   finished_ = array_end != 0 || source_ended_;
-  // What stands behind the last event is for the parser to judge too.
+  // The parser also checks the text after the last event.
   const bool only_events =
       array_end == 0 || buffer_.find_first_not_of(" \t\r\n", std::max<size_t>(1, last_end)) == array_end;
   const size_t end = only_events ? last_end : array_end;

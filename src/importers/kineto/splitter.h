@@ -12,15 +12,15 @@
 
 namespace gpusonde::importers::kineto {
 
-// Cuts a trace into arrays of whole events of about kChunkBytes, without parsing them: what lies between the
-// events is found from quotes, backslashes and brackets, 64 bytes at a time. So files of any size are read,
-// and threads parse while one reads. Chunks are the same whoever reads them.
+// Splits a trace into arrays of whole events of about kChunkBytes without parsing them: event boundaries are
+// found from quotes, backslashes and brackets, 64 bytes at a time. So files of any size can be read, and
+// threads parse while one reads. Chunks don't depend on who reads them.
 //
 // The trace is an object with "traceEvents" in it, or that array alone.
 class EventSplitter {
  public:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
-  // Bytes that a chunk's text has room for behind its end, for parsers that look so far ahead.
+  // Bytes allocated after a chunk's text, for parsers that read ahead.
   static constexpr size_t kPadding = 64;
 
   struct Chunk {
@@ -30,13 +30,13 @@ class EventSplitter {
 
   explicit EventSplitter(ByteSource& source) : source_(source) {}
 
-  // Puts the next events into `chunk`; false when there are none left. The memory that `chunk` had is used
-  // for what comes next. Errors: kUnsupported for JSON without traceEvents, kCorrupt for an event of more
-  // than 256 MiB and for what isn't JSON, with offsets; those of the source.
+  // Reads the next events into `chunk`, reusing its memory; returns false when there are none left. Errors:
+  // kUnsupported for JSON without traceEvents, kCorrupt for an event of more than 256 MiB and for invalid
+  // JSON, with offsets; those of the source.
   Result<bool> Next(Chunk& chunk);
 
-  // What the trace says around its events, as a JSON object with an empty traceEvents; complete when Next has
-  // returned false.
+  // The trace without its events, as a JSON object with an empty traceEvents; complete when Next has returned
+  // false.
   const std::string& metadata() const { return metadata_; }
   // Whether the array of events, or what is behind it, ends in the middle. Complete as above.
   bool truncated() const { return truncated_; }
@@ -46,7 +46,7 @@ class EventSplitter {
  private:
   Result<bool> ReadMore();
   Result<bool> FindEvents();
-  // Puts what is behind the array, of which buffer_ has the begin, into metadata_.
+  // Appends the text after the array, which begins in buffer_, to metadata_.
   Status ReadRest();
   // Where the comma behind an event that ends at `end` is; 0 if it isn't in buffer_.
   size_t CommaBehind(size_t end) const;

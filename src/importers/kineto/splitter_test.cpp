@@ -47,7 +47,7 @@ Parts Split(const std::string& text) {
   return parts;
 }
 
-TEST(EventSplitter, FindsTheEventsAndWhatIsAroundThem) {
+TEST(EventSplitter, FindsTheEventsAndTheMetadata) {
   const Parts parts = Split(
       R"({"a": "traceEvents", "x": {"traceEvents": [9]}, "traceEvents" : [ {"b":1}, {"c":[{}]} ] , "z": 2})");
   EXPECT_EQ(parts.events, nlohmann::json::parse(R"([{"b":1},{"c":[{}]}])"));

@@ -10,9 +10,9 @@
 // doubled, and line breaks in quotes belong to the cell.
 namespace gpusonde::importers::ncu {
 
-// How many bytes the row at the beginning of `text` has, its line break included; nothing if `text` ends
-// before the row does. A line that begins with neither a quote nor a digit is none of a table's and ends with
-// the line, whatever quotes are in it.
+// The length of the row at the beginning of `text`, including its line break; empty if `text` ends first. A
+// line that begins with neither a quote nor a digit isn't part of a table and ends with the line, whatever
+// quotes it has.
 std::optional<size_t> RowLength(std::string_view text);
 
 // The cells of a row, unquoted; valid until the next call.
@@ -25,7 +25,7 @@ class RowParser {
   std::string unquoted_;  // cells that had quotes in them
 };
 
-// What the columns of a table are, from its first row.
+// The meaning of a table's columns, from its first row.
 struct Columns {
   static constexpr size_t kNone = static_cast<size_t>(-1);
 

@@ -9,7 +9,7 @@
 namespace gpusonde::importers::ncu {
 namespace {
 
-// How long a launch took, by what name; the first that a launch has counts.
+// Metrics with the duration of a launch; the first one in a launch counts.
 bool IsDuration(std::string_view metric) {
   return metric == "gpu__time_duration.sum" || metric == "gpu__time_duration.avg" ||
          metric == "gpu__time_duration.max" || metric == "Duration";
@@ -26,7 +26,7 @@ void ReadExtents(std::string_view text, int64_t* extents) {
   }
 }
 
-// A process of a host, as one number: PidOf is the process's own.
+// A process of a host as one number; PidOf returns the process's pid.
 int64_t ProcessOf(std::string_view host, std::string_view process) {
   const int64_t pid = PidOf(ParseWhole(process).value_or(0));
   if (host.empty()) return pid;

@@ -13,8 +13,8 @@
 
 namespace gpusonde::importers::ncu {
 
-// Turns rows into launches with their metrics, for one thread. A shard's text is the row of columns, in the
-// wide form the row of units, and then rows; its `source` is the DecimalMark.
+// Turns rows into launches with metrics, for one thread. A shard's text is the row of columns, in the wide
+// form the row of units, and then rows; its `source` is the DecimalMark.
 class LaunchReader final : public ShardReader {
  public:
   explicit LaunchReader(EventSink& sink) : sink_(sink) {}
@@ -22,7 +22,7 @@ class LaunchReader final : public ShardReader {
   Status Read(const Shard& shard) override;
 
  private:
-  // A column or row name with its unit, as the sink numbers them.
+  // A column or row name with its unit, as numbered by the sink.
   struct Metric {
     uint32_t name = 0;
     uint32_t unit = 0;

@@ -16,12 +16,12 @@ namespace gpusonde::importers::ncu {
 namespace {
 
 constexpr size_t kShardBytes = size_t{1} << 20;
-// No row is longer: a thousand metrics of 100 bytes are a tenth of it.
+// No row is longer: a thousand metrics of 100 bytes are a tenth of this.
 constexpr size_t kMaxRowBytes = size_t{1} << 20;
-// From how many bytes the decimal mark is told.
+// How many bytes are examined to find the decimal mark.
 constexpr size_t kLookBytes = size_t{4} << 20;
 
-// Whether a line may name columns, before it is parsed.
+// A quick check whether a line may name columns.
 bool MayBeColumns(std::string_view line) {
   return (line.starts_with("\"ID\"") || line.starts_with("ID,")) &&
          line.find("Kernel Name") != std::string_view::npos;
@@ -71,7 +71,7 @@ class NcuTrace final : public Trace {
   }
 
  private:
-  // Looks at the first numbers, so that all threads read them alike.
+  // Examines the first numbers, so that all threads parse them alike.
   Status Begin() {
     begun_ = true;
     TRY(Fill(kLookBytes));
@@ -94,7 +94,7 @@ class NcuTrace final : public Trace {
     return {};
   }
 
-  // Makes the row of columns, and in the wide form that of units, the header of what follows.
+  // Makes the row of columns, and in the wide form the row of units, the header of the following shards.
   Status BeginTable() {
     RowParser parser;
     const auto columns = ReadColumns(parser.Parse(row_));
@@ -104,14 +104,14 @@ class NcuTrace final : public Trace {
     if (!columns.has_value()) header_.clear();
     if (!columns.has_value() || columns->is_long()) return {};
     ASSIGN_OR_RETURN(const bool found, NextRow());
-    const bool has_units = found && parser.Parse(row_)[0].empty();  // of the launch's id there is none
+    const bool has_units = found && parser.Parse(row_)[0].empty();  // the launch's id has no unit
     header_ += has_units ? row_ : std::string_view("\"\"\n");
     if (has_units) Advance();
     return {};
   }
 
-  // What tells the rows of one launch from those of the next: the first two cells, the ids of launch and
-  // process.
+  // What distinguishes the rows of one launch from those of the next: the first two cells, the ids of launch
+  // and process.
   static std::string LaunchOf(std::string_view row) {
     size_t end = 0;
     for (int commas = 0; commas < 2 && end != std::string_view::npos; ++commas) end = row.find(',', end + 1);
@@ -155,8 +155,8 @@ class NcuTrace final : public Trace {
     return {};
   }
 
-  // A last row without its line break may be whole; one that has fewer cells than columns is cut off, and its
-  // reader counts it as malformed.
+  // A last row without a line break may be complete; if it has fewer cells than columns, it is cut off, and
+  // the reader counts it as malformed.
   Result<bool> Finish() {
     RowParser parser;
     bool cut = source_->truncated();

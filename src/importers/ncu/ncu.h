@@ -7,12 +7,12 @@
 #include "importers/stream/byte_source.h"
 #include "importers/trace.h"
 
-// What Nsight Compute prints with `ncu --csv`: a metric a row (its pages of details), or a metric a column
-// (`--page raw`); what the profiled program printed between is passed over. Written after its documents: no
-// real file was at hand.
+// The output of `ncu --csv`: a metric per row (its pages of details) or a metric per column (`--page raw`);
+// output of the profiled program in between is skipped. Written from the documentation, not tested with a
+// real file.
 namespace gpusonde::importers::ncu {
 
-// Whether a file that begins so is one: a row that names the columns is in it.
+// Whether a file that begins so is Nsight Compute's: it has a row that names the columns.
 bool IsNcu(std::string_view head);
 
 Result<std::unique_ptr<Trace>> OpenNcu(std::unique_ptr<ByteSource> source, const OpenOptions& options);

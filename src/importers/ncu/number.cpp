@@ -9,7 +9,7 @@
 namespace gpusonde::importers::ncu {
 namespace {
 
-// No number of a metric is longer; beyond, it is a text.
+// No number of a metric is longer; longer values are texts.
 constexpr size_t kMaxLength = 64;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -33,8 +33,8 @@ void DecimalMarkFinder::Look(std::string_view number) {
   } else if (points + commas > 1) {  // only digits are grouped more than once
     ++(last_is_point ? commas_ : points_);
   } else {
-    // One mark: groups have exactly three digits behind it, and one to three in front, of which the first
-    // is no zero.
+    // With one mark, groups have exactly three digits after it and one to three before, the first of which
+    // isn't zero.
     const size_t sign = number[0] == '-' ? 1 : 0;
     const size_t in_front = last - sign;
     const bool may_group = number.size() - last - 1 == 3 && in_front <= 3 && number[sign] != '0';

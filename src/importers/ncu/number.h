@@ -7,12 +7,12 @@
 
 namespace gpusonde::importers::ncu {
 
-// How a program that obeys its user's locale writes numbers: "1,234.5" or "1.234,5". Blanks and apostrophes
-// that group digits are skipped in both.
+// The format of numbers in the user's locale: "1,234.5" or "1.234,5". Blanks and apostrophes that group
+// digits are skipped in both.
 enum class DecimalMark : uint8_t { kPoint, kComma };
 
-// Finds out which it is from numbers of one file: "1,5" and "1.234.567" can only be one of the two, "1,234"
-// may be either. Without any evidence it is the point.
+// Infers the format from the numbers of a file: "1,5" and "1.234.567" can only be one of the two, "1,234" may
+// be either. Without evidence it is the point.
 class DecimalMarkFinder {
  public:
   void Look(std::string_view number);
@@ -23,8 +23,7 @@ class DecimalMarkFinder {
   int64_t commas_ = 0;
 };
 
-// The number times 10^exponent, rounded to the nearest whole; nothing for what is no number, and beyond
-// ±2^61.
+// The number times 10^exponent, rounded; empty for anything that isn't a number, and beyond ±2^61.
 std::optional<int64_t> ParseNumber(std::string_view text, DecimalMark mark, int exponent);
 
 }  // namespace gpusonde::importers::ncu

@@ -16,7 +16,7 @@ DecimalMark MarkOf(std::initializer_list<std::string_view> numbers) {
   return finder.mark();
 }
 
-TEST(DecimalMarkFinder, GoesByWhatCanOnlyBeOne) {
+TEST(DecimalMarkFinder, DecidesByUnambiguousNumbers) {
   EXPECT_EQ(MarkOf({"1,234", "1.5"}), DecimalMark::kPoint);
   EXPECT_EQ(MarkOf({"1,234", "1,5"}), DecimalMark::kComma);
   EXPECT_EQ(MarkOf({"1.234.567"}), DecimalMark::kComma);

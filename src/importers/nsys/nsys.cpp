@@ -14,8 +14,8 @@ namespace {
 using activities::Kind;
 using activities::TableKind;
 
-// By the names that exports of 2022.2 to 2026.2 use. A table is there only if it has rows, and a column only
-// in the versions that know it.
+// Table names used by exports of 2022.2 to 2026.2. A table exists only if it has rows, and a column only in
+// the versions that know it.
 constexpr std::array kTables = {
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_KERNEL",

@@ -14,9 +14,9 @@ namespace {
 using activities::Kind;
 using activities::TableKind;
 
-// A file is of one process, so its events needn't say whose they are. Kernels are in one of the first two
-// tables: in the second if the profiler had them run one after the other. Copies between devices are in
-// MEMCPY2. Calls have numbers, CUPTI's callback ids, and their names are nowhere in the file.
+// A file has one process, so its events don't name it. Kernels are in one of the first two tables: in the
+// second if the profiler serialised them. Copies between devices are in MEMCPY2. Calls have numbers, CUPTI's
+// callback ids; the file doesn't have their names.
 constexpr std::array kTables = {
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
@@ -55,7 +55,7 @@ constexpr std::array kKernelTimes = {
     TableKind{Kind::kKernel, "CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end", "", "", "", "", "name"}},
 };
 
-// CUpti_ActivityMemoryKind (cupti_activity.h), which is not Nsight's.
+// CUpti_ActivityMemoryKind (cupti_activity.h), which differs from Nsight's.
 MemoryKind MemoryKindOf(int64_t memory_kind) {
   switch (memory_kind) {
     case 1:
@@ -76,7 +76,7 @@ MemoryKind MemoryKindOf(int64_t memory_kind) {
 
 constexpr std::string_view kStrings = "StringTable";
 
-// Times are those of CUPTI, in ns since the Unix epoch.
+// Times are CUPTI's, in ns since the Unix epoch.
 constexpr activities::Layout kLayout = {.format = TraceFormat::kNvprofSqlite,
                                         .what = "nvprof database",
                                         .strings = kStrings,

@@ -8,10 +8,10 @@
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
 
-// Databases that nvprof wrote (`nvprof -o FILE`, CUDA 5 to 11, for the Visual Profiler).
+// Databases written by nvprof (`nvprof -o FILE`, CUDA 5 to 11, for the Visual Profiler).
 //
-// Written after what others read from them (PyTorch's torch.autograd.profiler_legacy, CUPTI's records) and
-// not confirmed by a file of nvprof's own: docs/analyze.md says so to whoever uses it.
+// Written after other readers (PyTorch's torch.autograd.profiler_legacy) and CUPTI's records, and not tested
+// with a real nvprof file; docs/analyze.md tells users so.
 namespace gpusonde::importers::nvprof {
 
 // Whether the database is one, from the names of its tables.

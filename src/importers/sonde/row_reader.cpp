@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kBatch = 1024;
 
-// The columns that every kind of GPU work begins with.
+// The columns common to every kind of GPU work.
 enum : size_t { kProcess, kStart, kEnd, kCorrelation, kDevice, kStream, kFirstOwn };
 
 template <class Enum>
@@ -41,9 +41,9 @@ Status RowReader::Read(const Shard& shard) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) break;
     Add(table.kind, *rows);
-    if (batch_.size() >= kBatch) batch_.HandOver(sink_);
+    if (batch_.size() >= kBatch) batch_.Flush(sink_);
   }
-  batch_.HandOver(sink_);
+  batch_.Flush(sink_);
   return {};
 }
 

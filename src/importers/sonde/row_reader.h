@@ -32,9 +32,8 @@ inline constexpr std::array kTables = {
         TableKind::kKernels, "kernels",
         "process, start_ns, end_ns, correlation, device, stream, name, grid_x, grid_y, grid_z, block_x, "
         "block_y, block_z"},
-    // What an always-on agent writes: lists of the kernels of a second. A few hundred rows are 10,000
-    // kernels. Times are cut as in store/duckdb/schema.h, so that sums of what a damaged file says don't
-    // overflow.
+    // Written by continuous profiling: lists of the kernels of a second. A few hundred rows are 10,000
+    // kernels. Times are masked as in store/duckdb/schema.h, so that sums can't overflow in a damaged file.
     TableQuery{
         TableKind::kKernels, "kernel_packs",
         "process, start_ns + (unnest(offsets_ns) & 1073741823), start_ns + (unnest(offsets_ns) & 1073741823) "
@@ -52,7 +51,7 @@ inline constexpr std::array kTables = {
     TableQuery{TableKind::kSyncs, "syncs", "process, start_ns, end_ns"},
 };
 
-// The numbers that a recording's processes and devices have as events.
+// The numbers of a recording's processes and devices in events.
 struct Numbers {
   std::map<Id128, int64_t> processes;
   std::map<Id128, int32_t> devices;

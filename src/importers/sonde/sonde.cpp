@@ -61,7 +61,7 @@ class SondeTrace final : public Trace {
     return found && !rows->IsNull(0) ? rows->Int64(0) + 1 : 0;
   }
 
-  // Pids come again, ids of processes don't: the place among all ids tells them apart.
+  // Pids are reused, ids of processes are not: the index among all ids distinguishes them.
   Status ReadNumbers() {
     ASSIGN_OR_RETURN(const auto processes,
                      store_->Query("SELECT process, pid FROM processes ORDER BY process"));

@@ -7,7 +7,7 @@
 
 #include "importers/trace.h"
 
-// gpusonde's own recordings: the GPU work, the calls and the ranges in them.
+// gpusonde's own recordings: reads GPU work, calls and ranges.
 namespace gpusonde::importers::sonde {
 
 // Whether a file that begins so is a DuckDB database, as recordings are.

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, bo
   const int status = sqlite3_open_v2(UriOf(path, immutable).c_str(), &connection->database_,
                                      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   if (status != SQLITE_OK) return Fail(SqliteError(connection->database_, status, path));
-  // A schema from a stranger: no functions from it, and pages are checked as they are read.
+  // The schema is untrusted: allow none of its functions, and check pages when they are read.
   sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_exec(connection->database_, "PRAGMA cell_size_check = ON", nullptr, nullptr, nullptr);

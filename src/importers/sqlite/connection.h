@@ -31,14 +31,14 @@ class Statement {
 // A read-only connection of one thread.
 class Connection {
  public:
-  // `immutable`: no journal or log is looked for, no lock is taken.
+  // `immutable`: don't look for a journal or log, and take no lock.
   static Result<std::unique_ptr<Connection>> Open(const std::string& path, bool immutable);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() { sqlite3_close(database_); }
 
-  // Reads a file that has fewer pages than it says. libsqlite3 does so only for those who might repair it,
-  // which a connection that reads only can't.
+  // Reads a file that has fewer pages than its header says. libsqlite3 allows that only for connections that
+  // might repair it, which a read-only one can't.
   void AcceptTruncated();
 
   // Errors: kCorrupt with libsqlite3's message.

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path, Access
   std::unique_ptr<Database> database(new Database);
   database->path_ = path;
   ASSIGN_OR_RETURN(database->fd_, gpusonde::Open(path, O_RDONLY));
-  // Either may hold changes that the file lacks.
+  // Either file may hold changes that the database file lacks.
   database->immutable_ = !HasContent(path + "-wal") && !HasContent(path + "-journal");
   ASSIGN_OR_RETURN(database->connection_, Connection::Open(path, database->immutable_));
   database->partial_ = access == Access::kPartial;
@@ -171,7 +171,7 @@ Status Database::ReadColumns(Table& table) const {
       key = table.columns_.size();
       column.is_rowid = Upper(type) == "INTEGER";
     }
-    // Defaults appear in rows that are older than their column; generated columns are in no row.
+    // Rows older than a column have its default; generated columns are not stored.
     if (sqlite3_column_int(statement.get(), 2) != 0 || sqlite3_column_int(statement.get(), 4) != 0)
       table.direct_ = false;
     table.columns_.push_back(std::move(column));
@@ -182,8 +182,8 @@ Status Database::ReadColumns(Table& table) const {
   return {};
 }
 
-// INTEGER PRIMARY KEY DESC is not the rowid's other name (https://www.sqlite.org/lang_createtable.html), and
-// so has an index of its own.
+// INTEGER PRIMARY KEY DESC is not an alias of the rowid (https://www.sqlite.org/lang_createtable.html) and so
+// has an index of its own.
 Result<bool> Database::HasKeyIndex(const std::string& table) const {
   ASSIGN_OR_RETURN(Statement statement,
                    connection_->Prepare("SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk'"));
@@ -191,7 +191,7 @@ Result<bool> Database::HasKeyIndex(const std::string& table) const {
   return statement.Step();
 }
 
-// Walks the interior pages; of a file of 100 M rows these are a few thousand.
+// Walks the interior pages; a file of 100 M rows has a few thousand.
 Status Database::FindLeaves(Table& table) const {
   struct Todo {
     uint32_t page;

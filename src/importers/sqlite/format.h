@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// The parts of SQLite's file format that are read here: https://www.sqlite.org/fileformat2.html.
+// The parts of SQLite's file format that we read: https://www.sqlite.org/fileformat2.html.
 namespace gpusonde::importers::sqlite {
 
 // Section 1.3, the header of the file, on page 1.
@@ -36,7 +36,7 @@ inline uint32_t Big32(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
 }
 
-// A varint (section 1.6) at p; moves p behind it. False if it doesn't end before `end`.
+// Reads a varint (section 1.6) at p and moves p past it. Returns false if it doesn't end before `end`.
 inline bool ReadVarint(const uint8_t*& p, const uint8_t* end, uint64_t& value) {
   if (p < end && *p < 0x80) {
     value = *p++;

@@ -18,17 +18,17 @@ constexpr uint64_t kMaxPayload = uint64_t{256} << 20;
 // Bytes of a serial type 0 to 9 (section 2.1); 10 and 11 are reserved.
 constexpr uint8_t kSizes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
-// Behind every buffer of pages, so that a number of any size is read as 8 bytes.
+// Padding after every buffer of pages, so that a number of any size can be read as 8 bytes.
 constexpr size_t kPadding = 8;
 
-// A big-endian signed number that has so many bits less than 64.
+// A big-endian signed number of 64 - shift bits.
 int64_t BigSigned(const uint8_t* p, int shift) {
   uint64_t bytes = 0;
   std::memcpy(&bytes, p, sizeof bytes);
   return static_cast<int64_t>(__builtin_bswap64(bytes)) >> shift;
 }
 
-// Headers of a table differ in a few bytes anywhere, so all of them count.
+// Headers of a table may differ in any byte, so all are hashed.
 inline size_t HashOf(const uint8_t* header, size_t size) {
   uint64_t hash = size;
   uint64_t word = 0;
@@ -37,14 +37,14 @@ inline size_t HashOf(const uint8_t* header, size_t size) {
     std::memcpy(&word, header + at, sizeof word);
     hash = std::rotl(hash, 23) + word * 0x9E3779B97F4A7C15;
   }
-  // The padding behind a page is long enough for any header's end.
+  // The padding after a page is long enough for any header's end.
   std::memcpy(&word, header + at, sizeof word);
   word &= ~(~uint64_t{0} << 8 * (size - at));
   hash = std::rotl(hash, 23) + word * 0xD6E8FEB86659FD93;
   return (hash * 0x9E3779B97F4A7C15) >> 56;
 }
 
-// Whether a header is that of a plan, which has zeros behind it. A call of memcmp took 2 % of a whole run.
+// Whether a header equals that of a plan, which is zero-padded. Calling memcmp took 2 % of a whole run.
 inline bool IsSameHeader(const uint8_t* header, const uint8_t* known, size_t size) {
   uint64_t here = 0;
   uint64_t there = 0;
@@ -210,7 +210,7 @@ Status PageReader::FollowOverflow(const uint8_t* local, size_t local_size, uint6
   overflow_.assign(local, local + local_size);
   one_page_.resize(database_.page_size_);
   uint32_t next = Big32(local + local_size);
-  // Every page adds to the payload, so a circle of pages ends too.
+  // Every page adds to the payload, so a cycle of pages ends too.
   while (overflow_.size() < payload_size) {
     if (next == 0) return Fail(Corrupt("its overflow pages end early"));
     TRY(database_.ReadPages(next, one_page_));
@@ -252,7 +252,7 @@ Status PageReader::MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan) {
   uint64_t header_size = 0;
   if (!ReadVarint(p, end, header_size) || header_size > static_cast<uint64_t>(end - begin))
     return Fail(Corrupt("its header is larger than it"));
-  // Its own size is part of it; SQLite takes the types from behind the size, even if that claims less.
+  // The header's size includes itself; SQLite reads the types after the size, even if the size claims less.
   const uint8_t* const header_end = begin + header_size;
   uint64_t at = 0;
   plan.header_size = static_cast<uint32_t>(header_size);
@@ -287,7 +287,7 @@ PageReader::Plan::Value PageReader::PlanOf(const Slot& slot, uint64_t type, uint
   } else if (type == 8 || type == 9) {
     value.kind = Plan::Kind::kConstant;
     value.size = type == 9 ? 1 : 0;
-    // Of no bytes; a real column has 0.0 or 1.0.
+    // Values without bytes; a real column has 0.0 or 1.0.
     value.shift = slot.is_real ? 1 : 0;
   } else if (type >= 12) {
     value.kind = (type & 1) != 0 ? Plan::Kind::kText : Plan::Kind::kBlob;

@@ -9,13 +9,13 @@
 #include "importers/sqlite/connection.h"
 #include "importers/sqlite/table.h"
 
-// The two ways of reading a table; callers see TableReader only.
+// The two implementations of TableReader; callers only see the interface.
 namespace gpusonde::importers::sqlite {
 
-// Where TableReader::NextIntegers puts rows.
+// Buffers of TableReader::NextIntegers.
 class IntegerBuffer {
  public:
-  // Enough to make the call cheap, and little enough to stay in the first-level cache.
+  // Large enough to make the call cheap, and small enough for the first-level cache.
   static constexpr size_t kRows = 64;
 
   explicit IntegerBuffer(size_t columns) : stride_(columns + 1), values_(kRows * stride_), integers_(kRows) {}
@@ -32,7 +32,7 @@ class IntegerBuffer {
   std::vector<uint64_t> integers_;
 };
 
-// Leaf pages of a part, about a MiB, are read at once and decoded in place.
+// Reads the leaf pages of a part, about a MiB, at once and decodes them in place.
 class PageReader final : public TableReader {
  public:
   PageReader(const Table& table, std::span<const size_t> columns);
@@ -51,8 +51,8 @@ class PageReader final : public TableReader {
     bool is_real = false;
   };
 
-  // Where the wanted values of records with one header lie. Headers hold the types of all values, and nearly
-  // every row of a table has one of a few: so columns that aren't wanted cost nothing.
+  // The places of wanted values in records with a given header. A header holds the types of all values, and
+  // nearly every row of a table has one of a few headers: so unwanted columns cost nothing.
   struct Plan {
     static constexpr size_t kMaxHeader = 96;
     enum class Kind : uint8_t { kNull, kInteger, kConstant, kRowid, kReal, kRealFromInteger, kText, kBlob };
@@ -63,8 +63,8 @@ class PageReader final : public TableReader {
       uint32_t offset = 0;  // behind the header
       uint32_t size = 0;    // of texts and blobs; of constants the value
     };
-    // The same value as an integer, without asking what it is: what 8 bytes at `offset` have, shifted, is
-    // kept or isn't, and the rest is the constant.
+    // The same value as an integer, without branches: the 8 bytes at `offset`, shifted, masked, plus the
+    // constant.
     struct Integer {
       uint32_t offset = 0;
       uint16_t cell = 0;
@@ -89,7 +89,7 @@ class PageReader final : public TableReader {
 
   Status Load(size_t first_leaf, size_t count);
   Status EnterPage(size_t index);
-  // Goes on to the next page while the current one has no more rows; false at the part's end.
+  // Moves to the next page when the current one has no more rows; returns false at the part's end.
   Result<bool> HasRow();
   // The row at `cell_` of the current page. Errors: kCorrupt.
   Status FindRecord(Record& record);

@@ -12,11 +12,11 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-// Reading SQLite tables fast: rows are decoded where they lie, because libsqlite3 takes 480-580 ns to hand
-// over 16 columns of a row, of which nearly all is its virtual machine. The file format is documented and
-// stable (https://www.sqlite.org/fileformat2.html, called "format" below).
+// Fast reading of SQLite tables: rows are decoded in place, because libsqlite3 takes 480-580 ns to return 16
+// columns of a row, nearly all of it in its virtual machine. The file format is documented and stable
+// (https://www.sqlite.org/fileformat2.html, called "format" below).
 //
-// What is unusual goes through libsqlite3 instead: a journal or log beside the file, UTF-16, a table without
+// Unusual files go through libsqlite3 instead: a journal or log beside the file, UTF-16, a table without
 // rowids, generated columns, defaults of added columns. Both ways give the same rows (see the tests).
 namespace gpusonde::importers::sqlite {
 
@@ -31,15 +31,14 @@ struct Cell {
   bool is_integer() const { return type == CellType::kInteger; }
 };
 
-// A row's cells are in the order in which its columns were asked for; one that is always null follows.
+// A row's cells are in the order of the requested columns; an additional last one is always null.
 struct Row {
   int64_t rowid = 0;
   std::span<const Cell> cells;
 };
 
-// Rows whose columns are all wanted as integers. `values` has `stride` numbers for each row: its columns in
-// the order in which they were asked for, and a 0. What is no integer is 0, and its bit in `integers` isn't
-// set.
+// Rows as integers. `values` has `stride` numbers for each row: the requested columns in order, and a 0. A
+// value that isn't an integer is 0, and its bit in `integers` isn't set.
 struct IntegerRows {
   size_t count = 0;
   size_t stride = 0;
@@ -53,18 +52,18 @@ struct Column {
   bool is_real = false;   // whole numbers in it are stored as integers and read as reals
 };
 
-// Rows of one table, as libsqlite3's `select … from table` gives them, in parts.
+// The rows of one table, as libsqlite3's `select … from table` returns them, in parts.
 class TableReader {
  public:
   virtual ~TableReader() = default;
   // Begins a part; `part` < Table::parts().
   virtual Status Seek(size_t part) = 0;
-  // False at the part's end. Errors: kCorrupt with page and byte; kIo.
+  // Returns false at the part's end. Errors: kCorrupt with page and byte; kIo.
   virtual Result<bool> Next(Row& row) = 0;
-  // The same for the next few rows at once, as integers: half the work of Next. Rows are valid until the next
-  // call. Of rows before one that fails, a call hands over those, and the next call fails.
+  // Like Next for several rows at once, as integers: half the work. Rows are valid until the next call. If a
+  // row fails, a call returns the rows before it, and the next call fails.
   virtual Result<bool> NextIntegers(IntegerRows& rows) = 0;
-  // The row with this rowid, false if there is none. Ends any part begun.
+  // Finds the row with this rowid; false if there is none. Ends any part begun.
   virtual Result<bool> Find(int64_t rowid, Row& row) = 0;
 };
 
@@ -76,7 +75,7 @@ class Table {
  public:
   const std::string& name() const { return name_; }
   std::span<const Column> columns() const { return columns_; }
-  // The index of a column; nothing if the table hasn't got it. Case-insensitive, as SQL is.
+  // The index of a column; empty if the table doesn't have it. Case-insensitive, as in SQL.
   std::optional<size_t> Find(std::string_view column) const;
   // Parts of about a MiB, or of 16,384 rows where libsqlite3 reads them.
   size_t parts() const;
@@ -138,14 +137,14 @@ class Database {
   friend class StatementReader;
   Database() = default;
   Status ReadHeader();
-  // Whether there is anything behind the pages that a file says it has, but for zeros: room that was made
-  // beforehand. 0: it doesn't say.
+  // Whether there is nonzero data after the pages that the header declares; zeros are preallocated space.
+  // `said` is 0 if the header declares no size.
   Result<bool> HasPagesBehind(uint64_t said) const;
   Status ReadColumns(Table& table) const;
   Result<bool> HasKeyIndex(const std::string& table) const;
   Status FindLeaves(Table& table) const;
   Status FindParts(Table& table) const;
-  // Consecutive pages, as many as `into` holds. Errors: kCorrupt for pages that aren't there; kIo.
+  // Reads consecutive pages, as many as `into` holds. Errors: kCorrupt for missing pages; kIo.
   Status ReadPages(uint32_t first, std::span<uint8_t> into) const;
 
   std::string path_;
@@ -153,12 +152,12 @@ class Database {
   bool partial_ = false;
   bool truncated_ = false;
   bool unfinished_ = false;
-  bool immutable_ = false;  // nothing beside the file can change what it says
+  bool immutable_ = false;  // no journal or log beside the file can change it
   uint32_t page_size_ = 0;
   uint32_t usable_size_ = 0;  // page size less the reserved bytes at the end of each page
   uint64_t page_count_ = 0;
   Fd fd_;
-  std::unique_ptr<Connection> connection_;  // for what there is in the file, not for rows
+  std::unique_ptr<Connection> connection_;  // for the schema, not for rows
 };
 
 }  // namespace gpusonde::importers::sqlite

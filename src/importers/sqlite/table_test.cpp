@@ -62,7 +62,7 @@ std::string Shown(const Row& row) {
   return text;
 }
 
-// All rows of a table by way of its parts, or the first error.
+// All rows of a table, read part by part, or the first error.
 Result<std::vector<std::string>> ReadAll(const Table& table, std::span<const size_t> columns) {
   std::vector<std::string> rows;
   ASSIGN_OR_RETURN(const auto reader, table.Read(columns));
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> ReadAll(const Table& table, std::span<const siz
   return rows;
 }
 
-// What is an integer of every row, by way of Next or of NextIntegers.
+// The integers of every row, read by Next or by NextIntegers.
 Result<std::vector<std::string>> ReadIntegers(const Table& table, std::span<const size_t> columns,
                                               bool at_once) {
   std::vector<std::string> rows;
@@ -118,7 +118,7 @@ std::vector<size_t> SomeColumns(const Table& table, Random& random) {
   return columns;
 }
 
-// Whether both ways of reading agree on a table; returns whether its pages were decoded directly.
+// Compares both ways of reading a table; returns whether its pages were decoded directly.
 bool ExpectSameRows(const std::string& path, const std::string& name, Random& random) {
   const auto fast = Database::Open(path).value();
   const auto slow = Database::Open(path, Access::kLibraryOnly).value();
@@ -190,7 +190,7 @@ TEST(Table, DirectReadingGivesTheRowsOfTheLibraryForAnySchemaAndPageSize) {
   EXPECT_EQ(direct, 40);
 }
 
-TEST(Table, WhatIsUnusualGoesThroughTheLibrary) {
+TEST(Table, UnusualFilesGoThroughTheLibrary) {
   const TempFolder folder;
   Random random(12);
   int number = 0;
@@ -213,7 +213,7 @@ TEST(Table, ADescendingKeyIsAColumnOfItsOwn) {
   EXPECT_TRUE(ExpectSameRows(path, "t", random));
 }
 
-TEST(Table, ReadsWhatIsStillInTheLogBesideTheFile) {
+TEST(Table, ReadsRowsThatAreStillInTheLog) {
   const TempFolder folder;
   const std::string path = folder / "wal.sqlite";
   sqlite3* writer = nullptr;

@@ -39,7 +39,7 @@ class GzipSource final : public ByteSource {
         break;
       }
       if (between_members_) {
-        // Anything else behind a member is padding, as gzip(1) has it.
+        // Other bytes after a member are padding, as in gzip(1).
         if (state_.next_in[0] != 0x1F) break;
         BeginMember();
       }

@@ -12,16 +12,16 @@
 
 namespace gpusonde::importers {
 
-// The bytes of a file from its beginning, decompressed if they are gzip (any number of members) or zstd (any
-// number of frames), which the first bytes tell. Not thread-safe.
+// The bytes of a file from its beginning, decompressed if its first bytes show gzip (any number of members)
+// or zstd (any number of frames). Not thread-safe.
 class ByteSource {
  public:
   // Errors: kNotFound, kPermissionDenied, kIo, each naming the file.
   static Result<std::unique_ptr<ByteSource>> Open(const std::string& path);
   virtual ~ByteSource() = default;
 
-  // Fills `into` unless the file ends first; returns how much was read, less only at the end. Errors:
-  // kCorrupt with the byte of the file where decompression fails; kIo.
+  // Fills `into`; returns the number of bytes read, fewer only at the end of the file. Errors: kCorrupt with
+  // the offset at which decompression fails; kIo.
   virtual Result<size_t> Read(std::span<char> into) = 0;
 
   // Whether the compressed data ends in the middle. Known once Read has returned less than asked for.
