@@ -9,8 +9,8 @@
 // Findings that several probes share.
 namespace gpusonde::doctor {
 
-// The failure of a system call that needs privileges, with the advice that fits: who may, or that the kernel
-// cannot. `what` names the attempt: "load a program".
+// The failure of a system call that needs privileges, with advice: which privilege it needs, or that the
+// kernel doesn't support it. `what` is the attempt: "load a program".
 Finding FailsWithErrno(int error_number, std::string_view what);
 
 // A setting of the kernel under /proc/sys, e.g. "kernel/perf_event_paranoid"; "unknown" when it can't be

@@ -19,7 +19,7 @@ struct Free {
 
 }  // namespace
 
-// The kernel programs find the fields of the running kernel's structs in its BTF.
+// The eBPF programs find the fields of the running kernel's structs through its BTF.
 Finding ProbeBtf(const Settings&) {
   const std::unique_ptr<btf, Free> types(::btf__load_vmlinux_btf());
   if (types == nullptr)

@@ -24,14 +24,14 @@ TEST(Capabilities, EveryFindingSaysWhyAndWhatToDoWhenItFails) {
   }
 }
 
-TEST(StateFolder, IsJudgedByTheNearestFolderThatIsThere) {
+TEST(StateFolder, IsJudgedByTheNearestExistingFolder) {
   const std::string here = testing::TempDir();
   const Finding finding = ProbeStateFolder({.state_folder = here + "/a/b"});
-  EXPECT_THAT(finding.why, testing::HasSubstr("(for " + here + "/a/b, not made yet)"));
+  EXPECT_THAT(finding.why, testing::HasSubstr("(for " + here + "/a/b, not created yet)"));
 }
 
 TEST(StateFolder, ThatCannotBeWrittenFails) {
-  // Root may write anywhere, but nobody makes files in /proc.
+  // Root may write anywhere, but nobody can create files in /proc.
   const Finding finding = ProbeStateFolder({.state_folder = "/proc/gpusonde"});
   EXPECT_FALSE(finding.works);
   EXPECT_THAT(finding.what_to_do, testing::HasSubstr("--state"));

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <utility>
 
-// What works on this machine, found out by trying it: a probe does, in small, what the program would do.
+// What works on this machine, found by trying it: each probe does on a small scale what the program would do.
 namespace gpusonde::doctor {
 
-// What a person gains by a capability; the groups of the report.
+// What a capability is good for; the groups of the report.
 enum class Use : uint8_t {
   kRecord,  // `gpusonde record` and `up` need it
-  kDetail,  // they show more with it
+  kDetail,  // `record` and `up` show more with it
   kGpu,     // needed to see GPUs
   kScale,   // needed to analyse traces over many processes
 };
@@ -21,10 +21,10 @@ enum class Use : uint8_t {
 // Stable lower-case name, as used in JSON.
 std::string_view Name(Use use);
 
-// What a probe found. Sentences without a final stop.
+// What a probe found. Sentences have no final full stop.
 struct Finding {
   bool works = false;
-  std::string why;         // what was tried and what came of it
+  std::string why;         // what was tried, and the result
   std::string what_to_do;  // empty when it works
 };
 
@@ -33,7 +33,7 @@ inline Finding Fails(std::string why, std::string what_to_do) {
   return {false, std::move(why), std::move(what_to_do)};
 }
 
-// What probes may depend on beside the machine itself.
+// What probes may depend on besides the machine itself.
 struct Settings {
   std::string state_folder;  // where `up` keeps its data
 };

@@ -8,9 +8,9 @@
 
 namespace gpusonde::doctor {
 
-// The whole of it: the sampling program that `record` uses, attached to the clocks of all CPUs.
+// Tries all of it: the sampling program that `record` uses, attached to the clocks of all CPUs.
 Finding ProbeCpuSampling(const Settings&) {
-  // Too slow to take a sample while it is tried, and the smallest ring there is.
+  // The clock is too slow to take a sample during the probe, and the ring is the smallest possible.
   const auto start = []() -> Status {
     ASSIGN_OR_RETURN(const ebpf::StackTables tables, ebpf::StackTables::Create());
     TRY(ebpf::CpuSampler::Create({.frequency_hz = 0.1, .every_process = false, .ring_bytes = 4096}, tables));
@@ -19,7 +19,7 @@ Finding ProbeCpuSampling(const Settings&) {
   const Status sampler = start();
   if (!sampler.has_value()) {
     const bool refused = sampler.error().code == ErrorCode::kPermissionDenied;
-    // The rest of the message is advice, which is better given here.
+    // Cut the advice from the message: the finding below has better advice.
     return Fails(sampler.error().message.substr(0, sampler.error().message.find(';')),
                  std::string(refused ? kNeedsPrivileges : kNeedsKernel));
   }

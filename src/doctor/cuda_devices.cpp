@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kFine = '+';
 constexpr char kFailed = '-';
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 
 template <class Function>
 Function* Find(void* library, const char* name) {
@@ -34,7 +34,7 @@ std::string Failed(void* driver, std::string_view call, int result) {
 }
 
 std::string AskCuda() {
-  // Nobody's tool is to be started for this.
+  // Don't start an injected tool in the probe.
   ::unsetenv("CUDA_INJECTION64_PATH");
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return kFailed + std::string(::dlerror());
@@ -53,7 +53,7 @@ std::string AskCuda() {
     return Failed(driver, "cuDriverGetVersion", result);
   if (const int result = get_count(&count); result != 0) return Failed(driver, "cuDeviceGetCount", result);
   std::vector<std::string> names;
-  for (int i = 0; i < std::min(count, kMostDevices); ++i) {
+  for (int i = 0; i < std::min(count, kMaxDevices); ++i) {
     int device = 0;
     std::array<char, 256> name{};
     if (get_device(&device, i) == 0 && get_name(name.data(), name.size() - 1, device) == 0)
@@ -67,7 +67,7 @@ std::string AskCuda() {
 
 Result<std::string> StartCuda() {
   ASSIGN_OR_RETURN(const std::string answer, InChild(AskCuda));
-  if (answer.empty()) return Fail(ErrorCode::kUnavailable, "nothing came");
+  if (answer.empty()) return Fail(ErrorCode::kUnavailable, "no response");
   if (answer.front() != kFine) return Fail(ErrorCode::kUnavailable, answer.substr(1));
   return answer.substr(1);
 }

@@ -27,7 +27,7 @@ FoundLibrary FindCupti() {
       "cuptiActivityRegisterCallbacks");
 }
 
-// 0 when it doesn't tell.
+// The API version, or 0 when CUPTI doesn't report one.
 uint32_t VersionOf(const std::string& path) {
   const Result<std::string> answer = InChild([&] {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -44,16 +44,18 @@ uint32_t VersionOf(const std::string& path) {
 
 }  // namespace
 
-// A program profiled brings its own CUPTI; this says whether the machine has one where CUDA puts it.
+// A profiled program loads its own CUPTI; this probe finds out whether the machine has one where CUDA
+// installs it.
 Finding ProbeCupti(const Settings&) {
   const FoundLibrary cupti = FindCupti();
   if (cupti.path.empty())
-    return Fails("CUPTI 12 or 13 does not load: " + cupti.error,
-                 "install CUDA's CUPTI, or add its folder to LD_LIBRARY_PATH; programs that bring their own "
-                 "need neither");
+    return Fails(
+        "CUPTI 12 or 13 does not load: " + cupti.error,
+        "install CUDA's CUPTI, or add its folder to LD_LIBRARY_PATH; programs that bring their own CUPTI "
+        "need neither of these");
   const Result<std::string> cuda = StartCuda();
   return Works(fmt::format("CUPTI is {} (API version {}), for {}", cupti.path, VersionOf(cupti.path),
-                           cuda.has_value() ? *cuda : "no device that works now"));
+                           cuda.has_value() ? *cuda : "no working device"));
 }
 
 }  // namespace gpusonde::doctor

@@ -4,7 +4,7 @@
 
 namespace gpusonde::doctor {
 
-// Recordings and the store are DuckDB databases; the library is opened as `record` opens it at its end.
+// Recordings and the store are DuckDB databases; loads the library as `record` does when it finishes.
 Finding ProbeDuckdb(const Settings&) {
   const auto library = store::duckdb::LoadLibrary();
   if (!library.has_value())

@@ -17,8 +17,8 @@
 namespace gpusonde::doctor {
 namespace {
 
-// Libraries of tools that hold CUPTI, which serves one at a time, for as long as they are loaded.
-// (PyTorch has CUPTI loaded all the time and uses it only while its profiler runs.)
+// Libraries of tools that use CUPTI, which serves one tool at a time, for as long as they are loaded.
+// (PyTorch loads CUPTI too, but uses it only while its profiler runs.)
 constexpr std::array kTools = {
     std::pair<std::string_view, std::string_view>{"libToolsInjection64", "Nsight Systems"},
     std::pair<std::string_view, std::string_view>{"libcuda-injection", "Nsight Compute"},
@@ -32,7 +32,7 @@ struct Seen {
   std::vector<std::string> older, tools;
 };
 
-// `ours` is the content of our library; empty when there is none.
+// `ours` is the content of our library; empty if there is none.
 void Look(int32_t pid, const std::string& ours, Seen& seen) {
   const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
   if (!files.has_value()) {
@@ -50,7 +50,7 @@ void Look(int32_t pid, const std::string& ours, Seen& seen) {
   for (const auto& [library, tool] : kTools)
     if (has(library)) seen.tools.push_back(fmt::format("{} has {} in it", who, tool));
   for (const proc::MappedFile& file : *files) {
-    // One that was replaced meanwhile is "libgpusonde-inject.so (deleted)".
+    // A library that was replaced while loaded is "libgpusonde-inject.so (deleted)".
     if (!FileName(file.path).starts_with("libgpusonde-inject.so")) continue;
     const Result<std::string> content = ReadFile(fmt::format("/proc/{}/root{}", pid, file.path));
     if (cupti::LooksLikeInjectLibrary(file.path) && content.has_value() && *content == ours) continue;
@@ -69,21 +69,23 @@ std::string Join(const std::vector<std::string>& all) {
 
 }  // namespace
 
-// Whether the CUDA programs that run now can be heard.
+// Whether running CUDA programs can be profiled.
 Finding ProbeGpuProcesses(const Settings&) {
   const std::optional<std::string> library = cupti::FindInjectLibrary();
   const std::string ours = library.has_value() ? ReadFile(*library).value_or(std::string()) : std::string();
   Seen seen;
   for (const int32_t pid : proc::ListProcesses()) Look(pid, ours, seen);
   const std::string unreadable =
-      seen.unreadable == 0 ? "" : fmt::format(" ({} that others run can't be looked into)", seen.unreadable);
+      seen.unreadable == 0
+          ? ""
+          : fmt::format(" ({} processes of other users can't be inspected)", seen.unreadable);
   if (!seen.older.empty())
-    return Fails(
-        fmt::format("another version of libgpusonde-inject.so is in {}{}", Join(seen.older), unreadable),
-        "restart these programs: gpusonde only listens to the library that it came with");
+    return Fails(fmt::format("another version of libgpusonde-inject.so is loaded in {}{}", Join(seen.older),
+                             unreadable),
+                 "restart these programs: gpusonde only works with the library of its own version");
   if (!seen.tools.empty())
     return Fails(fmt::format("CUPTI serves one tool at a time: {}{}", Join(seen.tools), unreadable),
-                 "end the other tool; its program's GPU work is not seen until then");
+                 "stop the other tool; its program's GPU work is not profiled until then");
   return Works(
       fmt::format("CUDA programs that run now: {}, none with another tool in it{}", seen.cuda, unreadable));
 }

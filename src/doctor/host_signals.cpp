@@ -14,8 +14,8 @@
 
 namespace gpusonde::doctor {
 
-// All that the diagnosis of slow steps listens to, attached for a moment with this process as the one that is
-// followed.
+// Briefly attaches all the probes that the diagnosis of slow steps uses, with this process as the followed
+// one.
 Finding ProbeHostSignals(const Settings&) {
   std::vector<std::string> absent;
   const auto start = [&]() -> Status {
@@ -32,11 +32,11 @@ Finding ProbeHostSignals(const Settings&) {
   }
   if (!proc::ReadPressureNs(proc::Resource::kCpu).has_value()) absent.emplace_back("pressure (PSI)");
   if (!absent.empty())
-    return Fails(fmt::format("this kernel doesn't tell of {}", fmt::join(absent, ", ")),
+    return Fails(fmt::format("this kernel doesn't report {}", fmt::join(absent, ", ")),
                  "slow steps with such a cause stay unexplained; a kernel with these tracepoints, CONFIG_PSI "
                  "and psi=1 "
-                 "tells of all");
-  return Works("attached to the scheduler, interrupts, reclaim, disks and the network for a moment");
+                 "reports all of them");
+  return Works("attached to the scheduler, interrupts, reclaim, disks and the network");
 }
 
 }  // namespace gpusonde::doctor

@@ -18,7 +18,7 @@
 namespace gpusonde::doctor {
 namespace {
 
-constexpr size_t kMostBytes = size_t{64} << 10;
+constexpr size_t kMaxBytes = size_t{64} << 10;
 
 [[noreturn]] void BeChild(const std::function<std::string()>& work, int answer_fd) {
   if (const Result<Fd> nowhere = Open("/dev/null", O_RDWR); nowhere.has_value())
@@ -43,7 +43,7 @@ Result<std::string> InChild(const std::function<std::string()>& work, int patien
   std::string answer;
   const int64_t until_ns = MonotonicNow() + patience_s * kNanosPerSecond;
   bool ended = false;
-  while (!ended && answer.size() < kMostBytes) {
+  while (!ended && answer.size() < kMaxBytes) {
     const int64_t left_ms = (until_ns - MonotonicNow()) / kNanosPerMilli;
     pollfd waiting{.fd = read_end.get(), .events = POLLIN, .revents = 0};
     if (left_ms <= 0 || ::poll(&waiting, 1, static_cast<int>(left_ms)) == 0) break;
@@ -56,7 +56,7 @@ Result<std::string> InChild(const std::function<std::string()>& work, int patien
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no answer within {} s", patience_s));
+  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no response within {} s", patience_s));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return Fail(ErrorCode::kUnavailable, WIFSIGNALED(status)
                                              ? fmt::format("it crashed (signal {})", WTERMSIG(status))

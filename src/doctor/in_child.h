@@ -8,9 +8,9 @@
 
 namespace gpusonde::doctor {
 
-// What `work` returns, done by a child process: drivers hang, crash, print and leave threads behind, and a
-// probe must do none of that to us. At most 64 kB. Errors: kUnavailable when it doesn't end within
-// `patience_s` (it is killed then), or dies.
+// Runs `work` in a child process and returns its result, at most 64 kB: drivers hang, crash, print and leave
+// threads behind, and a probe must not do that to us. Errors: kUnavailable if the child crashes or doesn't
+// finish within `patience_s` (it is killed then).
 Result<std::string> InChild(const std::function<std::string()>& work, int patience_s = 20);
 
 }  // namespace gpusonde::doctor

@@ -11,13 +11,13 @@
 namespace gpusonde::doctor {
 namespace {
 
-TEST(InChild, ItsAnswerIsOurs) {
+TEST(InChild, ReturnsWhatTheChildReturned) {
   EXPECT_EQ(InChild([] { return std::string("hello"); }).value(), "hello");
   EXPECT_EQ(InChild([] { return std::string(); }).value(), "");
   EXPECT_EQ(InChild([] { return std::string(10'000, 'x'); }).value().size(), 10'000U);
 }
 
-TEST(InChild, WhatPrintsIsNotHeard) {
+TEST(InChild, OutputOfTheChildIsDiscarded) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(InChild([] {
               std::puts("noise");
@@ -28,7 +28,7 @@ TEST(InChild, WhatPrintsIsNotHeard) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
-TEST(InChild, WhatCrashesOrHangsIsAnError) {
+TEST(InChild, ACrashOrHangIsAnError) {
   EXPECT_THAT(InChild([]() -> std::string { std::abort(); }).error().message, testing::HasSubstr("signal 6"));
   EXPECT_THAT(InChild([]() -> std::string { ::_exit(3); }).error().message, testing::HasSubstr("status 3"));
   EXPECT_THAT(InChild(
@@ -38,10 +38,10 @@ TEST(InChild, WhatCrashesOrHangsIsAnError) {
                   1)
                   .error()
                   .message,
-              testing::HasSubstr("no answer within 1 s"));
+              testing::HasSubstr("no response within 1 s"));
 }
 
-TEST(InChild, MoreThanAnAnswerIsAnError) {
+TEST(InChild, AnOversizedAnswerIsAnError) {
   EXPECT_FALSE(InChild([] { return std::string(1'000'000, 'x'); }).has_value());
 }
 

@@ -12,7 +12,8 @@
 namespace gpusonde::doctor {
 namespace {
 
-// Empty when it loads and has what CUDA's driver looks for, else why not. Loading it starts nothing.
+// Empty if the library loads and has the entry points that CUDA's driver calls, else the reason. Loading
+// starts nothing.
 std::string TryToLoad(const std::string& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return ::dlerror();
@@ -23,12 +24,12 @@ std::string TryToLoad(const std::string& path) {
 
 }  // namespace
 
-// The library that a CUDA program loads because of us.
+// The library that CUDA programs load for gpusonde.
 Finding ProbeInject(const Settings&) {
   const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value())
-    return Fails("libgpusonde-inject.so is not in ../lib of where this program is",
-                 "install gpusonde whole: the program in bin/ and its libraries in lib/");
+    return Fails("libgpusonde-inject.so is not in ../lib of this program's folder",
+                 "install all of gpusonde: the program in bin/ and its libraries in lib/");
   const Result<std::string> loaded = InChild([&] { return TryToLoad(*library); });
   if (!loaded.has_value() || !loaded->empty())
     return Fails(
@@ -36,8 +37,8 @@ Finding ProbeInject(const Settings&) {
         "it needs glibc 2.17 on x86-64; install it from the same package as this program");
   for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
     if (const char* taken = std::getenv(variable); taken != nullptr && *taken != '\0' && *library != taken)
-      return Fails(fmt::format("{} names another tool here: {}", variable, taken),
-                   fmt::format("unset {} where GPU work should be recorded", variable));
+      return Fails(fmt::format("{} is set to another tool: {}", variable, taken),
+                   fmt::format("unset {} to record GPU work", variable));
   return Works(fmt::format("{} loads, and CUDA_INJECTION64_PATH is free", *library));
 }
 

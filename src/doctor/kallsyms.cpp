@@ -9,7 +9,7 @@
 
 namespace gpusonde::doctor {
 
-// To those who may not know them the kernel says that all its addresses are zero.
+// For unprivileged readers, the kernel shows all addresses as zero.
 Finding ProbeKallsyms(const Settings&) {
   const Result<std::string> text = ReadFile("/proc/kallsyms");
   const std::string advice =
@@ -24,7 +24,7 @@ Finding ProbeKallsyms(const Settings&) {
     named += text->find_first_not_of('0', at) < text->find(' ', at) ? 1 : 0;
     at = end + 1;
   }
-  // Some per-CPU symbols lie at address zero, so a few zeros are no sign.
+  // Some per-CPU symbols are at address zero, so a few zeros mean nothing.
   if (named * 2 < symbols || symbols == 0)
     return Fails(fmt::format("/proc/kallsyms hides its addresses (kernel.kptr_restrict is {})",
                              KernelSetting("kernel/kptr_restrict")),

@@ -12,8 +12,8 @@
 namespace gpusonde::doctor {
 namespace {
 
-// What the rings of side-band events take per CPU (sources/perf/sideband.h); the kernel counts what exceeds
-// kernel.perf_event_mlock_kb against this limit.
+// Memory of the side-band rings per CPU (sources/perf/sideband.h); the part above kernel.perf_event_mlock_kb
+// counts against this limit.
 constexpr size_t kBytesPerCpu = size_t{512} << 10;
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace gpusonde::doctor {
 namespace {
 
-// The child's answer: its first character says which of these it is.
+// The first character of the child's answer is one of these.
 constexpr char kFine = '+';
 constexpr char kNoDriver = 'd';
 constexpr char kMismatch = 'm';
@@ -41,7 +41,7 @@ std::string DriverVersion(const nvml::Functions& functions) {
   return text.data();
 }
 
-// One round of what `record` reads all the time.
+// One round of the readings that `record` takes continuously.
 std::string ReadEverything() {
   const Result<nvml::Library> library = nvml::Library::Open();
   if (!library.has_value()) return kFailed + library.error().message;
@@ -75,8 +75,8 @@ Finding ProbeNvml(const Settings&) {
                  "it comes with NVIDIA's driver; in a container ask for the `utility` capability");
   const Result<std::string> answer = InChild(ReadEverything);
   if (!answer.has_value() || answer->empty())
-    return Fails(fmt::format("{} does not answer: {}", nvml.path,
-                             answer.has_value() ? "nothing came" : answer.error().message),
+    return Fails(fmt::format("{} does not respond: {}", nvml.path,
+                             answer.has_value() ? "no response" : answer.error().message),
                  std::string(WhatToDo(kFailed)));
   const std::string text = answer->substr(1);
   return answer->front() == kFine ? Works(text) : Fails(text, std::string(WhatToDo(answer->front())));

@@ -14,13 +14,13 @@
 
 namespace gpusonde::doctor {
 
-// The clock that sampling uses, on the CPU we run on, for whatever runs there.
+// Opens the clock that sampling uses, on the current CPU, for all tasks.
 Finding ProbePerfEvent(const Settings&) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = 1'000'000'000;  // ns; never due while it is tried
+  attributes.sample_period = 1'000'000'000;  // ns; doesn't expire during the probe
   const int cpu = std::max(::sched_getcpu(), 0);
   const Fd clock(
       static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));

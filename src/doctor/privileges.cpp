@@ -19,7 +19,7 @@ struct Privilege {
   std::string_view name;
 };
 
-// What `record` and `up` make use of.
+// The capabilities that `record` and `up` use.
 constexpr std::array kPrivileges = {
     Privilege{CAP_BPF, "CAP_BPF"},
     Privilege{CAP_PERFMON, "CAP_PERFMON"},
@@ -28,7 +28,7 @@ constexpr std::array kPrivileges = {
     Privilege{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
 };
 
-// Bit n is capability n; nothing when the kernel doesn't tell.
+// Bit n is capability n; 0 if the kernel doesn't report them.
 uint64_t EffectiveCapabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
@@ -49,7 +49,7 @@ Finding ProbePrivileges(const Settings&) {
   }
   const std::string why = fmt::format(
       "user {}, {} (kernel.unprivileged_bpf_disabled is {}, kernel.perf_event_paranoid is {})", ::geteuid(),
-      names.empty() ? "no capability of use" : names, KernelSetting("kernel/unprivileged_bpf_disabled"),
+      names.empty() ? "no useful capability" : names, KernelSetting("kernel/unprivileged_bpf_disabled"),
       KernelSetting("kernel/perf_event_paranoid"));
   if (!has(CAP_SYS_ADMIN) && !(has(CAP_BPF) && has(CAP_PERFMON)))
     return Fails(why, std::string(kNeedsPrivileges));

@@ -8,16 +8,15 @@ namespace gpusonde::doctor {
 
 Finding ProbeRecordingSandbox(const Settings& /*settings*/) {
   if (!HasSeccomp())
-    return Fails(
-        "the kernel has no seccomp filters: recordings are read by a process that may start programs",
-        "don't open recordings of people whom you don't trust, or build the kernel with "
-        "CONFIG_SECCOMP_FILTER");
+    return Fails("the kernel has no seccomp filters: the process that reads recordings could start programs",
+                 "don't open recordings from people you don't trust, or build the kernel with "
+                 "CONFIG_SECCOMP_FILTER");
   const int version = LandlockVersion();
   if (version == 0)
     return Fails(
-        "the kernel has no Landlock, or it is not enabled: recordings are read by a process that may open "
+        "the kernel has no Landlock, or it is not enabled: the process that reads recordings could open "
         "your other files",
-        "don't open recordings of people whom you don't trust, or boot Linux 5.13 or later with "
+        "don't open recordings from people you don't trust, or boot Linux 5.13 or later with "
         "lsm=landlock,...");
   return Works(fmt::format("recordings are read under seccomp and Landlock {}", version));
 }

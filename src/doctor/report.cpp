@@ -28,7 +28,7 @@ constexpr std::string_view kPlain = "\x1b[0m";
 constexpr std::string_view kWorks = "works";
 constexpr std::string_view kDoesNot = "doesn't";
 
-// `text` in a column of its own that begins at `indent`, one line of output per line of text.
+// Indents `text` to a column that begins at `indent`, one line of output per line of text.
 std::string Indented(std::string_view text, size_t indent) {
   std::string lines;
   for (size_t at = 0; at <= text.size();) {
@@ -40,7 +40,7 @@ std::string Indented(std::string_view text, size_t indent) {
   return lines;
 }
 
-// What to do, said once for all the capabilities that it mends.
+// Advice, printed once for all capabilities that it fixes.
 struct Advice {
   std::string_view what_to_do;
   std::vector<std::string_view> names;
@@ -105,7 +105,7 @@ std::string FormatText(const Report& report, bool colour) {
 }
 
 std::string FormatJson(const Report& report) {
-  // Keys keep the order in which a reader wants them.
+  // An ordered object keeps its keys in a sensible reading order.
   nlohmann::ordered_json capabilities = nlohmann::ordered_json::array();
   for (const auto& [capability, finding] : report.examined)
     capabilities.push_back({{"name", capability->name},
@@ -119,7 +119,7 @@ std::string FormatJson(const Report& report) {
                                        {"kernel", report.kernel},
                                        {"can_record", report.CanRecord()},
                                        {"capabilities", capabilities}};
-  // What the loader says may hold bytes that are no UTF-8.
+  // Messages of the dynamic loader may not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -13,20 +13,20 @@ struct Examined {
   Finding finding;
 };
 
-// Everything that was found out about one machine.
+// The findings about one machine.
 struct Report {
   std::string host;
   std::string kernel;              // release, "6.1.0-30-amd64"
-  std::vector<Examined> examined;  // as AllCapabilities()
+  std::vector<Examined> examined;  // in the order of AllCapabilities()
 
-  // Whether all that `record` needs works.
+  // Whether everything that `record` needs works.
   bool CanRecord() const;
 };
 
 // Runs every probe; takes well under a second.
 Report Examine(const Settings& settings);
 
-// For people: groups by use, columns aligned. `colour` adds ANSI colours.
+// As text: grouped by use, columns aligned. `colour` adds ANSI colours.
 std::string FormatText(const Report& report, bool colour);
 
 // One JSON object, keys as in docs/doctor.md.

@@ -24,7 +24,7 @@ TEST(DoctorReport, RecordingNeedsOnlyWhatItUses) {
   EXPECT_FALSE(ReportOf(Fails("no", "mend it"), Works("yes")).CanRecord());
 }
 
-TEST(DoctorReport, TextAlignsColumnsAndSaysWhatToDo) {
+TEST(DoctorReport, TextAlignsColumnsAndGivesAdvice) {
   EXPECT_THAT(FormatText(ReportOf(Works("tried"), Fails("a disk\nof glass", "mend it")), false),
               HasSubstr("  bpf           works    tried\n"
                         "\n"
@@ -53,7 +53,7 @@ TEST(DoctorReport, ColoursOnlyWhenAskedFor) {
   EXPECT_THAT(FormatText(report, false), Not(HasSubstr("\x1b[")));
 }
 
-TEST(DoctorReport, JsonTakesWhatTheLoaderSaysInAnyEncoding) {
+TEST(DoctorReport, JsonAcceptsLoaderMessagesInAnyEncoding) {
   const auto json =
       nlohmann::json::parse(FormatJson(ReportOf(Fails("bad \xff byte", "mend it"), Works("yes"))));
   EXPECT_EQ(json["can_record"], false);

@@ -8,11 +8,11 @@ namespace gpusonde::doctor {
 
 struct FoundLibrary {
   std::string path;   // as the loader found it; empty when none loads
-  std::string error;  // the loader's last word when none loads or the function is missing
+  std::string error;  // the loader's last error, if none loads or the function is missing
 };
 
-// Loads the first of `names` that there is, looks `function` up in it and closes it again; calls nothing but
-// what the library runs by itself when loaded. A name with a slash is a path.
+// Loads the first of `names` that exists, looks up `function` and closes the library again; runs nothing but
+// its constructors. A name with a slash is a path.
 FoundLibrary FindLibrary(std::initializer_list<const char*> names, const char* function);
 
 }  // namespace gpusonde::doctor

@@ -6,7 +6,7 @@
 
 namespace gpusonde::doctor {
 
-// How `record` learns of processes and mappings, with rings of the size that it uses.
+// Tries how `record` learns about processes and mappings, with rings of the same size.
 Finding ProbeSideband(const Settings&) {
   const auto sideband = perf::Sideband::Create();
   if (!sideband.has_value()) {

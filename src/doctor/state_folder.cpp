@@ -17,7 +17,7 @@ namespace {
 // 2 cores at 19 Hz for a day are 3.3 M samples; at 100 bytes a row, three such days fit.
 constexpr uint64_t kEnoughBytes = uint64_t{1} << 30;
 
-// The folder itself, or the nearest one above that is there already and in which it would be made.
+// The folder itself, or the nearest existing one above it.
 std::string NearestExisting(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::is_directory(folder, error) && folder.has_relative_path())
@@ -25,11 +25,11 @@ std::string NearestExisting(std::filesystem::path folder) {
   return folder.string();
 }
 
-// Whether a file can be made and written there; errno says why not. The file never gets a name.
+// Whether a file can be created and written there; errno says why not. The file never gets a name.
 bool Writable(const std::string& folder) {
   const Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (file.valid()) return ::write(file.get(), "x", 1) == 1;
-  // Some file systems know no nameless files.
+  // Some file systems don't support nameless files.
   return errno == EOPNOTSUPP && ::access(folder.c_str(), W_OK) == 0;
 }
 
@@ -39,10 +39,10 @@ Finding ProbeStateFolder(const Settings& settings) {
   const std::string folder = NearestExisting(std::filesystem::absolute(settings.state_folder));
   const std::string where = folder == settings.state_folder
                                 ? folder
-                                : fmt::format("{} (for {}, not made yet)", folder, settings.state_folder);
+                                : fmt::format("{} (for {}, not created yet)", folder, settings.state_folder);
   if (!Writable(folder))
     return Fails(ErrnoError(errno, "write a file in " + where).message,
-                 "choose another folder with --state, or have this one made writable");
+                 "choose another folder with --state, or make this one writable");
   struct statvfs disk{};
   if (::statvfs(folder.c_str(), &disk) != 0)
     return Fails(ErrnoError(errno, "ask for the free space of " + where).message,

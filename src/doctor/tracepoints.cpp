@@ -10,7 +10,7 @@
 
 namespace gpusonde::doctor {
 
-// A typed tracepoint of the scheduler, loaded and attached: how `record` follows a program's children.
+// Loads and attaches a typed tracepoint of the scheduler, which `record` uses to follow a program's children.
 Finding ProbeTracepoints(const Settings&) {
   const int type_id = ::libbpf_find_vmlinux_btf_id("sched_process_fork", BPF_TRACE_RAW_TP);
   if (type_id < 0) return FailsWithErrno(-type_id, "find the tracepoint sched_process_fork");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kTypeFile = "/sys/bus/event_source/devices/uprobe/type";
 
-// Where this very function lies in the file of the program, or 0.
+// The offset of this function in the program's file, or 0.
 uint64_t OffsetOfOwnCode() {
   struct Search {
     uintptr_t address;
@@ -42,7 +42,7 @@ uint64_t OffsetOfOwnCode() {
 
 }  // namespace
 
-// Places a probe on a function of this program, for this process only, switched off.
+// Places a disabled probe on a function of this program, for this process only.
 Finding ProbeUprobes(const Settings&) {
   const Result<std::string> type = ReadFile(kTypeFile);
   if (!type.has_value()) return Fails(type.error().message, "use a kernel built with CONFIG_UPROBE_EVENTS");

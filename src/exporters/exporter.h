@@ -9,25 +9,25 @@
 #include "base/result.h"
 #include "model/profile.h"
 
-// Profiles in the formats of other people's tools.
+// Exports profiles in the formats of other tools.
 namespace gpusonde::exporters {
 
-// What the numbers of a format with one number per stack are: samples (of GPU time: kernels, copies and sets)
-// or time. Formats that carry both ignore it.
+// What the numbers of a format with one number per stack count: samples (for GPU time: kernels, copies and
+// sets) or time. Formats that carry both ignore it.
 enum class Value : uint8_t { kSamples, kMicroseconds };
 
 struct Options {
   std::string title = "gpusonde";  // the profile's name, where the format has one
   Value value = Value::kSamples;
-  // Processes and threads of the same name apart, with their ids; else they are summed by process name.
-  // Formats that always keep threads apart ignore it.
+  // Keeps processes and threads of the same name separate, with their ids; else sums them by process name.
+  // Formats that always separate threads ignore it.
   bool per_thread = false;
 };
 
 // One format. A new one is a file that defines its Exporter, and a line each in formats.h and exporter.cpp.
 struct Exporter {
   std::string_view name;       // as in `--format folded`
-  std::string_view meaning;    // a phrase for people: whose format it is, what reads it
+  std::string_view meaning;    // a phrase for --help: what the format is and what reads it
   std::string_view extension;  // of its files: ".folded"
   bool line_based;             // text for pipes and terminals; the others are files for programs
   // The whole file; the same profile and options give the same bytes. Thread-safe. Errors: kUnsupported when

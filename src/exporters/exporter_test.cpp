@@ -22,7 +22,7 @@ TEST(Exporters, GiveTheSameBytesForTheSameProfile) {
         << exporter->name;
 }
 
-TEST(Exporters, TakeFramesAndStacksOfWhichNothingIsKnown) {
+TEST(Exporters, AcceptFramesAndStacksThatAreUnknown) {
   model::Profile profile;
   profile.locations = {{.lines = {{-1, 0}}}};  // a line without its function
   profile.stacks = {{}, {-1}, {0, -1}};

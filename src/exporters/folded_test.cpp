@@ -33,7 +33,7 @@ TEST(Folded, TimeIsRoundedOncePerLineAndNotPerSample) {
   EXPECT_NE(text.find("jit::spin 1\n"), std::string::npos);
 }
 
-TEST(Folded, NothingSampledIsAnEmptyText) { EXPECT_EQ(kFolded.render({}, {}).value(), ""); }
+TEST(Folded, AnEmptyProfileIsAnEmptyText) { EXPECT_EQ(kFolded.render({}, {}).value(), ""); }
 
 }  // namespace
 }  // namespace gpusonde::exporters

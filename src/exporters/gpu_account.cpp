@@ -19,7 +19,7 @@ namespace {
 using model::Profile;
 using Part = GpuAccount::Part;
 
-// Less than this share of the time idle, and there is nothing to explain.
+// With less idle time than this share, there is nothing to explain.
 constexpr double kMinIdleShare = 0.005;
 // CPU time while idle explains the idle time when it covers at least this share of it.
 constexpr double kMinCpuShare = 0.1;
@@ -37,7 +37,7 @@ std::string Percent(int64_t part, int64_t whole) {
 // Three names and the lines that launched them fit one line of a wide screen.
 constexpr size_t kMaxShortName = 28;
 
-// What people call a kernel: its name without return type, template arguments and parameters, cut.
+// The name of a kernel without return type, template arguments and parameters, shortened.
 std::string ShortName(std::string_view kernel) {
   std::string_view name = kernel;
   if (name.starts_with("void ")) name.remove_prefix(5);
@@ -97,7 +97,7 @@ Sums SumKernels(const Profile& profile) {
   return sums;
 }
 
-// By place, with what it called; of the threads that `is_meant` marks.
+// By place, with the function it called; counts the threads that `is_meant` selects.
 template <class Meant>
 Sums SumPlaces(const Profile& profile, Meant&& is_meant) {
   const std::vector<bool> is_helper = model::HelperThreads(profile);
@@ -114,7 +114,7 @@ Sums SumPlaces(const Profile& profile, Meant&& is_meant) {
   return sums;
 }
 
-// The processes that use GPUs and their children: of all that ran on a machine, these feed the GPUs.
+// The processes that use GPUs and their children: only these keep the GPUs busy.
 class Family {
  public:
   Family(const Profile& gpu_time, const Profile& cpu) {
@@ -127,7 +127,7 @@ class Family {
     }
   }
 
-  // Everything when it isn't known who uses the GPUs.
+  // Everything, if it isn't known which processes use the GPUs.
   bool Has(const Profile::Thread& thread) const {
     return processes_.empty() || processes_.contains(thread.process);
   }
@@ -147,7 +147,7 @@ Sums CpuWhileIdle(const GpuFacts& facts) {
   return SumPlaces(*facts.cpu_while_idle, [&](const Profile::Thread& thread) { return family.Has(thread); });
 }
 
-// Waits of the threads that launch GPU work, but for those on the GPU itself: then it is busy.
+// Waits of launch threads, except those for the GPU itself, which is busy then.
 Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
   std::set<std::pair<Id128, int32_t>> launch_threads;
   for (const Profile::Thread& thread : facts.time.threads)
@@ -165,7 +165,7 @@ Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
 
 int64_t IdleNs(const GpuFacts& facts) { return std::max<int64_t>(facts.observed_ns - facts.busy_ns, 0); }
 
-// Kernels side by side that the same line launched name it once, after the last.
+// When the same line launched consecutive kernels, it is named once, after the last.
 std::string BusySentence(const GpuAccount& account) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < account.hottest.size(); ++i) {
@@ -185,7 +185,7 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
   using enum GpuAccount::IdleCause;
   if (account.cause == kCpu) {
     const Part& top = account.while_idle.front();
-    return fmt::format("{} of the CPU time meanwhile in {}", Percent(top.time_ns, account.idle_cpu_ns),
+    return fmt::format("{} of the CPU time during that was in {}", Percent(top.time_ns, account.idle_cpu_ns),
                        Named(top));
   }
   if (account.cause == kWaits) {
@@ -193,7 +193,7 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
     return fmt::format("the threads that launch GPU work waited, {} of the time in {}",
                        Percent(top.time_ns, account.waited_ns), Named(top));
   }
-  return fmt::format("the programs that use it ran on a CPU for {:.2g} s of {:.2g} s meanwhile",
+  return fmt::format("the programs that use it ran on a CPU for {:.2g} s of those {:.2g} s",
                      static_cast<double>(account.idle_cpu_ns) / 1e9, static_cast<double>(idle_ns) / 1e9);
 }
 
@@ -225,7 +225,7 @@ GpuAccount AccountOf(const GpuFacts& facts) {
   if (ShareOf(idle_ns, facts.observed_ns) < kMinIdleShare) return account;
   account.idle = facts.cpu_while_idle.has_value() || account.cause == kWaits
                      ? IdleSentence(account, idle_ns)
-                     : "CPUs were not sampled, so why isn't known";
+                     : "CPUs were not sampled, so the reason is unknown";
   return account;
 }
 

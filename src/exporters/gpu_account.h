@@ -11,7 +11,7 @@
 
 namespace gpusonde::exporters {
 
-// What the account of GPU time is made from.
+// Input of the account of GPU time.
 struct GpuFacts {
   std::vector<model::Profile::Device> devices;
   int64_t busy_ns = 0;      // of all devices
@@ -19,15 +19,14 @@ struct GpuFacts {
   int64_t kernels = 0;
   model::Profile time;                           // GPU time
   std::optional<model::Profile> cpu_while_idle;  // CPU time while the GPUs were idle; absent: not sampled
-  std::optional<model::Profile> waits;           // off-CPU time; absent where nobody read it
+  std::optional<model::Profile> waits;           // off-CPU time; absent if not read
 };
 
-// Where the time of GPUs goes: the hottest kernels, and the source lines that ran, or waited, while the GPUs
-// were idle. The end of `gpusonde record` and the first lines of the page say the same, because both are made
-// from this.
+// How GPUs spent their time: the hottest kernels, and the source lines that ran or waited while the GPUs were
+// idle. The summary of `gpusonde record` and the top of the web page agree because both use this.
 struct GpuAccount {
-  // A share of time. A kernel with the line that launched most of it, or a line with what most of its time
-  // was spent calling; `detail` is empty where that isn't known.
+  // A share of time: a kernel with the line that launched most of it, or a line with what it called most of
+  // the time; `detail` is empty if unknown.
   struct Part {
     std::string name;
     std::string detail;
@@ -36,13 +35,13 @@ struct GpuAccount {
   enum class IdleCause : uint8_t { kCpu, kWaits, kUnknown };
 
   int64_t kernels_ns = 0;                 // all kernels, copies and sets, added up
-  std::vector<Part> hottest;              // falling, at most kMaxParts
+  std::vector<Part> hottest;              // largest first, at most kMaxParts
   int64_t idle_cpu_ns = 0;                // CPU time of the programs that use the GPUs, and of their children
-  std::vector<Part> while_idle;           // the lines with most of it; falling, at most kMaxParts
+  std::vector<Part> while_idle;           // the lines with most of it; largest first, at most kMaxParts
   int64_t waited_ns = 0;                  // off-CPU time of the threads that launch GPU work
   std::vector<Part> waiting_in;           // likewise
   IdleCause cause = IdleCause::kUnknown;  // which of the two explains the idle time
-  // Sentences for people; `idle` is empty when the GPUs were hardly idle.
+  // Sentences for the user; `idle` is empty if the GPUs were hardly idle.
   std::string busy;
   std::string idle;
 };
@@ -52,8 +51,8 @@ constexpr size_t kMaxParts = 3;
 // Helper threads of profilers are left out (model/helper_threads.h).
 GpuAccount AccountOf(const GpuFacts& facts);
 
-// Whether `account` needs GpuFacts::waits: the CPU time while the GPUs were idle covers less than a tenth of
-// that time, so that waiting is what explains it.
+// Whether `account` needs GpuFacts::waits: CPU time covers less than a tenth of the GPUs' idle time, so waits
+// explain it.
 bool NeedsWaits(const GpuFacts& facts);
 
 }  // namespace gpusonde::exporters

@@ -8,8 +8,8 @@ namespace {
 
 using model::Profile;
 
-// Stacks of one Python function each, at line 10 × (i + 1) of app.py, that called `called[i]`; sampled once
-// per thread.
+// Stacks of one Python function each, at line 10 × (i + 1) of app.py, which called `called[i]`; each is
+// sampled once per thread.
 Profile Lines(std::vector<std::string> called, std::vector<Profile::Thread> threads,
               std::vector<int64_t> weights_ns) {
   Profile profile;
@@ -37,16 +37,16 @@ GpuFacts Facts() {
   return facts;
 }
 
-TEST(GpuAccount, KernelsAreNamedAsPeopleDoWithTheLineThatLaunchedThem) {
+TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
   const GpuAccount account = AccountOf(Facts());
   EXPECT_EQ(account.busy, "75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
   EXPECT_EQ(account.hottest.front().name, "void at::gemm<float, 4>(int)");
-  EXPECT_EQ(account.idle, "CPUs were not sampled, so why isn't known");
+  EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
 }
 
 TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
   GpuFacts facts = Facts();
-  // Both under the first function.
+  // Both kernels were launched by the first function.
   facts.time.stacks = {{1, 0}, {3, 0}};
   EXPECT_EQ(AccountOf(facts).busy, "75 % at::gemm, 25 % relu ← app.py:10 f0");
 }
@@ -58,7 +58,7 @@ TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime)
                                {900'000'000, 60'000'000, 20'000'000});
   const GpuAccount account = AccountOf(facts);
   EXPECT_EQ(account.idle_cpu_ns, 80'000'000);
-  EXPECT_EQ(account.idle, "75 % of the CPU time meanwhile in app.py:20 f1 → inflate");
+  EXPECT_EQ(account.idle, "75 % of the CPU time during that was in app.py:20 f1 → inflate");
   EXPECT_EQ(account.cause, GpuAccount::IdleCause::kCpu);
   EXPECT_FALSE(NeedsWaits(facts));
 }

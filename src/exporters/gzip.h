@@ -8,8 +8,8 @@
 
 namespace gpusonde::exporters {
 
-// `data` (at most 4 GiB) as a gzip file without name and time, so that the same data gives the same file.
-// Errors: kOutOfSpace when memory doesn't suffice.
+// Compresses `data` (at most 4 GiB) to a gzip file without name and time, so that equal data gives equal
+// files. Errors: kOutOfSpace if memory runs out.
 Result<std::string> Gzip(std::string_view data);
 
 }  // namespace gpusonde::exporters

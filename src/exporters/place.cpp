@@ -11,7 +11,7 @@
 namespace gpusonde::exporters {
 namespace {
 
-// Code that came with Python or was installed into it: seldom what a person can change.
+// Code that came with Python or was installed into it; users can rarely change it.
 bool IsLibrary(const std::string& file) {
   return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
          file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
@@ -29,19 +29,19 @@ bool IsInterpreter(const model::Profile& profile, const model::Profile::Location
   return location != nullptr && IsIn(profile, *location, {"python3", "libpython3"});
 }
 
-// The GPU's driver and its libraries, and our own library in the program: they are on the way of every
-// launch, and nobody's reason for one.
+// The GPU's driver and libraries, and our injected library: every launch passes through them, so they explain
+// none.
 bool IsGpuRuntime(const model::Profile& profile, const model::Profile::Location& location) {
   return IsIn(profile, location,
               {"libcuda.so", "libcudart.so", "libcupti.so", "libnvidia-", "libgpusonde-inject"});
 }
 
-// What every program waits and allocates in.
+// Libraries in which every program waits and allocates.
 bool IsSystemLibrary(const model::Profile& profile, const model::Profile::Location& location) {
   return IsIn(profile, location, {"libc.so", "libc-2", "libpthread", "libstdc++", "ld-linux", "[vdso]"});
 }
 
-// How much a person can do about a frame.
+// How useful a frame is to the user.
 enum class Rank : uint8_t { kNone, kSystemFunction, kFunction, kLine, kPythonLibrary, kPythonProgram };
 
 Rank RankOf(const model::Profile& profile, const model::Profile::Location& location,
@@ -64,7 +64,7 @@ std::string NameOf(const model::Profile& profile, const model::Profile::Location
                    const model::Profile::Line& line) {
   const model::Profile::Function& function = profile.functions[static_cast<size_t>(line.function)];
   if (line.line > 0 && !function.file.empty()) {
-    // The name of a Python module ends with its file, which stands here already.
+    // The name of a Python module ends with its file, which is already shown.
     const std::string& name = function.system_name == "<module>" ? function.system_name : function.name;
     return fmt::format("{}:{} {}", function.file.substr(function.file.rfind('/') + 1), line.line, name);
   }
@@ -75,8 +75,8 @@ std::string NameOf(const model::Profile& profile, const model::Profile::Location
 }  // namespace
 
 std::optional<Place> PlaceOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
-  // A frame: index into the stack, and of inlined functions which. Names are made for the result only: stacks
-  // are many, and most of their frames are not it.
+  // A frame: the index into the stack, and which of its inlined functions. Names are only built for the
+  // result, because there are many stacks.
   struct Frame {
     size_t at = 0;
     size_t line = 0;

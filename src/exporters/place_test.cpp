@@ -6,7 +6,7 @@
 namespace gpusonde::exporters {
 namespace {
 
-// As a real driver has it: stripped, so that the first lines known are those of our own library.
+// With a real driver, which is stripped, the first known lines are those of our own library.
 TEST(PlaceOf, GpuTimeIsTheProgramsNotTheDriversOrOurs) {
   using enum model::FrameKind;
   model::Profile profile;
@@ -32,7 +32,7 @@ TEST(PlaceOf, GpuTimeIsTheProgramsNotTheDriversOrOurs) {
   EXPECT_FALSE(PlaceOf(profile, {0, 1, 2, 3}).has_value()) << "nobody's";
 }
 
-TEST(PlaceOf, APythonModulesFileStandsThereOnce) {
+TEST(PlaceOf, APythonModulesFileIsNamedOnce) {
   model::Profile profile;
   profile.functions = {{.name = "<module> train.py", .system_name = "<module>", .file = "/home/a/train.py"}};
   profile.locations = {{.kind = model::FrameKind::kPython, .lines = {{0, 7}}}};

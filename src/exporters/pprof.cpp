@@ -53,7 +53,7 @@ class Writer {
   }
 
   void WriteHead() {
-    // Names as Pyroscope and Parca have them.
+    // The names that Pyroscope and Parca use.
     const bool waits = profile_.type == model::ProfileType::kOffCpu;
     const std::string_view time = is_gpu() ? "gpu_kernel_time" : waits ? "off_cpu" : "cpu";
     SetType(*out_.add_sample_type(), is_gpu() ? "gpu_kernels" : waits ? "waits" : "samples", "count");
@@ -131,7 +131,7 @@ class Writer {
     return unknown_function_;
   }
 
-  // For a frame of which not even the address is known.
+  // For a frame without a known address.
   uint64_t UnknownLocation() {
     if (unknown_location_ == 0) {
       pprof::Location& out = *out_.add_location();
@@ -165,7 +165,7 @@ class Writer {
     return label;
   }
 
-  // pprof calls a profile by its first mapping: that of the program which used most CPU time.
+  // pprof names a profile after its first mapping: make it the program that used most CPU time.
   void PutProgramFirst() {
     std::map<std::string, int64_t> cpu_ns;
     for (const model::Profile::Sample& sample : profile_.samples)

@@ -54,7 +54,7 @@ class Pprof : public testing::Test {
   pprof::Profile profile_ = Decoded(SampleProfile());
 };
 
-TEST_F(Pprof, HeadSaysWhatTheNumbersAreAndWhenTheyWereTaken) {
+TEST_F(Pprof, HeaderHasTheTypesAndTheTime) {
   ASSERT_EQ(profile_.sample_type_size(), 2);
   EXPECT_EQ(Type(profile_.sample_type(0)), "samples/count");
   EXPECT_EQ(Type(profile_.sample_type(1)), "cpu/nanoseconds");
@@ -76,7 +76,7 @@ TEST_F(Pprof, StacksAreLeafFirstWithInlinedFunctionsInsideTheirLocation) {
   EXPECT_EQ(Text(FunctionAt(location.line(1).function_id()).system_name()), "_Z10load_batchi");
 }
 
-TEST_F(Pprof, EverySampleSaysItsProcessAndThread) {
+TEST_F(Pprof, EverySampleHasItsProcessAndThread) {
   const auto& labels = profile_.sample(0).label();
   ASSERT_EQ(labels.size(), 4);
   EXPECT_EQ(Text(labels[0].key()) + "=" + Text(labels[0].str()), "process=train");
@@ -114,21 +114,21 @@ TEST_F(Pprof, KernelCodeHasItsMappingAndGeneratedCodeNone) {
   EXPECT_EQ(generated.address(), 0x7F0000001000u);
 }
 
-TEST_F(Pprof, AnAddressWithoutASymbolIsLeftForOthersToName) {
+TEST_F(Pprof, AnAddressWithoutASymbolHasNoFunction) {
   const pprof::Location& location = LocationAt(profile_.sample(2).location_id(0));
   EXPECT_EQ(location.line_size(), 0);
   EXPECT_EQ(location.address(), 0x9999u);
   EXPECT_EQ(Text(MappingAt(location.mapping_id()).filename()), "/usr/lib/libz.so.1");
 }
 
-TEST_F(Pprof, EveryTextIsUtf8AndStandsOnlyOnce) {
+TEST_F(Pprof, EveryTextIsUtf8AndStoredOnce) {
   std::vector<std::string> texts(profile_.string_table().begin(), profile_.string_table().end());
   for (const std::string& text : texts) EXPECT_TRUE(IsUtf8(text));
   std::ranges::sort(texts);
   EXPECT_EQ(std::ranges::adjacent_find(texts), texts.end());
 }
 
-TEST_F(Pprof, ASamplingFrequencyThatIsNotKnownGivesNoPeriod) {
+TEST_F(Pprof, AnUnknownSamplingFrequencyGivesNoPeriod) {
   model::Profile mixed = SampleProfile();
   mixed.sampling_hz = 0;
   EXPECT_EQ(Decoded(mixed).period(), 0);

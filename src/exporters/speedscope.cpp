@@ -9,8 +9,8 @@
 #include "exporters/formats.h"
 
 // speedscope's own file format: https://www.speedscope.app/file-format-schema.json. One "sampled" profile of
-// everything, then one per thread. A model::Profile is summed by stack, so there is no order in time to keep:
-// stacks are written in the order of their frames, and speedscope's "time order" view shows the call tree.
+// everything, then one per thread. A model::Profile is summed by stack and has no order in time: stacks are
+// sorted by their frames, so speedscope's "time order" view shows the call tree.
 namespace gpusonde::exporters {
 namespace {
 
@@ -113,7 +113,7 @@ Result<std::string> Render(const model::Profile& profile, const Options& options
                      {"activeProfileIndex", 0},
                      {"shared", {{"frames", table.TakeFrames()}}},
                      {"profiles", std::move(profiles)}};
-  // Names may be any bytes: what is no UTF-8 becomes U+FFFD.
+  // Names may be any bytes: invalid UTF-8 becomes U+FFFD.
   return file.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

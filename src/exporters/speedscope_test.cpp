@@ -53,7 +53,7 @@ TEST_F(Speedscope, StacksAreRootFirstWithInlinedFunctionsInTheirPlace) {
   EXPECT_EQ(file_["profiles"][2]["weights"][0], 200'000'000);
 }
 
-TEST_F(Speedscope, FramesAreSharedAndSayTheirSourceElseTheirBinary) {
+TEST_F(Speedscope, FramesAreSharedAndHaveTheirSourceElseTheirBinary) {
   std::map<std::string, Json> frames;
   for (const Json& frame : file_["shared"]["frames"]) {
     EXPECT_FALSE(frames.contains(frame["name"])) << frame;

@@ -53,7 +53,7 @@ double Percent(int64_t part, int64_t whole) {
 // What the CPU did while the GPUs were idle, one line.
 std::string WhileIdle(const GpuAccount& account) {
   using enum GpuAccount::IdleCause;
-  if (account.cause == kUnknown) return "while idle  no CPU time was sampled\n";
+  if (account.cause == kUnknown) return "while idle  CPU time was not sampled\n";
   const bool cpu = account.cause == kCpu;
   const GpuAccount::Part& top = cpu ? account.while_idle.front() : account.waiting_in.front();
   const int64_t total_ns = cpu ? account.idle_cpu_ns : account.waited_ns;
@@ -62,7 +62,7 @@ std::string WhileIdle(const GpuAccount& account) {
                      static_cast<double>(total_ns) / 1e9, cpu ? "CPU time" : "waiting");
 }
 
-// The hottest kernels, a line each, with the place that launched most of each one's time.
+// The hottest kernels, one line each, with the line that launched most of it.
 std::string HottestKernels(const GpuAccount& account, size_t count) {
   std::string lines;
   for (const GpuAccount::Part& part : account.hottest | std::views::take(count))
@@ -76,7 +76,7 @@ std::string Busy(const GpuFacts& gpu) {
   std::vector<std::string> names;
   for (const model::Profile::Device& device : gpu.devices) {
     std::string name = Shown(device.name);
-    // Such a device says so in its name; should one not, it is said for it.
+    // Add "(simulated)" unless the device's name already says so.
     if (device.simulated && name.find("imulated") == std::string::npos) name += " (simulated)";
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
@@ -86,8 +86,8 @@ std::string Busy(const GpuFacts& gpu) {
                      fmt::join(names, ", "), gpu.kernels);
 }
 
-// A frame's function and file. One address after the other of a file without symbols says nothing, the file
-// does.
+// The function and file of a frame. Of a file without symbols only the file is named: its addresses mean
+// nothing.
 std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_t leaf) {
   if (leaf < 0) return {"[unknown]", ""};
   const model::Profile::Location& location = profile.locations[static_cast<size_t>(leaf)];
@@ -131,7 +131,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Shown(facts.command), seconds,
                                  cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
                                  HumanBytes(facts.bytes));
-  // Of a program with GPU work, kernels take the place of threads and of most CPU functions.
+  // For a program with GPU work, kernels replace the threads and most CPU functions.
   const bool gpu = facts.gpu.has_value();
   const size_t others =
       (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u) + (facts.incidents.empty() ? 0u : 1u);

@@ -39,7 +39,7 @@ TEST(Summarise, SharesAreOfSelfTimeHottestFirst) {
   EXPECT_THAT(text, HasSubstr("loader (8) 100.0 %"));
 }
 
-TEST(Summarise, HasTenLinesAtMostAndEndsWithWhereToGoOn) {
+TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
   model::Profile profile = TwoFunctions();
   for (int i = 0; i < 20; ++i) {
     profile.functions.push_back({.name = "f" + std::to_string(i)});
@@ -99,7 +99,7 @@ GpuFacts Gpu() {
   return gpu;
 }
 
-TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
+TEST(Summarise, ShowsGpuUseCpuTimeWhileIdleAndTheHottestKernels) {
   SummaryFacts facts = Facts();
   facts.gpu = Gpu();
   const std::string text = Summarise(TwoFunctions(), facts);
@@ -110,10 +110,10 @@ TEST(Summarise, OfGpusTellsHowBusyWhatTheCpuDidMeanwhileAndTheHottestKernels) {
               HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
   EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
   facts.gpu->cpu_while_idle->samples.clear();
-  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  no CPU time was sampled"));
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  CPU time was not sampled"));
 }
 
-TEST(Summarise, TheWorstIncidentIsTold) {
+TEST(Summarise, TheWorstIncidentIsShown) {
   SummaryFacts facts = Facts();
   EXPECT_THAT(Summarise(TwoFunctions(), facts), Not(HasSubstr("slow ")));
   facts.incidents = {"Steps slowed 3.1×. CPU contention (0.93)."};
@@ -135,7 +135,7 @@ TEST(Summarise, WithoutCpuSamplingItSaysSo) {
               testing::AllOf(HasSubstr("cpu       not sampled\n"), Not(HasSubstr("Hz"))));
 }
 
-TEST(Summarise, NamesFromStrangersCannotWriteToTheTerminal) {
+TEST(Summarise, UntrustedNamesCannotControlTheTerminal) {
   model::Profile profile = TwoFunctions();
   profile.functions[1].name = "evil\x1b[2J\n";
   EXPECT_THAT(Summarise(profile, Facts()), Not(HasSubstr("\x1b")));

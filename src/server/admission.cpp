@@ -27,25 +27,27 @@ bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening) {
   if (header.method != "GET" && header.method != "HEAD")
     return Refuse(405, ErrorCode::kUnsupported,
-                  fmt::format("method {} is not supported; everything here is read with GET", header.method));
+                  fmt::format("method {} is not supported; use GET", header.method));
   if (header.target.size() > kMaxTargetBytes)
-    return Refuse(414, ErrorCode::kInvalidArgument,
-                  fmt::format("the address has {} bytes, more than the {} that are read",
-                              header.target.size(), kMaxTargetBytes));
+    return Refuse(
+        414, ErrorCode::kInvalidArgument,
+        fmt::format("the address has {} bytes, the limit is {}", header.target.size(), kMaxTargetBytes));
   if (header.hosts != 1)
     return Refuse(400, ErrorCode::kInvalidArgument,
-                  fmt::format("a request has exactly one Host header, not {}", header.hosts));
+                  fmt::format("a request must have exactly one Host header, not {}", header.hosts));
   if (listening.IsLoopback() && !NamesThisMachine(header.host, listening))
-    return Refuse(403, ErrorCode::kPermissionDenied,
-                  fmt::format("this server is for its own machine and answers to localhost, 127.0.0.1 and "
-                              "[::1] only, not to '{}'; open http://{}/",
-                              header.host, listening.ToText()));
+    return Refuse(
+        403, ErrorCode::kPermissionDenied,
+        fmt::format("this server only serves its own machine: it accepts the hosts localhost, 127.0.0.1 and "
+                    "[::1], not '{}'; open http://{}/",
+                    header.host, listening.ToText()));
   Result<Target> target = ParseTarget(header.target);
   if (!target.has_value()) return std::unexpected(ErrorResponse(target.error()));
   if (IsApiPath(target->path) && !header.fetch_site.empty() && header.fetch_site != "same-origin" &&
       header.fetch_site != "none")
-    return Refuse(403, ErrorCode::kPermissionDenied,
-                  "the API is not for pages of other sites; open it from its own page or by hand");
+    return Refuse(
+        403, ErrorCode::kPermissionDenied,
+        "the API refuses requests from pages of other sites; open it from its own page or directly");
   return HttpRequest{.path = std::move(target->path),
                      .query = std::move(target->query),
                      .if_none_match = std::string(header.if_none_match),

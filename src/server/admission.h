@@ -10,7 +10,7 @@
 
 namespace gpusonde::server {
 
-// The parts of a request's header that decide whether it is answered. Absent headers are empty.
+// The parts of a request's header that decide whether it is served. Absent headers are empty.
 struct RequestHeader {
   std::string_view method;
   std::string_view target;
@@ -23,12 +23,15 @@ struct RequestHeader {
 
 inline constexpr size_t kMaxTargetBytes = 8 << 10;
 
-// The request, or the answer that refuses it: 405 unless GET or HEAD, 414 beyond kMaxTargetBytes, 400 for
-// what is malformed, and 403
-//  - on loopback, for a Host that isn't a name of this machine: a page of another site whose name was made to
-//    resolve to 127.0.0.1 (DNS rebinding) sends that site's name, and would otherwise read everything;
-//  - for an API request that the browser says comes from another site's page (Fetch Metadata): it couldn't
-//    read the answer, but could keep the machine busy.
+// Returns the request, or the response that refuses it: 405 unless GET or HEAD, 414 beyond kMaxTargetBytes,
+// 400 for malformed requests, and 403
+//
+// - on loopback, for a Host that isn't a name of this machine: if another site's name resolves to 127.0.0.1
+// (DNS
+//   rebinding), its page sends that name and could otherwise read everything;
+// - for an API request that the browser marks as coming from another site's page (Fetch Metadata): that page
+// could not
+//   read the response, but could keep the machine busy.
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening);
 
 // Whether a path belongs to the API.

@@ -22,7 +22,7 @@ RequestHeader WithHost(std::string_view host) {
   return header;
 }
 
-TEST(Admit, OnLoopbackOnlyNamesOfThisMachineAreAnswered) {
+TEST(Admit, OnLoopbackOnlyNamesOfThisMachineAreServed) {
   for (const char* host : {"localhost", "LocalHost:1", "127.0.0.1:7171", "[::1]:7171", "[::1]"})
     EXPECT_EQ(StatusOf(WithHost(host)), 200) << host;
   for (const char* host : {"", "evil.example", "evil.example:7171", "localhost.evil.example",
@@ -30,11 +30,11 @@ TEST(Admit, OnLoopbackOnlyNamesOfThisMachineAreAnswered) {
     EXPECT_EQ(StatusOf(WithHost(host)), 403) << host;
 }
 
-TEST(Admit, AnotherLoopbackAddressAnswersToItself) {
+TEST(Admit, AnotherLoopbackAddressIsServedByItsName) {
   EXPECT_EQ(StatusOf(WithHost("127.0.0.2:1"), {"127.0.0.2", 1}), 200);
 }
 
-TEST(Admit, OpenToOthersEveryNameIsAnswered) {
+TEST(Admit, OnOtherAddressesEveryNameIsServed) {
   EXPECT_EQ(StatusOf(WithHost("gpu-node-7.cluster:7171"), {"0.0.0.0", 7171}), 200);
 }
 

@@ -25,8 +25,8 @@ namespace {
 constexpr int64_t kMaxBuckets = 2000;
 constexpr int64_t kDefaultBuckets = 600;
 
-// What the data answered. Parameters are checked before they get there, so a question that it can't make
-// sense of is this program's fault.
+// Wraps an error of the data. Parameters are checked before, so an invalid argument there is a bug of this
+// program.
 template <class T>
 Result<T> Answer(Result<T> result) {
   if (!result.has_value() && result.error().code == ErrorCode::kInvalidArgument)
@@ -80,7 +80,7 @@ Result<model::ProfileType> TakeType(QueryParameters& parameters) {
               fmt::format("parameter 'type' takes cpu, gpu or off_cpu, not '{}'", name));
 }
 
-// What threads waited for; nothing when all waits are asked for.
+// The kind of wait asked for; empty for all kinds.
 Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) {
   using enum model::ThreadState;
   const std::optional<std::string_view> name = parameters.TakeText("wait");
@@ -116,8 +116,8 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
   if (type != kCpu && selection.while_gpu_idle)
     return Fail(
         ErrorCode::kInvalidArgument,
-        "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time, and waits are told as "
-        "wholes, not by what the GPU did meanwhile");
+        "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time, and a wait is stored as a "
+        "whole, without what the GPU did during it");
   if (type != kOffCpu && wait.has_value())
     return Fail(ErrorCode::kInvalidArgument, "parameter 'wait' is for type=off_cpu");
   selection.off_cpu = type == kOffCpu;
@@ -140,14 +140,13 @@ Result<std::string> GetSummary(ApiData& data, const ApiFacts&, QueryParameters& 
 Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
   const std::optional<std::string_view> name = parameters.TakeText("file");
   if (!name.has_value() || name->empty())
-    return Fail(ErrorCode::kInvalidArgument, "parameter 'file' is missing: the path of a source file");
+    return Fail(ErrorCode::kInvalidArgument, "parameter 'file' is missing: give the path of a source file");
   SourceFile source{.file = std::string(*name)};
   ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
   ASSIGN_OR_RETURN(const bool known, Answer(data.NamesFile(source.file)));
   if (!known)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("no function that was seen is from the file {}", source.file));
+    return Fail(ErrorCode::kNotFound, fmt::format("no recorded function is from the file {}", source.file));
   ASSIGN_OR_RETURN(const model::Profile cpu, Answer(data.ReadProfile(selection)));
   source.cpu = {TimesByLine(cpu, source.file), TotalTime(cpu)};
   if (!selection.while_gpu_idle) {
@@ -178,14 +177,14 @@ Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest&
   const auto route = std::ranges::find(kRoutes, request.path, &Route::path);
   if (route == std::end(kRoutes))
     return Fail(ErrorCode::kNotFound,
-                fmt::format("there is no '{}' here; docs/api.md lists what there is", request.path));
+                fmt::format("there is no '{}' here; docs/api.md lists all addresses", request.path));
   ASSIGN_OR_RETURN(QueryParameters parameters, QueryParameters::Create(request.query));
   return route->get(data, facts, parameters);
 }
 
-// Names the answer to a request without working it out: it stays the same as long as the data does. `started`
-// distinguishes runs of the server, each of which counts revisions from 0. Weak, because the same answer may
-// be sent compressed or not.
+// The ETag of a response, computed without the response: it stays the same as long as the data does.
+// `started` distinguishes runs of the server, each of which counts revisions from 0. Weak, because the same
+// response may be sent compressed or not.
 std::string EtagOf(const HttpRequest& request, const ApiFacts& facts, uint64_t started, uint64_t revision) {
   IdHasher hasher("answer");
   hasher.Add(started).Add(revision).Add(request.path);
@@ -195,7 +194,7 @@ std::string EtagOf(const HttpRequest& request, const ApiFacts& facts, uint64_t s
   return fmt::format("W/\"{}\"", hasher.Finish().ToHex());
 }
 
-// Answers from files that may change while the data does not.
+// Responses that depend on files, which may change while the data doesn't.
 bool ReadsFiles(const HttpRequest& request) { return request.path == "/api/v1/source"; }
 
 }  // namespace
@@ -204,12 +203,12 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   const auto started = static_cast<uint64_t>(EpochNow());
   const auto pacer = std::make_shared<RevisionPacer>();
   return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
-    // Taken before the answer is worked out: rows that arrive meanwhile belong to a later revision.
+    // Read the revision before computing the response: rows that arrive meanwhile belong to a later revision.
     const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
     const std::string etag = EtagOf(request, facts, started, revision);
     if (request.if_none_match.contains(etag) && !ReadsFiles(request))
       return HttpResponse{.status = 304, .etag = etag};
-    // A question without If-None-Match was asked by hand, and costs what it costs.
+    // Only polls, which send If-None-Match, count as cost; other requests are answered at any cost.
     std::optional<RevisionPacer::Answering> answering;
     if (!request.if_none_match.empty()) answering.emplace(*pacer);
     Result<std::string> json = Get(data, facts, request);

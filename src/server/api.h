@@ -19,12 +19,12 @@
 // GET /api/v1/…, as docs/api.md describes it.
 namespace gpusonde::server {
 
-// What the API asks of the data; the functions of store/profile_query.h, gpu_query.h and metric_query.h.
+// The data that the API queries: the functions of store/profile_query.h, gpu_query.h and metric_query.h.
 // Thread-safe.
 class ApiData {
  public:
   virtual ~ApiData() = default;
-  // Changes whenever the answer to some question may have changed.
+  // Changes whenever the result of some query may have changed.
   virtual uint64_t Revision() { return 0; }
   virtual Result<store::Overview> ReadOverview() = 0;
   virtual Result<std::vector<store::Overview::SourceInfo>> ReadSources() = 0;
@@ -42,20 +42,20 @@ class ApiData {
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 
-// What a store holds; it must outlive the result.
+// The data of a store; the store must outlive the result.
 std::unique_ptr<ApiData> ReadingFrom(store::Store& store);
 
-// What the API says of the program itself.
+// What the API reports about the program itself.
 struct ApiFacts {
   std::string mode;   // "up" or "view"
-  bool live = false;  // data still arrives
+  bool live = false;  // data still arrives at the store
   std::string title;
-  // Sentences for the person about anything incomplete, as of now. Called by any thread.
+  // Current notices for the user about incomplete data. Called from any thread.
   std::function<std::vector<std::string>()> notices = [] { return std::vector<std::string>(); };
   std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
 
-// Answers every path; of those that the API lacks it says so with a 404. `data` must outlive it.
+// Handles every path; unknown ones get a 404. `data` must outlive it.
 HttpHandler ApiHandler(ApiData& data, ApiFacts facts);
 
 }  // namespace gpusonde::server

@@ -18,7 +18,7 @@
 namespace gpusonde::server {
 namespace {
 
-// Microseconds, so that [start, end) in them covers all that it did in nanoseconds.
+// Rounded down to microseconds, so that [start, end) in microseconds covers the time in nanoseconds.
 int64_t StartMicros(int64_t ns) { return ns / kNanosPerMicro - (ns % kNanosPerMicro < 0 ? 1 : 0); }
 int64_t EndMicros(int64_t ns) { return ns / kNanosPerMicro + (ns % kNanosPerMicro > 0 ? 1 : 0); }
 
@@ -40,7 +40,7 @@ void WriteValues(JsonWriter& json, const store::Strip& strip, double scale) {
   json.EndArray();
 }
 
-// The unit that people read a metric in, and how many of its own make one of those.
+// The unit in which a metric is displayed, and how many of its own units make one of those.
 struct ShownUnit {
   std::string_view name;
   double size;
@@ -131,7 +131,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
 
 std::string StripsJson(const AllStrips& strips) {
   const store::Strip& cpu = strips.cpu;
-  // Unsigned: the ends are any two moments that a file names.
+  // Unsigned arithmetic: the ends come from a file and may be any times.
   const int64_t to_ns = std::max(cpu.from_ns, cpu.to_ns);
   const uint64_t span_ns = static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(cpu.from_ns);
   const size_t buckets = std::max<size_t>(cpu.values.size(), 1);
@@ -140,7 +140,7 @@ std::string StripsJson(const AllStrips& strips) {
   json.Field("from_us", StartMicros(cpu.from_ns)).Field("to_us", EndMicros(to_ns));
   json.Field("bucket_us", static_cast<double>(span_ns) / kNanosPerMicro / static_cast<double>(buckets));
   json.Key("strips").BeginArray();
-  // A device's metrics follow its own strip; those of a device that nobody heard work of stand alone.
+  // A device's metrics follow its own strip; those of a device without recorded GPU work come last.
   for (const store::DeviceStrip& gpu : strips.gpus) {
     json.BeginObject().Field("id", IdOf(gpu.device)).Field("label", LabelOf(gpu.device));
     json.Field("unit", "%").Field("max", 100.0);
@@ -223,7 +223,6 @@ std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu) {
 
 std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
-  const bool gpu = tree.type == model::ProfileType::kGpu;
   json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(tree.type)).Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
   json.Key("strings").BeginArray();
@@ -244,7 +243,7 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Key("nodes").BeginObject();
   json.Column("function", tree.nodes.function).Column("parent", tree.nodes.parent);
   json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns);
-  if (gpu) json.Column("interval", tree.nodes.interval_ns);
+  if (!tree.nodes.interval_ns.empty()) json.Column("interval", tree.nodes.interval_ns);
   json.EndObject();
   json.Key("omitted").BeginObject();
   json.Field("nodes", tree.omitted.nodes).Field("total", tree.omitted.total_ns);

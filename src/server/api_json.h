@@ -23,7 +23,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
 
 struct AllStrips {
   const store::Strip& cpu;
-  int64_t cpus = 0;  // how many can be busy at once, the strip's natural upper end; 0 when unknown
+  int64_t cpus = 0;  // the strip's upper end: how many can be busy at once; 0 when unknown
   std::vector<store::DeviceStrip> gpus;
   std::vector<store::MetricStrip> metrics;
   store::DeviceMarks marks;
@@ -34,16 +34,16 @@ std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 
 std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
 
-// Nothing: no GPU did anything.
+// Without facts: no GPU did anything.
 std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu);
 
 std::string FlameTreeJson(const FlameTree& tree);
 
-// A source file and the time of its lines.
+// A source file with the time of each line.
 struct SourceFile {
   struct Times {
     std::map<int32_t, LineTime> lines;
-    int64_t total_ns = 0;  // of everything, in this file and elsewhere
+    int64_t total_ns = 0;  // of the whole selection, in this file and elsewhere
   };
   std::string file;
   Times cpu;
@@ -53,7 +53,7 @@ struct SourceFile {
 };
 std::string SourceJson(const SourceFile& source);
 
-// CPUs of all hosts that were observed. Several runs on one host count once, the largest.
+// Number of CPUs of all observed hosts. Several runs on one host count once, with the largest number.
 int64_t CpusOf(std::span<const store::Overview::SourceInfo> sources);
 
 }  // namespace gpusonde::server

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr Id128 kId{0x0011223344556677, 0x8899aabbccddeeff};
 constexpr const char* kIdText = "00112233445566778899aabbccddeeff";
 
-// Answers as it is told and remembers what it was asked.
+// Returns canned results and remembers the queries.
 class FakeData final : public ApiData {
  public:
   uint64_t Revision() override { return revision; }
@@ -107,7 +107,7 @@ class ApiTest : public testing::Test {
   FakeData data_;
 };
 
-TEST_F(ApiTest, OverviewTellsWhatIsThere) {
+TEST_F(ApiTest, OverviewListsTheData) {
   data_.overview = store::Overview{
       .sources = {{.source = kId, .kind = "agent", .host = "vm", .sampling_hz = 19, .cpus = 2},
                   {.source = kId, .kind = "record", .host = "vm", .cpus = 4},
@@ -123,7 +123,7 @@ TEST_F(ApiTest, OverviewTellsWhatIsThere) {
   EXPECT_EQ(overview["live"], false);
   EXPECT_EQ(overview["title"], "run.sonde");
   EXPECT_EQ(overview["simulated"], false);
-  EXPECT_EQ(overview["from_us"], 1763687000000000) << "rounded so that nothing is outside";
+  EXPECT_EQ(overview["from_us"], 1763687000000000) << "rounded outwards";
   EXPECT_EQ(overview["to_us"], 1763687900000001);
   EXPECT_EQ(overview["cpus"], 12) << "the largest of each host";
   EXPECT_EQ(overview["samples"], 17211);
@@ -218,7 +218,7 @@ TEST_F(ApiTest, MetricsOfADeviceFollowItsStripWhenAskedFor) {
   EXPECT_THAT(Error("strips", {{"metrics", "2"}}), testing::StartsWith("400 invalid_argument: "));
 }
 
-TEST_F(ApiTest, WhatHappenedToDevicesIsTold) {
+TEST_F(ApiTest, EventsOfDevicesAreMarked) {
   data_.overview = store::Overview{};
   data_.marks = {.marks = {{store::DeviceMark::Kind::kThrottled, kGpu, 1'500, 2'500, 0x24},
                            {store::DeviceMark::Kind::kXid, kGpu, 5'000, 5'000, 79},
@@ -248,7 +248,7 @@ TEST_F(ApiTest, DevicesCarryTheirStreams) {
 }
 
 TEST_F(ApiTest, GpuTimeHasIntervals) {
-  // Two stacks of one kernel, 1000 ns, of which one launch each was sampled at p = 0.5, 30 and 10 ns long.
+  // Two stacks of one kernel, 1000 ns; one launch of each was sampled at p = 0.5, 30 and 10 ns long.
   model::Profile profile;
   profile.type = model::ProfileType::kGpu;
   profile.functions = {{.name = "gemm"}, {.name = "a"}, {.name = "b"}, {.name = "main"}};
@@ -272,7 +272,7 @@ TEST_F(ApiTest, GpuTimeHasIntervals) {
   EXPECT_THAT(Error("flamegraph", {{"type", "gpu"}, {"while_gpu_idle", "1"}}), HasSubstr("is for type=cpu"));
 }
 
-TEST_F(ApiTest, WaitsAreAskedForByWhatTheyAreFor) {
+TEST_F(ApiTest, WaitsAreSelectedByTheirKind) {
   data_.profile = model::Profile{.type = model::ProfileType::kOffCpu};
   EXPECT_EQ(Get("flamegraph", {{"type", "off_cpu"}})["type"], "off_cpu");
   EXPECT_TRUE(data_.selection.off_cpu);
@@ -296,9 +296,9 @@ TEST_F(ApiTest, ASourceFileHasTheTimesOfItsLines) {
     "lines":{"line":[3,9],"cpu_self":[30,0],"gpu_self":[0,90],"waits_self":[300,0],
              "cpu":[30,0],"gpu":[0,90],"waits":[300,0]},
     "text":null, "modified_us":null,
-    "unreadable":"/src/data.py is not shown: no folder of sources was named (--sources)"
+    "unreadable":"/src/data.py is not shown: no source folder was given (--sources)"
 })json"));
-  // What an idle GPU did, and waits by what it did, are not to be had.
+  // CPU time while idle excludes GPU time and waits.
   const json idle = Get("source", {{"file", "/src/data.py"}, {"while_gpu_idle", "1"}});
   EXPECT_EQ(idle["total"], json::parse(R"({"cpu":31,"gpu":0,"waits":0})"));
   EXPECT_THAT(Error("source", {{"file", "/etc/passwd"}}), HasSubstr("404 not_found"));
@@ -348,7 +348,7 @@ TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
   EXPECT_EQ(pruned["omitted"], json({{"nodes", 1}, {"total", 100}}));
 }
 
-TEST_F(ApiTest, SummaryOfGpusSaysHowBusyAndWhy) {
+TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_EQ(Get("summary")["gpu"], nullptr) << "no device did anything";
   data_.overview = store::Overview{.samples = 5};
   data_.devices = {{.device = {.device = kId}, .kernels = 3, .busy_ns = 600, .observed_ns = 1000},
@@ -365,11 +365,11 @@ TEST_F(ApiTest, SummaryOfGpusSaysHowBusyAndWhy) {
   cpu.samples = {{.stack = 0, .count = 1, .weight_ns = 300}};
   data_.profile = cpu;
   const json gpu = Get("summary")["gpu"];
-  EXPECT_EQ(gpu["devices"], 1) << "an unused one says nothing";
+  EXPECT_EQ(gpu["devices"], 1) << "an unused device doesn't count";
   EXPECT_EQ(gpu["busy_ns"], 600);
   EXPECT_EQ(gpu["observed_ns"], 1000);
   EXPECT_EQ(gpu["busy"], "100 % gemm ← train.py:88 forward");
-  EXPECT_EQ(gpu["idle"], "100 % of the CPU time meanwhile in train.py:88 load_batch → inflate");
+  EXPECT_EQ(gpu["idle"], "100 % of the CPU time during that was in train.py:88 load_batch → inflate");
   EXPECT_EQ(gpu["idle_cause"], "cpu");
   EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";
 }
@@ -428,7 +428,7 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_EQ(warning["incident"], id.ToHex());
 }
 
-TEST_F(ApiTest, AnAnswerThatHasNotChangedIsNotWorkedOutAgain) {
+TEST_F(ApiTest, AnUnchangedAnswerIsNotComputedAgain) {
   std::vector<std::string> notices;
   const HttpHandler api =
       ApiHandler(data_, {.mode = "up", .live = true, .title = "here", .notices = [&] { return notices; }});
@@ -445,7 +445,8 @@ TEST_F(ApiTest, AnAnswerThatHasNotChangedIsNotWorkedOutAgain) {
   EXPECT_EQ(api({.path = "/api/v1/overview", .query = {{"x", "1"}}, .if_none_match = first.etag}).status,
             400);
   notices = {"The disk is full."};
-  EXPECT_EQ(api({.path = "/api/v1/overview", .if_none_match = first.etag}).status, 500) << "a notice is news";
+  EXPECT_EQ(api({.path = "/api/v1/overview", .if_none_match = first.etag}).status, 500)
+      << "a new notice changes the ETag";
 }
 
 TEST_F(ApiTest, ASourceFileIsReadAgainThoughTheDataHasNotChanged) {
@@ -486,12 +487,12 @@ TEST_F(ApiTest, WrongParametersAreRefusedEverywhere) {
   EXPECT_THAT(Error("flamegraph", {{"tid", "1"}}), HasSubstr("needs 'process'"));
 }
 
-TEST_F(ApiTest, WhatIsNotThereIs404) {
+TEST_F(ApiTest, UnknownPathsAre404) {
   EXPECT_THAT(Error("nothing"), HasSubstr("404 not_found: there is no '/api/v1/nothing'"));
   EXPECT_THAT(Error("overview/"), HasSubstr("404"));
 }
 
-TEST_F(ApiTest, FailuresOfTheDataKeepTheirMessageAndAreNeverTheAskersFault) {
+TEST_F(ApiTest, FailuresOfTheDataKeepTheirMessageAndAreNeverBadRequests) {
   data_.profile = Fail(ErrorCode::kIo, "run.sonde: block 7 is damaged");
   EXPECT_EQ(Error("flamegraph"), "500 io: run.sonde: block 7 is damaged");
   data_.profile = Fail(ErrorCode::kInvalidArgument, "no such column");

@@ -6,7 +6,7 @@
 
 namespace gpusonde::server {
 
-// Whether the texts are the same but for the case of ASCII letters, as names in HTTP are compared.
+// Case-insensitive comparison of ASCII, as HTTP compares names.
 inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; };
   return std::ranges::equal(a, b, {}, lower, lower);

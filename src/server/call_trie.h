@@ -7,19 +7,19 @@
 
 namespace gpusonde::server {
 
-// Call paths merged by their common beginnings. Node 0 is the root; a node's parent has a smaller number.
+// Call paths merged by common prefix. Node 0 is the root; a parent's number is smaller than its children's.
 // Not thread-safe.
 class CallTrie {
  public:
   CallTrie();
 
-  // How many paths are worth giving at once. The time goes into waiting for memory, and paths that are walked
-  // side by side wait together: 1 M stacks of 40 frames, 1 M nodes, take 3.5 s one by one, 1.2 s in blocks of
-  // 16, 1.1 s of 32, 1.2 s of 64 (bench/server_bench, BuildTree, on 2 shared cores).
+  // How many paths to insert at once. The time goes into cache misses, and paths that are walked side by side
+  // overlap them: 1 M stacks of 40 frames, 1 M nodes, take 3.5 s one by one, 1.2 s in blocks of 16, 1.1 s of
+  // 32, 1.2 s of 64 (bench/server_bench, BuildTree, on 2 shared cores).
   static constexpr size_t kBlock = 32;
 
-  // Adds paths, each function numbers ≥ 0 from the root on, and gives the node at the end of each. At most
-  // 2^31 nodes. `ends` is as long as `paths`.
+  // Inserts paths of function numbers ≥ 0, root first, and sets `ends` to the last node of each. `ends` is as
+  // long as `paths`. At most 2^31 nodes.
   void Insert(std::span<const std::span<const int32_t>> paths, std::span<int32_t> ends);
 
   size_t size() const { return parent_.size(); }

@@ -25,7 +25,7 @@ using model::Profile;
 
 size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
-// The tree before it is put in order, nodes in the order in which stacks brought them.
+// The tree before sorting, nodes in order of insertion.
 struct Unordered {
   CallTrie trie;
   std::vector<int64_t> self_ns;
@@ -50,7 +50,7 @@ struct Roots {
   }
 };
 
-// The samples that the tree holds, those of one path side by side.
+// The samples of the tree, sorted so that samples of the same path are adjacent.
 std::vector<int32_t> OrderByPath(const Profile& profile, const Roots& roots) {
   std::vector<std::pair<uint64_t, int32_t>> keyed;  // (pair, stack), sample
   keyed.reserve(profile.samples.size());
@@ -68,7 +68,7 @@ std::vector<int32_t> OrderByPath(const Profile& profile, const Roots& roots) {
   return order;
 }
 
-// Paths on their way into the trie, a block at a time.
+// Inserts paths into the trie, one block at a time.
 class PathBlock {
  public:
   explicit PathBlock(Unordered& tree) : tree_(tree) {}
@@ -206,7 +206,7 @@ void WriteNodes(const Unordered& tree, std::span<const double> variances_ns2, in
   out.omitted.nodes = static_cast<int64_t>(tree.trie.size() - out.nodes.parent.size());
 }
 
-// The new number of each used entry of a table, in the same order; -1 for the others.
+// The new index of each used entry of a table, in the same order; -1 for unused ones.
 std::vector<int32_t> Renumber(const std::vector<bool>& used) {
   std::vector<int32_t> numbers(used.size(), -1);
   int32_t next = 0;
@@ -215,7 +215,7 @@ std::vector<int32_t> Renumber(const std::vector<bool>& used) {
   return numbers;
 }
 
-// Each text once; number 0 is the empty one.
+// Interns texts; number 0 is the empty text.
 class StringTable {
  public:
   explicit StringTable(std::vector<std::string>& strings) : strings_(strings) { Add(""); }
@@ -231,8 +231,8 @@ class StringTable {
   std::unordered_map<std::string_view, int32_t> index_;
 };
 
-// Adds the functions and binaries that the nodes name, and no others. Those of `roots` are numbered after
-// those of `from`.
+// Writes the functions and binaries that nodes use, and no others. Those of `roots` are numbered after those
+// of `from`.
 void WriteFunctions(const FrameFunctions& from, std::span<const TreeRoots::Function> roots, FlameTree& out) {
   const size_t count = from.functions().size();
   std::vector<bool> is_used(count + roots.size());
@@ -283,7 +283,7 @@ FlameTree BuildFlameTree(const Profile& profile, const FlameTreeOptions& options
   if (options.roots) roots.roots = RootsOf(profile, static_cast<int32_t>(functions.functions().size()));
   const Unordered tree = Merge(profile, functions, roots);
   std::vector<double> variances_ns2;
-  if (profile.type == model::ProfileType::kGpu)
+  if (profile.type != model::ProfileType::kCpu)
     variances_ns2 = TotalVariances(profile, tree.trie.parent(), tree.ends);
   WriteNodes(tree, variances_ns2, options.min_total_ns, out);
   WriteFunctions(functions, options.roots ? roots.roots->functions : std::vector<TreeRoots::Function>(), out);

@@ -10,7 +10,7 @@
 
 namespace gpusonde::server {
 
-// The merged call tree of a profile, by columns: what GET /api/v1/flamegraph sends (docs/api.md).
+// The merged call tree of a profile, by columns: the response of GET /api/v1/flamegraph (docs/api.md).
 struct FlameTree {
   // One entry per function that a node names; all columns are equally long.
   struct Functions {
@@ -28,13 +28,13 @@ struct FlameTree {
     std::vector<int32_t> parent;
     std::vector<int64_t> self_ns;   // time in the function's own frames
     std::vector<int64_t> total_ns;  // and in what they called
-    // Half the width of the 95 % interval of total_ns; empty but for GPU time, 0 where that is exact.
+    // Half the width of the 95 % interval of total_ns; empty for CPU time, 0 where it is exact.
     std::vector<int64_t> interval_ns;
   };
   // What `min_total_ns` left out.
   struct Omitted {
     int64_t nodes = 0;
-    int64_t total_ns = 0;  // time that is in no node's self: Σ self + this = the root's total
+    int64_t total_ns = 0;  // time missing from self_ns: Σ self + this = the root's total
   };
 
   // Threads of profilers inside the program (model/helper_threads.h), which are not in the tree.

@@ -153,7 +153,7 @@ TEST(FlameTree, FramesWithoutASymbolAreNamedByModuleAndOffset) {
   EXPECT_THAT(tree.functions.binary, ElementsAre(0, -1));
 }
 
-TEST(FlameTree, WhatIsBelowMinTotalIsLeftOutAndCounted) {
+TEST(FlameTree, NodesBelowMinTotalAreLeftOutAndCounted) {
   ProfileBuilder build;
   const int32_t main = build.LocationOf("main");
   const int32_t rare = build.LocationOf("rare");
@@ -194,7 +194,7 @@ TEST(FlameTree, AbsurdWeightsNeitherOverflowNorGoBelowZero) {
   EXPECT_EQ(tree.samples, most);
 }
 
-// The same tree made the obvious way.
+// The same tree, built naively.
 struct NaiveNode {
   std::map<std::tuple<std::string, std::string>, NaiveNode> children;  // by function and binary name
   int64_t self_ns = 0;
@@ -221,7 +221,7 @@ NaiveNode NaiveTree(const Profile& profile) {
   return root;
 }
 
-// Checks the subtree at `next` and moves `next` behind it.
+// Compares the subtree at `next` and advances `next` past it.
 void ExpectSame(const FlameTree& tree, const NaiveNode& naive, int64_t min_total_ns, size_t& next) {
   const size_t node = next++;
   ASSERT_LT(node, tree.nodes.parent.size());
@@ -281,7 +281,7 @@ TEST(FlameTree, AgreesWithTheNaiveTreeOnRandomProfiles) {
   }
 }
 
-TEST(FlameTree, TheOrderOfStacksAndSamplesDoesNotShow) {
+TEST(FlameTree, TheOrderOfStacksAndSamplesDoesNotMatter) {
   std::mt19937 random(7);
   Profile profile = RandomProfile(random);
   const FlameTree before = BuildFlameTree(profile);
@@ -308,6 +308,21 @@ Profile ThreeThreads() {
   profile.threads = {thread(7, "python3"), thread(8, "loader"), thread(9, "gpusonde")};
   profile.samples = {{0, 0, 1, 60}, {0, 1, 2, 30}, {0, 2, 1, 10}};
   return profile;
+}
+
+TEST(FlameTree, VariancesOfSampledWaitsAddUp) {
+  ProfileBuilder builder;
+  const int32_t main = builder.LocationOf("main");
+  builder.Sample({builder.LocationOf("lock"), main}, 500);
+  builder.Sample({builder.LocationOf("sleep"), main}, 400);
+  builder.profile.type = model::ProfileType::kOffCpu;
+  builder.profile.samples[0].variance_ns2 = 9;
+  builder.profile.samples[1].variance_ns2 = 16;
+  const FlameTree tree = BuildFlameTree(builder.profile);
+  EXPECT_THAT(Names(tree), ElementsAre("", "main", "lock", "sleep"));
+  EXPECT_THAT(tree.nodes.interval_ns, ElementsAre(10, 10, 6, 8)) << "1.96 · 5, 3 and 4, rounded up";
+  builder.profile.type = model::ProfileType::kCpu;
+  EXPECT_TRUE(BuildFlameTree(builder.profile).nodes.interval_ns.empty());
 }
 
 TEST(FlameTree, RootsTellProcessesAndThreadsApart) {

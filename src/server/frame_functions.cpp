@@ -14,7 +14,7 @@ auto BinaryOrder(const Profile::Binary& binary) {
   return std::tie(binary.name, binary.path, binary.build_id);
 }
 
-// Which of several places a merged function is said to be at: known before unknown, then the first.
+// Chooses the place of a merged function: known before unknown, then the first.
 auto PlaceOrder(const FrameFunctions::Function& function) {
   return std::tuple(function.file.empty(), function.file, function.line == 0, function.line);
 }

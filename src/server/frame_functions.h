@@ -14,12 +14,12 @@
 
 namespace gpusonde::server {
 
-// The functions of a profile as people tell them apart: by name and binary, not by address, so that all calls
-// of `malloc` in libc.so.6 are one. Where there is no binary (Python), the file takes its place; frames of
-// different kinds are never the same. A frame without a symbol counts as a function named as
-// model::FrameName() names it. Of functions that are merged, the first file and line by order are kept.
+// The functions of a profile, identified by name and binary, not by address, so that all calls of `malloc` in
+// libc.so.6 are one function. Without a binary (Python), the file takes its place; frames of different kinds
+// are always different. A frame without a symbol is a function named as by model::FrameName(). Merged
+// functions have the first file and line in sort order.
 //
-// Refers to the profile's texts: must not outlive it. Immutable once built.
+// Refers to the profile's texts and must not outlive it. Immutable once built.
 class FrameFunctions {
  public:
   struct Function {
@@ -32,21 +32,20 @@ class FrameFunctions {
 
   explicit FrameFunctions(const model::Profile& profile);
 
-  // Ordered by name, then binary, kind and file: two indices compare as people would sort them, and the order
-  // of the profile's rows doesn't show.
+  // Sorted by name, then binary, kind and file, so that the order doesn't depend on the profile's rows.
   const std::vector<Function>& functions() const { return functions_; }
-  // Without repetition, ordered by name, path and build id.
+  // Unique, sorted by name, path and build id.
   const std::vector<model::Profile::Binary>& binaries() const { return binaries_; }
 
-  // The functions at a location, the caller of an inlined one before it; indices into functions(). Never
-  // empty. -1 is a location that nothing is known of, named "[unknown]".
+  // The functions at a location, an inlined function after its caller, as indices into functions(). Never
+  // empty. -1 is an unknown location, named "[unknown]".
   std::span<const int32_t> At(int32_t location) const {
     const size_t i = static_cast<size_t>(int64_t{location} + 1);
     return std::span(frames_).subspan(first_[i], first_[i + 1] - first_[i]);
   }
 
  private:
-  // What makes two frames the same function: name, binary, kind, and the file where there is no binary.
+  // The identity of a function: name, binary, kind, and the file if there is no binary.
   using Identity = std::tuple<std::string_view, int32_t, model::FrameKind, std::string_view>;
   struct IdentityHash {
     size_t operator()(const Identity& identity) const noexcept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gpu_facts.h"
 
+#include "base/saturated.h"
+
 namespace gpusonde::server {
 
 Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const model::Selection& selection,
@@ -11,9 +13,9 @@ Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const mod
     if (use.busy_ns == 0) continue;
     if (selection.device.has_value() && use.device.device != *selection.device) continue;
     facts.devices.push_back({use.device.name, use.device.ordinal, use.device.simulated});
-    facts.busy_ns += use.busy_ns;
-    facts.observed_ns += use.observed_ns;
-    facts.kernels += use.kernels;
+    facts.busy_ns = AddSaturated(facts.busy_ns, use.busy_ns);
+    facts.observed_ns = AddSaturated(facts.observed_ns, use.observed_ns);
+    facts.kernels = AddSaturated(facts.kernels, use.kernels);
   }
   if (facts.devices.empty()) return std::nullopt;
   model::Selection part = selection;

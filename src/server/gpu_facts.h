@@ -10,8 +10,8 @@
 
 namespace gpusonde::server {
 
-// Reads what the account of GPU time is made from; nothing when no GPU did anything in the selection.
-// `sampled`: whether CPUs were sampled.
+// Reads the input of the account of GPU time; nothing if no GPU did anything in the selection. `sampled`:
+// whether CPUs were sampled.
 Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const model::Selection& selection,
                                                         bool sampled);
 

@@ -37,10 +37,10 @@ std::string Gzip(std::string_view text, int level) {
   size_t taken = 0;
   int status = Z_OK;
   // zlib counts in 32 bits.
-  constexpr size_t kMost = std::numeric_limits<uInt>::max();
+  constexpr size_t kMax = std::numeric_limits<uInt>::max();
   while (status == Z_OK) {
-    const size_t offered = std::min(text.size() - taken, kMost);
-    const size_t room = std::min(out.size() - stream.total_out, kMost);
+    const size_t offered = std::min(text.size() - taken, kMax);
+    const size_t room = std::min(out.size() - stream.total_out, kMax);
     stream.next_in = reinterpret_cast<const Bytef*>(text.data() + taken);
     stream.avail_in = static_cast<uInt>(offered);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + stream.total_out);

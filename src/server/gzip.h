@@ -6,13 +6,13 @@
 
 namespace gpusonde::server {
 
-// zlib's levels that are used here: for answers made once, and for files kept in memory. A flame graph of 1 M
-// nodes, 27 MB, becomes 7.2 MB in 0.3 s at level 1, and at level 6 6.4 MB in 1.4 s (bench/server_bench,
+// The zlib levels used: for responses computed once, and for files kept in memory. A flame graph of 1 M
+// nodes, 27 MB, becomes 7.2 MB in 0.3 s at level 1, and 6.4 MB in 1.4 s at level 6 (bench/server_bench,
 // Compress).
 inline constexpr int kGzipFast = 1;
 inline constexpr int kGzipSmall = 9;
 
-// `text` as one gzip member.
+// Compresses `text` to one gzip member.
 std::string Gzip(std::string_view text, int level);
 
 // Whether an Accept-Encoding header's text allows gzip (RFC 9110, section 12.5.3).

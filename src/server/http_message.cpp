@@ -7,7 +7,7 @@
 namespace gpusonde::server {
 namespace {
 
-// A packet's worth: below, compression saves no round trip.
+// About one packet: compressing less saves no round trip.
 constexpr size_t kWorthCompressing = 1024;
 
 int StatusOf(ErrorCode code) {

@@ -11,7 +11,7 @@
 
 namespace gpusonde::server {
 
-// One request as the handlers see it: a GET (the server makes HEAD of it) that passed the server's checks.
+// A request as handlers get it: a GET (the server turns HEAD into it) that passed the server's checks.
 struct HttpRequest {
   std::string path;                                        // decoded, begins with '/'
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order given
@@ -19,7 +19,7 @@ struct HttpRequest {
   bool accepts_gzip = false;
 };
 
-// One answer. The server adds the headers that every answer has.
+// A response. The server adds the headers common to all.
 struct HttpResponse {
   int status = 200;
   std::string content_type;
@@ -29,18 +29,18 @@ struct HttpResponse {
   std::string etag;  // quoted, as in the header; empty: none
 };
 
-// Must be thread-safe. What it throws becomes a 500.
+// Must be thread-safe. An exception becomes a 500.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 HttpResponse JsonResponse(std::string json);
 
 // {"error":{"code":…,"message":…}} with that status.
 HttpResponse ErrorResponse(int status, const Error& error);
-// With the status that goes with the error's code: 400 invalid_argument, 403 permission_denied,
-// 404 not_found, 501 unsupported, 503 unavailable, otherwise 500.
+// With the status that corresponds to the error's code: 400 invalid_argument, 403 permission_denied, 404
+// not_found, 501 unsupported, 503 unavailable, otherwise 500.
 HttpResponse ErrorResponse(const Error& error);
 
-// The same answer with its body compressed, where that is worth it: accepted, not compressed yet, and long
+// The same response with a compressed body, if the client accepts it, it isn't compressed yet and it is long
 // enough.
 HttpResponse Compressed(HttpResponse response, bool accepts_gzip);
 

@@ -40,21 +40,22 @@ using std::chrono::seconds;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 constexpr uint32_t kMaxHeaderBytes = 16 << 10;
-// Of a pipelining client, requests beyond this wait in its socket.
+// Further requests of a pipelining client wait in its socket.
 constexpr size_t kMaxBufferedBytes = size_t{2} * kMaxHeaderBytes;
-// Requests for the API that may wait for a worker; beyond, 503.
+// The most API requests that may wait for a worker; beyond that, 503.
 constexpr size_t kMaxQueued = 256;
-// Bodies that clients haven't fetched yet; beyond, 503. A million nodes are about 27 MB.
+// The most bytes of bodies that clients haven't fetched yet; beyond that, 503. A million nodes are about 27
+// MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
-// A client may take this long for an answer, and a second more for each of these bytes.
+// The time a client may take to read a response: this, and a second more for each of these bytes.
 constexpr auto kWriteTimeout = seconds(30);
 constexpr size_t kMinBytesPerSecond = 64 << 10;
-// After an answer that ends a connection, what the client still sends is read for so long: closing with
-// unread data would reset the connection, and the answer might be lost with it.
+// After a response that ends a connection, the client's remaining data is read for this long: closing with
+// unread data would reset the connection, and the response might be lost.
 constexpr auto kLinger = seconds(2);
 constexpr size_t kMaxLingerBytes = 1 << 20;
 
-// Pages may load from here only, and be framed by nobody.
+// Pages may load resources from here only and may not be framed.
 constexpr std::string_view kContentSecurityPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -80,7 +81,7 @@ class Counted {
   size_t amount_;
 };
 
-// How an answer must be sent, from the request's header.
+// How to send a response, from the request's header.
 struct Framing {
   unsigned version = 11;
   bool keep_alive = false;
@@ -99,7 +100,7 @@ RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
           .accept_encoding = View(request[http::field::accept_encoding])};
 }
 
-// What to answer to bytes that are no request; nothing when there is nobody to answer to.
+// The response to bytes that are no request; empty if the client is gone.
 std::optional<HttpResponse> RefusalOf(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return ErrorResponse(431, {ErrorCode::kInvalidArgument,
@@ -122,8 +123,8 @@ Error ListenError(error_code error, const ListenAddress& listen) {
   const std::string address = listen.ToText();
   if (error == asio::error::address_in_use)
     return {ErrorCode::kUnavailable,
-            fmt::format("port {} of {} is in use by another program; end that, or choose another port, as in "
-                        "--listen 127.0.0.1:0 for any free one",
+            fmt::format("port {} of {} is in use by another program; stop it or choose another port, as in "
+                        "--listen 127.0.0.1:0 for any free port",
                         listen.port, listen.ip)};
   if (error == asio::error::access_denied)
     return {
@@ -131,7 +132,7 @@ Error ListenError(error_code error, const ListenAddress& listen) {
         fmt::format("not allowed to listen on {}; ports below 1024 need root, choose a higher one", address)};
   if (error == boost::system::errc::address_not_available)
     return {ErrorCode::kInvalidArgument,
-            fmt::format("cannot listen on {}: {} is no address of this machine", address, listen.ip)};
+            fmt::format("cannot listen on {}: {} is not an address of this machine", address, listen.ip)};
   return {ErrorCode::kIo, fmt::format("cannot listen on {}: {}", address, error.message())};
 }
 
@@ -161,14 +162,14 @@ struct HttpServer::State {
   const HttpRoutes routes;
   ListenAddress listening;
 
-  // Of the network's thread only.
+  // Used by the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
   size_t queued = 0;
   bool stopping = false;
 
   std::atomic<size_t> held_bytes = 0;
 
-  // Last, so that conversations and work end before what they refer to.
+  // Declared last, so that coroutines and work are destroyed before what they refer to.
   asio::io_context network{1};
   tcp::acceptor acceptor{network};
   asio::thread_pool workers;
@@ -186,7 +187,7 @@ Status HttpServer::State::Listen() {
     return Fail(ListenError(error.code(), listening));
   }
   asio::co_spawn(network, Accept(), [](const std::exception_ptr& failure) {
-    if (failure) LogError("the server no longer accepts connections: out of memory");
+    if (failure) LogError("the server stopped accepting connections: out of memory");
   });
   return {};
 }
@@ -203,7 +204,7 @@ asio::awaitable<void> HttpServer::State::Accept() {
     auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
     if (stopping) co_return;
     if (error) {
-      // Out of file descriptors or memory, or a client that left at once: others may do better in a while.
+      // Out of file descriptors or memory, or the client left at once: try again after a pause.
       asio::steady_timer pause(network, std::chrono::milliseconds(50));
       co_await pause.async_wait(kAsTuple);
       continue;
@@ -215,7 +216,7 @@ asio::awaitable<void> HttpServer::State::Accept() {
   }
 }
 
-// False when every connection is being answered.
+// Returns false when every connection is being served.
 bool HttpServer::State::MakeRoom() {
   const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
   if (oldest == connections.end()) return false;
@@ -241,7 +242,7 @@ asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
   }
 }
 
-// False when the connection is done with.
+// Returns false when the connection must be closed.
 asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(kMaxHeaderBytes);
@@ -276,14 +277,14 @@ asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& he
   std::expected<HttpRequest, HttpResponse> request = Admit(header, listening);
   if (!request.has_value()) co_return std::move(request.error());
   if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
-  if (queued >= kMaxQueued) co_return Busy("too many requests are waiting");
+  if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
   const Counted queuing(queued, 1);
   co_return co_await RespondFromWorker(*std::move(request));
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(HttpRequest request) {
   const auto work = [this, &request]() -> asio::awaitable<HttpResponse> {
-    if (held_bytes > kMaxHeldBytes) co_return Busy("too many answers are waiting to be fetched");
+    if (held_bytes > kMaxHeldBytes) co_return Busy("too many responses are waiting to be fetched");
     co_return Call(routes.api, request);
   };
   co_return co_await asio::co_spawn(workers, work, asio::use_awaitable);
@@ -299,7 +300,7 @@ HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpReque
   }
 }
 
-// False when the client is gone or too slow.
+// Returns false when the client is gone or too slow.
 asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const HttpResponse& response,
                                               Framing framing) {
   const std::string_view body = response.body ? *response.body : std::string_view();
@@ -331,7 +332,7 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   co_return !error;
 }
 
-// Ends the connection so that the last answer arrives.
+// Closes the connection so that the last response still arrives.
 asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
   error_code ignored;
   std::ignore = connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);

@@ -14,42 +14,44 @@ namespace gpusonde::server {
 struct HttpRoutes {
   // Paths that begin with "/api/": may take long, runs on a worker thread.
   HttpHandler api;
-  // All other paths: answers from memory, runs on the network's thread.
+  // All other paths: responses from memory, runs on the network's thread.
   HttpHandler files;
 };
 
 struct HttpServerOptions {
   ListenAddress listen;
-  // Of the two cores that the smallest machines have, one query may take one while another goes on.
+  // The smallest machines have two cores: one query may use one while another runs.
   int workers = 2;
-  // Beyond, the connection that has waited longest for its next request is closed, or the new one when none
-  // waits.
+  // Beyond this, the connection that has been idle longest is closed, or the new one if none is idle.
   size_t max_connections = 512;
-  // For a whole request header to arrive, also the first of a connection that is kept open.
+  // For a whole request header to arrive, also for the first one of a kept connection.
   std::chrono::milliseconds header_timeout = std::chrono::seconds(30);
 };
 
-// HTTP/1.1 for a browser on the same machine: GET and HEAD, keep-alive, pipelining, gzip, nothing else. It
-// trusts nobody, for every page that the browser shows and every user of the machine may send it requests:
-//  - on loopback it answers to the names of this machine only (else DNS rebinding would let any website read
-//    the data), and the API refuses what the browser marks as sent by another site's page (Sec-Fetch-Site);
-//  - a header has at most 16 KiB, an address 8 KiB, a body none;
-//  - one thread does all the network, never waiting for a client; slow ones run into timeouts and their
-//    number, and the memory of answers not yet fetched, are bounded;
-//  - every answer forbids the page to load, send or be framed anywhere else.
+// HTTP/1.1 for a browser on the same machine: GET and HEAD, keep-alive, pipelining, gzip, nothing else.
+// Clients are untrusted, as any page in the browser and any user of the machine may send requests:
+//
+// - on loopback it only accepts the names of this machine (else DNS rebinding would let any website read the
+// data), and
+//   the API refuses requests that the browser marks as sent by another site's page (Sec-Fetch-Site);
+// - a header has at most 16 KiB, an address 8 KiB, a body none;
+// - one thread does all network I/O without waiting for a client; slow clients run into timeouts, and the
+// number of
+//   connections and the memory of unfetched responses are bounded;
+// - every response forbids the page to load from, send to or be framed by any other site.
 class HttpServer {
  public:
-  // Listens. Errors: kUnavailable when the port is taken, kPermissionDenied, kInvalidArgument for an address
+  // Listens. Errors: kUnavailable if the port is in use, kPermissionDenied, kInvalidArgument for an address
   // that isn't this machine's; each names the address and what to do.
   static Result<std::unique_ptr<HttpServer>> Create(const HttpServerOptions& options, HttpRoutes routes);
 
-  // The address in use, with the port that was chosen for 0.
+  // The address in use, with the chosen port if 0 was asked for.
   const ListenAddress& address() const;
 
-  // Serves until Stop; call it once. Answers under way are finished by their handlers, not sent.
+  // Serves until Stop; call it once. Handlers still running then finish, but their responses are not sent.
   void Run();
 
-  // Makes Run return, or not begin. From any thread, any number of times.
+  // Makes Run return, or not start. Call from any thread, any number of times.
   void Stop();
 
   ~HttpServer();

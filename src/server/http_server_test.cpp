@@ -26,7 +26,7 @@ HttpResponse Text(std::string text) {
   return {.content_type = "text/plain", .body = std::make_shared<const std::string>(std::move(text))};
 }
 
-// A server whose API says what it was asked.
+// A server whose API returns the request.
 class HttpServerTest : public testing::Test {
  protected:
   void Start(const HttpServerOptions& options = {}) {
@@ -117,7 +117,7 @@ TEST_F(HttpServerTest, HeadHasTheHeadersOfGetAndNoBody) {
   const auto answer = client.Receive(false);
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->Header("Content-Length"), "8");
-  EXPECT_EQ(client.Get("/api/next").body, "/api/next") << "nothing of a body came between";
+  EXPECT_EQ(client.Get("/api/next").body, "/api/next") << "no body was sent in between";
 }
 
 TEST_F(HttpServerTest, LongAnswersAreGzippedWhenAccepted) {
@@ -161,7 +161,7 @@ TEST_F(HttpServerTest, AnotherHostIsForbidden) {
   const auto answer = client.Receive();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, 403);
-  EXPECT_THAT(answer->body, HasSubstr("not to 'evil.example'"));
+  EXPECT_THAT(answer->body, HasSubstr("not 'evil.example'"));
 }
 
 TEST_F(HttpServerTest, AHeaderBeyondTheLimitIsRefusedWhileItStillArrives) {
@@ -177,10 +177,10 @@ TEST_F(HttpServerTest, AnAddressBeyondTheLimitIsRefused) {
   Start();
   HttpClient client = Connect();
   EXPECT_EQ(client.Get("/" + std::string(9000, 'a')).status, 414);
-  EXPECT_EQ(client.Get("/api/fine").status, 200) << "the connection goes on";
+  EXPECT_EQ(client.Get("/api/fine").status, 200) << "the connection stays open";
 }
 
-TEST_F(HttpServerTest, WhatIsNoHttpIsRefusedAndTheConnectionClosed) {
+TEST_F(HttpServerTest, InvalidHttpIsRefusedAndTheConnectionClosed) {
   Start();
   for (const char* bytes : {"hello\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET\r\n\r\n",
                             "\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/1.1\r\nHost localhost\r\n\r\n"}) {
@@ -194,7 +194,7 @@ TEST_F(HttpServerTest, WhatIsNoHttpIsRefusedAndTheConnectionClosed) {
   }
 }
 
-TEST_F(HttpServerTest, AddressesThatDoNotDecodeOrLeaveTheRootAreNotAnswered) {
+TEST_F(HttpServerTest, AddressesThatDoNotDecodeOrLeaveTheRootAreRefused) {
   Start();
   HttpClient client = Connect();
   EXPECT_EQ(client.Get("/%zz").status, 400);
@@ -203,7 +203,7 @@ TEST_F(HttpServerTest, AddressesThatDoNotDecodeOrLeaveTheRootAreNotAnswered) {
   EXPECT_EQ(client.Get("/?a=%FF").status, 400);
 }
 
-TEST_F(HttpServerTest, PartialRequestsHoldUpNobody) {
+TEST_F(HttpServerTest, PartialRequestsBlockNobody) {
   Start();
   std::vector<HttpClient> partial;
   for (int i = 0; i < 20; ++i) partial.push_back(Connect()), partial.back().Send("GET / HT");
@@ -212,7 +212,7 @@ TEST_F(HttpServerTest, PartialRequestsHoldUpNobody) {
   EXPECT_EQ(Connect().Get("/api/y").body, "/api/y");
 }
 
-TEST_F(HttpServerTest, SixHundredSlowConnectionsAndAsManyMalformedRequestsHoldUpNobody) {
+TEST_F(HttpServerTest, SixHundredSlowConnectionsAndAsManyMalformedRequestsBlockNobody) {
   // Both ends of every connection are in this process, where shells allow 1024 descriptors.
   rlimit descriptors{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
@@ -257,7 +257,7 @@ TEST_F(HttpServerTest, FilesAreAnsweredWhileEveryWorkerIsBusy) {
   EXPECT_EQ(busy.Receive().value().body, "/api/wait");
 }
 
-TEST_F(HttpServerTest, AClientThatDoesNotReadItsAnswerHoldsUpNobody) {
+TEST_F(HttpServerTest, AClientThatDoesNotReadItsAnswerBlocksNobody) {
   Start();
   std::vector<HttpClient> deaf;
   for (int i = 0; i < 8; ++i) {

@@ -26,7 +26,8 @@ void WriteEvidence(JsonWriter& json, const model::Evidence& evidence, std::strin
   json.Field("sentence", evidence.sentence).EndObject();
 }
 
-// Those whose signal begins with `prefix`, named without it; with an empty one, all others.
+// Writes the evidence whose signal begins with `prefix`, named without it; with an empty prefix, all other
+// evidence.
 void WriteAll(JsonWriter& json, std::string_view key, const store::IncidentInfo& info,
               std::string_view prefix) {
   json.Key(key).BeginArray();

@@ -15,7 +15,7 @@ using testing::Field;
 using testing::IsEmpty;
 using testing::Pair;
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 auto Time(int64_t self_ns, int64_t total_ns) {
   return AllOf(Field(&LineTime::self_ns, self_ns), Field(&LineTime::total_ns, total_ns));
@@ -37,7 +37,7 @@ model::Profile Calls() {
   return profile;
 }
 
-TEST(LineTimes, ALineHasTheTimeOfWhatItCallsAndItsOwnWhereNoOtherOfTheFileIsFurtherIn) {
+TEST(LineTimes, ALinesTotalIncludesCalleesAndItsSelfTimeExcludesInnerLinesOfTheFile) {
   const model::Profile profile = Calls();
   EXPECT_THAT(TimesByLine(profile, "/src/main.c"),
               ElementsAre(Pair(10, Time(1, 111)), Pair(20, Time(110, 110))));
@@ -60,9 +60,9 @@ TEST(LineTimes, HostileProfilesStayInBounds) {
   profile.samples.push_back({.stack = -1, .weight_ns = 5});
   profile.samples.push_back({.stack = 99, .weight_ns = 5});
   profile.samples.push_back({.stack = 2, .weight_ns = -100});
-  profile.samples.push_back({.stack = 2, .weight_ns = kMost});
+  profile.samples.push_back({.stack = 2, .weight_ns = kMax});
   EXPECT_THAT(TimesByLine(profile, "/src/main.c"),
-              ElementsAre(Pair(0, Time(kMost, kMost)), Pair(20, Time(110, 110))));
+              ElementsAre(Pair(0, Time(kMax, kMax)), Pair(20, Time(110, 110))));
 }
 
 }  // namespace

@@ -30,13 +30,15 @@ std::string ListenAddress::ToText() const {
 
 Result<ListenAddress> ParseListenAddress(std::string_view text) {
   const auto malformed = [text] {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no address to listen on; it must be IP:PORT, as in 127.0.0.1:7171 or "
-                            "[::1]:7171 (port 0: any free one)",
-                            text));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' is not an address to listen on; it must be IP:PORT, as in 127.0.0.1:7171 or "
+                    "[::1]:7171 (port 0: any free port)",
+                    text));
   };
   const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return malformed();
+  // inet_pton would stop reading at a NUL, and take what is before it for the address.
+  if (colon == std::string_view::npos || text.contains('\0')) return malformed();
   const std::string_view host = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
   ListenAddress address;

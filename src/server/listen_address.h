@@ -9,12 +9,12 @@
 
 namespace gpusonde::server {
 
-// Where a server listens.
+// An address to listen on.
 struct ListenAddress {
   std::string ip = "127.0.0.1";  // an IPv4 or IPv6 address, without brackets
-  uint16_t port = 0;             // 0: any free one
+  uint16_t port = 0;             // 0: any free port
 
-  // Only this machine reaches it.
+  // Whether only this machine can reach it.
   bool IsLoopback() const;
   // "127.0.0.1:7171", "[::1]:7171".
   std::string ToText() const;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 namespace gpusonde::server {
 namespace {
 
@@ -12,7 +14,7 @@ TEST(ListenAddress, ReadsWhatItWrites) {
   EXPECT_EQ(ParseListenAddress("localhost:1").value().ToText(), "127.0.0.1:1");
 }
 
-TEST(ListenAddress, RefusesWhatIsNoAddressAndSaysHowOneLooks) {
+TEST(ListenAddress, RefusesAnInvalidAddressWithAnExample) {
   for (const char* text : {"", "7171", ":7171", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
                            "127.0.0.1:7171x", "::1:7171", "[::1]", "[127.0.0.1]:1", "example.org:80"}) {
     const auto address = ParseListenAddress(text);
@@ -20,6 +22,13 @@ TEST(ListenAddress, RefusesWhatIsNoAddressAndSaysHowOneLooks) {
     EXPECT_EQ(address.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(address.error().message.find("127.0.0.1:7171"), std::string::npos);
   }
+}
+
+TEST(ListenAddress, EndsAtNoNul) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text :
+       {"127.0.0.1\0:80"sv, "127.0.0.1\0:x:80"sv, "[::1\0]:80"sv, "localhost\0:80"sv})
+    EXPECT_FALSE(ParseListenAddress(text).has_value());
 }
 
 TEST(ListenAddress, KnowsWhatOnlyThisMachineReaches) {

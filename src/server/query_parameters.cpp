@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
 constexpr int64_t kMaxMicros = kMaxExact;
 
-// Longer than any name worth searching for; keeps the database's work bounded.
+// Longer than any useful name; bounds the database's work.
 constexpr size_t kMaxFilterBytes = 1000;
 
 }  // namespace

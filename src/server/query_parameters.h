@@ -13,15 +13,15 @@
 
 namespace gpusonde::server {
 
-// The query parameters of one request. A handler takes those that it knows and then calls Finish, which
-// refuses the rest: a misspelt parameter is an error, never ignored. All errors are kInvalidArgument and name
-// the parameter and what it takes.
+// The query parameters of one request. A handler takes the ones it knows and then calls Finish, which refuses
+// the rest, so that a misspelt parameter is never ignored. All errors are kInvalidArgument and name the
+// parameter and its valid values.
 class QueryParameters {
  public:
-  // `pairs` must outlive it. Errors: a name that occurs twice.
+  // `pairs` must outlive it. Errors: a name given twice.
   static Result<QueryParameters> Create(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-  // The value; nothing when absent.
+  // The value; empty when absent.
   std::optional<std::string_view> TakeText(std::string_view name);
   // A decimal integer in [low, high], digits with at most a leading '-'.
   Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
@@ -30,7 +30,7 @@ class QueryParameters {
   // 0 or 1; false when absent.
   Result<bool> TakeFlag(std::string_view name);
 
-  // The selection's parameters, from_us and to_us only, or all; see docs/api.md.
+  // The parameters of the selection: only from_us and to_us, or all; see docs/api.md.
   Result<model::Selection> TakeTimeRange();
   Result<model::Selection> TakeSelection();
 
@@ -43,7 +43,7 @@ class QueryParameters {
     bool taken = false;
   };
   std::vector<Parameter> parameters_;
-  std::string known_;  // names that were asked for, for people
+  std::string known_;  // names that were taken, for the error message
 };
 
 }  // namespace gpusonde::server

@@ -63,7 +63,7 @@ TEST(QueryParameters, GpuParametersAreRead) {
               HasSubstr("'while_gpu_idle' takes an integer from 0 to 1"));
 }
 
-TEST(QueryParameters, WhatIsNoIntegerInRangeIsRefused) {
+TEST(QueryParameters, ValuesOutsideTheRangeAreRefused) {
   for (const char* value :
        {"", "x", "1x", " 1", "+1", "1.5", "1e9", "-1", "9007199254740992", "99999999999999999999", "0x10"})
     EXPECT_THAT(MessageOf({{"from_us", value}}), HasSubstr("'from_us' takes an integer from 0")) << value;

@@ -8,11 +8,11 @@
 namespace gpusonde::server {
 namespace {
 
-// 1.5 % of a core: with its 304s, and the sampling of its browser, a page stays below 2 %.
+// 1.5 % of a core: with its 304s and the sampling of its browser, a page stays below 2 %.
 constexpr int64_t kRestPerCost = 66;
-// The agent hands rows over once a second.
+// The agent sends rows to the store once a second.
 constexpr int64_t kMinIntervalNs = kNanosPerSecond;
-// One page of weeks must not bring all others to a halt.
+// One page that shows weeks must not stop updates of all others.
 constexpr int64_t kMaxIntervalNs = 300 * kNanosPerSecond;
 
 }  // namespace

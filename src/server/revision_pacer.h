@@ -12,11 +12,11 @@ namespace gpusonde::server {
 // CPU time of all threads of this process, ns.
 int64_t ProcessCpuNow();
 
-// Decides when clients that poll get new data.
+// Decides when polling clients get new data.
 //
-// An answer may sum up a day; new rows come every second. So the revision that If-None-Match is compared with
-// is renewed only after 66 times the CPU time that answering polls took since the last renewal: polling pages
-// cost 1.5 % of a core together, whatever they ask and however much data there is.
+// A response may sum up a day, and new rows arrive every second. So the revision that If-None-Match is
+// compared with is renewed only after 66 times the CPU time that answering polls took since the last renewal:
+// all polling pages together cost 1.5 % of a core, whatever they request and however much data there is.
 //
 // Thread-safe.
 class RevisionPacer {
@@ -25,10 +25,10 @@ class RevisionPacer {
   explicit RevisionPacer(Clock now_ns = MonotonicNow, Clock cpu_ns = ProcessCpuNow)
       : now_ns_(std::move(now_ns)), cpu_ns_(std::move(cpu_ns)) {}
 
-  // The revision as of the last renewal; asks `newest` when the next one is due.
+  // The revision as of the last renewal; calls `newest` when the next renewal is due.
   uint64_t Revision(const std::function<uint64_t()>& newest);
 
-  // While one exists, the process's CPU time counts as the cost of answering polls.
+  // While one exists, the process's CPU time counts as the cost of polls.
   class Answering {
    public:
     explicit Answering(RevisionPacer& pacer) : pacer_(pacer) { pacer_.Begin(); }
@@ -46,13 +46,13 @@ class RevisionPacer {
   void CountCost();
 
   Clock now_ns_, cpu_ns_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   bool asked_ = false;
   uint64_t revision_ = 0;
   int64_t renewed_ns_ = 0;  // monotonic
   int64_t cost_ns_ = 0;     // CPU time of answers since then
   int answering_ = 0;
-  int64_t counted_to_ns_ = 0;  // CPU time; while something is being answered
+  int64_t counted_to_ns_ = 0;  // CPU time counted so far, while a poll is being answered
 };
 
 }  // namespace gpusonde::server

@@ -35,7 +35,7 @@ TEST_F(RevisionPacerTest, AnswersTakeOneAndAHalfPercentOfACore) {
   Revision();
   Answer(60);
   Answer(40);
-  cpu_ns_ += kNanosPerSecond;  // by others
+  cpu_ns_ += kNanosPerSecond;  // outside of polls
   Pass(6'599);
   EXPECT_EQ(Revision(), 1u);
   Pass(1);
@@ -44,19 +44,19 @@ TEST_F(RevisionPacerTest, AnswersTakeOneAndAHalfPercentOfACore) {
   EXPECT_EQ(Revision(), 3u) << "what was paid for is over";
 }
 
-TEST_F(RevisionPacerTest, AnswersBesideEachOtherCountOnce) {
+TEST_F(RevisionPacerTest, ConcurrentAnswersCountOnce) {
   Revision();
   {
     const RevisionPacer::Answering first(pacer_);
     Answer(100);
     Pass(6'599);
-    EXPECT_EQ(Revision(), 1u) << "while the first is under way";
+    EXPECT_EQ(Revision(), 1u) << "while the first is being answered";
   }
   Pass(1);
   EXPECT_EQ(Revision(), 2u);
 }
 
-TEST_F(RevisionPacerTest, WhatTheRenewalTakesCounts) {
+TEST_F(RevisionPacerTest, TheCostOfTheRenewalCounts) {
   pacer_.Revision([this] {
     cpu_ns_ += 100 * kNanosPerMilli;
     return ++newest_;
@@ -67,7 +67,7 @@ TEST_F(RevisionPacerTest, WhatTheRenewalTakesCounts) {
   EXPECT_EQ(Revision(), 2u);
 }
 
-TEST_F(RevisionPacerTest, ACostlyAnswerHoldsItUpForFiveMinutesAtMost) {
+TEST_F(RevisionPacerTest, ACostlyAnswerDelaysRenewalForFiveMinutesAtMost) {
   Revision();
   Answer(100'000);
   Pass(299'999);

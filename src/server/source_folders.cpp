@@ -32,7 +32,7 @@ bool IsHidden(const fs::path& path) {
   return false;
 }
 
-// The rest of an absolute path that begins with the folder's.
+// The part of an absolute path below `folder`, if it is below it.
 std::optional<std::string> Beneath(std::string_view folder, std::string_view path) {
   if (folder == "/") folder = "";
   if (!path.starts_with(folder) || path.size() <= folder.size() + 1 || path[folder.size()] != '/')
@@ -43,7 +43,7 @@ std::optional<std::string> Beneath(std::string_view folder, std::string_view pat
 // Like openat(2), but never leaves the folder. glibc 2.36 has no wrapper.
 int OpenBeneath(const Fd& folder, const std::string& path) {
   open_how how{};
-  // A pipe would wait for its writer.
+  // Opening a pipe would block until it has a writer.
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(::syscall(SYS_openat2, folder.get(), path.c_str(), &how, sizeof how));
@@ -52,7 +52,7 @@ int OpenBeneath(const Fd& folder, const std::string& path) {
 Result<SourceText> ReadOpened(const Fd& file, const std::string& path) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "read " + path));
-  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is no regular file");
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
   SourceText source;
   source.modified_ns = status.st_mtim.tv_sec * kNanosPerSecond + status.st_mtim.tv_nsec;
   std::string bytes(static_cast<size_t>(SourceFolders::kMaxBytes) + 1, '\0');
@@ -80,7 +80,7 @@ Result<SourceFolders> SourceFolders::Open(const std::vector<std::string>& paths)
     std::error_code error;
     const fs::path named = fs::absolute(path, error).lexically_normal();
     const fs::path canonical = error ? fs::path() : fs::canonical(path, error);
-    if (error) return Fail(ErrnoError(error.value(), "open the folder of sources " + path));
+    if (error) return Fail(ErrnoError(error.value(), "open the source folder " + path));
     ASSIGN_OR_RETURN(Fd fd, gpusonde::Open(path, O_PATH | O_DIRECTORY));
     std::string text = named.string();
     if (text.size() > 1 && text.ends_with('/')) text.pop_back();
@@ -101,12 +101,12 @@ Result<SourceText> SourceFolders::Read(const std::string& path) const {
       return Fail(ErrorCode::kUnsupported, path + " is hidden (a name in it begins with a dot)");
     const Fd file(OpenBeneath(folder.fd, *rest));
     if (file.valid()) return ReadOpened(file, path);
-    // EXDEV: a link or `..` leads out of the folder.
+    // EXDEV: a symbolic link or `..` leaves the folder.
     if (errno != ENOENT && errno != ENOTDIR && errno != EXDEV) return Fail(ErrnoError(errno, "read " + path));
   }
   return Fail(ErrorCode::kNotFound,
-              folders_.empty() ? path + " is not shown: no folder of sources was named (--sources)"
-                               : path + " is in none of the folders of sources (--sources names them)");
+              folders_.empty() ? path + " is not shown: no source folder was given (--sources)"
+                               : path + " is not in any source folder (give its folder with --sources)");
 }
 
 }  // namespace gpusonde::server

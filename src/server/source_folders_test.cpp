@@ -33,7 +33,7 @@ class SourceFoldersTest : public testing::Test {
   fs::path root_ = folder_.path();
 };
 
-TEST_F(SourceFoldersTest, ReadsWhatIsBeneath) {
+TEST_F(SourceFoldersTest, ReadsFilesBeneathTheFolder) {
   EXPECT_EQ(Read(At("code/train.py"))->text, "import torch\n");
   EXPECT_EQ(Read("train.py")->text, "import torch\n");
   EXPECT_EQ(Read(At("code/sub/data.py"))->text, "caf\xEF\xBF\xBD\n");
@@ -43,7 +43,7 @@ TEST_F(SourceFoldersTest, ReadsWhatIsBeneath) {
   EXPECT_EQ(SourceFolders::Open({At("link") + "/"})->Read(At("link/train.py"))->text, "import torch\n");
 }
 
-TEST_F(SourceFoldersTest, NothingElse) {
+TEST_F(SourceFoldersTest, ReadsNothingOutsideTheFolder) {
   fs::create_symlink(At("secret.txt"), At("code/out.py"));
   fs::create_symlink("../secret.txt", At("code/up.py"));
   for (const char* path : {"/etc/passwd", "../secret.txt", "sub/../../secret.txt", "out.py", "up.py",
@@ -54,10 +54,10 @@ TEST_F(SourceFoldersTest, NothingElse) {
   }
   const auto beside = Read(At("code-other/train.py"));
   ASSERT_FALSE(beside.has_value());
-  EXPECT_THAT(beside.error().message, HasSubstr("none of the folders of sources"));
+  EXPECT_THAT(beside.error().message, HasSubstr("not in any source folder"));
 }
 
-TEST_F(SourceFoldersTest, NothingHiddenNothingThatIsNoFileNothingHuge) {
+TEST_F(SourceFoldersTest, RefusesHiddenSpecialAndHugeFiles) {
   ASSERT_EQ(::mkfifo(At("code/pipe").c_str(), 0600), 0);
   std::ofstream(root_ / "code/huge").seekp(SourceFolders::kMaxBytes) << 'x';
   for (const char* path : {".env", "sub/.git/config", "sub", "pipe", "huge"}) {

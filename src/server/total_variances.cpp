@@ -5,8 +5,20 @@
 
 namespace gpusonde::server {
 
-std::vector<double> TotalVariances(const model::Profile& profile, std::span<const int32_t> parents,
-                                   std::span<const int32_t> ends) {
+namespace {
+
+std::vector<double> OfWaits(const model::Profile& profile, std::span<const int32_t> parents,
+                            std::span<const int32_t> ends) {
+  std::vector<double> variances_ns2(parents.size(), 0);
+  for (size_t i = 0; i < profile.samples.size(); ++i)
+    if (ends[i] >= 0) variances_ns2[static_cast<size_t>(ends[i])] += profile.samples[i].variance_ns2;
+  for (size_t node = parents.size(); node-- > 0;)
+    if (parents[node] >= 0) variances_ns2[static_cast<size_t>(parents[node])] += variances_ns2[node];
+  return variances_ns2;
+}
+
+std::vector<double> OfGpuTime(const model::Profile& profile, std::span<const int32_t> parents,
+                              std::span<const int32_t> ends) {
   std::vector<size_t> samples;  // group by group
   for (size_t i = 0; i < profile.samples.size(); ++i)
     if (profile.samples[i].launch_group >= 0 && profile.samples[i].stack >= 0) samples.push_back(i);
@@ -32,6 +44,14 @@ std::vector<double> TotalVariances(const model::Profile& profile, std::span<cons
     touched.clear();
   }
   return variances_ns2;
+}
+
+}  // namespace
+
+std::vector<double> TotalVariances(const model::Profile& profile, std::span<const int32_t> parents,
+                                   std::span<const int32_t> ends) {
+  return profile.type == model::ProfileType::kOffCpu ? OfWaits(profile, parents, ends)
+                                                     : OfGpuTime(profile, parents, ends);
 }
 
 }  // namespace gpusonde::server

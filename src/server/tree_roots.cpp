@@ -16,14 +16,14 @@ namespace {
 
 using model::Profile;
 
-// Of the whole time: 1 / 100 is the width of a readable frame on a wide screen.
+// The smallest share of the time: 1 / 100 is the width of a readable frame on a wide screen.
 constexpr int64_t kMinShareDivisor = 100;
 
 std::string NameOf(const Profile::Thread& thread) {
-  return thread.process_name.empty() ? "[process not known]" : thread.process_name;
+  return thread.process_name.empty() ? "[unknown process]" : thread.process_name;
 }
 
-// The command line, its program without the folder: that is seldom what tells two processes apart.
+// The command line without the program's folder, which seldom distinguishes two processes.
 std::string ProcessText(const Profile::Thread& thread) {
   std::string_view command = thread.command;
   const size_t slash = command.substr(0, command.find(' ')).rfind('/');
@@ -32,7 +32,7 @@ std::string ProcessText(const Profile::Thread& thread) {
 }
 
 std::string ThreadText(const Profile::Thread& thread) {
-  if (thread.tid == 0) return thread.name.empty() ? "[thread not known]" : thread.name;
+  if (thread.tid == 0) return thread.name.empty() ? "[unknown thread]" : thread.name;
   if (thread.tid == thread.pid) return "main thread";
   return fmt::format("thread {} ({})", thread.name, thread.tid);
 }
@@ -86,7 +86,7 @@ class Namer {
     return is_small_.at(thread.process) && small_processes_.at(NameOf(thread)) > 1;
   }
 
-  // The same for processes that share a frame.
+  // Equal for processes that share a frame.
   std::string ProcessKey(size_t i) const {
     const Profile::Thread& thread = profile_.threads[i];
     return SharesProcess(thread) ? NameOf(thread) : thread.process.ToHex();

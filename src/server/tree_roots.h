@@ -11,10 +11,10 @@
 
 namespace gpusonde::server {
 
-// The first two frames of a stack in a flame graph: a process by its command line, and a thread of it.
+// The first two frames of a stack in a flame graph: a process by its command line, and one of its threads.
 //
-// What has less than 1 % of the time shares its frames with the others of its name ("cc1plus (842
-// processes)"): a compiler's run of a thousand processes would otherwise be a thousand slivers.
+// Processes and threads with less than 1 % of the time share a frame with others of the same name ("cc1plus
+// (842 processes)"): the thousand processes of a build would otherwise be a thousand slivers.
 struct TreeRoots {
   struct Function {
     std::string name;
@@ -25,7 +25,7 @@ struct TreeRoots {
   std::vector<int32_t> pair_of_thread;        // by the profile's thread
 };
 
-// The functions are numbered from `first` on.
+// Numbers the functions from `first` on.
 TreeRoots RootsOf(const model::Profile& profile, int32_t first);
 
 }  // namespace gpusonde::server

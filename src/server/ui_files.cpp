@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Text from the file system, as HTML.
+// Escapes untrusted text for HTML.
 std::string Escaped(std::string_view text) {
   std::string html;
   for (const char c : text) {
@@ -41,8 +41,8 @@ HttpResponse NoUiPage(const std::vector<std::string>& folders) {
               "<h1>The UI was not built</h1>"
               "<p>The server runs, and its API answers at <a href=\"/api/v1/overview\">/api/v1/overview</a>, "
               "but the pages are missing. Run <code>make build</code> in the source tree and start gpusonde "
-              "again, or name a folder that has them in the environment variable <code>GPUSONDE_WEB</code>."
-              "<p>They were looked for in<ul>{}</ul></html>\n",
+              "again, or set the environment variable <code>GPUSONDE_WEB</code> to a folder that has them."
+              "<p>Searched folders:<ul>{}</ul></html>\n",
               looked_in))};
 }
 
@@ -63,7 +63,7 @@ HttpHandler UiHandler(const std::vector<std::string>& folders) {
     if (!fs::is_directory(folder, ignored)) continue;
     Result<StaticFiles> files = StaticFiles::Load(folder);
     if (!files.has_value())
-      LogWarn("the UI in {} is left out: {}", folder, files.error().message);
+      LogWarn("cannot use the UI in {}: {}", folder, files.error().message);
     else if (files->Contains("/index.html"))
       return [files = std::make_shared<const StaticFiles>(*std::move(files))](const HttpRequest& request) {
         return files->Get(request);

@@ -8,13 +8,12 @@
 
 namespace gpusonde::server {
 
-// Where the UI may lie, in the order in which it is looked for: the folder that the environment variable
-// GPUSONDE_WEB names, alone where it is set; ../share/gpusonde/web beside the program's folder, where it is
-// installed; web/dist of the tree that the program was built in.
+// The folders of the UI in search order: the value of the environment variable GPUSONDE_WEB, which excludes
+// the others; ../share/gpusonde/web beside the program's folder, if installed; web/dist of the source tree.
 std::vector<std::string> UiFolders();
 
-// Answers with the UI of the first of these folders that has one (an index.html). Where none has, with one
-// page that says so and what to do.
+// Serves the UI of the first of these folders that has one (an index.html); if none has, a page that says so
+// and what to do.
 HttpHandler UiHandler(const std::vector<std::string>& folders);
 
 }  // namespace gpusonde::server

@@ -21,18 +21,18 @@ Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(const HttpRoutes& routes
   }
   return Fail(ErrorCode::kUnavailable,
               fmt::format("ports {} to {} of {} are all in use; choose another, as in --listen 127.0.0.1:0 "
-                          "for any free one",
+                          "for any free port",
                           kDefaultPort, kLastDefaultPort, options.listen.ip));
 }
 
 std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
   if (!address.IsLoopback())
     return fmt::format(
-        "anyone who can reach {} can read everything shown here: names of programs, their "
+        "anyone who can reach {} can read all data shown here: names of programs, their "
         "command lines and functions",
         address.ToText());
   if (!port_was_named && address.port != kDefaultPort)
-    return fmt::format("port {} is in use, perhaps by another gpusonde; this one is at port {}", kDefaultPort,
+    return fmt::format("port {} is in use, perhaps by another gpusonde; using port {}", kDefaultPort,
                        address.port);
   return {};
 }

@@ -14,26 +14,26 @@
 
 namespace gpusonde::server {
 
-// The first of the ports that are tried when none is named, and the last.
+// The first and the last port tried when none is given.
 inline constexpr uint16_t kDefaultPort = 7171;
 inline constexpr uint16_t kLastDefaultPort = 7180;
 
-// The API and the UI over a store, in threads of its own: what `gpusonde up` and `gpusonde view` show.
+// The API and the UI over a store, on threads of its own: what `gpusonde up` and `gpusonde view` serve.
 class UiServer {
  public:
-  // Listens at `listen`; without one on loopback at kDefaultPort, or the next free port up to
-  // kLastDefaultPort. `store` must outlive it. Errors: those of HttpServer::Create.
+  // Listens at `listen`, else on loopback at kDefaultPort or the next free port up to kLastDefaultPort.
+  // `store` must outlive it. Errors: those of HttpServer::Create.
   static Result<std::unique_ptr<UiServer>> Start(store::Store& store, ApiFacts facts,
                                                  const std::optional<ListenAddress>& listen);
 
-  // Where a browser on this machine finds it: "http://127.0.0.1:7171/".
+  // The URL for a browser on this machine: "http://127.0.0.1:7171/".
   std::string Url() const;
 
-  // A sentence that the person who started it should read: another port than expected, or open to others.
-  // Empty: none.
+  // A notice for the user who started it: another port than expected, or reachable from other machines. May
+  // be empty.
   const std::string& remark() const { return remark_; }
 
-  // Stops it; waits for queries under way.
+  // Stops the server; waits for running queries.
   ~UiServer();
 
  private:

@@ -119,7 +119,7 @@ class UiServerTest : public testing::Test {
   std::unique_ptr<store::Store> store_;
 };
 
-TEST_F(UiServerTest, ARecordingIsAnsweredAsWritten) {
+TEST_F(UiServerTest, ARecordingIsServedAsWritten) {
   const auto server = Start();
   HttpClient client(PortOf(*server));
   EXPECT_EQ(client.Get("/").body, "the page");
@@ -161,7 +161,7 @@ TEST_F(UiServerTest, TheSelectionReachesTheData) {
   EXPECT_EQ(total("filter=%25"), 0) << "a wildcard of SQL is only itself";
 }
 
-TEST_F(UiServerTest, TheNextFreePortIsTakenAndSaid) {
+TEST_F(UiServerTest, TheNextFreePortIsUsedAndReported) {
   const auto first = Start(std::nullopt);
   const auto second = Start(std::nullopt);
   EXPECT_NE(first->Url(), second->Url());
@@ -169,7 +169,7 @@ TEST_F(UiServerTest, TheNextFreePortIsTakenAndSaid) {
   EXPECT_THAT(second->remark(), HasSubstr(std::to_string(PortOf(*second))));
 }
 
-TEST_F(UiServerTest, OpenToOthersItSaysSo) {
+TEST_F(UiServerTest, ReachableFromOtherMachinesItSaysSo) {
   const auto server = Start(ListenAddress{"0.0.0.0", 0});
   EXPECT_THAT(server->remark(), HasSubstr("anyone who can reach 0.0.0.0:"));
   EXPECT_THAT(server->Url(), HasSubstr("http://127.0.0.1:"));

@@ -10,7 +10,7 @@
 
 namespace gpusonde::server {
 
-// What a request asks for, percent-decoded.
+// The target of a request, percent-decoded.
 struct Target {
   std::string path;
   std::vector<std::pair<std::string, std::string>> query;
@@ -22,7 +22,7 @@ struct Target {
 Result<Target> ParseTarget(std::string_view target);
 
 // The host of a Host header without its port: "localhost" of "localhost:7171", "[::1]" of "[::1]:80"; empty
-// when the header isn't well formed.
+// if the header is malformed.
 std::string_view HostWithoutPort(std::string_view host);
 
 }  // namespace gpusonde::server

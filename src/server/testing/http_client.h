@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 
-// For tests: a client that sends any bytes, also those that no client should.
+// For tests: a client that can send any bytes, also invalid ones.
 namespace gpusonde::server {
 
 struct HttpAnswer {
@@ -45,7 +45,7 @@ class HttpClient {
 
   bool connected() const { return connected_; }
 
-  // False when the server has closed the connection.
+  // Returns false if the server has closed the connection.
   bool Send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -62,7 +62,7 @@ class HttpClient {
     return Receive().value_or(HttpAnswer{});
   }
 
-  // The next answer; nothing when the server closes before it is whole. `has_body` is false after a HEAD.
+  // The next response; empty if the server closes before it is complete. `has_body` is false after a HEAD.
   std::optional<HttpAnswer> Receive(bool has_body = true) {
     while (!buffer_.contains("\r\n\r\n"))
       if (!ReceiveMore()) return std::nullopt;
