@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostNames = 65'536;
+constexpr size_t kMaxNames = 65'536;
 
 // The words of one line, taken from the front.
 class Words {
@@ -82,7 +82,7 @@ bool ParseLine(std::string_view line, KernelStream& stream) {
   }
   if (kind == "name") {
     size_t index = 0;
-    if (!words.Number(index) || index != stream.names.size() || index >= kMostNames) return false;
+    if (!words.Number(index) || index != stream.names.size() || index >= kMaxNames) return false;
     stream.names.emplace_back(words.rest());
     return true;
   }

@@ -26,10 +26,10 @@ BfvDecryptor::BfvDecryptor(uint64_t min_reports, KeyBytes secret)
 PublicKey BfvDecryptor::MakePublic(const Evaluated& a) { return share_.MakePublic(a, random_); }
 
 Result<Polynomial> BfvDecryptor::Answer(const ReportList& list, const Ciphertext& sum) {
-  if (list.entries().size() < min_reports_ || list.entries().size() > kMostReports)
+  if (list.entries().size() < min_reports_ || list.entries().size() > kMaxReports)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("report list: {} reports; from {} to {} are released together",
-                            list.entries().size(), min_reports_, kMostReports));
+                            list.entries().size(), min_reports_, kMaxReports));
   auto& spent = spent_[list.epoch()];
   for (const ReportList::Entry& entry : list.entries()) {
     const auto found = spent.find(entry.device);

@@ -19,7 +19,7 @@ namespace gpusonde::privacy {
 class BfvDecryptor {
  public:
   // More would fill the plaintext modulus 2^28, and their noise the room below q/2t.
-  static constexpr uint64_t kMostReports = uint64_t{1} << 17;
+  static constexpr uint64_t kMaxReports = uint64_t{1} << 17;
 
   // `secret`: where the share and the smudging come from.
   BfvDecryptor(uint64_t min_reports, KeyBytes secret);
@@ -28,7 +28,7 @@ class BfvDecryptor {
   PublicKey MakePublic(const Evaluated& a);
 
   // This share's part in decrypting the sum of a list's ciphertexts. The same list gets the same answer
-  // again. Errors: kInvalidArgument for fewer reports than the minimum or more than kMostReports;
+  // again. Errors: kInvalidArgument for fewer reports than the minimum or more than kMaxReports;
   // kPermissionDenied for a report that was answered for in another list, or another sum for the same list.
   Result<Polynomial> Answer(const ReportList& list, const Ciphertext& sum);
 

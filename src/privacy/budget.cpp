@@ -46,9 +46,9 @@ Budget::Budget(double epsilon, double delta, double rho) : windows_left_(0) {
   const auto fits = [&](int64_t windows) {
     return Epsilon(rho * static_cast<double>(windows), delta) <= epsilon;
   };
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMax = int64_t{1} << 40;
   int64_t too_many = 1;
-  while (too_many < kMost && fits(too_many)) too_many *= 2;
+  while (too_many < kMax && fits(too_many)) too_many *= 2;
   while (windows_left_ + 1 < too_many) {
     const int64_t middle = windows_left_ + (too_many - windows_left_) / 2;
     (fits(middle) ? windows_left_ : too_many) = middle;

@@ -6,26 +6,26 @@ namespace {
 
 // True with probability exp(-numerator/denominator), the ratio at most 1 (algorithm 1): the number of
 // successes of Bernoulli(γ/k), k = 1, 2, …, before the first failure is even with just that probability.
-bool CoinUpToOne(Uint128 numerator, Uint128 denominator, Random& random) {
+bool BernoulliUpToOne(Uint128 numerator, Uint128 denominator, Random& random) {
   Uint128 k = 1;
   while (random.Below(denominator * k) < numerator) ++k;
   return (k & 1) != 0;
 }
 
 // The same for any ratio: e^-γ = (e^-1)^⌊γ⌋ · e^-(γ-⌊γ⌋).
-bool Coin(Uint128 numerator, Uint128 denominator, Random& random) {
+bool Bernoulli(Uint128 numerator, Uint128 denominator, Random& random) {
   for (; numerator > denominator; numerator -= denominator)
-    if (!CoinUpToOne(1, 1, random)) return false;
-  return CoinUpToOne(numerator, denominator, random);
+    if (!BernoulliUpToOne(1, 1, random)) return false;
+  return BernoulliUpToOne(numerator, denominator, random);
 }
 
 // The discrete Laplace distribution, P(x) ∝ exp(-|x|/scale) (algorithm 2).
 int64_t DrawLaplace(uint64_t scale, Random& random) {
   for (;;) {
     const auto rest = static_cast<uint64_t>(random.Below(scale));
-    if (!CoinUpToOne(rest, scale, random)) continue;
+    if (!BernoulliUpToOne(rest, scale, random)) continue;
     uint64_t whole = 0;
-    while (CoinUpToOne(1, 1, random)) ++whole;
+    while (BernoulliUpToOne(1, 1, random)) ++whole;
     const auto size = static_cast<int64_t>(rest + scale * whole);
     const bool negative = random.Bit();
     if (negative && size == 0) continue;  // zero has one sign only
@@ -42,7 +42,7 @@ int64_t DrawGaussian(uint64_t sigma, Random& random) {
     // Accept with probability exp(-(|x|-σ)²/2σ²): Laplace's density times that is the Gaussian's.
     const int64_t from_sigma = size - static_cast<int64_t>(sigma);
     const Uint128 square = Uint128(Int128{from_sigma} * from_sigma);
-    if (Coin(square, Uint128{2} * sigma * sigma, random)) return candidate;
+    if (Bernoulli(square, Uint128{2} * sigma * sigma, random)) return candidate;
   }
 }
 

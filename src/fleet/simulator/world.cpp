@@ -9,7 +9,7 @@
 namespace gpusonde::fleet {
 namespace {
 
-constexpr double kLeastHours = 1.0 / 60;
+constexpr double kMinHours = 1.0 / 60;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void World::Account(State& state, double end) {
   const double hours = end - state.since;
   busy_hours_ += hours;
   state.since = end;
-  if (hours < std::max(state.main_hours, kLeastHours)) return;
+  if (hours < std::max(state.main_hours, kMinHours)) return;
   state.main = state.running;
   state.main_hours = hours;
 }
