@@ -17,7 +17,8 @@ bool HasDesktop() { return std::getenv("DISPLAY") != nullptr || std::getenv("WAY
 
 void OpenInBrowser(const std::string& url) {
   if (!HasDesktop() || ::isatty(STDOUT_FILENO) == 0 || ::geteuid() == 0) return;
-  // setsid(1) forks and ends at once, so that the browser neither gets our Ctrl-C nor is ours to wait for.
+  // setsid(1) forks and exits at once: the browser then doesn't receive our Ctrl-C, and we need not wait for
+  // it.
   const std::string words[] = {"setsid", "--fork", "xdg-open", url};
   char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()),
                        const_cast<char*>(words[2].c_str()), const_cast<char*>(words[3].c_str()), nullptr};

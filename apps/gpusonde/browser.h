@@ -5,9 +5,8 @@
 
 namespace gpusonde::app {
 
-// Opens the address in the person's browser where there seems to be one: a desktop session, and the program
-// started from a terminal by someone other than root, whose browser would run as root. Does nothing
-// otherwise; never waits for the browser.
+// Opens the URL in the user's browser if there is a desktop session, standard output is a terminal and the
+// user isn't root (a browser must not run as root). Otherwise does nothing. Never waits for the browser.
 void OpenInBrowser(const std::string& url);
 
 }  // namespace gpusonde::app

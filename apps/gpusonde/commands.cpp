@@ -9,6 +9,7 @@ void AddAnalyze(CLI::App& app, int& exit_status);
 void AddDiagnose(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
+void AddFiles(CLI::App& app, int& exit_status);
 void AddFleet(CLI::App& app, int& exit_status);
 void AddLines(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
@@ -19,9 +20,9 @@ void AddView(CLI::App& app, int& exit_status);
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
       Command{"analyze", AddAnalyze}, Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},
-      Command{"export", AddExport},   Command{"fleet", AddFleet},       Command{"lines", AddLines},
-      Command{"query", AddQuery},     Command{"record", AddRecord},     Command{"up", AddUp},
-      Command{"view", AddView},
+      Command{"export", AddExport},   Command{"files", AddFiles},       Command{"fleet", AddFleet},
+      Command{"lines", AddLines},     Command{"query", AddQuery},       Command{"record", AddRecord},
+      Command{"up", AddUp},           Command{"view", AddView},
   };
   return kCommands;
 }

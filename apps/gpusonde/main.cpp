@@ -22,13 +22,14 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(kVersion), "Show the version");
   app.set_help_flag("-h,--help", "Show this help");
   app.formatter(HelpFormatter());
-  app.require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
+  app.require_subcommand(0, 1);  // with (1, 1), CLI11 would report a missing command before a parse error
   int exit_status = kExitOk;
-  app.fallthrough();  // so that it may stand after the command, too
+  app.fallthrough();  // so that --memory-limit-mb may follow the command too
   app.add_option_function<double>(
          "--memory-limit-mb",
          [](const double& megabytes) { store::SetMemoryLimit(static_cast<int64_t>(megabytes * 1e6)); },
-         "What a database may hold in memory; more goes to temporary files [an eighth of the machine's, at "
+         "Memory limit of the database; more spills to temporary files [an eighth of the machine's memory, "
+         "at "
          "most 2 GB; "
          "up: 128 MiB]")
       ->check(Number("megabytes", 128, 1e9));

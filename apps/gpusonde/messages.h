@@ -7,11 +7,11 @@
 
 namespace gpusonde::app {
 
-// Says on standard error what failed: "gpusonde COMMAND: …", several lines if the message has them, fitted to
-// a terminal. Names in it are escaped.
+// Prints an error to standard error: "gpusonde COMMAND: …", wrapped to the terminal's width. The message may
+// have several lines; control characters in it are escaped.
 void PrintError(std::string_view command, const Error& error);
 
-// The same for what is no failure.
+// Prints a message that is not an error, in the same format.
 void PrintNotice(std::string_view command, std::string_view message);
 
 // Prints text whose lines begin with a label, ten characters wide, to standard error.

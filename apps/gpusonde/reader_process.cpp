@@ -32,26 +32,56 @@ namespace {
 
 constexpr size_t kMaxMessageBytes = 256;  // an address to open in a browser
 
-// Beside the database's own memory and as much again for results: stacks of threads, and what malloc keeps.
+// Memory beside the database's limit and as much again for results: thread stacks, and what malloc keeps.
 constexpr int64_t kOtherDataBytes = int64_t{512} << 20;
 
+// A sanitizer's shadow of the address space counts as data: terabytes of it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitsData = false;
+#else
+constexpr bool kLimitsData = true;
+#endif
+
+// How long a reader may take to end by itself: `view` finishes what it is answering.
+constexpr unsigned kGraceSeconds = 5;
+
 volatile sig_atomic_t reader_pid = 0;
+volatile sig_atomic_t stop_signal = 0;  // the first that came; 0: none
 Fd to_parent;
 
-// Ctrl-C reaches both processes by itself; what kill(1) sends here is passed on.
-void PassOn(int number, siginfo_t* info, void* /*context*/) {
-  if (info->si_code <= 0 && reader_pid > 0) ::kill(reader_pid, number);
+// Ctrl-C reaches both processes by itself; what kill(1) sends here is passed on. A crafted recording can keep
+// the reader from ending, so it is killed after kGraceSeconds.
+void OnStop(int number, siginfo_t* info, void* /*context*/) {
+  if (reader_pid <= 0) return;
+  if (info->si_code <= 0) ::kill(reader_pid, number);
+  if (stop_signal != 0) return;
+  stop_signal = number;
+  ::alarm(kGraceSeconds);
+}
+
+void OnAlarm(int /*number*/) {
+  if (reader_pid > 0) ::kill(reader_pid, SIGKILL);
+}
+
+void CatchSignals() {
+  struct sigaction on_stop{};
+  on_stop.sa_sigaction = OnStop;
+  on_stop.sa_flags = SA_SIGINFO;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &on_stop, nullptr);
+  struct sigaction on_alarm{};
+  on_alarm.sa_handler = OnAlarm;
+  ::sigaction(SIGALRM, &on_alarm, nullptr);
 }
 
 void OnNoMemory() {
   constexpr std::string_view kText =
-      "gpusonde: the answer needs more memory than allowed; allow more with --memory-limit-mb, or ask for "
+      "gpusonde: the query needs more memory than allowed; raise --memory-limit-mb or query "
       "less\n";
   static_cast<void>(WriteAll(STDERR_FILENO, std::as_bytes(std::span(kText))));
   std::_Exit(kExitFailed);
 }
 
-// A folder that goes with its owner, whatever became of the process that filled it.
+// Removed with its owner, even if the process that filled it was killed.
 class SpillFolder {
  public:
   SpillFolder() {
@@ -75,12 +105,12 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   SandboxGrants grants{.readable = reader.readable,
                        .writable = spill,
                        .serves = reader.serves,
-                       .max_data_bytes = 2 * store::MemoryLimit() + kOtherDataBytes};
+                       .max_data_bytes = kLimitsData ? 2 * store::MemoryLimit() + kOtherDataBytes : 0};
   for (const std::string& file : reader.files) {
     grants.readable.push_back(file);
     grants.readable.push_back(file + ".wal");
   }
-  // What a C library and DuckDB ask about the machine.
+  // Files that the C library and DuckDB read to learn about the machine.
   for (const char* path :
        {"/etc/localtime", "/usr/share/zoneinfo", "/proc/meminfo", "/sys/devices/system/cpu",
         "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
@@ -90,7 +120,7 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
 
 [[noreturn]] void Work(const ReaderProcess& reader, const std::string& spill) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  static_cast<void>(store::LoadDatabase());  // its error is reported by what needs it
+  static_cast<void>(store::LoadDatabase());  // an error is reported where the database is first used
   if (!spill.empty()) ::setenv("TMPDIR", spill.c_str(), 1);
   std::set_new_handler(OnNoMemory);
   EnterSandbox(GrantsOf(reader, spill));
@@ -130,7 +160,7 @@ int RunReader(const ReaderProcess& reader) {
   Fd from_child(ends[0]);
   to_parent = Fd(ends[1]);
   const SpillFolder spill;
-  std::fflush(nullptr);  // else both processes would write what is buffered
+  std::fflush(nullptr);  // else both processes would write the buffered output
   const pid_t child = ::fork();
   if (child < 0) {
     PrintError(reader.command, ErrnoError(errno, "start a process"));
@@ -142,32 +172,34 @@ int RunReader(const ReaderProcess& reader) {
   }
   reader_pid = child;
   to_parent.Close();
-  struct sigaction pass_on{};
-  pass_on.sa_sigaction = PassOn;
-  pass_on.sa_flags = SA_SIGINFO;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &pass_on, nullptr);
+  CatchSignals();
   if (const std::string message = ReadMessage(from_child); !message.empty()) reader.on_message(message);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   reader_pid = 0;
+  ::alarm(0);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  const int number = WTERMSIG(status);
+  int number = WTERMSIG(status);
+  if (stop_signal != 0) number = stop_signal;  // whatever ended it then
   if (IsCrash(number)) {
-    PrintError(reader.command,
-               {ErrorCode::kCorrupt, fmt::format("{}: damaged: the process that read it ended with: {}",
-                                                 fmt::join(reader.files, ", "), ::strsignal(number))});
+    PrintError(
+        reader.command,
+        {ErrorCode::kInternal,
+         fmt::format("the process that read {} crashed ({}): either the file is damaged, or gpusonde has "
+                     "a bug; please report it if `gpusonde record` has just made the file",
+                     fmt::join(reader.files, ", "), ::strsignal(number))});
     return kExitFailed;
   }
   if (number == SIGKILL) {
     PrintError(reader.command, {ErrorCode::kUnavailable,
-                                "the process that read the recording was killed, perhaps for "
-                                "want of memory; --memory-limit-mb allows it less"});
+                                "the process that read the recording was killed, perhaps because "
+                                "memory ran out; try a smaller --memory-limit-mb"});
     return kExitFailed;
   }
   ::signal(number, SIG_DFL);
   std::error_code ignored;
-  std::filesystem::remove_all(spill.path(), ignored);  // no destructor runs
+  std::filesystem::remove_all(spill.path(), ignored);  // raise() below ends the process without destructors
   ::raise(number);
   return kExitFailed;
 }
@@ -189,7 +221,7 @@ int RunReaderInto(const std::string& output, ReaderProcess reader, const std::fu
   return written.has_value() ? kExitOk : failed(written.error());
 }
 
-void TellParent(std::string_view message) {
+void ReportToParent(std::string_view message) {
   if (!to_parent.valid()) return;
   static_cast<void>(WriteAll(to_parent.get(), std::as_bytes(std::span(message))));
   static_cast<void>(WriteAll(to_parent.get(), std::as_bytes(std::span(std::string_view("\n")))));

@@ -8,28 +8,30 @@
 
 namespace gpusonde::app {
 
-// A command's work over recordings, done by a process that may die: DuckDB reads them, and a crafted file can
-// corrupt its memory.
+// Work of a command over recordings, done in a sandboxed child process that may crash: DuckDB reads the
+// files, and a crafted file can corrupt its memory.
 struct ReaderProcess {
-  std::string command;                // as its messages name it
+  std::string command;                // the name used in messages
   std::vector<std::string> files;     // the recordings
   std::vector<std::string> readable;  // further files and folders
   bool serves = false;                // TCP connections
-  // In the new process, confined to the above (base/sandbox.h); returns its exit status.
+  // Runs in the child, confined to the files above (base/sandbox.h); returns its exit status.
   std::function<int()> work;
-  // In this process, with what the other wrote with TellParent, if anything. Not to be trusted.
+  // Runs in this process with the message that the child sent with ReportToParent, if any. The message is
+  // untrusted.
   std::function<void(std::string_view)> on_message = [](std::string_view) {};
 };
 
-// Runs it, and returns the exit status of the command. When the process crashes, says that the recording is
-// damaged and returns kExitFailed; when a signal of somebody else ends it, that signal ends this process too.
+// Runs it, and returns the exit status of the command. When the process crashes, says so and returns
+// kExitFailed. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it within seconds, also when it spins. When a signal
+// of somebody else ends it, that signal ends this process too.
 int RunReader(const ReaderProcess& reader);
 
-// The same for work that makes the file `output`: that process is handed `to`, a file in memory, and when it
-// has done its work, this one replaces `output` by what is in it.
+// Like RunReader, for work that writes the file `output`: the child writes to `to`, a file in memory, and
+// when it succeeds, this process replaces `output` with the contents.
 int RunReaderInto(const std::string& output, ReaderProcess reader, const std::function<int(int to)>& work);
 
-// Within the process: one message to the one that started it.
-void TellParent(std::string_view message);
+// In the child: sends one message to the parent process.
+void ReportToParent(std::string_view message);
 
 }  // namespace gpusonde::app

@@ -10,10 +10,10 @@
 
 namespace gpusonde::app {
 
-// store::OpenRecordings for a person who may have named a trace: that error names the command that reads it.
+// store::OpenRecordings with a better error: if a file is a trace, names the command that reads it.
 Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files);
 
-// Whether the file begins like a recording, that is, like a DuckDB database.
+// Whether the file has the magic bytes of a recording, that is, of a DuckDB database.
 bool IsRecording(const std::string& file);
 
 }  // namespace gpusonde::app

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,27 +13,28 @@
 
 #include "base/time.h"
 #include "sources/proc/process.h"
+#include "store/gpu_sql.h"
 #include "store/table_rows.h"
 #include "store/time_range.h"
 
 namespace gpusonde::app {
 namespace {
 
-// Read at once; memory grows with it.
+// Rows are read in slices of this length; memory grows with it.
 constexpr int64_t kSliceNs = 10 * kNanosPerSecond;
-// As the agent would look at it.
+// The agent's round.
 constexpr int64_t kRoundNs = kNanosPerSecond / 4;
-// What a new run wants to know of the one before: so much, and whole incidents with what was before them as
-// long as they are not too old.
+// What a new run recalls of the run before: this much time, and open incidents with the time before them,
+// unless they are too old.
 constexpr int64_t kRecallNs = 180 * kNanosPerSecond;
 constexpr int64_t kBeforeIncidentNs = 60 * kNanosPerSecond;
-constexpr int64_t kMostRecallNs = 300 * kNanosPerSecond;
-// A run that ended longer ago has nothing to say of what happens now.
+constexpr int64_t kMaxRecallNs = 300 * kNanosPerSecond;
+// Nothing is recalled from a run that ended longer ago.
 constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
-// What programs did so shortly before the end of a run may not have been told.
+// A killed run loses at most its last second.
 constexpr int64_t kLastNs = kNanosPerSecond;
 
-// One table's rows of a slice, handed over in the order of their times.
+// The rows of one table in a slice, replayed in time order.
 template <class Table>
 class Column {
  public:
@@ -47,8 +49,8 @@ class Column {
     next_ = 0;
     return {};
   }
-  void TellBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
-    for (; next_ < rows_.size() && rows_[next_].*time_ < time_ns; ++next_) diagnosis.Take(rows_[next_]);
+  void ReplayBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
+    for (; next_ < rows_.size() && rows_[next_].*time_ < time_ns; ++next_) diagnosis.Ingest(rows_[next_]);
   }
 
  private:
@@ -80,47 +82,49 @@ Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::
     });
     TRY(std::move(read));
     for (int64_t now_ns = slice_ns + kRoundNs; now_ns <= slice_ns + kSliceNs; now_ns += kRoundNs) {
-      for_all([&](auto& column) { column.TellBefore(now_ns, diagnosis); });
+      for_all([&](auto& column) { column.ReplayBefore(now_ns, diagnosis); });
       diagnosis.Advance(std::min(now_ns, range.to_ns));
     }
   }
   return {};
 }
 
-// Whether it still runs, told of by a run of the same boot.
+// Whether the process still runs; process ids are derived from the boot id.
 bool Lives(const model::Process& process, std::string_view boot_id) {
   const Result<proc::ProcessInfo> now = proc::ReadProcessStat(process.pid);
   return now.has_value() && proc::MakeProcessId(boot_id, process.pid, now->start_ticks) == process.process;
 }
 
-// Until when each program was heard of by the run that saw it last: others may have followed. A run that was
-// killed ended when the next one of its machine began, at the latest.
-Result<std::map<Id128, int64_t>> HeardUntil(store::Store& store, const store::TimeRange& range) {
+// The time until which each program was observed, by the last run that saw it (later runs may not have). A
+// killed run ended, at the latest, when the next one on its machine began.
+Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const store::TimeRange& range) {
   const std::vector<store::Parameter> parameters = {range.to_ns, kLastNs, range.from_ns};
   ASSIGN_OR_RETURN(
       const auto rows,
-      store.Query("SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
-                  "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
-                  "started_ns), ?1) AS end_ns "
-                  "FROM sources) AS runs USING (source) LEFT JOIN ("
-                  "SELECT process, max(end_ns) AS last_ns FROM kernels WHERE end_ns >= ?3 GROUP BY process) "
-                  "USING (process)",
-                  parameters));
-  std::map<Id128, int64_t> heard;
+      store.Query(
+          "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
+          "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
+          "started_ns), ?1) AS end_ns "
+          "FROM sources) AS runs USING (source) LEFT JOIN ("
+          "SELECT process, max(end_ns) AS last_ns FROM ("
+          "SELECT process, end_ns FROM raw.kernels UNION ALL SELECT process, end_ns FROM kernel_packs) "
+          "WHERE end_ns >= ?3 GROUP BY process) USING (process)",
+          parameters));
+  std::map<Id128, int64_t> observed;
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return heard;
-    heard.emplace(rows->Id(0), rows->Int64(1));
+    if (!more) return observed;
+    observed.emplace(rows->Id(0), rows->Int64(1));
   }
 }
 
-// All programs that may have done something from then on. Those that nobody saw end, and that are gone,
-// ended when they were heard of last.
+// Replays all programs that may have run since range.from_ns. A program without a recorded exit that no
+// longer runs ended when it was last observed.
 Status RecallPrograms(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
-  ASSIGN_OR_RETURN(const auto heard, HeardUntil(store, range));
-  const auto heard_until = [&](const Id128& process) {
-    const auto found = heard.find(process);
-    return found == heard.end() ? range.to_ns : found->second;
+  ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));
+  const auto last_observed = [&](const Id128& process) {
+    const auto found = observed.find(process);
+    return found == observed.end() ? range.to_ns : found->second;
   };
   const std::vector<store::Parameter> since = {range.from_ns};
   const std::string boot_id = proc::ReadHost().boot_id;
@@ -128,30 +132,30 @@ Status RecallPrograms(store::Store& store, const store::TimeRange& range, diagno
                                                     "WHERE exited_ns IS NULL OR exited_ns >= ?", since));
   for (model::Process& process : processes) {
     if (!process.exited_ns.has_value() && !Lives(process, boot_id))
-      process.exited_ns = heard_until(process.process);
-    diagnosis.Take(process);
+      process.exited_ns = last_observed(process.process);
+    diagnosis.Ingest(process);
   }
   ASSIGN_OR_RETURN(auto sessions,
                    store::ReadTable(store, model::kGpuSessions,
                                     "WHERE end_ns IS NULL OR end_ns >= ? ORDER BY session", since));
   for (model::GpuSession& session : sessions) {
-    if (!session.end_ns.has_value()) session.end_ns = heard_until(session.process);
-    diagnosis.Take(session);
+    if (!session.end_ns.has_value()) session.end_ns = last_observed(session.process);
+    diagnosis.Ingest(session);
   }
   return {};
 }
 
-// Between two runs nobody knows what the programs did that were heard of again: a run that was killed told
-// nothing of its last second.
-Status TakeUnobserved(store::Store& store, const std::map<Id128, int64_t>& heard,
-                      diagnose::Diagnosis& diagnosis) {
+// Marks the gaps between runs as unobserved for programs that were observed again later. A killed run lost
+// its last second, so a gap begins that much earlier.
+Status ReplayUnobserved(store::Store& store, const std::map<Id128, int64_t>& observed,
+                        diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const std::vector<store::TimeRange> runs, store::ReadObserved(store));
   int64_t observed_until_ns = runs.empty() ? 0 : runs.front().to_ns;
   for (const store::TimeRange& run : runs) {
     if (run.from_ns > observed_until_ns)
-      for (const auto& [process, until_ns] : heard)
+      for (const auto& [process, until_ns] : observed)
         if (until_ns > run.from_ns)
-          diagnosis.TakeUnobserved(process, observed_until_ns - kLastNs, run.from_ns);
+          diagnosis.MarkUnobserved(process, observed_until_ns - kLastNs, run.from_ns);
     observed_until_ns = std::max(observed_until_ns, run.to_ns);
   }
   return {};
@@ -160,15 +164,14 @@ Status TakeUnobserved(store::Store& store, const std::map<Id128, int64_t>& heard
 }  // namespace
 
 Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
-  const std::array<store::Parameter, 1> since = {since_ns};
-  ASSIGN_OR_RETURN(const auto rows,
-                   store.Query("SELECT min(t), max(t) FROM ("
-                               "SELECT start_ns AS t FROM kernels WHERE start_ns > 0 UNION ALL "
-                               "SELECT end_ns FROM kernels UNION ALL "
-                               "SELECT time_ns FROM metrics UNION ALL "
-                               "SELECT start_ns FROM signals UNION ALL "
-                               "SELECT coalesce(ended_ns, started_ns) FROM sources) WHERE t >= ?",
-                               since));
+  // Packs are not unpacked: that would take minutes for a day of 10,000 kernels a second.
+  store::SqlPart times{"SELECT min(t), max(t) FROM (SELECT unnest([start_ns, end_ns]) AS t FROM ", {}};
+  times += store::GpuWorkSpans({}, {since_ns, std::numeric_limits<int64_t>::max()}, store::WorkIn::kRunsIn);
+  times +=
+      {" UNION ALL SELECT time_ns FROM metrics UNION ALL SELECT start_ns FROM signals UNION ALL "
+       "SELECT coalesce(ended_ns, started_ns) FROM sources) WHERE t >= ?",
+       {since_ns}};
+  ASSIGN_OR_RETURN(const auto rows, store.Query(times.text, times.parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
   if (!any || rows->IsNull(0)) return store::TimeRange{};
   return store::TimeRange{rows->Int64(0), rows->Int64(1)};
@@ -176,17 +179,17 @@ Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
 
 Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
-  for (const auto& process : processes) diagnosis.Take(process);
-  ASSIGN_OR_RETURN(const auto heard, HeardUntil(store, range));
+  for (const auto& process : processes) diagnosis.Ingest(process);
+  ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));
   ASSIGN_OR_RETURN(auto sessions, store::ReadTable(store, model::kGpuSessions));
   for (model::GpuSession& session : sessions) {
-    const auto until = heard.find(session.process);
-    // In a run that others followed.
-    if (!session.end_ns.has_value() && until != heard.end() && until->second < range.to_ns - kLastNs)
+    const auto until = observed.find(session.process);
+    // The run that saw this session was followed by another.
+    if (!session.end_ns.has_value() && until != observed.end() && until->second < range.to_ns - kLastNs)
       session.end_ns = until->second;
-    diagnosis.Take(session);
+    diagnosis.Ingest(session);
   }
-  TRY(TakeUnobserved(store, heard, diagnosis));
+  TRY(ReplayUnobserved(store, observed, diagnosis));
   return ReplayRows(store, range, diagnosis);
 }
 
@@ -198,14 +201,14 @@ Status Recall(store::Store& store, int64_t now_ns, diagnose::Diagnosis& diagnosi
     range.to_ns = std::min(range.to_ns, now_ns);
     int64_t from_ns = range.to_ns - kRecallNs;
     for (const model::Incident& incident : open)
-      if (incident.start_ns - kBeforeIncidentNs >= range.to_ns - kMostRecallNs)
+      if (incident.start_ns - kBeforeIncidentNs >= range.to_ns - kMaxRecallNs)
         from_ns = std::min(from_ns, incident.start_ns - kBeforeIncidentNs);
     range.from_ns = std::max(range.from_ns, from_ns);
     TRY(RecallPrograms(store, range, diagnosis));
     const std::vector<store::Parameter> since = {range.from_ns};
     ASSIGN_OR_RETURN(const auto said,
                      store::ReadTable(store, model::kIncidents, "WHERE start_ns >= ?", since));
-    for (const model::Incident& incident : said) diagnosis.Take(incident);
+    for (const model::Incident& incident : said) diagnosis.Ingest(incident);
     TRY(ReplayRows(store, range, diagnosis));
   }
   std::map<Id128, model::Incident> recalled;

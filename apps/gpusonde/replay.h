@@ -10,16 +10,16 @@
 
 namespace gpusonde::app {
 
-// When anything was recorded from then on, ns since the epoch; both 0 if nothing was.
+// The time range of all rows recorded since `since_ns`, ns since the epoch; {0, 0} if there are none.
 Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns);
 
-// Tells what a store has of that time, in the order in which the agent would have seen it, and of all
-// programs. Errors: those of Store::Query.
+// Replays the store's rows of `range` and all its programs into `diagnosis`, in the order in which the agent
+// would have ingested them. Errors: those of Store::Query.
 Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis);
 
-// Tells an always-on agent's new diagnosis what the run before saw last, so that its incidents go on and have
-// something to be compared with. Programs that have ended since end with that run, and those incidents that
-// are not among what was told are closed in the store. Errors: those of Store::Query and Store::Append.
+// Replays the last minutes of the previous run into an agent's new diagnosis, so that open incidents continue
+// and baselines exist. Programs that have exited since end with that run; open incidents that the replay did
+// not reproduce are closed in the store. Errors: those of Store::Query and Store::Append.
 Status Recall(store::Store& store, int64_t now_ns, diagnose::Diagnosis& diagnosis);
 
 }  // namespace gpusonde::app

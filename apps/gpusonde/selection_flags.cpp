@@ -18,7 +18,7 @@
 namespace gpusonde::app {
 namespace {
 
-// A hundred years: keeps sums of times far from the ends of int64_t.
+// A hundred years; sums of such times can't overflow int64_t.
 constexpr double kMaxSeconds = 100 * 366 * 86'400.0;
 constexpr size_t kProcessesNamed = 5;
 
@@ -32,8 +32,8 @@ std::optional<int64_t> ParseSeconds(const std::string& text) {
 
 std::string CheckMoment(const std::string& text) {
   if (ParseSeconds(text).has_value() || ParseUtc(text).has_value()) return "";
-  return fmt::format("'{}' is no time; give seconds after the start (2.5) or UTC (2026-11-21T01:32:05.123Z)",
-                     text);
+  return fmt::format(
+      "'{}' is not a time; give seconds after the start (2.5) or UTC (2026-11-21T01:32:05.123Z)", text);
 }
 
 // `text` has passed CheckMoment.
@@ -88,7 +88,7 @@ Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Se
   const auto another = std::ranges::find_if(found + 1, processes.end(), matches);
   if (another != processes.end())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} is several: {} since {}, {} since {}; choose one by --from and --to",
+                fmt::format("{} matches several: {} since {}, {} since {}; select one with --from and --to",
                             Wanted(flags), found->name, FormatUtc(found->started_ns), another->name,
                             FormatUtc(another->started_ns)));
   selection.process = found->process;
@@ -110,7 +110,7 @@ Status SelectDevice(store::Store& store, const SelectionFlags& flags, model::Sel
   const auto another = std::ranges::find(found + 1, devices.end(), *flags.device, &store::GpuDevice::ordinal);
   if (another != devices.end())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("device {} is several, {} and {}: the recordings are of different hosts",
+                fmt::format("device {} matches several, {} and {}: the recordings are from different hosts",
                             *flags.device, found->uuid, another->uuid));
   selection.device = found->device;
   selection.stream = flags.stream;
@@ -121,20 +121,19 @@ Status SelectDevice(store::Store& store, const SelectionFlags& flags, model::Sel
 
 void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
   const CLI::Validator moment(CheckMoment, "SECONDS|UTC");
-  command.add_option("--from", flags.from, "Only from here on: seconds after the start, or UTC")
+  command.add_option("--from", flags.from, "Only from this time on: seconds after the start, or UTC")
       ->check(moment);
-  command.add_option("--to", flags.to, "Only before this moment")->check(moment);
+  command.add_option("--to", flags.to, "Only before this time")->check(moment);
   command.add_option("--pid", flags.pid, "Only this process")->check(WholeNumber("PID", 1, kMaxPid));
   command.add_option("--tid", flags.tid, "Only this thread")->check(WholeNumber("TID", 1, kMaxPid));
   command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");
   CLI::Option* device =
       command.add_option("--device", flags.device, "Only GPU work on this device (0, 1, …)")
           ->check(WholeNumber("N", 0));
-  command.add_option("--stream", flags.stream, "Only GPU work on this stream of it")
+  command.add_option("--stream", flags.stream, "Only GPU work on this stream of --device")
       ->check(WholeNumber("N", 0))
       ->needs(device);
-  command.add_flag("--while-gpu-idle", flags.while_gpu_idle,
-                   "Only CPU time in which the GPUs that were used had nothing to do");
+  command.add_flag("--while-gpu-idle", flags.while_gpu_idle, "Only CPU time while all used GPUs were idle");
 }
 
 Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags) {

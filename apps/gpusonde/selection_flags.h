@@ -15,10 +15,10 @@ class App;
 
 namespace gpusonde::app {
 
-// --from, --to, --pid, --tid, --filter, --device, --stream, --while-gpu-idle: the part of a recording that a
-// command reads, as typed.
+// Values, as typed, of the flags that select a part of a recording: --from, --to, --pid, --tid, --filter,
+// --device, --stream, --while-gpu-idle.
 struct SelectionFlags {
-  std::string from;  // UTC, or seconds after the recording's first moment; empty: open
+  std::string from;  // UTC, or seconds after the recording's start; empty: open
   std::string to;
   int32_t pid = 0;  // 0: every process
   int32_t tid = 0;
@@ -28,13 +28,12 @@ struct SelectionFlags {
   bool while_gpu_idle = false;
 };
 
-// Adds the flags to a command. `flags` must outlive the parsing; a time that is none is wrong usage.
+// Adds the flags to a command; an invalid time is a usage error. `flags` must outlive the parsing.
 void AddSelectionFlags(CLI::App& command, SelectionFlags& flags);
 
-// What the flags mean in this store. Errors: kInvalidArgument when no time is between --from and --to;
-// kNotFound for a process or thread without samples in that time, with the processes that have some,
-// and for a device that is not there;
-// kInvalidArgument when a pid or tid was used again within it; those of Store::Query.
+// Resolves the flags against a store. Errors: kInvalidArgument if --from is not before --to, or if a pid, tid
+// or device matches several; kNotFound if the process or thread has no samples in that time (the message
+// names processes that have some) or the device doesn't exist; those of Store::Query.
 Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags);
 
 }  // namespace gpusonde::app

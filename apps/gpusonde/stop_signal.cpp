@@ -12,7 +12,7 @@ namespace {
 
 sem_t stop;
 
-void OnStop(int) { sem_post(&stop); }  // async-signal-safe, as few things are
+void OnStop(int) { sem_post(&stop); }  // async-signal-safe
 
 }  // namespace
 

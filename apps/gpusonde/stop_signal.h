@@ -3,14 +3,14 @@
 
 namespace gpusonde::app {
 
-// From here on Ctrl-C, SIGTERM and SIGHUP ask the program to end instead of ending it; whoever asks a second
-// time still ends it at once.
+// From now on the first SIGINT, SIGTERM or SIGHUP only requests a stop; a second one ends the program at
+// once.
 void CatchStopSignals();
 
-// Returns when the program was asked to end, also if that was before. After CatchStopSignals.
+// Returns when a stop was requested, at once if it already was. Call CatchStopSignals first.
 void WaitForStopSignal();
 
-// Whether the program was asked to end. After CatchStopSignals.
+// Whether a stop was requested. Call CatchStopSignals first.
 bool StopRequested();
 
 }  // namespace gpusonde::app

@@ -26,14 +26,14 @@ size_t HelpWidth() {
   return width == 0 ? kMaxHelpWidth : std::min(width, kMaxHelpWidth);
 }
 
-// What an option takes. CLI11 has "TEXT:text|json": its own name of the type, then what the validator says.
+// The name of an option's value. CLI11 gives "TEXT:text|json": its own type name, then the validator's label.
 std::string ValueName(const CLI::Option& option) {
   std::string name = option.get_type_name();
   if (const size_t colon = name.find(':'); colon != std::string::npos) name.erase(0, colon + 1);
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
 
-// "gpusonde fleet simulate". CLI11 knows a command by its last name only.
+// "gpusonde fleet simulate"; CLI11 only knows a command's last name.
 std::string FullName(const CLI::App& command) {
   return command.get_parent() == nullptr ? command.get_name()
                                          : FullName(*command.get_parent()) + " " + command.get_name();
@@ -86,14 +86,14 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// The command that the line came to.
+// The innermost subcommand given on the command line.
 const CLI::App& ChosenCommand(const CLI::App& app) {
   const CLI::App* chosen = &app;
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().back();
   return *chosen;
 }
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -106,7 +106,7 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The one that was probably meant.
+// The known word closest to `word`, if it is close enough to be a typo.
 std::optional<std::string> Similar(std::string_view word, const std::vector<std::string>& known) {
   if (known.empty()) return std::nullopt;
   const auto distance = [&](const std::string& each) { return Distance(word, each); };
@@ -137,7 +137,7 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
 std::string ExplainOption(const CLI::App& command, const std::string& option) {
   const std::string similar =
       DidYouMean(std::string_view(option).substr(0, option.find('=')), OptionNames(command));
-  // One that was meant for the program to run.
+  // The option was probably meant for the program to run.
   const CLI::Option* program = command.get_option_no_throw("COMMAND");
   if (similar.empty() && program != nullptr && program->count() > 0)
     return fmt::format("unknown option {}; put -- before the program to run, and its options after it",

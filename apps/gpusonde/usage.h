@@ -12,14 +12,14 @@ class ParseError;
 
 namespace gpusonde::app {
 
-// How --help looks: fitted to the terminal, values and defaults named once.
+// Formats --help: wrapped to the terminal's width, each value name and default shown once.
 std::shared_ptr<CLI::FormatterBase> HelpFormatter();
 
-// What is wrong with the command line that `app` could not parse, for which command, and what is possible
-// instead. Ends with a line feed.
+// Explains why `app` could not parse the command line: the command, the error and what is possible instead.
+// Ends with a line feed.
 std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error);
 
-// The commands of `app` (or of a command of it), for somebody who named none.
+// Lists the subcommands of `app`, for a command line without one.
 std::string ListCommands(const CLI::App& app);
 
 }  // namespace gpusonde::app

@@ -56,7 +56,7 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero) 
             if (value.has_value() && ((*value >= min && *value <= max) || (also_zero && *value == 0)))
               return std::string();
             return fmt::format("'{}' is not a number from {:g} to {:g}{}", input, min, max,
-                               also_zero ? ", nor 0" : "");
+                               also_zero ? ", or 0" : "");
           },
           std::move(name)};
 }

@@ -12,14 +12,14 @@ class Validator;
 
 namespace gpusonde::app {
 
-// What an option takes, as --help names it and errors explain it. CLI11's own validators answer `--pid abc`
-// with the limits of a double.
+// Validators with readable --help names and errors. For `--pid abc`, CLI11's own validators print the limits
+// of a double.
 inline constexpr int64_t kAnyWhole = std::numeric_limits<int64_t>::max();
-inline constexpr int64_t kMaxPid = int64_t{1} << 22;  // Linux' PID_MAX_LIMIT
+inline constexpr int64_t kMaxPid = int64_t{1} << 22;  // PID_MAX_LIMIT of Linux
 
 CLI::Validator OneOf(std::vector<std::string> values);
 CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max = kAnyWhole);
-// A finite number from `min` to `max`; `also_zero` if 0 is one as well.
+// A finite number from `min` to `max`, or also 0 if `also_zero`.
 CLI::Validator Number(std::string name, double min, double max, bool also_zero = false);
 // Greater than 0.
 CLI::Validator PositiveNumber(std::string name);

@@ -28,9 +28,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-Traces are gpusonde's own recordings, Nsight Systems SQLite exports, nvprof databases (unconfirmed by a real one),
-PyTorch profiler (Kineto) JSON and Nsight Compute CSV, these two also as gzip or zstd; what a file is follows from its
-content. docs/analyze.md says what it finds, docs/analyze-json.md what the JSON holds.
+Traces are gpusonde's own recordings, Nsight Systems SQLite exports, nvprof databases (not tested with a real one),
+PyTorch profiler (Kineto) JSON and Nsight Compute CSV, the latter two also compressed with gzip or zstd. The
+content of a file decides its format. docs/analyze.md describes the findings, docs/analyze-json.md the JSON.
 
   gpusonde analyze report.sqlite
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
@@ -55,7 +55,7 @@ struct Fraction {
   uint64_t count = 1;
 };
 
-// "0/4": the first of four.
+// "0/4": the first of four parts.
 Result<Fraction> ParseFraction(std::string_view text) {
   Fraction fraction;
   const char* const end = text.data() + text.size();
@@ -73,7 +73,7 @@ Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options)
   return WriteFileAtomically(options.output, text);
 }
 
-// As one of the processes that mpirun started. Only the first of them writes, errors too.
+// Runs as one rank among the processes that mpirun started. Only rank 0 writes, errors included.
 Status RunTogether(const AnalyzeOptions& options) {
   ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Join());
   bool others_wait = false;
@@ -85,7 +85,8 @@ Status RunTogether(const AnalyzeOptions& options) {
     crew->Abort();
   }
   if (done.has_value() || done.error().message.empty()) return done;
-  // Before the crew parts, which waits for all of it: once another rank has failed, mpirun kills this one.
+  // Prints before the crew's destructor waits for all ranks: once another rank has failed, mpirun kills this
+  // one.
   PrintError("analyze", done.error());
   return Fail(done.error().code, "");
 }
@@ -117,14 +118,14 @@ int RunAndComplain(AnalyzeOptions& options) {
   return kExitFailed;
 }
 
-// Recordings are read by a process that may die. Not when it is one of several, which talk with each other,
-// or makes a part.
+// Reads recordings in a sandboxed child process that may crash. Doesn't when this process is one of several
+// MPI ranks, which communicate with each other, or writes a part.
 int RunApart(AnalyzeOptions& options) {
   if (!std::ranges::any_of(options.traces, IsRecording) || analyze::Crew::IsLaunched() ||
       !options.part.empty())
     return RunAndComplain(options);
   ReaderProcess reader{.command = "analyze", .files = options.traces};
-  for (const std::string& trace : options.traces)  // what SQLite looks for beside a database
+  for (const std::string& trace : options.traces)  // files that SQLite opens beside a database
     for (const char* suffix : {"-wal", "-shm", "-journal"}) reader.readable.push_back(trace + suffix);
   if (options.output.empty()) {
     reader.work = [&] { return RunAndComplain(options); };
@@ -141,32 +142,33 @@ int RunApart(AnalyzeOptions& options) {
 
 void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
-  CLI::App* command = app.add_subcommand("analyze", "What the kernels and copies of GPU traces did");
+  CLI::App* command = app.add_subcommand("analyze", "Summarise the kernels and copies of GPU traces");
   command->footer(kFooter);
-  CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces, analysed together");
+  CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces to analyse together");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(OneOf({"text", "json"}));
   CLI::Option* const output =
       command->add_option("-o,--output", options->output, "The file to write; default: standard output");
-  CLI::Option* const part =
-      command->add_option("--part", options->part, "i/N: read the i-th of N parts only and write it to -o");
+  CLI::Option* const part = command->add_option("--part", options->part,
+                                                "i/N: analyse only the i-th of N parts and write it to -o");
   CLI::Option* const merge =
-      command->add_option("--merge", options->merge, "Report on the parts that --part wrote, all of them");
+      command->add_option("--merge", options->merge, "Report on all the parts that --part wrote");
   part->needs(traces)->needs(output)->excludes(merge);
   merge->excludes(traces);
-  command->add_option("--threads", options->how.threads, "Threads that read; default: one per usable core")
+  command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
-  command->add_option("--rank-from", options->rank_from,
-                      "Ranks from the files' names: a regular expression whose first group is the number");
+  command->add_option(
+      "--rank-from", options->rank_from,
+      "Regular expression that finds the rank in a file's name; its first group is the number");
   command
       ->add_option("--align", options->align,
-                   "How the clocks of several traces become one: none, or by the ends of collectives")
+                   "How to align the clocks of several traces: none, or by the ends of collectives")
       ->capture_default_str()
       ->check(OneOf({"none", "collectives"}));
   command->add_flag("--kernel-summary", options->how.kernel_summary,
-                    "Only how often and how long each kernel ran, which takes a fifth of the time");
-  command->add_flag("--partial", options->how.partial, "Of damaged traces, take what is there");
+                    "Only count and time each kernel, which takes a fifth of the time");
+  command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");
     exit_status = RunApart(*options);

@@ -45,14 +45,14 @@ Status Run(const DiagnoseOptions& options) {
 
 void AddDiagnose(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<DiagnoseOptions>();
-  CLI::App* command = app.add_subcommand("diagnose", "When were steps slow, and why?");
+  CLI::App* command = app.add_subcommand("diagnose", "Find slow steps and explain why they were slow");
   command->footer(
       "Examples:\n"
       "  gpusonde diagnose run.sonde\n"
       "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n\n"
-      "Steps are found in the GPU work of a program; the first twenty say how long they take. "
+      "gpusonde finds steps in the GPU work of a program; the first twenty set the baseline. "
       "docs/diagnose.md "
-      "tells what is looked at, and what the causes mean.");
+      "describes the signals it uses and what each cause means.");
   command->add_option("FILE...", options->files, "recordings, read as one")->required()->option_text(" ");
   command
       ->add_option_function<std::string>(

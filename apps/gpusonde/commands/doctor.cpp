@@ -32,7 +32,7 @@ int Diagnose(const DoctorOptions& options) {
 
 void AddDoctor(CLI::App& app, int& exit_status) {
   CLI::App* command =
-      app.add_subcommand("doctor", "What works on this machine, what doesn't, and what to do");
+      app.add_subcommand("doctor", "Check what works on this machine and how to fix what doesn't");
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("--format", options->format, "text or json (docs/doctor.md)")
       ->check(OneOf({"text", "json"}))

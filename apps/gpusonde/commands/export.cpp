@@ -31,14 +31,14 @@ constexpr std::string_view kStandardOutput = "-";
 struct ExportOptions {
   std::vector<std::string> files;
   std::string format;
-  std::string output;  // empty: as OutputOf decides
+  std::string output;  // empty: OutputOf decides
   std::string type = "cpu";
   std::string value;  // empty: samples of CPU time, us of GPU time
   bool per_thread = false;
   SelectionFlags selection;
 };
 
-// Where the export goes: as asked, else text for pipes to standard output and a file beside the recording.
+// The output path: the given one, else standard output for line-based text and a file beside the recording.
 std::string OutputOf(const ExportOptions& options, const exporters::Exporter& exporter) {
   if (!options.output.empty()) return options.output;
   if (exporter.line_based) return std::string(kStandardOutput);
@@ -47,7 +47,7 @@ std::string OutputOf(const ExportOptions& options, const exporters::Exporter& ex
   return path.string();
 }
 
-// Writes the export to `to` and, unless that is standard output, tells the parent process what it holds.
+// Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, int to) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
@@ -72,14 +72,14 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
     samples += sample.count;
     time_ns += sample.weight_ns;
   }
-  TellParent(fmt::format("{} {}, {:.3f} s of {} time", samples,
-                         gpu                 ? "kernels, copies and sets"
-                         : selection.off_cpu ? "waits"
-                                             : "samples",
-                         static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
-                         gpu                 ? "GPU"
-                         : selection.off_cpu ? "waiting"
-                                             : "CPU"));
+  ReportToParent(fmt::format("{} {}, {:.3f} s of {} time", samples,
+                             gpu                 ? "kernels, copies and sets"
+                             : selection.off_cpu ? "waits"
+                                                 : "samples",
+                             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
+                             gpu                 ? "GPU"
+                             : selection.off_cpu ? "waiting"
+                                                 : "CPU"));
   return {};
 }
 
@@ -108,15 +108,15 @@ int Run(const ExportOptions& options, bool text_flags_given) {
   const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
   const std::string output = OutputOf(options, exporter);
   if (options.type == "gpu" && options.selection.while_gpu_idle)
-    throw CLI::ValidationError("an idle GPU has no GPU time; --while-gpu-idle is for --type cpu");
-  // The moment of a wait is its end, which says nothing of what the GPU did meanwhile.
+    throw CLI::ValidationError("an idle GPU has no GPU time; use --while-gpu-idle with --type cpu");
+  // A wait is stored with the time of its end, which doesn't say what the GPU did during the wait.
   if (options.type == "offcpu" && options.selection.while_gpu_idle)
-    throw CLI::ValidationError("--while-gpu-idle is for --type cpu");
+    throw CLI::ValidationError("use --while-gpu-idle with --type cpu");
   if (text_flags_given && !exporter.line_based)
-    throw CLI::ValidationError("--value and --per-thread are for --format folded; " + options.format +
-                               " holds samples and time of each thread");
+    throw CLI::ValidationError("use --value and --per-thread with --format folded; " + options.format +
+                               " always holds samples and time of each thread");
   if (options.files.size() > 1 && options.output.empty() && !exporter.line_based)
-    throw CLI::ValidationError("several recordings become one file; give it a name with -o");
+    throw CLI::ValidationError("several recordings are written to one file; name it with -o");
   if (output == kStandardOutput && !exporter.line_based && ::isatty(STDOUT_FILENO) != 0)
     throw CLI::ValidationError(options.format + " is not for a terminal; give -o FILE or a pipe");
   return ExportApart(options, exporter, output);
@@ -146,7 +146,7 @@ void AddExport(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write recordings in the formats of other tools");
   command->footer(Footer());
-  command->add_option("FILE", options->files, "Recordings, read as one")->required();
+  command->add_option("FILE", options->files, "Recordings to merge and export")->required();
   command->add_option("--format", options->format, "The format to write")
       ->required()
       ->check(OneOf(FormatNames()));
@@ -154,19 +154,19 @@ void AddExport(CLI::App& app, int& exit_status) {
                       "The file to write, or - for standard output; folded stacks go there by default, the "
                       "others to a file beside the recording");
   command
-      ->add_option(
-          "--type", options->type,
-          "cpu; gpu: kernels and copies above what launched them; offcpu: what threads wait for, above where")
+      ->add_option("--type", options->type,
+                   "cpu: samples; gpu: kernels and copies on the stacks that launched them; offcpu: waits on "
+                   "the stacks that waited")
       ->capture_default_str()
       ->check(OneOf({"cpu", "gpu", "offcpu"}));
   CLI::Option* value =
       command
           ->add_option("--value", options->value,
-                       "Numbers of folded stacks: samples (of GPU time: kernels) or us; by default samples, "
-                       "of GPU time us")
+                       "Unit of folded stacks: samples (for GPU time: kernels) or us; default: samples, "
+                       "us for GPU time")
           ->check(OneOf({"samples", "us"}));
   CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
-                                              "Folded stacks of each thread apart, with pid and tid");
+                                              "Separate folded stacks per thread, with pid and tid");
   AddSelectionFlags(*command, options->selection);
   command->callback([options, value, per_thread, &exit_status] {
     exit_status = Run(*options, value->count() > 0 || per_thread->count() > 0);

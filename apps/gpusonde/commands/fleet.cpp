@@ -26,9 +26,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-A fleet in one process: every report is really encrypted, signed, verified, added and released; the devices'
-applications, made from kernel streams of real programs, and time are simulated. docs/fleet-simulator.md says what
-the results mean.
+Simulates a fleet in one process: every report is really encrypted, signed, verified, added and released; time and
+the devices' applications, made from kernel streams of real programs, are simulated. docs/fleet-simulator.md
+explains the results.
 
   gpusonde fleet simulate
   gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html
@@ -45,7 +45,7 @@ struct FleetOptions {
   int64_t dead_hour = -1;
 };
 
-// One line that is written over, where somebody looks.
+// A progress line on standard error, rewritten in place; shown only on a terminal.
 class ProgressBar {
  public:
   ProgressBar() : shown_(::isatty(STDERR_FILENO) == 1) {}
@@ -108,7 +108,7 @@ constexpr int64_t MaxOf() {
 }
 
 void AddNumbers(CLI::App& command, fleet::Parameters& p) {
-  // What the simulator can't do with a number, it says itself.
+  // The simulator itself rejects values that it can't use.
   const auto add = [&]<class T>(const char* name, T& value, const char* what) {
     command.add_option(name, value, what)
         ->capture_default_str()
@@ -118,47 +118,47 @@ void AddNumbers(CLI::App& command, fleet::Parameters& p) {
   add("--hours", p.hours, "Simulated hours; reports are made and released each hour");
   add("--seed", p.seed, "The same seed, the same fleet");
   add("--applications", p.applications, "Applications in the catalog");
-  add("--unknown-applications", p.unknown_applications, "Applications that aren't in it");
-  add("--unknown-share", p.unknown_share, "Share of jobs that run one of those");
+  add("--unknown-applications", p.unknown_applications, "Applications that are not in the catalog");
+  add("--unknown-share", p.unknown_share, "Share of jobs that run an unknown application");
   add("--zipf", p.zipf, "Exponent of the applications' popularity");
   add("--load", p.load, "Share of devices that are busy");
-  add("--job-hours", p.job_hours, "How long a job takes on average");
-  add("--churn", p.churn, "Share of devices that are replaced each hour");
-  add("--groups", p.groups, "Groups of characteristics that are sampled, 1 to 8");
-  add("--cohorts", p.cohorts, "Cohorts of each group and page");
-  add("--decryptors", p.decryptors, "Decryptors, of which one honest one is enough");
-  add("--min-reports", p.min_reports, "Smallest cohort that is released");
+  add("--job-hours", p.job_hours, "Mean duration of a job");
+  add("--churn", p.churn, "Share of devices replaced each hour");
+  add("--groups", p.groups, "Number of sampled groups of characteristics, 1 to 8");
+  add("--cohorts", p.cohorts, "Cohorts per group and page");
+  add("--decryptors", p.decryptors, "Number of decryptors; one honest one is enough");
+  add("--min-reports", p.min_reports, "Smallest cohort whose sum is released");
   add("--epsilon", p.epsilon, "Privacy budget of a device, over all hours");
-  add("--cheats", p.cheats, "Devices that spoil sums, sign wrongly or report twice");
-  add("--private-queries", p.private_queries, "Private identifications that are really computed each hour");
-  add("--node-cores", p.node_cores, "CPU cores of a node for each GPU, for the overhead");
-  add("--servers", p.servers, "Cores of the aggregator, for the latencies");
+  add("--cheats", p.cheats, "Devices that corrupt sums, sign wrongly or report twice");
+  add("--private-queries", p.private_queries, "Private identifications to really compute each hour");
+  add("--node-cores", p.node_cores, "CPU cores per GPU of a node, to compute the overhead");
+  add("--servers", p.servers, "Cores of the aggregator, to compute latencies");
 }
 
 void AddSimulate(CLI::App& fleet, int& exit_status) {
   auto options = std::make_shared<FleetOptions>();
   options->parameters.threads = 0;
-  CLI::App* command = fleet.add_subcommand("simulate", "A fleet of devices that report in private");
+  CLI::App* command = fleet.add_subcommand("simulate", "Simulate a fleet of devices with private reports");
   command->footer(kFooter);
   AddNumbers(*command, options->parameters);
   command
       ->add_option("--dead-hour", options->dead_hour,
-                   "The hour, from 0, in which one decryptor doesn't answer")
+                   "The hour, counted from 0, in which one decryptor doesn't answer")
       ->check(WholeNumber("N", 0, std::numeric_limits<int32_t>::max()));
   command
       ->add_option("--reports", options->reports,
-                   "How reports are encrypted: masks, bfv (Penrose's way) or both")
+                   "How reports are encrypted: masks, bfv (as in Penrose) or both")
       ->capture_default_str()
       ->check(OneOf({"masks", "bfv", "both"}));
   command->add_option("--streams", options->streams,
-                      "Folder of kernel streams; default: those that came along");
+                      "Folder of kernel streams; default: the ones installed with gpusonde");
   command->add_option("--threads", options->parameters.threads, "Default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(OneOf({"text", "json"}));
   command->add_option("-o,--output", options->output, "The file to write; default: standard output");
-  command->add_option("--html", options->html, "Write a page with the curves to this file, too");
+  command->add_option("--html", options->html, "Also write an HTML page with the curves to this file");
   command->callback([options, &exit_status] {
     const Status done = SimulateFleet(*options);
     if (done.has_value()) return;
@@ -171,7 +171,8 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
 
 void AddFleet(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("fleet", "Private telemetry of a whole fleet");
-  command->require_subcommand(0, 1);  // with 1, CLI11 reports that before what it could not read
+  command->require_subcommand(0,
+                              1);  // with (1, 1), CLI11 would report a missing command before a parse error
   AddSimulate(*command, exit_status);
   command->callback([command, &exit_status] {
     if (!command->get_subcommands().empty()) return;

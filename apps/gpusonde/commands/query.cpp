@@ -22,8 +22,8 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kFooter = R"(
-SHOW TABLES and DESCRIBE TABLE list what there is, docs/schema.md tells what it means. A table's rows are those of
-all files, of keyed tables the last one per key; raw.TABLE has the rows as they lie. Ids are 32 hex digits.
+SHOW TABLES and DESCRIBE TABLE list tables and columns, docs/schema.md documents them. A table has the rows of all
+files, keyed tables only the last row per key; raw.TABLE has all rows as stored. Ids are 32 hex digits.
 
   gpusonde query run.sonde 'SHOW TABLES'
   gpusonde query run.sonde "SELECT name, sum(weight_ns) / 1e9 AS seconds FROM samples JOIN threads USING (process, tid)
@@ -45,8 +45,9 @@ Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
   ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
                                                                   Terminal::Of(STDOUT_FILENO).width));
   if (::isatty(STDERR_FILENO) == 1)
-    fmt::print(stderr, "{}{}\n", Counted(printed.rows, "row"),
-               printed.cut ? "; values are cut to the terminal's width, --format csv has them whole" : "");
+    fmt::print(
+        stderr, "{}{}\n", Counted(printed.rows, "row"),
+        printed.cut ? "; values are cut to the terminal's width; use --format csv for whole ones" : "");
   return {};
 }
 
@@ -54,11 +55,11 @@ Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
 
 void AddQuery(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<QueryOptions>();
-  CLI::App* command = app.add_subcommand("query", "SQL over recordings; reads, never writes");
+  CLI::App* command = app.add_subcommand("query", "Run read-only SQL over recordings");
   command->footer(kFooter);
   command
       ->add_option("FILE... SQL", options->files_and_sql,
-                   "recordings, read as one, and then one SQL statement")
+                   "recordings to merge, followed by one SQL statement")
       ->required()
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->option_text(" ");
@@ -66,7 +67,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
       ->check(OneOf({"text", "json", "csv"}));
   command->callback([options, &exit_status] {
     if (options->files_and_sql.size() < 2)
-      throw CLI::ValidationError("give recordings and then one SQL statement; SQL with spaces needs quotes");
+      throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
     exit_status = RunReader({.command = "query", .files = files, .work = [&] {
                                const Status done = Run(*options, files);

@@ -29,7 +29,7 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr int kExitOwnFailure = 125;  // as env(1) and timeout(1)
+constexpr int kExitOwnFailure = 125;  // as env(1) and timeout(1) do
 
 struct RecordOptions {
   std::string output = "run.sonde";
@@ -45,7 +45,8 @@ struct RecordOptions {
 
 agent::RecorderSignals signals;
 
-// A terminal sends SIGINT to the program as well; kill(1) sends it to us alone.
+// Ctrl-C in a terminal sends SIGINT to the profiled program too; kill(1) sends it only to us, so we forward
+// it.
 void OnSignal(int number, siginfo_t* info, void*) {
   const int error = errno;
   if (number == SIGINT) ++signals.interrupts;
@@ -54,8 +55,8 @@ void OnSignal(int number, siginfo_t* info, void*) {
   errno = error;
 }
 
-// SA_RESTART while it sets up: no call fails for a signal. Without it while it records: a signal ends the
-// wait for the next round.
+// During set-up, SA_RESTART keeps system calls from failing with EINTR. While recording, a signal must end
+// the wait for the next round, so it is off.
 void CatchSignals(int restart) {
   struct sigaction action{};
   action.sa_sigaction = OnSignal;
@@ -72,7 +73,7 @@ int Complain(const Error& error) {
   return kExitOwnFailure;
 }
 
-// Why steps were slow, the worst time first.
+// The incidents' sentences, largest slowdown first.
 Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows,
                    store.Query("SELECT sentence FROM incidents ORDER BY slowdown DESC, start_ns"));
@@ -84,7 +85,7 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   }
 }
 
-// `uncounted_rows` were lost too late for the recording to count them.
+// `uncounted_rows` were lost too late to be counted in the recording itself.
 Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
   ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
@@ -110,19 +111,20 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
     (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} {}", drop.count, meaning));
   }
   if (uncounted_rows > 0)
-    facts.lost.push_back(fmt::format("{} rows that could not be written at the end", uncounted_rows));
+    facts.lost.push_back(
+        fmt::format("{} rows that could not be written when recording ended", uncounted_rows));
   PrintLabelled(exporters::Summarise(profile, facts));
   return {};
 }
 
-// Turns the spool into the recording. On failure the spool stays, and the message says how to go on from it.
+// Turns the spool into the recording. On failure the spool stays and the error says how to continue from it.
 Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   const auto frames = store::WriteRecording(options.spool_folder(), options.output);
   if (!frames.has_value()) {
     Error error = frames.error();
-    error.message += fmt::format(
-        "\nWhat was gathered is safe in {}; when that is mended, run `gpusonde record --recover -o {}`",
-        options.spool_folder(), options.output);
+    error.message +=
+        fmt::format("\nThe data is safe in {}; fix the problem, then run `gpusonde record --recover -o {}`",
+                    options.spool_folder(), options.output);
     return Fail(std::move(error));
   }
   std::error_code failed;
@@ -133,20 +135,20 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   return PrintSummary(options.output, uncounted_rows);
 }
 
-// Holds the spool, so that nobody writes it meanwhile.
+// Locks the spool so that no other process writes to it meanwhile.
 Result<Fd> LockSpool(const RecordOptions& options) {
   Result<Fd> lock = LockFolder(options.spool_folder());
   if (lock.has_value() || lock.error().code != ErrorCode::kUnavailable) return lock;
   return Fail(ErrorCode::kUnavailable,
-              fmt::format("another recorder still makes {}: {}", options.output, lock.error().message));
+              fmt::format("another recorder is still writing {}: {}", options.output, lock.error().message));
 }
 
 int Recover(const RecordOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(options.spool_folder(), ignored))
     return Complain({ErrorCode::kNotFound,
-                     fmt::format("no unfinished recording: {} is not there; -o names the recording that was "
-                                 "to be made",
+                     fmt::format("no unfinished recording: {} doesn't exist; give the -o of the recording to "
+                                 "recover",
                                  options.spool_folder())});
   const Result<Fd> lock = LockSpool(options);
   if (!lock.has_value()) return Complain(lock.error());
@@ -154,7 +156,7 @@ int Recover(const RecordOptions& options) {
   if (!segments.has_value()) return Complain(segments.error());
   if (segments->empty()) {
     std::filesystem::remove_all(options.spool_folder(), ignored);
-    return Complain({ErrorCode::kNotFound, fmt::format("nothing to recover: {} held no data, and was removed",
+    return Complain({ErrorCode::kNotFound, fmt::format("nothing to recover: {} held no data and was removed",
                                                        options.spool_folder())});
   }
   if (const Status finished = FinishRecording(options, 0); !finished.has_value())
@@ -162,27 +164,27 @@ int Recover(const RecordOptions& options) {
   return kExitOk;
 }
 
-// A spool left by a crash holds data that nobody has yet; a new recording must not be mixed into it or
+// A spool left by a crash may hold the only copy of its data; a new recording must neither mix with it nor
 // replace it.
 Status CheckOutput(const RecordOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.output, ignored))
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} is a folder; give -o a file name", options.output));
+                fmt::format("-o {} is a folder; give a file name", options.output));
   TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
   TRY(LockSpool(options));
   ASSIGN_OR_RETURN(const bool any, spool::HasFrames(options.spool_folder()));
-  if (!any) return {};  // a recorder that could not start left it
+  if (!any) return {};  // left by a recorder that could not start
   return Fail(
       ErrorCode::kUnavailable,
-      fmt::format("{0} holds an unfinished recording; its recorder was killed.\n"
+      fmt::format("{0} holds an unfinished recording whose recorder was killed.\n"
                   "Run `gpusonde record --recover -o {1}` to finish it, or remove the folder, or give "
                   "another -o",
                   options.spool_folder(), options.output));
 }
 
-// What a recorder leaves that could not start: a spool without data.
+// Removes the empty spool that a recorder leaves when it can't start.
 void RemoveEmptySpool(const RecordOptions& options) {
   const Result<bool> any = spool::HasFrames(options.spool_folder());
   std::error_code ignored;
@@ -191,7 +193,7 @@ void RemoveEmptySpool(const RecordOptions& options) {
 
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
-  CatchSignals(SA_RESTART);  // before anything is begun that a signal could leave behind
+  CatchSignals(SA_RESTART);  // before creating anything that a signal could leave behind
   if (const Status free = CheckOutput(options); !free.has_value()) return Complain(free.error());
   Result<agent::Recorder> recorder = agent::Recorder::Create(
       {.spool_folder = options.spool_folder(),
@@ -200,15 +202,16 @@ int Record(const RecordOptions& options) {
        .command = options.command,
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
-       .lines = OwnLines()});
+       .lines = OwnLines(),
+       .files = OwnFiles()});
   if (!recorder.has_value()) {
-    // Not another recorder's, which may have begun since CheckOutput looked.
+    // Keep the spool of another recorder that started after CheckOutput.
     if (recorder.error().code != ErrorCode::kUnavailable) RemoveEmptySpool(options);
     return Complain(recorder.error());
   }
 
   if (!recorder->refusal().empty())
-    PrintNotice("record", fmt::format("only GPU work is recorded, without the stacks that launched it: {}",
+    PrintNotice("record", fmt::format("recording GPU work only, without the stacks that launched it: {}",
                                       recorder->refusal()));
   CatchSignals(0);
   const auto outcome = recorder->Run(signals);
@@ -224,16 +227,15 @@ int Record(const RecordOptions& options) {
     PrintNotice("record", fmt::format("{} rows could not be written: {}", outcome->failed_rows,
                                       outcome->first_failure));
   if (outcome->clock_step_ns != 0)
-    fmt::print(
-        stderr,
-        "gpusonde record: the wall clock was set by {:+.3f} s meanwhile; the recording's times follow it as "
-        "it was before\n",
-        static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
+    fmt::print(stderr,
+               "gpusonde record: the wall clock was set by {:+.3f} s while recording; times in the recording "
+               "follow the clock before that change\n",
+               static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) Complain(finished.error());
   if (program_runs_on) {
-    PrintNotice("record", "done; the program runs on");
+    PrintNotice("record", "done; the program keeps running");
     return recorder->WaitForProgram(signals);
   }
   if (!finished.has_value()) return kExitOwnFailure;
@@ -250,26 +252,25 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "  gpusonde record -o run.sonde -- python3 train.py\n"
       "  gpusonde record -o run.sonde -p 4711 --duration 30\n"
       "  gpusonde record --recover -o run.sonde     after a crash\n\n"
-      "Without privileges (`gpusonde doctor`) only GPU work is recorded, of a program after --.\n"
-      "Exits as the program did; 125 when gpusonde itself fails, 126 and 127 when the program can't be "
+      "Without privileges (see `gpusonde doctor`), it records only the GPU work of a program given after "
+      "--.\n"
+      "Exits with the program's status; 125 if gpusonde itself fails, 126 or 127 if the program can't be "
       "started.");
-  command->add_option("-o,--output", options->output, "The recording to make")->capture_default_str();
-  command->add_option("-p,--pid", options->pid, "Watch this process and its children")
+  command->add_option("-o,--output", options->output, "The recording to write")->capture_default_str();
+  command->add_option("-p,--pid", options->pid, "Profile this process and its children")
       ->check(WholeNumber("PID", 1, kMaxPid));
   command
       ->add_option("--duration", options->duration_s,
-                   "Stop recording after this many seconds; the program goes on")
+                   "Stop recording after this many seconds; the program keeps running")
       ->check(PositiveNumber("SECONDS"));
-  command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
+  command->add_option("--hz", options->frequency_hz, "Samples per second on each CPU")
       ->capture_default_str()
       ->check(Number("HZ", 0.1, 10'000));
-  command
-      ->add_option("--nvml-hz", options->nvml_hz,
-                   "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
+  command->add_option("--nvml-hz", options->nvml_hz, "NVML readings (clocks, power, …) per second; 0: none")
       ->capture_default_str()
       ->check(Number("HZ", 1, 10, true));
-  command->add_flag("--recover", options->recover, "Finish the recording that a crash left behind");
-  command->add_option("COMMAND", options->command, "The program and its arguments, after --");
+  command->add_flag("--recover", options->recover, "Finish the recording that a crash interrupted");
+  command->add_option("COMMAND", options->command, "The program to run and its arguments, after --");
   command->callback([options, &exit_status] {
     if (options->recover && (options->pid != 0 || !options->command.empty()))
       throw CLI::ValidationError("--recover finishes a recording; it takes neither a program nor -p");

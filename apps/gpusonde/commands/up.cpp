@@ -44,22 +44,22 @@ struct UpOptions {
   int days = 7;
   double gigabytes = 10;
   double reserve_mb = 256;
-  double duration_s = 0;  // 0: until told to end
+  double duration_s = 0;  // 0: until a stop signal
   bool no_diagnose = false;
   bool no_open = false;
   std::string webhook;  // empty: none
   std::optional<agent::HttpUrl> webhook_url;
 };
 
-// The agent's data goes straight into the embedded store.
+// Writes the agent's data straight to the embedded store.
 class StoreSink : public agent::Sink {
  public:
   explicit StoreSink(store::LiveStore& store) : store_(store) {}
 
   Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
 
-  Status Take(const Id128& spool, int64_t day, int64_t first_sequence,
-              std::vector<model::Batch> frames) override {
+  Status Ingest(const Id128& spool, int64_t day, int64_t first_sequence,
+                std::vector<model::Batch> frames) override {
     return store_.Hold(store::Day(std::chrono::days(day)), spool, first_sequence, std::move(frames));
   }
 
@@ -69,12 +69,12 @@ class StoreSink : public agent::Sink {
   store::LiveStore& store_;
 };
 
-// What keeps the agent from storing rows, for the page: set by the agent, read by the server's threads.
+// Explains on the page why the agent can't store rows. The agent sets it, the server's threads read it.
 class AgentNotice {
  public:
   void Set(const std::string& trouble) {
     const std::scoped_lock lock(mutex_);
-    text_ = trouble.empty() ? "" : fmt::format("Rows are being dropped or wait: {}.", trouble);
+    text_ = trouble.empty() ? "" : fmt::format("Rows are dropped or wait to be stored: {}.", trouble);
   }
   std::string Get() const {
     const std::scoped_lock lock(mutex_);
@@ -94,15 +94,15 @@ Status MakeFolder(const std::string& path) {
 void Retain(store::LiveStore& store, const UpOptions& options) {
   const auto gone = store.Retain(options.days, static_cast<int64_t>(options.gigabytes * 1e9));
   if (!gone.has_value())
-    LogError("old days stay: {}", gone.error().message);
+    LogError("can't delete days past retention: {}", gone.error().message);
   else if (*gone > 0)
-    LogInfo("{} old days deleted", *gone);
+    LogInfo("retention: deleted {} old days", *gone);
 }
 
 Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
-  CatchStopSignals();  // before there is anything that a signal could leave unfinished
+  CatchStopSignals();  // before creating anything that a signal could leave unfinished
   ReturnMemoryEarly();
-  // It runs always, and DuckDB keeps what it has read until the limit is reached.
+  // `up` runs all the time, and DuckDB caches what it has read until it reaches the limit.
   if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
   TRY(MakeFolder(options.state));
   const auto reserve_bytes = static_cast<int64_t>(options.reserve_mb * 1e6);
@@ -112,7 +112,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   AgentNotice agent_notice;
   const auto notices = [&store, &agent_notice] {
     std::vector<std::string> all = store->notices();
-    // The store's own trouble is the agent's, too, and better explained there.
+    // If the store has trouble, the agent reports it too, but the store's text explains it better.
     if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
     return all;
   };
@@ -120,10 +120,10 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   if (options.webhook_url.has_value())
     webhook = std::make_shared<agent::Webhook>(
         agent::Webhook::Options{.url = *options.webhook_url, .machine = proc::ReadHost().name});
-  const auto tell = [webhook](const diagnose::Report& report) {
+  const auto post_incident = [webhook](const diagnose::Report& report) {
     if (webhook != nullptr) webhook->Post(report);
   };
-  const auto warn = [webhook](const model::Warning& warning) {
+  const auto post_warning = [webhook](const model::Warning& warning) {
     if (webhook != nullptr) webhook->Post(warning);
   };
   const auto recall = [&store](diagnose::Diagnosis& diagnosis) {
@@ -135,11 +135,12 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                         .frequency_hz = options.frequency_hz,
                         .nvml_hz = options.nvml_hz,
                         .diagnose = !options.no_diagnose,
-                        // The spool takes what the store doesn't.
+                        // The spool may use this half of the reserve when the store refuses rows.
                         .min_free_bytes = reserve_bytes / 2,
                         .lines = OwnLines(),
-                        .on_incident = tell,
-                        .on_warning = warn,
+                        .files = OwnFiles(),
+                        .on_incident = post_incident,
+                        .on_warning = post_warning,
                         .on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); },
                         .recall = recall},
                        sink));
@@ -154,7 +155,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
                               listen));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
-  fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (Ctrl-C ends)\n",
+  fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
              options.frequency_hz, options.state, server->Url());
   std::fflush(stdout);
   if (!options.no_open) OpenInBrowser(server->Url());
@@ -183,48 +184,46 @@ int Up(const UpOptions& options, const std::optional<server::ListenAddress>& lis
 
 void AddUp(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<UpOptions>();
-  CLI::App* command = app.add_subcommand("up", "Profile this machine, always on, and show it in the browser");
+  CLI::App* command =
+      app.add_subcommand("up", "Profile this machine continuously and show it in the browser");
   command->footer(
       "Examples:\n"
       "  gpusonde up\n"
       "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
-      "Keeps one file a day under STATE/days; any DuckDB client reads those of a stopped gpusonde.");
+      "Keeps one file per day under STATE/days; any DuckDB client can read them while gpusonde is stopped.");
   command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
-  command->add_option("--hz", options->frequency_hz, "Samples per second and CPU")
+  command->add_option("--hz", options->frequency_hz, "Samples per second on each CPU")
       ->capture_default_str()
       ->check(Number("HZ", 0.1, 1'000));
-  command
-      ->add_option("--nvml-hz", options->nvml_hz,
-                   "Readings of the GPUs' clocks, power, memory, … per second; 0: none")
+  command->add_option("--nvml-hz", options->nvml_hz, "NVML readings (clocks, power, …) per second; 0: none")
       ->capture_default_str()
       ->check(Number("HZ", 1, 10, true));
-  command->add_option("--days", options->days, "Days to keep")
+  command->add_option("--days", options->days, "Retention in days")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 1'000'000));
-  command->add_option("--max-gb", options->gigabytes, "Gigabytes to keep")
+  command->add_option("--max-gb", options->gigabytes, "Retention in gigabytes")
       ->capture_default_str()
       ->check(PositiveNumber("GB"));
   command
-      ->add_option(
-          "--disk-reserve-mb", options->reserve_mb,
-          "Store nothing while the disk has less than this left; half of it stays free whatever comes")
+      ->add_option("--disk-reserve-mb", options->reserve_mb,
+                   "Store nothing while the disk has less free space than this; half of it always stays free")
       ->capture_default_str()
       ->check(Number("MB", 0, 1e9));
-  command->add_option("--duration", options->duration_s, "End by itself after this many seconds")
+  command->add_option("--duration", options->duration_s, "Stop after this many seconds")
       ->check(PositiveNumber("SECONDS"));
   command->add_option(
       "--listen", options->listen,
       fmt::format(
-          "IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free port up to {}]",
+          "IP:PORT to listen on; port 0: any free port [127.0.0.1:{}, or the next free port up to {}]",
           server::kDefaultPort, server::kLastDefaultPort));
   command
       ->add_option("--sources", options->sources,
-                   "Folders whose source files the UI may show, but for what is hidden in them [none]")
+                   "Folders whose source files the UI may show, except hidden ones [none]")
       ->allow_extra_args(false);
-  command->add_flag("--no-diagnose", options->no_diagnose, "Don't look for slow steps and why they are slow");
+  command->add_flag("--no-diagnose", options->no_diagnose, "Don't diagnose slow steps");
   command->add_option(
       "--webhook", options->webhook,
-      "http[s]://HOST[:PORT][/PATH] that is told of incidents, as docs/diagnose.md says [none]");
+      "http[s]://HOST[:PORT][/PATH] to post incidents to; docs/diagnose.md has the format [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;

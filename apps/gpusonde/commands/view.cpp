@@ -42,7 +42,7 @@ std::string TitleOf(const std::vector<std::string>& files) {
   return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
 }
 
-// What the person should know of recordings that were cut short.
+// Warns about recordings that were cut short.
 Result<std::vector<std::string>> NoticesOf(store::Store& store) {
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
   std::vector<std::string> notices;
@@ -50,7 +50,7 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
     if (!source.ended_ns.has_value())
       notices.push_back(
           fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
-                      "Everything up to its last second is here.",
+                      "It holds everything up to its last second.",
                       source.host));
   return notices;
 }
@@ -73,14 +73,14 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
   if (!server.has_value()) return Complain(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
-  fmt::print("{} is at {} (Ctrl-C ends)\n", TitleOf(options.files), (*server)->Url());
+  fmt::print("{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files), (*server)->Url());
   std::fflush(stdout);
-  TellParent((*server)->Url());
+  ReportToParent((*server)->Url());
   WaitForStopSignal();
   return kExitOk;
 }
 
-// What the server says is its address may be anything, once it has read a crafted recording.
+// The server sends its address after it has read recordings; a crafted one may have taken it over.
 bool IsAddress(std::string_view url) {
   return url.starts_with("http://") && url.ends_with('/') &&
          url.find_first_not_of("0123456789abcdef.:[]/", std::string_view("http://").size()) ==
@@ -111,15 +111,15 @@ void AddView(CLI::App& app, int& exit_status) {
       "  gpusonde view run.sonde\n"
       "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open\n"
       "  gpusonde view run.sonde --sources ~/train --sources /usr/lib/python3.11");
-  command->add_option("FILE", options->files, "Recordings, shown as one")->required();
+  command->add_option("FILE", options->files, "Recordings to merge and show")->required();
   command->add_option(
       "--listen", options->listen,
-      fmt::format("IP:PORT to serve at; port 0 is any free one [127.0.0.1:{}, or the next free "
+      fmt::format("IP:PORT to listen on; port 0: any free port [127.0.0.1:{}, or the next free "
                   "port up to {}]",
                   server::kDefaultPort, server::kLastDefaultPort));
   command
       ->add_option("--sources", options->sources,
-                   "Folders whose source files the UI may show, but for what is hidden in them [.]")
+                   "Folders whose source files the UI may show, except hidden ones [.]")
       ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
