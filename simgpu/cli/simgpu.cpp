@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of the simulated GPU: runs programs on it, shows it, breaks it. README.md explains the
-// commands.
+// The command line of the simulated GPU: runs programs on it, shows its state, injects faults. README.md
+// explains the commands.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,10 +29,10 @@ constexpr const char* kUsage =
     "       simgpu fault DEVICE NAME VALUE    xid CODE | ambient +°C | power-cap W | clock-limit SHARE |\n"
     "                                         pcie-width LANES | pcie-generation N | pcie-replays N |\n"
     "                                         ecc-corrected N | ecc-uncorrected N | stall SECONDS;\n"
-    "                                         0 mends (clock-limit 1)\n"
+    "                                         0 (clock-limit: 1) ends the fault\n"
     "       simgpu neighbour SECONDS SHARE    another process that keeps device 0 busy for that share of "
     "time\n"
-    "       simgpu reset                      a new machine for whoever comes next\n";
+    "       simgpu reset                      the next process creates a new machine\n";
 
 int Usage() {
   std::fputs(kUsage, stderr);
@@ -44,7 +44,7 @@ int Fail(const std::string& what) {
   return 1;
 }
 
-// Where the simulated driver is that this program itself runs with.
+// The folder of the simulated driver that this program itself uses.
 std::string LibraryFolder() {
   Dl_info driver{};
   ::dladdr(reinterpret_cast<void*>(&cuInit), &driver);
@@ -151,7 +151,7 @@ int Break(Machine& machine, std::span<char*> arguments) {
   return Usage();
 }
 
-// 1 ms kernels that take the whole device, as many as the share asks for.
+// Launches kernels of 1 ms on the whole device, as many as the share requires.
 int Neighbour(std::span<char*> arguments) {
   if (arguments.size() != 2) return Usage();
   const double seconds = std::strtod(arguments[0], nullptr);
@@ -165,7 +165,7 @@ int Neighbour(std::span<char*> arguments) {
   void* function = nullptr;
   if (cuInit(0) != 0 || cuDevicePrimaryCtxRetain(&context, 0) != 0 || cuCtxSetCurrent(context) != 0 ||
       cuModuleLoadData(&module, kPtx) != 0 || cuModuleGetFunction(&function, module, "neighbour") != 0)
-    return Fail("the simulated driver doesn't start");
+    return Fail("can't initialise the simulated driver");
   const int64_t until_ns = NowNs() + static_cast<int64_t>(seconds * 1e9);
   const auto pause_us = static_cast<useconds_t>(1000 * (1 - share) / share);
   while (NowNs() < until_ns) {

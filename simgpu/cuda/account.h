@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-// What libcuda.so.1 exports beside the driver API: what a device did for this process, exact to the
-// nanosecond. Tests compare with it what a profiler counted. All operations that were submitted count, those
-// that have yet to run too.
+// Exported by libcuda.so.1 in addition to the driver API: what a device did for this process, exact to the
+// nanosecond, as ground truth for profiler tests. Includes all submitted operations, even those that have yet
+// to run.
 struct SimgpuAccount {
   int64_t kernels;
   int64_t kernel_ns;
@@ -16,6 +16,5 @@ struct SimgpuAccount {
   int64_t memset_ns;
 };
 
-// 0, or the CUresult that says why not: 3 before cuInit, 101 for no such device or one that this process
-// never used.
+// Returns a CUresult: 0, 3 before cuInit, 101 for no such device or one that this process never used.
 extern "C" int32_t simgpuAccount(uint32_t device, SimgpuAccount* account);

@@ -11,8 +11,7 @@ namespace {
 
 std::atomic<const Listener*> the_listener = nullptr;
 
-// Ids are 32 bits wide and wrap; 0 means none. A test that wants to see that doesn't wait for four billion
-// calls.
+// Ids have 32 bits and wrap; 0 means none. The start is configurable so that tests can reach the wrap.
 std::atomic<uint32_t>& CorrelationCounter() {
   static std::atomic<uint32_t> counter =
       static_cast<uint32_t>(IntegerSetting("SIMGPU_CORRELATION_START", 0, 0, UINT32_MAX));
@@ -26,7 +25,7 @@ uint32_t NextCorrelationId() {
   }
 }
 
-// How deep this thread is in calls that are told of, and the id that the outermost gave them all.
+// This thread's depth in reported calls, and the correlation id of the outermost, which all of them share.
 thread_local uint32_t call_depth = 0;
 thread_local uint32_t call_id = 0;
 
@@ -111,7 +110,7 @@ const Listener* TheListener() { return the_listener.load(std::memory_order_acqui
 
 uint32_t CorrelationId() { return call_depth > 0 ? call_id : 0; }
 
-void TellResource(const ResourceEvent& event) {
+void NotifyResource(const ResourceEvent& event) {
   const Listener* listener = TheListener();
   if (listener != nullptr) listener->resource(event);
 }

@@ -10,13 +10,13 @@
 
 namespace simgpu::cuda {
 
-// The listener, null when nobody listens.
+// The listener; null when there is none.
 const Listener* TheListener();
-// The correlation id of the call that this thread is in; 0 outside and when nobody listens.
+// The correlation id of the call that this thread is in; 0 outside of calls and without a listener.
 uint32_t CorrelationId();
-void TellResource(const ResourceEvent& event);
+void NotifyResource(const ResourceEvent& event);
 
-// One call into the driver API, from its entry to its exit. Costs two loads when nobody listens.
+// One call into the driver API, from its entry to its exit. Costs two loads without a listener.
 //
 //   SIMGPU_EXPORT Result cuThing(int a) {
 //     const struct { int a; } params{a};
@@ -42,7 +42,7 @@ class ApiCall {
   ApiEvent event_;
 };
 
-// SUCCESS when the driver can be used; with a context wanted, only if one is current.
+// SUCCESS when the driver can be used and, if a context is required, one is current.
 Result Ready();
 Result ReadyWithContext();
 

@@ -5,7 +5,7 @@
 
 #include "wire/nvidia/cupti_callbacks.h"
 
-// CUPTI's callback ids of the driver calls that simgpu plays, beside those of cupti_callbacks.h. Source:
+// CUPTI's callback ids of the driver calls that simgpu implements, in addition to cupti_callbacks.h. Source:
 // CUDA 13.0's cupti_driver_cbid.h; callback_ids_test.cpp compares.
 #define SIMGPU_DRIVER_CALLS(X)          \
   X(cuInit, 1)                          \
@@ -88,7 +88,7 @@
 
 namespace simgpu::cuda {
 
-// kCall_cuInit and so on: NVIDIA's names, after a prefix.
+// kCall_cuInit etc.: NVIDIA's names with a prefix.
 #define SIMGPU_CALL(name, id) inline constexpr uint32_t kCall_##name = id;
 #define SIMGPU_WORK_CALL(name, id, what) inline constexpr uint32_t kCall_##name = id;
 SIMGPU_DRIVER_CALLS(SIMGPU_CALL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts, primary ones and others.
+// Primary and other contexts.
 #include <algorithm>
 
 #include "simgpu/cuda/api_call.h"
@@ -12,11 +12,11 @@ namespace {
 
 thread_local std::vector<Context*> context_stack;
 
-void TellContext(uint32_t id, Context* context) {
+void NotifyContext(uint32_t id, Context* context) {
   ResourceEvent event{};
   event.id = id;
   event.context = context;
-  TellResource(event);
+  NotifyResource(event);
 }
 
 Result MakeContext(int device, bool primary, Context** made) {
@@ -33,11 +33,11 @@ Result MakeContext(int device, bool primary, Context** made) {
   return GPUSONDE_CU_SUCCESS;
 }
 
-// The memory of a context stays accounted to its process until that ends or frees it.
+// A context's memory stays allocated to its process until the process ends or frees it.
 Result DestroyContext(Context* context) {
   if (context == nullptr) return GPUSONDE_CU_ERROR_INVALID_CONTEXT;
   Driver& driver = TheDriver();
-  TellContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, context);
+  NotifyContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, context);
   WaitUntil(TailNs(*context));
   ForgetCurrent(context);
   const std::lock_guard lock(driver.mutex);
@@ -59,7 +59,7 @@ Result Retain(void** context, int device) {
   if (primary == nullptr) {
     result = MakeContext(device, true, &primary);
     if (result != GPUSONDE_CU_SUCCESS) return result;
-    TellContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_CREATED, primary);
+    NotifyContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_CREATED, primary);
   }
   ++primary->primary_uses;
   *context = primary;
@@ -85,7 +85,7 @@ Result Create(void** context, int device) {
   result = MakeContext(device, false, &made);
   if (result != GPUSONDE_CU_SUCCESS) return result;
   PushCurrent(made);
-  TellContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_CREATED, made);
+  NotifyContext(GPUSONDE_CUPTI_RESOURCE_CONTEXT_CREATED, made);
   *context = made;
   return GPUSONDE_CU_SUCCESS;
 }

@@ -7,12 +7,11 @@
 namespace simgpu::cuda {
 namespace {
 
-// Up to this size the driver takes pageable memory over at once, and the call returns before the copy is
-// done.
+// Up to this size the driver buffers pageable memory at once, and the call returns before the copy is done.
 constexpr size_t kStagedBytes = size_t{64} << 10;
 
-// Copies on a stream. What is asked to be asynchronous still waits where pageable memory makes it, as CUDA
-// documents ("API synchronization behavior").
+// Copies on a stream. An asynchronous copy still blocks where pageable memory requires it, as CUDA documents
+// ("API synchronization behavior").
 Result Copy(Transfer transfer, size_t bytes, void* stream_handle, bool async) {
   const Result result = ReadyWithContext();
   if (result != GPUSONDE_CU_SUCCESS) return result;

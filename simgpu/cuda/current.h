@@ -7,11 +7,11 @@
 
 namespace simgpu::cuda {
 
-// The stack of contexts that are current to this thread; its top is the current one.
+// This thread's stack of contexts; the top is the current one.
 void SetCurrent(Context* context);
 void PushCurrent(Context* context);
 Context* PopCurrent();
-// A context is gone: this thread must not use it any more.
+// Removes a destroyed context from this thread's stack.
 void ForgetCurrent(const Context* context);
 
 }  // namespace simgpu::cuda

@@ -15,11 +15,10 @@
 namespace simgpu::cuda {
 namespace {
 
-// A sleeping thread wakes this late (the kernel's timer slack and the way back); the rest is waited for
-// awake.
+// A sleeping thread wakes up to this late (timer slack and scheduling), so the last part of a wait is a spin.
 constexpr int64_t kWakeUpNs = 60'000;
 
-// While a device's queue is full, it is looked at this often.
+// Polling period while a device's queue is full.
 constexpr int64_t kLongestWaitNs = 100'000'000;
 
 Operation MakeOperation(OperationKind kind, const Stream& stream, const Placed& placed,
@@ -38,14 +37,14 @@ Operation MakeOperation(OperationKind kind, const Stream& stream, const Placed& 
   return operation;
 }
 
-void Tell(const Operation& operation, bool silent) {
+void Notify(const Operation& operation, bool silent) {
   Log(operation);
   const Listener* listener = TheListener();
   if (listener != nullptr && !silent) listener->operation(operation);
 }
 
-// Runs `place` under both locks until it has found room. A graph's nodes come with their own ready_ns and
-// leave the stream alone: the graph as a whole occupies it.
+// Calls `place` under both locks until there is room in the queue. A graph's nodes have their own ready_ns
+// and don't change the stream, which the graph occupies as a whole.
 template <class Place>
 Placed Submit(Stream& stream, int64_t ready_ns, const GraphPlace& graph, Place place) {
   Driver& driver = TheDriver();
@@ -61,7 +60,7 @@ Placed Submit(Stream& stream, int64_t ready_ns, const GraphPlace& graph, Place p
         if (graph.graph_id == 0) Occupy(stream, span->end_ns);
         return {span->start_ns, span->end_ns};
       }
-      // Somebody who died may be the one that fills it.
+      // The queue may be full of work of a process that has died.
       ForgetTheDead(*device, now_ns);
       room_ns = std::min(device->next_end().value_or(now_ns), now_ns + kLongestWaitNs);
     }
@@ -72,7 +71,7 @@ Placed Submit(Stream& stream, int64_t ready_ns, const GraphPlace& graph, Place p
 }  // namespace
 
 Driver& TheDriver() {
-  // Never destroyed: other threads may still be in it when the process ends.
+  // Never destroyed: other threads may still use it when the process ends.
   static Driver& driver = *new Driver;
   return driver;
 }
@@ -135,7 +134,7 @@ Placed SubmitLaunch(Stream& stream, const Launch& launch, int64_t ready_ns, cons
   std::copy_n(launch.grid, 3, operation.grid);
   std::copy_n(launch.block, 3, operation.block);
   operation.shared_bytes = launch.shared_bytes;
-  Tell(operation, graph.silent);
+  Notify(operation, graph.silent);
   return placed;
 }
 
@@ -156,7 +155,7 @@ Placed SubmitTransfer(Stream& stream, const Transfer& transfer, int64_t ready_ns
   operation.source_kind = transfer.source_kind;
   operation.target_kind = transfer.target_kind;
   operation.async = transfer.async;
-  Tell(operation, graph.silent);
+  Notify(operation, graph.silent);
   return placed;
 }
 
@@ -169,7 +168,7 @@ Placed SubmitFill(Stream& stream, const Fill& fill, int64_t ready_ns, const Grap
   operation.value = fill.value;
   operation.async = fill.async;
   operation.target_kind = GPUSONDE_CUPTI_MEMORY_DEVICE;
-  Tell(operation, graph.silent);
+  Notify(operation, graph.silent);
   return placed;
 }
 

@@ -17,8 +17,8 @@ namespace simgpu::cuda {
 
 using Result = int32_t;  // CUresult
 
-// What one process has of the driver. One lock guards all of it: calls are short, and those that wait don't
-// hold it.
+// The driver's state in one process. A single lock guards it: calls are short, and waiting calls don't hold
+// it.
 struct Driver {
   std::mutex mutex;
   std::atomic<bool> initialised = false;
@@ -32,7 +32,7 @@ struct Driver {
   std::vector<std::unique_ptr<Graph>> graphs;
   uint64_t next_address = 0;
   uint32_t next_context = 1;
-  uint32_t next_stream = 13;  // as CUPTI numbers the first stream that a program makes
+  uint32_t next_stream = 13;  // CUPTI's id of the first stream that a program creates
   uint32_t next_event = 1;
   uint32_t next_graph = 1;
   uint64_t next_node = 1;
@@ -47,16 +47,15 @@ Driver& TheDriver();
 // The context current to this thread; null when there is none.
 Context* CurrentContext();
 
-// The stream that a handle means in the current context; null for a wrong handle.
+// The stream for a handle in the current context; null for an invalid handle.
 Stream* StreamOf(void* handle);
 
-// Puts one operation on a stream, after what lies there already, and tells the listener. All block while the
-// device's queue is full. `ready_ns` is a moment before which it must not start (0: none). Returns when it
-// will be done.
+// Appends one operation to a stream and notifies the listener; blocks while the device's queue is full. It
+// starts no earlier than `ready_ns` (0: no bound). Returns its end time.
 struct GraphPlace {
   uint32_t graph_id = 0;
   uint64_t node_id = 0;
-  bool silent = false;  // part of a graph that is told of as a whole
+  bool silent = false;  // part of a graph that is reported as a whole
 };
 struct Placed {
   int64_t start_ns;
@@ -66,25 +65,25 @@ Placed SubmitLaunch(Stream& stream, const Launch& launch, int64_t ready_ns, cons
 Placed SubmitTransfer(Stream& stream, const Transfer& transfer, int64_t ready_ns, const GraphPlace& graph);
 Placed SubmitFill(Stream& stream, const Fill& fill, int64_t ready_ns, const GraphPlace& graph);
 
-// When what is put on the stream now may start; and notes that the stream is busy until end_ns.
+// When an operation appended to the stream now may start; marks the stream as busy until end_ns.
 int64_t ReadyNs(const Stream& stream);
 void Occupy(Stream& stream, int64_t end_ns);
 // When all of a context's streams are done.
 int64_t TailNs(const Context& context);
 
-// Returns at end_ns, without burning CPU.
+// Returns at end_ns, without busy waiting.
 void WaitUntil(int64_t end_ns);
-// Waits, and tells the listener of it as a synchronisation.
+// Waits, and reports it to the listener as a synchronisation.
 void Synchronize(Context& context, Stream* stream, uint32_t sync_kind, uint32_t event_id, int64_t end_ns);
 
 // Adds a node to the graph that `stream` is being captured into.
 Node& CaptureNode(Stream& stream, uint32_t type);
 Node& AddNode(Graph& graph, uint32_t type, std::vector<Node*> dependencies);
 
-// What a copy between two addresses is; bytes and async are the caller's.
+// The kind of a copy between two addresses; the caller sets bytes and async.
 Transfer Classify(uint64_t target, uint64_t source);
 
-// The driver's own record of what it did, where SIMGPU_LOG names a file.
+// The driver's log of operations, if SIMGPU_LOG names a file.
 void Log(const Operation& operation);
 
 }  // namespace simgpu::cuda

@@ -50,8 +50,8 @@ Result Describe(Result result, const char** text, const char* Named::* member) {
   return GPUSONDE_CU_ERROR_INVALID_VALUE;
 }
 
-// Names without a version mean the newest that a caller of this CUDA version can know; all of ours but
-// cuCtxCreate have been the same since CUDA 12.0.
+// A name without a version means the newest function that a caller of this CUDA version can know; all of ours
+// except cuCtxCreate are unchanged since CUDA 12.0.
 Result Address(const char* symbol, void** function, int cuda_version) {
   if (symbol == nullptr || function == nullptr) return GPUSONDE_CU_ERROR_INVALID_VALUE;
   constexpr int kNewCtxCreate = 12'050;

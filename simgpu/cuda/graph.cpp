@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What graphs do: grow, are cloned into executables, run.
+// Graph operations: adding nodes, cloning into executable graphs, launching.
 #include "simgpu/cuda/graph.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Graph& MakeGraph() {
   ResourceEvent event{};
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPH_CREATED;
   event.graph = graph;
-  TellResource(event);
+  NotifyResource(event);
   return *graph;
 }
 
@@ -30,7 +30,7 @@ Node& AddNode(Graph& graph, uint32_t type, std::vector<Node*> dependencies) {
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATE_STARTING;
   event.graph = &graph;
   event.node_type = type;
-  TellResource(event);
+  NotifyResource(event);
   Driver& driver = TheDriver();
   Node* node = nullptr;
   {
@@ -40,7 +40,7 @@ Node& AddNode(Graph& graph, uint32_t type, std::vector<Node*> dependencies) {
   }
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED;
   event.node = node;
-  TellResource(event);
+  NotifyResource(event);
   return *node;
 }
 
@@ -72,7 +72,7 @@ void CloneInto(Graph& clone, const Graph& original, void* exec) {
     event.original_node = node.get();
     event.node_type = node->type;
     event.graph_exec = exec;
-    TellResource(event);
+    NotifyResource(event);
   }
 }
 
@@ -80,7 +80,7 @@ GraphExec& Instantiate(const Graph& graph) {
   ResourceEvent event{};
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATE_STARTING;
   event.graph = const_cast<Graph*>(&graph);
-  TellResource(event);
+  NotifyResource(event);
   Driver& driver = TheDriver();
   const Listener* listener = TheListener();
   uint32_t id = 0;
@@ -92,7 +92,7 @@ GraphExec& Instantiate(const Graph& graph) {
   CloneInto(exec->graph, graph, exec);
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATED;
   event.graph_exec = exec;
-  TellResource(event);
+  NotifyResource(event);
   return *exec;
 }
 

@@ -7,13 +7,13 @@ namespace simgpu::cuda {
 
 Graph& MakeGraph();
 
-// Adds clones of all nodes of `original`, with ids of their own, and tells of each. `exec` is what they are
-// made for; null when it is another graph.
+// Adds clones of all nodes of `original`, with new ids, and notifies the listener of each. `exec` is the
+// executable graph that they are cloned for; null when it is another graph.
 void CloneInto(Graph& clone, const Graph& original, void* exec);
 
 GraphExec& Instantiate(const Graph& graph);
 
-// Puts all nodes of an executable graph on a stream. Blocks while the device's queue is full.
+// Appends all nodes of an executable graph to a stream. Blocks while the device's queue is full.
 void Run(const GraphExec& exec, Stream& stream);
 
 }  // namespace simgpu::cuda

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kEmptyNode = 5;  // CU_GRAPH_NODE_TYPE_EMPTY
 
-// The nodes that a new one depends on; false when one of them is not of this graph.
+// The nodes that a new one depends on; false when one of them is not in this graph.
 bool Dependencies(const Graph& graph, void* const* nodes, size_t count, std::vector<Node*>& dependencies) {
   if (count > 0 && nodes == nullptr) return false;
   for (void* handle : std::span(nodes, count)) {
@@ -147,7 +147,7 @@ Result DestroyGraph(void* handle) {
   ResourceEvent event{};
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPH_DESTROY_STARTING;
   event.graph = graph;
-  TellResource(event);
+  NotifyResource(event);
   Driver& driver = TheDriver();
   const std::lock_guard lock(driver.mutex);
   std::erase_if(driver.graphs, [&](const auto& owned) { return owned.get() == graph; });
@@ -162,7 +162,7 @@ Result DestroyExec(void* handle) {
   ResourceEvent event{};
   event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_DESTROY_STARTING;
   event.graph_exec = exec;
-  TellResource(event);
+  NotifyResource(event);
   delete exec;
   return GPUSONDE_CU_SUCCESS;
 }
@@ -332,7 +332,7 @@ SIMGPU_EXPORT Result cuGraphInstantiateWithParams(void** exec, void* graph, void
   return call.Return(InstantiateInto(exec, graph));
 }
 
-// Nothing is left to do: an executable graph is on the device from its beginning.
+// Has nothing to do: an executable graph is uploaded when it is instantiated.
 SIMGPU_EXPORT Result cuGraphUpload(void* exec, void* stream) {
   const struct {
     void* exec;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kDriverVersion = 13000;
 
-// A tool that wants to be in every CUDA program says where it is; the driver loads it once it works itself,
-// and calls it. What doesn't load is passed over in silence: programs run with the tool or without.
+// Loads the tool library named in CUDA_INJECTION64_PATH once the driver is initialised, and calls its entry
+// point. A library that can't be loaded is ignored silently, so that programs run without it.
 void LoadInjection() {
   const char* path = std::getenv("CUDA_INJECTION64_PATH");
   if (path == nullptr || *path == '\0') return;
@@ -49,7 +49,7 @@ Result Initialize(unsigned flags) {
   LoadInjection();
   ResourceEvent event{};
   event.id = GPUSONDE_CUPTI_RESOURCE_CU_INIT_FINISHED;
-  TellResource(event);
+  NotifyResource(event);
   return GPUSONDE_CU_SUCCESS;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLongestKernelNs = 3'600'000'000'000;
 
-// The 64 bits of a kernel's `index`-th parameter; nothing when they are not there.
+// The 64 bits of a kernel's `index`-th parameter; nullopt when there are none.
 std::optional<int64_t> Parameter(uint32_t index, void** params, void** extra) {
   int64_t value = 0;
   if (params != nullptr) {

@@ -14,7 +14,7 @@
 namespace simgpu::cuda {
 namespace {
 
-// Written in pieces that end with a whole line, so that several processes can append to one file.
+// Written in chunks of whole lines, so that several processes can append to one file.
 class LogFile {
  public:
   static LogFile& Get() {
@@ -41,12 +41,12 @@ class LogFile {
   LogFile() {
     const char* path = TextSetting("SIMGPU_LOG", nullptr);
     if (path != nullptr) fd_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    // What this process has not written yet is not its child's to write again.
+    // A forked child must not write the parent's pending lines again.
     ::pthread_atfork(nullptr, nullptr, [] { Get().pending_.clear(); });
   }
 
   void Write() {
-    // What can't be written is lost: the simulated device must not disturb the program that uses it.
+    // Lines that can't be written are dropped: the simulated device must not disturb the program.
     if (!pending_.empty()) [[maybe_unused]]
       const ssize_t written = ::write(fd_, pending_.data(), pending_.size());
     pending_.clear();

@@ -12,7 +12,7 @@
 namespace simgpu::cuda {
 namespace {
 
-// Where device memory begins: far from everything a process maps.
+// Where device addresses begin: far from everything a process maps.
 constexpr uint64_t kFirstAddress = 0x0D00'0000'0000;
 constexpr uint64_t kAlignment = 512;
 
@@ -57,7 +57,7 @@ Result AllocateHost(void** pointer, size_t bytes) {
   return GPUSONDE_CU_SUCCESS;
 }
 
-// Forgets a pinned range; its size, or 0 when there is none that begins there.
+// Removes a pinned range; returns its size, or 0 when none begins there.
 size_t Unpin(void* pointer) {
   Driver& driver = TheDriver();
   const std::lock_guard lock(driver.mutex);
@@ -68,7 +68,7 @@ size_t Unpin(void* pointer) {
   return bytes;
 }
 
-// Whether `ranges` (begin → something) has one that holds `address`; SizeOf tells its length.
+// Whether one of `ranges` (keyed by begin) contains `address`; SizeOf returns a range's length.
 template <class Map, class SizeOf>
 bool Holds(const Map& ranges, uint64_t address, SizeOf size_of) {
   auto after = ranges.upper_bound(address);
@@ -126,7 +126,7 @@ SIMGPU_EXPORT Result cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Allocate(address, bytes));
 }
 
-// Freeing waits for the context, as the real call does.
+// Waits for the context, as the real call does.
 SIMGPU_EXPORT Result cuMemFree_v2(uint64_t address) {
   const struct {
     uint64_t address;
@@ -149,7 +149,7 @@ SIMGPU_EXPORT Result cuMemAllocAsync(uint64_t* address, size_t bytes, void* stre
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Allocate(address, bytes));
 }
 
-// The bytes are free at once: a pool of the program's own could use them again on the same stream.
+// Frees the bytes at once: the program could reuse them on the same stream.
 SIMGPU_EXPORT Result cuMemFreeAsync(uint64_t address, void* stream) {
   const struct {
     uint64_t address;
@@ -226,8 +226,7 @@ SIMGPU_EXPORT Result cuPointerGetAttribute(void* data, int attribute, uint64_t p
   if (data == nullptr) return GPUSONDE_CU_ERROR_INVALID_VALUE;
   if (attribute != GPUSONDE_CU_POINTER_MEMORY_TYPE) return GPUSONDE_CU_ERROR_NOT_SUPPORTED;
   const uint8_t kind = Classify(pointer, pointer).source_kind;
-  if (kind == GPUSONDE_CUPTI_MEMORY_PAGEABLE)
-    return GPUSONDE_CU_ERROR_INVALID_VALUE;  // CUDA knows nothing of it
+  if (kind == GPUSONDE_CUPTI_MEMORY_PAGEABLE) return GPUSONDE_CU_ERROR_INVALID_VALUE;  // not a CUDA address
   const uint32_t type =
       kind == GPUSONDE_CUPTI_MEMORY_DEVICE ? GPUSONDE_CU_MEMORYTYPE_DEVICE : GPUSONDE_CU_MEMORYTYPE_HOST;
   std::memcpy(data, &type, sizeof type);

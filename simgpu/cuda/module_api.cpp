@@ -48,7 +48,7 @@ Result Load(Module** made, const void* image) {
   event.module_id = (*made)->id;
   event.image = image;
   event.image_bytes = image_bytes;
-  TellResource(event);
+  NotifyResource(event);
   return GPUSONDE_CU_SUCCESS;
 }
 
@@ -70,7 +70,7 @@ Result Unload(Module* module) {
   event.id = GPUSONDE_CUPTI_RESOURCE_MODULE_UNLOAD_STARTING;
   event.context = CurrentContext();
   event.module_id = module->id;
-  TellResource(event);
+  NotifyResource(event);
   int64_t tail_ns = 0;
   {
     const std::lock_guard lock(driver.mutex);
@@ -78,7 +78,7 @@ Result Unload(Module* module) {
     --driver.modules;
   }
   WaitUntil(tail_ns);
-  // Whoever still holds a name (CUPTI's records do) now holds a dangling pointer, as with the real driver.
+  // Pointers to names (as in CUPTI's records) dangle from now on, as with the real driver.
   for (const auto& name : module->names) std::memset(name.get(), 0xDD, std::strlen(name.get()));
   delete module;
   return GPUSONDE_CU_SUCCESS;
@@ -156,7 +156,7 @@ SIMGPU_EXPORT Result cuModuleGetFunction(void** function, void* module, const ch
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Find(function, As<Module>(module), name));
 }
 
-// A library is a module that belongs to no context; a kernel is its function.
+// A library is a module without a context; a kernel is its function.
 SIMGPU_EXPORT Result cuLibraryLoadData(void** library, const void* image, void* jit_options,
                                        void** jit_values, unsigned jit_count, void* options, void** values,
                                        unsigned count) {

@@ -11,8 +11,8 @@
 
 namespace simgpu::cuda {
 
-// What CUDA's handles point to. Every object begins with its kind, so that a wrong handle is told from a
-// right one; all are guarded by Driver::mutex, but for what never changes.
+// The objects behind CUDA's handles. Each begins with its kind, so that invalid handles are detected. Guarded
+// by Driver::mutex, except for what never changes.
 enum class Kind : uint32_t {
   kContext = 0x43545831,
   kStream,
@@ -30,7 +30,7 @@ struct Object {
   Kind kind;
 };
 
-// Null when `handle` is no object of that kind.
+// Null when `handle` is not an object of that kind.
 template <class T>
 T* As(void* handle) {
   auto* object = static_cast<Object*>(handle);
@@ -48,8 +48,8 @@ struct Stream : Object {
       : Object(kKind), context(owner), id(number), blocking(waits) {}
   Context& context;
   uint32_t id;
-  bool blocking;        // waits for the legacy stream, and that one for it
-  int64_t tail_ns = 0;  // when all that was put on it is done
+  bool blocking;        // synchronises with the legacy stream
+  int64_t tail_ns = 0;  // when all its operations are done
   Capture* capture = nullptr;
   std::vector<Node*> last_captured;  // what the next captured node depends on
 };
@@ -61,7 +61,7 @@ struct Event : Object {
   bool recorded = false;
   uint32_t stream_id = 0;
   int64_t time_ns = 0;
-  Capture* capture = nullptr;  // recorded while capturing: these nodes instead of a time
+  Capture* capture = nullptr;  // recorded during a capture: these nodes instead of a time
   std::vector<Node*> nodes;
 };
 
@@ -78,9 +78,9 @@ struct Module : Object {
   static constexpr Kind kKind = Kind::kModule;
   Module() : Object(kKind) {}
   uint32_t id = 0;
-  bool opaque = false;  // not PTX: what it defines is not known, every name is taken to be there
+  bool opaque = false;  // not PTX: its functions are not known, so every name is assumed to exist
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
-  std::vector<std::unique_ptr<char[]>> names;  // handed to CUPTI's clients, overwritten and freed on unload
+  std::vector<std::unique_ptr<char[]>> names;  // passed to CUPTI's clients; overwritten and freed on unload
 };
 
 struct Context : Object {
@@ -95,7 +95,7 @@ struct Context : Object {
   std::vector<std::unique_ptr<Stream>> streams;
 };
 
-// A kernel with its arguments taken: all that can be known before it runs.
+// A kernel launch with its arguments: all that is known before it runs.
 struct Launch {
   Function* function = nullptr;
   uint32_t grid[3] = {1, 1, 1};
@@ -144,7 +144,7 @@ struct GraphExec : Object {
   GraphExec(uint32_t number, bool whole) : Object(kKind), id(number), graph(number), traced_whole(whole) {}
   uint32_t id;
   Graph graph;        // a clone
-  bool traced_whole;  // CUPTI's GRAPH_TRACE was on when it was made
+  bool traced_whole;  // CUPTI's GRAPH_TRACE was enabled when it was instantiated
 };
 
 // One capture, begun on one stream, which others may join through events.

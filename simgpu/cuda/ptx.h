@@ -9,7 +9,7 @@
 
 namespace simgpu::cuda {
 
-// How long a kernel runs at full clock: what its PTX says, else what the SIMGPU_KERNEL_NS knob does.
+// A kernel's duration at full clock: from its PTX, else SIMGPU_KERNEL_NS.
 struct KernelTiming {
   std::optional<int64_t> constant_ns;
   // The kernel's own parameter (64 bits, 0 for the first) holds the duration in ns.
@@ -22,7 +22,7 @@ struct KernelTiming {
 //   // simgpu: duration_ns=5000
 //   // simgpu: duration_ns=param0
 //
-// and is nothing to NVIDIA's compiler, so that one text serves both.
+// and is ignored by NVIDIA's compiler, so that one text works for both.
 std::map<std::string, KernelTiming, std::less<>> KernelsOfPtx(std::string_view text);
 
 }  // namespace simgpu::cuda

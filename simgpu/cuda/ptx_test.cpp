@@ -6,7 +6,7 @@
 namespace simgpu::cuda {
 namespace {
 
-TEST(Ptx, EntriesAreTheKernels) {
+TEST(Ptx, FindsEveryEntry) {
   const auto kernels = KernelsOfPtx(
       ".version 8.0\n.target sm_90\n.visible .entry _Z3addPfi(.param .u64 a, .param .u32 n)\n{ ret; }\n"
       ".weak .entry other()\n{ ret; }\n.func helper()\n{ ret; }\n");
@@ -15,7 +15,7 @@ TEST(Ptx, EntriesAreTheKernels) {
   EXPECT_TRUE(kernels.contains("other"));
 }
 
-TEST(Ptx, ACommentSaysHowLongTheNextEntryRuns) {
+TEST(Ptx, ReadsTheDurationFromTheCommentBeforeAnEntry) {
   const auto kernels = KernelsOfPtx(
       "// simgpu: duration_ns=1234\n.entry a() {}\n.entry b() {}\n// simgpu: duration_ns=param2\n.entry c() "
       "{}\n");
@@ -24,11 +24,9 @@ TEST(Ptx, ACommentSaysHowLongTheNextEntryRuns) {
   EXPECT_EQ(kernels.at("c").from_parameter, 2U);
 }
 
-TEST(Ptx, WhatIsCommentedOutDefinesNothing) {
-  EXPECT_TRUE(KernelsOfPtx("/* .entry a() */ // .entry b()\n").empty());
-}
+TEST(Ptx, IgnoresEntriesInComments) { EXPECT_TRUE(KernelsOfPtx("/* .entry a() */ // .entry b()\n").empty()); }
 
-TEST(Ptx, BrokenTextIsReadAsFarAsItGoes) {
+TEST(Ptx, SurvivesBrokenText) {
   for (const char* text : {"", ".entry", ".entry ", "/*", "//", "// simgpu: duration_ns=", ".entry(",
                            "// simgpu: duration_ns=paramx\n"})
     EXPECT_TRUE(KernelsOfPtx(text).empty()) << text;

@@ -9,12 +9,12 @@
 namespace simgpu::cuda {
 namespace {
 
-void TellStream(uint32_t id, Stream* stream) {
+void NotifyStream(uint32_t id, Stream* stream) {
   ResourceEvent event{};
   event.id = id;
   event.context = &stream->context;
   event.stream = stream;
-  TellResource(event);
+  NotifyResource(event);
 }
 
 Result MakeStream(void** handle, unsigned flags) {
@@ -31,17 +31,17 @@ Result MakeStream(void** handle, unsigned flags) {
         context.streams.emplace_back(std::make_unique<Stream>(context, driver.next_stream++, blocking)).get();
   }
   *handle = stream;
-  TellStream(GPUSONDE_CUPTI_RESOURCE_STREAM_CREATED, stream);
+  NotifyStream(GPUSONDE_CUPTI_RESOURCE_STREAM_CREATED, stream);
   return GPUSONDE_CU_SUCCESS;
 }
 
-// What is still queued on it runs to its end; nobody waits for it any more but the context.
+// Queued operations still run; only a synchronisation of the context waits for them.
 Result DestroyStream(void* handle) {
   const Result result = Ready();
   if (result != GPUSONDE_CU_SUCCESS) return result;
   auto* stream = As<Stream>(handle);
   if (stream == nullptr) return GPUSONDE_CU_ERROR_INVALID_HANDLE;
-  TellStream(GPUSONDE_CUPTI_RESOURCE_STREAM_DESTROY_STARTING, stream);
+  NotifyStream(GPUSONDE_CUPTI_RESOURCE_STREAM_DESTROY_STARTING, stream);
   const std::lock_guard lock(TheDriver().mutex);
   Context& context = stream->context;
   if (stream->blocking) Occupy(context.legacy, stream->tail_ns);
@@ -81,7 +81,7 @@ Result Record(void* event_handle, void* stream_handle) {
   return GPUSONDE_CU_SUCCESS;
 }
 
-// Makes `stream` part of the capture in which the event was recorded.
+// Adds `stream` to the capture in which the event was recorded.
 void Join(Stream& stream, const Event& event) {
   if (stream.capture == nullptr) {
     stream.capture = event.capture;
@@ -139,7 +139,7 @@ SIMGPU_EXPORT Result cuStreamCreate(void** stream, unsigned flags) {
   return call.Return(MakeStream(stream, flags));
 }
 
-// Priorities are taken and have no effect: the simulated timeline never moves what is placed.
+// Priorities are accepted without effect: the simulated timeline never moves an operation once it is placed.
 SIMGPU_EXPORT Result cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
   const struct {
     void** stream;

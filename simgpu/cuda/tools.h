@@ -6,8 +6,8 @@
 
 namespace simgpu {
 
-// How our own libraries speak to each other. libcuda.so.1 is the only one with state: libcudart and libcupti
-// ask it for this table through cuGetExportTable, as NVIDIA's own libraries do for theirs.
+// The interface between our libraries. Only libcuda.so.1 has state: libcudart and libcupti get this table
+// from it through cuGetExportTable, as NVIDIA's own libraries do.
 inline constexpr unsigned char kToolsTableId[16] = {'s', 'i', 'm', 'g', 'p', 'u', '-', 't',
                                                     'o', 'o', 'l', 's', '-', 'v', '1', '\0'};
 
@@ -29,7 +29,8 @@ struct ApiEvent {
 
 enum class OperationKind : uint8_t { kKernel, kMemcpy, kMemset, kSync, kGraph };
 
-// What a call put on a device (or waited for). Times are CLOCK_MONOTONIC and may lie ahead.
+// An operation that a call submitted to a device (or waited for). Times are CLOCK_MONOTONIC, possibly in the
+// future.
 struct Operation {
   OperationKind kind;
   uint8_t copy_kind;  // CUpti_ActivityMemcpyKind
@@ -49,13 +50,13 @@ struct Operation {
   uint32_t value;     // memsets
   uint32_t graph_id;  // 0 outside graphs
   uint64_t graph_node_id;
-  const char* name;  // kernels: mangled; gone when its module is
+  const char* name;  // kernels: mangled; freed with the module
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;
 };
 
-// Something happened to an object; the members that make no sense for `id` are null.
+// An event of an object; the members that don't apply to `id` are null.
 struct ResourceEvent {
   uint32_t id;  // CUpti_CallbackIdResource
   void* context;
@@ -72,29 +73,29 @@ struct ResourceEvent {
   size_t image_bytes;
 };
 
-// What a listener (libcupti) wants called. All of it on the thread that makes the CUDA call.
+// The callbacks of a listener (libcupti), called on the thread that makes the CUDA call.
 struct Listener {
   void (*api)(ApiEvent& event);
   void (*operation)(const Operation& operation);
   void (*resource)(const ResourceEvent& event);
   void (*synchronized)(void* context, void* stream);  // stream null: the context
-  bool (*graph_trace)();                              // whether a graph is to be one operation
+  bool (*graph_trace)();                              // whether a graph is reported as one operation
 };
 
 struct ToolsTable {
   size_t size;
-  // One listener at a time. False: somebody else is attached. A listener is never freed.
+  // One listener at a time; false if another is attached. A listener is never freed.
   bool (*attach)(const Listener* listener);
   void (*detach)(const Listener* listener);
   bool (*listening)();
-  // Whether a module is loaded already: instrumenting late is slow.
+  // Whether a module is loaded already: enabling kernel records is slow then.
   bool (*any_module)();
 
-  // A call of the runtime: what it calls in the driver carries its correlation id. Leave for every enter.
+  // Bracket a runtime call: the driver calls within it share its correlation id. Each enter needs a leave.
   void (*enter)(ApiEvent* event);
   void (*leave)(ApiEvent* event, int32_t result);
 
-  // Ids; false for what is no such object.
+  // Ids of objects; false for an invalid handle.
   bool (*context_id)(void* context, uint32_t* id);
   bool (*device_of)(void* context, uint32_t* device);
   bool (*stream_id)(void* context, void* stream, uint32_t* id);

@@ -5,7 +5,7 @@
 
 #include "wire/nvidia/cupti_callbacks.h"
 
-// CUPTI's callback ids of the runtime calls that simgpu plays, beside those of cupti_callbacks.h. Source:
+// CUPTI's callback ids of the runtime calls that simgpu implements, in addition to cupti_callbacks.h. Source:
 // CUDA 13.0's cupti_runtime_cbid.h; callback_ids_test.cpp compares.
 #define SIMGPU_RUNTIME_CALLS(X)                \
   X(cudaGetDeviceCount_v3020, 3)               \
@@ -53,7 +53,7 @@
 
 namespace simgpu::cudart {
 
-// kCall_cudaMalloc_v3020 and so on: NVIDIA's names, after a prefix.
+// kCall_cudaMalloc_v3020 etc.: NVIDIA's names with a prefix.
 #define SIMGPU_CALL(name, id) inline constexpr uint32_t kCall_##name = id;
 #define SIMGPU_WORK_CALL(name, id, what) inline constexpr uint32_t kCall_##name = id;
 SIMGPU_RUNTIME_CALLS(SIMGPU_CALL)

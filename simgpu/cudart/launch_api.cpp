@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches, and the functions that programs launch.
+// Launches and kernel functions.
 
 #include "simgpu/cudart/callback_ids.h"
 #include "simgpu/cudart/runtime.h"

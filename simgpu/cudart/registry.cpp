@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc's host code registers when a program starts: its fat binaries and the stubs of its kernels.
+// Registration by nvcc's host code when a program starts: fat binaries and kernel stubs.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,7 +33,7 @@ Registry& TheRegistry() {
   return registry;
 }
 
-// What <<<…>>> leaves for the stub that is called next.
+// The configuration that <<<…>>> stores for the stub called next.
 struct Configuration {
   gpusonde_cudart_dim3 grid;
   gpusonde_cudart_dim3 block;
@@ -42,7 +42,7 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
-// The contents of __fatBinC_Wrapper_t, which is what __cudaRegisterFatBinary gets (fatbinary_section.h).
+// The contents of __fatBinC_Wrapper_t, the argument of __cudaRegisterFatBinary (fatbinary_section.h).
 struct FatBinaryWrapper {
   int32_t magic;
   int32_t version;
@@ -93,7 +93,7 @@ SIMGPU_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
 
 SIMGPU_EXPORT void __cudaRegisterFatBinaryEnd(void** /*handle*/) {}
 
-// Its modules stay loaded: the program is about to end.
+// The modules stay loaded, as the program is about to end.
 SIMGPU_EXPORT void __cudaUnregisterFatBinary(void** /*handle*/) {}
 
 SIMGPU_EXPORT char __cudaInitModule(void** /*handle*/) { return 1; }
@@ -129,7 +129,7 @@ SIMGPU_EXPORT Error __cudaPopCallConfiguration(gpusonde_cudart_dim3* grid, gpuso
   return GPUSONDE_CU_SUCCESS;
 }
 
-// A kernel handle is the stub itself: FunctionOf knows both.
+// A kernel handle is the stub itself; FunctionOf accepts both.
 SIMGPU_EXPORT Error __cudaGetKernel(void** kernel, const void* entry) {
   if (kernel == nullptr) return Note(GPUSONDE_CU_ERROR_INVALID_VALUE);
   *kernel = const_cast<void*>(entry);

@@ -23,7 +23,7 @@ const ToolsTable* Tools() {
 }  // namespace
 
 Error Note(Error error) {
-  // NOT_READY is an answer, no failure.
+  // NOT_READY is not a failure.
   if (error != GPUSONDE_CU_SUCCESS && error != GPUSONDE_CU_ERROR_NOT_READY) last_error = error;
   return error;
 }

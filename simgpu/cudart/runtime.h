@@ -14,14 +14,13 @@ namespace simgpu::cudart {
 
 using Error = int32_t;  // cudaError_t
 
-// The runtime starts the driver and makes a primary context current at the first call that needs one.
+// Initialises the driver and makes a primary context current at the first call that needs one.
 Error Start();
 // Remembers a failure for cudaGetLastError.
 Error Note(Error error);
 Error TakeLastError(bool forget);
 
-// The driver's function for what a program launches by: a kernel handle, or the address of the host's stub.
-// Null for neither.
+// The driver's function for a kernel handle or the address of a host stub; null for neither.
 void* FunctionOf(const void* entry);
 const char* SymbolOf(const void* entry);
 

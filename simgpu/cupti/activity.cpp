@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activity records: which are wanted, and when they reach the client.
+// Activity records: which kinds are enabled, and when the client gets them.
 #include <pthread.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace simgpu::cupti {
 namespace {
 
 constexpr uint32_t kKinds = 64;
-// The worker looks for finished operations this often while there are any.
+// The worker checks for finished operations this often while any are pending.
 constexpr int64_t kWorkerPeriodNs = 5'000'000;
 // An operation that ends within this time of its call may be delivered before the call returns.
 constexpr int64_t kEarlyNs = 50'000;
@@ -30,8 +30,8 @@ struct Pending {
   bool operator>(const Pending& other) const { return due_ns > other.due_ns; }
 };
 
-// Operations whose records are not written yet, and the thread that writes them when they are due: CUPTI has
-// one too. It runs only while a kind is enabled, and sleeps while nothing is pending.
+// Operations whose records are not written yet, and the thread that writes them when they are due (CUPTI has
+// one, too). It runs only while a kind is enabled, and sleeps while nothing is pending.
 class Worker {
  public:
   static Worker& Get() {
@@ -51,7 +51,7 @@ class Worker {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     wake_.notify_all();
-    // A client may call from a buffer callback, on the worker itself.
+    // A client may call this from a buffer callback, on the worker itself.
     if (std::this_thread::get_id() != id_) stopped_.wait(lock, [this] { return !running_; });
   }
 
@@ -62,8 +62,9 @@ class Worker {
     if (pending_.size() == 1) wake_.notify_all();
   }
 
-  // Writes everything that ended before now_ns (`when_due`: and is due). `forced`: the rest too, without
-  // times. One thread at a time: whoever flushes waits for what another has taken and not yet written.
+  // Writes the records of operations that ended before now_ns (`when_due`: and are due); `forced`: all others
+  // too, without times. One thread at a time: a flush waits until another thread has written the records that
+  // it claimed.
   void Write(int64_t now_ns, bool when_due, bool forced) {
     std::vector<Pending> ready;
     {
@@ -94,7 +95,7 @@ class Worker {
     written_.notify_all();
   }
 
-  // What was pending before a fork belongs to the parent.
+  // Operations that were pending at a fork belong to the parent.
   void ForgetAll() {
     pending_.clear();
     running_ = false;
@@ -149,7 +150,7 @@ bool Known(uint32_t kind) { return kind < kKinds && RecordBytes(kind) != 0; }
 Result Enable(uint32_t kind) {
   if (kind == 0 || kind >= kKinds) return GPUSONDE_CUPTI_ERROR_INVALID_KIND;
   if (Tools() == nullptr) return GPUSONDE_CUPTI_ERROR_NOT_INITIALIZED;
-  // Kinds that simgpu has no records of are taken, and never come: devices differ in that, too.
+  // Kinds that simgpu doesn't implement are accepted without records, as on some real devices.
   if (!Known(kind)) return GPUSONDE_CUPTI_SUCCESS;
   const bool kernels = kind == GPUSONDE_CUPTI_KIND_KERNEL || kind == GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL;
   if (kernels && TheKnobs().late_enable_ms > 0 && Tools()->any_module()) {
@@ -195,7 +196,7 @@ void OnOperation(const Operation& operation) {
   Spin(knobs.activity_ns);
   const int64_t left_ns = operation.end_ns - NowNs();
   const bool early = left_ns < kEarlyNs && Chance(knobs.early);
-  // The KERNEL kind runs kernels one by one: that is what CONCURRENT_KERNEL is there to avoid.
+  // The KERNEL kind serialises kernels, unlike CONCURRENT_KERNEL.
   if ((early || kind == GPUSONDE_CUPTI_KIND_KERNEL) && left_ns > 0) {
     const timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
     ::nanosleep(&left, nullptr);
@@ -254,7 +255,7 @@ SIMGPU_EXPORT Result cuptiActivityFlushAll(uint32_t flag) {
 SIMGPU_EXPORT Result cuptiActivityFlushPeriod(uint32_t period_ms) {
   const Result fault = EnterCupti("cuptiActivityFlushPeriod");
   if (fault != GPUSONDE_CUPTI_SUCCESS) return fault;
-  // Only full buffers come back periodically, and simgpu's worker hands those back anyway.
+  // A flush period concerns full buffers only, which simgpu's worker returns anyway.
   Worker::Get().flush_period_ms = period_ms;
   return GPUSONDE_CUPTI_SUCCESS;
 }

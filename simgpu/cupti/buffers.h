@@ -9,10 +9,10 @@
 
 namespace simgpu::cupti {
 
-// The client's buffers: asked for when a record needs one, handed back when full or flushed. The callbacks
-// are process-wide: who registers last gets everything, as with the real CUPTI.
+// The client's buffers: requested when a record needs one, returned when full or flushed. The callbacks are
+// process-wide: the last client to register gets everything, as with the real CUPTI.
 //
-// Thread-safe; the client's callbacks may call back into CUPTI, but for flushing.
+// Thread-safe; the client's callbacks may call back into CUPTI, except to flush.
 class Buffers {
  public:
   static Buffers& Get();
@@ -22,7 +22,7 @@ class Buffers {
 
   // Writes a record, or counts it as dropped when the client has no room for it.
   void Write(const Record& record);
-  // Hands back what is held.
+  // Returns the buffers that are held.
   void Flush();
 
   void CountDropped() { ++dropped_; }
@@ -40,7 +40,7 @@ class Buffers {
   void Complete();
   void HandBack(const Buffer& buffer);
 
-  // A client's callback may make CUPTI write or ask again on the same thread.
+  // A client's callback may make CUPTI write a record or request a buffer again on the same thread.
   std::recursive_mutex mutex_;
   std::atomic<gpusonde_cupti_buffer_requested*> requested_ = nullptr;
   std::atomic<gpusonde_cupti_buffer_completed*> completed_ = nullptr;

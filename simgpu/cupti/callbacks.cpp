@@ -17,7 +17,7 @@ struct gpusonde_cupti_subscriber {
 namespace simgpu::cupti {
 namespace {
 
-// There is one, and it is never freed: a thread may be in its callback while another unsubscribes.
+// A single instance that is never freed: a thread may be in its callback while another unsubscribes.
 std::mutex the_mutex;
 std::atomic<bool> subscribed = false;
 gpusonde_cupti_subscriber& TheSubscriber() {
@@ -32,7 +32,7 @@ bool SetBit(std::bitset<kBits>& bits, uint32_t index, bool enable) {
   return true;
 }
 
-// Sets one callback of a domain, or all of it for `every`. False: no such domain or callback.
+// Enables or disables one callback of a domain, or all with `every`. False: no such domain or callback.
 bool SetWanted(uint32_t domain, uint32_t callback_id, bool every, bool enable) {
   WantedCallbacks& wanted = TheSubscriber().wanted;
   const auto set = [&](auto& bits) {

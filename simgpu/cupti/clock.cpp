@@ -20,7 +20,7 @@ uint64_t Timestamp() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The clock is read between two readings of ours, several times; the tightest pair counts.
+// Reads the clock between two readings of CLOCK_MONOTONIC, several times, and uses the tightest pair.
 void AdjustClock() {
   int64_t tightest_ns = INT64_MAX;
   for (int i = 0; i < 5; ++i) {

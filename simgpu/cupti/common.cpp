@@ -15,8 +15,7 @@ namespace simgpu::cupti {
 namespace {
 
 const ToolsTable* FindTools() {
-  // Loading libcuda is what the real one does, too: a client may subscribe before the program's first CUDA
-  // call.
+  // Loads libcuda, as the real CUPTI does: a client may subscribe before the program's first CUDA call.
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return nullptr;
   auto* get = reinterpret_cast<GetExportTable*>(::dlsym(driver, "cuGetExportTable"));
@@ -34,9 +33,8 @@ constexpr Listener kListener = {
     .graph_trace = WantsGraphTrace,
 };
 
-// "cuptiSubscribe:39,cuptiActivityFlushAll:999@2": what to answer, and at which call of that function (all
-// without
-// @). Parsed once; the counters are per function.
+// "cuptiSubscribe:39,cuptiActivityFlushAll:999@2": a function's value, and for which of its calls (without @
+// for all). Parsed once; calls are counted per function.
 struct Fault {
   int64_t value = 0;
   int64_t at = 0;

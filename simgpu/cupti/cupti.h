@@ -17,7 +17,7 @@ namespace simgpu::cupti {
 
 using Result = gpusonde_cupti_result;
 
-// Built twice, as libcupti.so.12 and libcupti.so.13: records grew between the two.
+// Built twice, as libcupti.so.12 and libcupti.so.13, whose records differ in size.
 #ifndef SIMGPU_CUPTI_MAJOR
 #error "SIMGPU_CUPTI_MAJOR says which CUPTI this is: 12 or 13"
 #endif
@@ -25,9 +25,9 @@ inline constexpr bool kIs13 = SIMGPU_CUPTI_MAJOR >= 13;
 
 // The knobs (README.md), read once.
 struct Knobs {
-  int64_t callback_ns;     // CPU time that every callback costs, beside the client's own
-  int64_t activity_ns;     // CPU time that every recorded operation costs
-  int64_t late_us;         // records are there up to this long after their operation
+  int64_t callback_ns;     // CPU time of every callback, in addition to the client's own
+  int64_t activity_ns;     // CPU time of every recorded operation
+  int64_t late_us;         // maximum delay of a record after its operation
   int64_t late_enable_ms;  // how long enabling kernel records takes once a module is loaded
   double early;            // share of short operations that are delivered before the call returns
   double reorder;          // share of full buffers that are delivered after the next one
@@ -41,15 +41,15 @@ bool Chance(double probability);
 // Uniform in [0, limit].
 int64_t RandomUpTo(int64_t limit);
 
-// What every entry point begins with: knobs may make it slow or let it fail (SIMGPU_CUPTI_DELAY,
-// SIMGPU_CUPTI_FAIL). SUCCESS: go on.
+// Called first by every entry point: delays it or makes it fail as configured (SIMGPU_CUPTI_DELAY,
+// SIMGPU_CUPTI_FAIL). SUCCESS: continue.
 Result EnterCupti(const char* function);
 
 // libcuda's table; null when there is no simulated driver in this process.
 const ToolsTable* Tools();
 
-// Attached to the driver while somebody subscribed or enabled a kind, so that nobody pays else. False:
-// another libcupti of this process is attached.
+// Attaches to the driver while there is a subscriber or an enabled kind, so that there is no cost otherwise.
+// False: another libcupti in this process is attached.
 bool KeepAttached();
 
 struct WantedCallbacks {
@@ -77,7 +77,8 @@ bool WantsGraphTrace();
 void StopActivity();
 
 // --- clock.cpp ---
-// What CUPTI calls now: the client's clock, else CLOCK_REALTIME; and a moment of CLOCK_MONOTONIC in it.
+// The current time of CUPTI's clock (the client's, else CLOCK_REALTIME), and a CLOCK_MONOTONIC time converted
+// to it.
 uint64_t Timestamp();
 uint64_t ToTimestamp(int64_t monotonic_ns);
 void SetClock(gpusonde_cupti_timestamp* clock);

@@ -12,7 +12,7 @@ namespace {
 // CUPTI 12.6's and 13.0's own numbers.
 constexpr uint32_t kVersion = kIs13 ? 130'001 : 24;
 
-// The answer to "what is the id of this object", which the driver knows.
+// Gets the id of an object from the driver.
 template <class Id, class Lookup>
 Result IdFor(const char* function, Id* id, Lookup lookup) {
   const Result fault = EnterCupti(function);
@@ -22,7 +22,7 @@ Result IdFor(const char* function, Id* id, Lookup lookup) {
   return GPUSONDE_CUPTI_SUCCESS;
 }
 
-// Attributes are kept and given back; simgpu's own buffers need no tuning.
+// Attributes are stored and returned, without effect.
 std::mutex attributes_mutex;
 std::map<uint32_t, std::vector<uint8_t>>& Attributes() {
   static auto& attributes = *new std::map<uint32_t, std::vector<uint8_t>>;

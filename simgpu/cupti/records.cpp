@@ -21,7 +21,7 @@ struct ApiRecord {
   uint32_t return_value;
 };
 
-// What CUPTI 12's records lack at their end.
+// The trailing fields that CUPTI 12's records lack.
 constexpr size_t kSynchronizationV1Bytes = 40;
 constexpr size_t kOverheadV2Bytes = 48;
 

@@ -17,7 +17,7 @@ struct Record {
 // The kind under which an operation is recorded; 0 when its kind is not enabled.
 uint32_t KindOf(const Operation& operation);
 
-// `timed` false: without timestamps, as CUPTI does when it could not collect them.
+// Without timestamps if `timed` is false, like CUPTI when it could not collect them.
 Record MakeRecord(const Operation& operation, uint32_t kind, bool timed);
 Record MakeApiRecord(const ApiEvent& event, int32_t result, int64_t exit_ns);
 Record MakeOverheadRecord(uint32_t overhead_kind, int64_t start_ns, int64_t end_ns);

@@ -37,7 +37,7 @@ uint64_t StartTicks(int32_t pid) {
   ::close(fd);
   if (size <= 0) return 0;
   text[size] = '\0';
-  // The name in parentheses may hold anything; the start is the 20th field after it (proc(5)).
+  // The name in parentheses may contain any character; the start is the 20th field after it (proc(5)).
   const char* at = std::strrchr(text, ')');
   unsigned long long ticks = 0;
   if (at == nullptr ||
@@ -57,7 +57,7 @@ std::string Machine::Path() {
   std::string name = TextSetting("SIMGPU_MACHINE", own_name);
   std::replace(name.begin(), name.end(), '/', '_');
   char layout[32];
-  // Another layout is another file: no process ever reads what an older one wrote.
+  // Another layout has another file name, so that no process reads the file of another version.
   std::snprintf(layout, sizeof layout, ".%zx", sizeof(Shared));
   return "/dev/shm/" + name + layout;
 }
@@ -86,7 +86,7 @@ Machine* Machine::Open() {
   const std::string path = Path();
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return Fail("open", path);
-  // The lock orders the first clients; the kernel drops it with them.
+  // The lock serialises the first clients; the kernel releases it when they end.
   if (::flock(fd, LOCK_EX) != 0 || ::ftruncate(fd, sizeof(Shared)) != 0) {
     ::close(fd);
     return Fail("make", path);

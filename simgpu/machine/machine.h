@@ -14,17 +14,15 @@ namespace simgpu {
 
 constexpr uint32_t kMaxDevices = 8;
 
-// The devices that all processes of this user (or of SIMGPU_MACHINE) share: a file in /dev/shm, made by
-// whoever comes first with the SIMGPU_DEVICES and SIMGPU_MODEL of that moment. There is no server: whoever
-// needs a device's state brings it up to date, and a client that is killed leaves nothing but a slot that the
-// next one clears.
+// The devices that all processes of this user (or of SIMGPU_MACHINE) share: a file in /dev/shm, created by
+// the first process with its SIMGPU_DEVICES and SIMGPU_MODEL. There is no server: a process that needs a
+// device's state brings it up to date, and the slot of a client that was killed is cleared by the next one.
 class Machine {
  public:
-  // The one of this process, opened at the first call; null when it can't be (error() says why). Never
-  // closed.
+  // The machine of this process, opened at the first call and never closed; null on failure (see error()).
   static Machine* Get();
   static const char* error();
-  // The file that it is in.
+  // The path of its file.
   static std::string Path();
 
   uint32_t device_count() const { return shared_->device_count; }
@@ -44,14 +42,13 @@ class Machine {
     Device& device_;
   };
 
-  // What never changes needs no lock.
+  // Immutable, so needs no lock.
   const DeviceModel& model(uint32_t ordinal) const { return shared_->slots[ordinal].device.model(); }
 
-  // Slot of this process on a device; nothing when too many processes are alive there.
+  // This process's slot on a device; nullopt when too many processes use it.
   std::optional<uint32_t> AttachSelf(uint32_t ordinal);
 
-  // Waits until another XID than the first `seen` happened on any device, at most timeout_ns; true when one
-  // did.
+  // Waits, at most timeout_ns, until more than `seen` XIDs have happened on any device; true if so.
   bool WaitForXid(uint32_t seen, int64_t timeout_ns);
   uint32_t xid_sequence() const;
   void RaiseXid(uint32_t ordinal, int64_t code);
@@ -75,8 +72,7 @@ class Machine {
   Shared* shared_;
 };
 
-// Clears the slots of processes that are gone. Costs a look into /proc for each, so it is done once a second
-// at most.
+// Clears the slots of processes that have ended. Reads /proc for each, so it is called at most once a second.
 void ForgetTheDead(Device& device, int64_t now_ns);
 
 }  // namespace simgpu

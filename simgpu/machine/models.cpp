@@ -16,7 +16,7 @@ struct Named {
 
 constexpr int64_t kMib = int64_t{1} << 20;
 
-// Figures of NVIDIA's data sheets; bandwidths are what copies reach there, not the peak.
+// Figures from NVIDIA's data sheets; bandwidths are those that copies reach, not the peak.
 constexpr std::array kModels = {
     Named{"a100",
           {.name = "Simulated A100-SXM4-80GB",

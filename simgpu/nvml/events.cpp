@@ -7,21 +7,20 @@
 namespace simgpu::nvml {
 namespace {
 
-// What one client waits for. The events that happened before it registered are not its.
+// A client's event set. Events from before it registered are not included.
 struct EventSet {
   std::array<bool, kMaxDevices> registered{};
   std::array<uint32_t, kMaxDevices> seen{};
 };
 
-// The oldest event that the set has not seen yet.
+// The oldest event that the set has not returned yet.
 bool Next(EventSet& set, gpusonde_nvml_event* event) {
   for (uint32_t ordinal = 0; ordinal < TheMachine().device_count(); ++ordinal) {
     if (!set.registered[ordinal]) continue;
     Machine::Locked device(TheMachine(), ordinal);
     const uint32_t count = device->xid_count();
     if (count == set.seen[ordinal]) continue;
-    // The device remembers kXids of them; what was overwritten before we came is lost, as in the real
-    // driver's queue.
+    // The device keeps the last kXids; earlier ones are lost, as in the real driver's queue.
     if (count - set.seen[ordinal] > Device::kXids) set.seen[ordinal] = count - Device::kXids;
     *event = {HandleOf(ordinal), GPUSONDE_NVML_EVENT_XID,
               static_cast<uint64_t>(device->xid(set.seen[ordinal]).code), UINT32_MAX, UINT32_MAX};

@@ -17,12 +17,11 @@ using Result = gpusonde_nvml_result;
 Result Ready();
 Machine& TheMachine();  // only then
 
-// Handles are the ordinal + 1, as pointers; nothing for a wrong one.
+// A handle is the ordinal + 1, as a pointer; nullopt for an invalid one.
 void* HandleOf(uint32_t ordinal);
 std::optional<uint32_t> OrdinalOf(void* handle);
 
-// Calls read(device) with the device locked and up to date, for a device and a place for the answer that make
-// sense.
+// Checks the handle and the output pointer, then calls read(device) with the device locked and up to date.
 template <class Value, class Read>
 Result With(void* handle, Value* value, Read read) {
   const Result result = Ready();

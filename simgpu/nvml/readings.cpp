@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device does now: utilisation, memory, clocks, power, temperature, PCIe, ECC.
+// Current readings: utilisation, memory, clocks, power, temperature, PCIe, ECC.
 #include <algorithm>
 #include <cmath>
 
@@ -144,7 +144,7 @@ SIMGPU_EXPORT Result nvmlDeviceGetTemperatureThreshold(void* handle, uint32_t wh
   return With(handle, celsius, [&](Device& device) -> Result {
     if (which > GPUSONDE_NVML_THRESHOLD_SLOWDOWN) return GPUSONDE_NVML_ERROR_NOT_SUPPORTED;
     const double slowdown_c = device.model().power.slowdown_c;
-    // Devices shut down a few degrees above the slowdown.
+    // Devices shut down a few degrees above the slowdown temperature.
     *celsius = static_cast<uint32_t>(
         std::lround(which == GPUSONDE_NVML_THRESHOLD_SLOWDOWN ? slowdown_c : slowdown_c + 5));
     return GPUSONDE_NVML_SUCCESS;
@@ -241,7 +241,7 @@ SIMGPU_EXPORT Result nvmlDeviceGetProcessUtilization(void* handle, gpusonde_nvml
   return With(handle, count, [&](Device& device) -> Result {
     const int64_t now_ns = NowNs();
     ForgetTheDead(device, now_ns);
-    // One sample a process: the newest in which it did something.
+    // One sample per process: the newest in which it was active.
     uint32_t found = 0;
     for (uint32_t slot = 0; slot < Device::kProcesses; ++slot) {
       const Sample* newest = nullptr;

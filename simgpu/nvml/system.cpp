@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start, end, and which devices there are.
+// Initialisation, shutdown and enumeration of devices.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -40,7 +40,7 @@ Result Ready() { return uses > 0 ? GPUSONDE_NVML_SUCCESS : GPUSONDE_NVML_ERROR_U
 
 Machine& TheMachine() { return *Machine::Get(); }
 
-// Handles are numbers: never looked into.
+// Handles are numbers and never dereferenced.
 void* HandleOf(uint32_t ordinal) {
   return reinterpret_cast<void*>(uintptr_t{ordinal} + 1);  // NOLINT(performance-no-int-to-ptr)
 }
@@ -176,7 +176,7 @@ SIMGPU_EXPORT Result nvmlDeviceGetPciInfo_v3(void* handle, gpusonde_nvml_pci_inf
     std::snprintf(info->bus_id_legacy, sizeof info->bus_id_legacy, "%s", device.model().pci_bus_id);
     std::snprintf(info->bus_id, sizeof info->bus_id, "0000%s", device.model().pci_bus_id);
     info->bus = static_cast<uint32_t>(std::strtoul(std::strchr(info->bus_id_legacy, ':') + 1, nullptr, 16));
-    info->pci_device_id = 0x10DE;  // NVIDIA's vendor id, and a device id that nobody has
+    info->pci_device_id = 0x10DE;  // NVIDIA's vendor id, with an unused device id
     return GPUSONDE_NVML_SUCCESS;
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the callback ids of the calls that simgpu plays with NVIDIA's, where the build found their
-// headers.
+// Compares the callback ids of the calls that simgpu implements with NVIDIA's headers, if the build found
+// them.
 #include <gtest/gtest.h>
 
 #include "simgpu/cuda/callback_ids.h"
@@ -21,10 +21,10 @@ SIMGPU_RUNTIME_CALLS(SAME_RUNTIME_CALL)
 
 #endif
 
-TEST(CallbackIds, AreThoseOfNvidiasHeaders) {
+TEST(CallbackIds, MatchNvidiasHeaders) {
 #ifdef GPUSONDE_CUPTI_HEADERS
   SUCCEED() << "compared by static_assert with CUPTI " << CUPTI_API_VERSION;
 #else
-  GTEST_SKIP() << "this machine has no CUDA toolkit (cupti.h), so nothing to compare with";
+  GTEST_SKIP() << "this machine has no CUDA toolkit (cupti.h) to compare with";
 #endif
 }

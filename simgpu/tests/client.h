@@ -17,7 +17,7 @@
 
 namespace simgpu::tests {
 
-// A machine of this test's own, gone with it.
+// A machine for one test, removed at its end.
 class TestMachine {
  public:
   TestMachine() : name_("simgpu-test-" + std::to_string(::getpid())) {
@@ -38,7 +38,7 @@ class TestMachine {
 
 using Settings = std::vector<std::pair<const char*, std::string>>;
 
-// Starts body() in a process of its own, where the libraries are not loaded yet and read these settings.
+// Starts body() in a new process, where the libraries are not loaded yet and will read these settings.
 template <class Body>
 pid_t StartChild(const Settings& settings, Body body) {
   const pid_t pid = ::fork();
@@ -55,7 +55,7 @@ inline int ExitStatus(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Fails the test when something in body() failed.
+// Fails the test if anything in body() failed.
 template <class Body>
 void InChild(const Settings& settings, Body body) {
   EXPECT_EQ(ExitStatus(StartChild(settings, body)), 0) << "what failed is above";
@@ -126,7 +126,7 @@ struct Client {
   void* fixed = nullptr;
   void* stream = nullptr;
 
-  // Tools have to be there before the module, so it is loaded apart.
+  // Separate from the rest, as tools have to be attached before the module is loaded.
   Client() {
     EXPECT_EQ(cuInit(0), 0);
     EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), 0);

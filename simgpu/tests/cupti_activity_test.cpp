@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI's activity records, and how awkwardly they come.
+// CUPTI's activity records, and the irregular ways in which they are delivered.
 #include <algorithm>
 #include <set>
 
@@ -14,7 +14,7 @@ void LaunchMany(Client& client, int count, uint64_t duration_ns) {
   for (int i = 0; i < count; ++i) ASSERT_EQ(client.Launch(duration_ns, client.stream), 0);
 }
 
-TEST(CuptiActivity, TotalsAreTheDevicesOwnToTheNanosecond) {
+TEST(CuptiActivity, TotalsMatchTheDevicesToTheNanosecond) {
   for (const char* library : {"libcupti.so.12", "libcupti.so.13"}) {
     const TestMachine machine;
     InChild({}, [&] {
@@ -120,7 +120,7 @@ TEST(CuptiActivity, SomeRecordsComeBeforeTheLaunchReturns) {
   });
 }
 
-TEST(CuptiActivity, WhatFindsNoRoomIsCountedAsDropped) {
+TEST(CuptiActivity, RecordsWithoutABufferAreCountedAsDropped) {
   const TestMachine machine;
   InChild({{"SIMGPU_CUPTI_EARLY", "0"}}, [] {
     Client client;
@@ -140,7 +140,7 @@ TEST(CuptiActivity, WhatFindsNoRoomIsCountedAsDropped) {
   });
 }
 
-TEST(CuptiActivity, DroppedRecordsAndMissingTimestampsOnDemand) {
+TEST(CuptiActivity, DropsRecordsAndTimestampsAsConfigured) {
   const TestMachine machine;
   InChild({{"SIMGPU_CUPTI_DROP", "0.2"}, {"SIMGPU_CUPTI_ZERO", "0.2"}}, [] {
     Client client;
@@ -159,7 +159,7 @@ TEST(CuptiActivity, DroppedRecordsAndMissingTimestampsOnDemand) {
   });
 }
 
-TEST(CuptiActivity, AForcedFlushGivesUnfinishedOperationsWithoutTimes) {
+TEST(CuptiActivity, AForcedFlushDeliversUnfinishedOperationsWithoutTimes) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
@@ -175,7 +175,7 @@ TEST(CuptiActivity, AForcedFlushGivesUnfinishedOperationsWithoutTimes) {
   });
 }
 
-TEST(CuptiActivity, NamesAreGoneWithTheirModule) {
+TEST(CuptiActivity, NamesAreFreedWithTheirModule) {
   const TestMachine machine;
   InChild({{"SIMGPU_CUPTI_EARLY", "0"}}, [] {
     Client client;
@@ -241,7 +241,7 @@ TEST(CuptiActivity, SynchronisationsAndApiCallsAreRecorded) {
   });
 }
 
-TEST(CuptiActivity, WhoeverRegistersLastGetsTheBuffers) {
+TEST(CuptiActivity, TheLastToolToRegisterGetsTheBuffers) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;

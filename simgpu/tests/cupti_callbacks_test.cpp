@@ -26,7 +26,7 @@ std::function<void(uint32_t, uint32_t, const void*)> Into(std::vector<Seen>& see
   };
 }
 
-TEST(CuptiCallbacks, ThereIsOneSubscriberAndItsNameIsTold) {
+TEST(CuptiCallbacks, ASecondSubscriberIsRejectedWithTheNameOfTheFirst) {
   const TestMachine machine;
   InChild({}, [] {
     const Client client;
@@ -42,7 +42,7 @@ TEST(CuptiCallbacks, ThereIsOneSubscriberAndItsNameIsTold) {
     EXPECT_EQ(subscribe(&second, nothing, nullptr, &params),
               GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
     EXPECT_STREQ(name, "CUPTI for the other profiler");
-    // Another CUPTI of the same process is no way around it.
+    // Another libcupti in the same process can't subscribe either.
     void* other = Open("libcupti.so.12");
     EXPECT_EQ(Symbol<gpusonde_cupti_subscribe_fn>(other, "cuptiSubscribe")(&second, nothing, nullptr),
               GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
@@ -51,7 +51,7 @@ TEST(CuptiCallbacks, ThereIsOneSubscriberAndItsNameIsTold) {
   });
 }
 
-TEST(CuptiCallbacks, ALaunchIsSeenAtItsEntryAndExitWithItsKernelsName) {
+TEST(CuptiCallbacks, ALaunchIsReportedAtEntryAndExitWithItsKernelsName) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
@@ -136,7 +136,7 @@ TEST(CuptiCallbacks, TheCorrelationIdOfALaunchIsThatOfItsRecordAndWraps) {
   });
 }
 
-TEST(CuptiCallbacks, TheEntryCanLeaveAWordForTheExit) {
+TEST(CuptiCallbacks, TheEntryCanPassAWordToTheExit) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
@@ -158,7 +158,7 @@ TEST(CuptiCallbacks, TheEntryCanLeaveAWordForTheExit) {
   });
 }
 
-TEST(CuptiCallbacks, CallbacksComeOnTheThreadThatCalls) {
+TEST(CuptiCallbacks, CallbacksRunOnTheCallingThread) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;

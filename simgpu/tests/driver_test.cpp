@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-TEST(Driver, NamesAndUuidsSaySimulated) {
+TEST(Driver, NamesAndUuidsContainSimulated) {
   const TestMachine machine;
   InChild({{"SIMGPU_DEVICES", "3"}}, [] {
     const Client client;
@@ -33,7 +33,7 @@ TEST(Driver, NamesAndUuidsSaySimulated) {
   });
 }
 
-TEST(Driver, KernelsTakeTheirTimeAndLaunchesDoNot) {
+TEST(Driver, LaunchesReturnBeforeTheirKernelsEnd) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
@@ -161,7 +161,7 @@ TEST(Driver, MemoryIsAccountedForAndRunsOut) {
   });
 }
 
-TEST(Driver, WrongUseIsAnErrorAndNoCrash) {
+TEST(Driver, InvalidUseIsAnErrorAndNotACrash) {
   const TestMachine machine;
   InChild({}, [] {
     void* cuda = Open("libcuda.so.1");
@@ -231,7 +231,7 @@ TEST(Driver, AForkedChildCannotUseIt) {
 
 TEST(Driver, LoadsTheInjectionLibraryOnceItWorksItself) {
   const TestMachine machine;
-  // A library with another InitializeInjection than libcupti's would do; a missing one must not matter.
+  // Any library with InitializeInjection works; a missing one must not matter.
   InChild({{"CUDA_INJECTION64_PATH", "/nonexistent/tool.so"}}, [] {
     Client client;
     client.Load();

@@ -52,7 +52,7 @@ TEST(Graphs, NodesRunInTheOrderOfTheirDependencies) {
   });
 }
 
-TEST(Graphs, WhatIsCapturedDoesNotRunUntilItIsLaunched) {
+TEST(Graphs, CapturedWorkDoesNotRunUntilTheGraphIsLaunched) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;

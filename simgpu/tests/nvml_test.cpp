@@ -51,7 +51,7 @@ struct Monitor {
 
 void Sleep(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-TEST(Nvml, DevicesSayThatTheyAreSimulated) {
+TEST(Nvml, DeviceNamesContainSimulated) {
   const TestMachine machine;
   InChild({}, [] {
     Monitor monitor;
@@ -70,7 +70,7 @@ TEST(Nvml, DevicesSayThatTheyAreSimulated) {
   });
 }
 
-TEST(Nvml, ReadsWhatTheTimelineDid) {
+TEST(Nvml, ReadingsMatchTheTimeline) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
@@ -109,7 +109,7 @@ TEST(Nvml, ReadsWhatTheTimelineDid) {
   });
   InChild({}, [] {
     EXPECT_LT(Monitor().ReadWhich("nvmlDeviceGetClockInfo", GPUSONDE_NVML_CLOCK_SM), 1000U)
-        << "nobody has a context any more";
+        << "no process has a context any more";
   });
 }
 
@@ -182,7 +182,7 @@ TEST(Nvml, MemoryIsCountedByProcess) {
   });
 }
 
-TEST(Nvml, AnXidWakesWhoeverWaitsForIt) {
+TEST(Nvml, AnXidWakesItsWaiters) {
   const TestMachine machine;
   InChild({}, [] {
     Monitor monitor;

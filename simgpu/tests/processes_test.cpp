@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes on one device, and those that die.
+// Several processes on one device, some of which are killed.
 #include <array>
 #include <csignal>
 #include <fstream>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// A byte from one process to another, or the end of file when the other is gone.
+// Passes a byte from one process to another; end of file when the other has ended.
 struct Pipe {
   Pipe() { EXPECT_EQ(::pipe(ends.data()), 0); }
-  void Tell() {
+  void Signal() {
     const char byte = 1;
     EXPECT_EQ(::write(ends[1], &byte, 1), 1);
   }
@@ -34,7 +34,7 @@ TEST(Processes, TakeTurnsOnTheDevice) {
     Client client;
     client.Load();
     client.Launch(200 * kMs, client.stream, 1);
-    launched.Tell();
+    launched.Signal();
     measured.Wait();
   });
   InChild({}, [&] {
@@ -47,11 +47,11 @@ TEST(Processes, TakeTurnsOnTheDevice) {
     EXPECT_GE(MonotonicNs() - begin_ns, 100 * kMs) << "the other process has the device";
     EXPECT_EQ(client.Account().kernel_ns, 10 * kMs) << "what it did itself";
   });
-  measured.Tell();
+  measured.Signal();
   EXPECT_EQ(ExitStatus(first), 0);
 }
 
-TEST(Processes, AKilledOneLeavesNeitherWorkNorMemoryNorALock) {
+TEST(Processes, AKilledProcessLeavesNeitherWorkNorMemoryNorALock) {
   const TestMachine machine;
   Pipe ready;
   const pid_t victim = StartChild({}, [&] {
@@ -60,7 +60,7 @@ TEST(Processes, AKilledOneLeavesNeitherWorkNorMemoryNorALock) {
     uint64_t memory = 0;
     client.cuMemAlloc_v2(&memory, 1 << 30);
     client.Launch(3600'000 * kMs, client.stream, 1);  // an hour
-    ready.Tell();
+    ready.Signal();
     for (;;) client.Launch(1000, client.stream, 1);  // the device's lock is taken all the time
   });
   ready.Wait();
@@ -123,7 +123,7 @@ TEST(Processes, AnIdleClientCostsNoCpuTime) {
   });
 }
 
-TEST(Processes, TheLogTellsEveryOperationOfAllOfThem) {
+TEST(Processes, TheLogHasEveryOperationOfAllProcesses) {
   const TestMachine machine;
   const std::string path = testing::TempDir() + "simgpu-log-" + std::to_string(::getpid());
   for (int i = 0; i < 2; ++i)

@@ -8,7 +8,7 @@ namespace {
 
 class Runtime : public testing::TestWithParam<const char*> {};
 
-// What nvcc's host code does at start-up and for <<<…>>>.
+// Does what nvcc's host code does at start-up and for <<<…>>>.
 TEST_P(Runtime, KernelsThatNvccRegistersAreLaunchedByTheirStubs) {
   const TestMachine machine;
   InChild({}, [] {

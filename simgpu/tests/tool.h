@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -12,7 +14,7 @@
 
 namespace simgpu::tests {
 
-// A client of libcupti that keeps everything. One per process: CUPTI's buffer callbacks have no user data.
+// A client of libcupti that keeps all records. One per process: CUPTI's buffer callbacks have no user data.
 struct Tool {
   void* cupti;
   gpusonde_cupti_subscriber_handle subscriber = nullptr;
@@ -23,7 +25,7 @@ struct Tool {
   std::mutex mutex;
   std::deque<std::vector<uint64_t>> buffers;  // of 8-byte words, for their alignment
   std::vector<gpusonde_cupti_kernel> kernels;
-  std::vector<std::string> names;  // of the kernels, as they were when the buffer came
+  std::vector<std::string> names;  // of the kernels, at the time of the buffer's completion
   std::vector<gpusonde_cupti_memcpy> copies;
   std::vector<gpusonde_cupti_memset> memsets;
   std::vector<gpusonde_cupti_synchronization> syncs;
@@ -87,31 +89,41 @@ struct Tool {
     *bytes = buffer_bytes;
   }
 
+  // Records of an older CUPTI are shorter than ours, and the last one ends with the buffer.
+  template <class T>
+  static T Read(const void* record, const uint8_t* end) {
+    T value{};
+    std::memcpy(&value, record,
+                std::min(sizeof value, static_cast<size_t>(end - static_cast<const uint8_t*>(record))));
+    return value;
+  }
+
   void Completed(uint8_t* buffer, size_t valid) {
     static auto* next =
         Symbol<gpusonde_cupti_activity_get_next_record_fn>(cupti, "cuptiActivityGetNextRecord");
     const std::lock_guard lock(mutex);
     ++completed;
     void* record = nullptr;
+    const uint8_t* const end = buffer + valid;
     while (next(buffer, valid, &record) == 0) {
       ++records;
       switch (*static_cast<const uint32_t*>(record)) {
         case GPUSONDE_CUPTI_KIND_KERNEL:
         case GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL:
-          kernels.push_back(*static_cast<const gpusonde_cupti_kernel*>(record));
+          kernels.push_back(Read<gpusonde_cupti_kernel>(record, end));
           names.emplace_back(read_names && kernels.back().name != nullptr ? kernels.back().name : "");
           break;
         case GPUSONDE_CUPTI_KIND_MEMCPY:
-          copies.push_back(*static_cast<const gpusonde_cupti_memcpy*>(record));
+          copies.push_back(Read<gpusonde_cupti_memcpy>(record, end));
           break;
         case GPUSONDE_CUPTI_KIND_MEMSET:
-          memsets.push_back(*static_cast<const gpusonde_cupti_memset*>(record));
+          memsets.push_back(Read<gpusonde_cupti_memset>(record, end));
           break;
         case GPUSONDE_CUPTI_KIND_SYNCHRONIZATION:
-          syncs.push_back(*static_cast<const gpusonde_cupti_synchronization*>(record));
+          syncs.push_back(Read<gpusonde_cupti_synchronization>(record, end));
           break;
         case GPUSONDE_CUPTI_KIND_GRAPH_TRACE:
-          graphs.push_back(*static_cast<const gpusonde_cupti_graph_trace*>(record));
+          graphs.push_back(Read<gpusonde_cupti_graph_trace>(record, end));
           break;
         default:
           break;

@@ -6,12 +6,12 @@
 
 namespace simgpu {
 
-// One direction of a device's PCIe link, or its memory for copies inside it: copies run one after the other,
-// each at full bandwidth, whatever process or stream they come from. Lives in shared memory; the device's
-// lock is held around it.
+// One direction of a device's PCIe link, or its memory for copies within it: copies of all processes and
+// streams run one after the other, each at full bandwidth. Lives in shared memory, guarded by the device's
+// lock.
 class CopyEngine {
  public:
-  // How far back throughput can be asked for: NVML's counters cover the last 20 ms.
+  // How far back throughput is kept: NVML's counters cover the last 20 ms.
   static constexpr int64_t kWindowNs = 20'000'000;
 
   struct Span {
@@ -19,10 +19,11 @@ class CopyEngine {
     int64_t end_ns;
   };
 
-  // Copies `bytes` as soon after `ready_ns` as the engine is free. `overhead_ns` is the fixed cost of a copy.
+  // Schedules a copy of `bytes` as soon after `ready_ns` as the engine is free. `overhead_ns` is a copy's
+  // fixed cost.
   Span Place(int64_t ready_ns, int64_t bytes, double bytes_per_ns, int64_t overhead_ns);
 
-  // Time in [from_ns, to_ns) with a copy under way, and the bytes moved in it. Exact for the last kRemembered
+  // The time in [from_ns, to_ns) during which copies ran, and the bytes moved. Exact for the last kRemembered
   // copies.
   int64_t BusyNs(int64_t from_ns, int64_t to_ns) const;
   int64_t BytesMoved(int64_t from_ns, int64_t to_ns) const;

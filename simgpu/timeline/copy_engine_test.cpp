@@ -16,7 +16,7 @@ TEST(CopyEngine, CopiesRunOneAfterTheOtherAtFullBandwidth) {
   EXPECT_EQ(second.end_ns, first.end_ns + 55);
 }
 
-TEST(CopyEngine, ThroughputCountsWhatMovedInTheWindow) {
+TEST(CopyEngine, ThroughputCountsTheBytesMovedInTheWindow) {
   CopyEngine engine;
   engine.Place(0, 1000, 1, 0);     // 0…1000
   engine.Place(2000, 1000, 1, 0);  // 2000…3000

@@ -7,11 +7,11 @@
 namespace simgpu {
 namespace {
 
-// A copy through the link costs this much beside its bytes, on the device.
+// Fixed cost on the device of a copy through the link.
 constexpr int64_t kCopyOverheadNs = 1'000;
 // Pageable memory goes through the driver's own pinned buffers, at about a third of the bandwidth.
 constexpr double kPageableShare = 0.35;
-// A kernel takes at least as long as its start.
+// Minimum duration of a kernel.
 constexpr int64_t kShortestKernelNs = 500;
 
 }  // namespace
@@ -62,7 +62,7 @@ Sample& Device::SampleAt(int64_t time_ns) {
 
 void Device::AccountFor(int64_t start_ns, int64_t end_ns, const SmSchedule::Segment& segment) {
   const PowerModel power = power_model();
-  // Nobody looks further back, and an idle night is one segment.
+  // No reading needs more, and a long idle time is one segment.
   const int64_t oldest_ns = end_ns - static_cast<int64_t>(kSamples) * kSamplePeriodNs;
   while (start_ns < end_ns) {
     const int64_t period_end_ns =
@@ -155,7 +155,7 @@ Device::Span Device::SubmitCopy(uint32_t slot, int64_t now_ns, int64_t ready_ns,
   CopyEngine& engine = direction == CopyDirection::kHostToDevice   ? to_device_
                        : direction == CopyDirection::kDeviceToHost ? to_host_
                                                                    : inside_;
-  // Inside the device every byte is read and written.
+  // Within the device every byte is both read and written.
   const double bytes_per_ns = direction == CopyDirection::kInside
                                   ? model_.memory_bytes_per_ns / 2
                                   : LinkBytesPerNs() * (pageable ? kPageableShare : 1);

@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// What a device is; fixed when the machine is made.
+// The properties of a device, fixed when the machine is created.
 struct DeviceModel {
   char name[64];  // says "simulated"
   uint8_t uuid[16];
@@ -35,7 +35,7 @@ struct DeviceModel {
 
 enum class CopyDirection { kHostToDevice, kDeviceToHost, kInside };
 
-// What a device did for one process: exact, and the yardstick of every test of totals.
+// What a device did for one process: exact, as ground truth for tests of totals.
 struct Account {
   int64_t kernels;
   int64_t kernel_ns;
@@ -50,12 +50,12 @@ struct Account {
 struct Process {
   int32_t pid;  // 0: the slot is free
   uint32_t padding;
-  uint64_t start_ticks;  // tells it from a later process with the same pid
+  uint64_t start_ticks;  // distinguishes it from a later process with the same pid
   int64_t memory_bytes;
   Account account;
 };
 
-// What somebody broke on purpose.
+// Injected faults.
 struct Faults {
   double ambient_c;    // added to the model's
   double power_cap_w;  // 0: the model's
@@ -65,7 +65,7 @@ struct Faults {
   int64_t ecc_corrected;
   int64_t ecc_uncorrected;
   int64_t pcie_replays;
-  int64_t stalled_until_ns;  // nothing begins before, as while the device's firmware doesn't answer
+  int64_t stalled_until_ns;  // no operation starts before, as while the device's firmware doesn't answer
 };
 
 struct XidEvent {
@@ -83,9 +83,9 @@ struct Sample {
   std::array<int32_t, 32> process_busy_us;  // by slot
 };
 
-// One simulated device: a plain value in shared memory, evaluated when somebody asks. Times are ns of
-// CLOCK_MONOTONIC, which every process of the machine sees alike, and never decrease from call to call. Not
-// thread-safe: the machine locks it.
+// One simulated device: a plain value in shared memory, brought up to date on demand. Times are ns of
+// CLOCK_MONOTONIC, the same in all processes, and must not decrease from call to call. Not thread-safe: the
+// machine locks it.
 class Device {
  public:
   static constexpr uint32_t kProcesses = 32;
@@ -101,43 +101,43 @@ class Device {
 
   void Create(const DeviceModel& model, int64_t now_ns);
 
-  // Everything up to now_ns is accounted for. The others below do this themselves.
+  // Advances the state to now_ns. The functions below do this themselves.
   void Advance(int64_t now_ns);
 
-  // Slot of a process, made when there is none; nothing when kProcesses are alive.
+  // The slot of a process, allocated if it has none; nullopt when kProcesses are alive.
   std::optional<uint32_t> Attach(int32_t pid, uint64_t start_ticks);
   // Cancels what the process has queued and frees its memory and its slot.
   void Detach(uint32_t slot, int64_t now_ns);
 
-  // A kernel of `blocks` × `threads` that would take duration_ns at full clock. Nothing: the queue is full.
+  // Schedules a kernel of `blocks` × `threads` that takes duration_ns at full clock. Nullopt: the queue is
+  // full.
   std::optional<Span> SubmitKernel(uint32_t slot, int64_t now_ns, int64_t ready_ns, int64_t duration_ns,
                                    int64_t blocks, int32_t threads);
   Span SubmitCopy(uint32_t slot, int64_t now_ns, int64_t ready_ns, int64_t bytes, CopyDirection direction,
                   bool pageable);
   Span SubmitMemset(uint32_t slot, int64_t now_ns, int64_t ready_ns, int64_t bytes);
 
-  // False: that much is not free.
+  // False when there isn't enough free memory.
   bool Allocate(uint32_t slot, int64_t bytes);
   void Free(uint32_t slot, int64_t bytes);
 
-  // What a monitor sees. Utilisation is that of the last whole period before now_ns.
+  // Readings for monitors. Utilisation is that of the last whole period before now_ns.
   const Sample& LastSample(int64_t now_ns);
   int64_t used_bytes() const;
   int64_t link_bytes(CopyDirection direction, int64_t from_ns, int64_t to_ns) const;
   Throttling throttling() const;  // now, for the work that is running
   bool busy() const { return schedule_.now().sms > 0; }
-  // A data-centre device keeps its clocks up between kernels, for as long as somebody has a context on it.
+  // A data-centre device keeps its clocks up between kernels as long as a process has a context on it.
   bool attached() const;
 
   void RaiseXid(int64_t code, int64_t now_ns);
 
-  // After a client died while it changed the device: makes it consistent again, at the price of what was
-  // queued.
+  // Makes the device consistent after a client died while changing it, at the price of the queued work.
   void Repair(int64_t now_ns);
 
   const DeviceModel& model() const { return model_; }
   const Process& process(uint32_t slot) const { return processes_[slot]; }
-  // Of all processes there ever were.
+  // The sum over all processes ever.
   const Account& total() const { return total_; }
   const Faults& faults() const { return faults_; }
   Faults& faults() { return faults_; }

@@ -87,7 +87,7 @@ TEST(Device, ANarrowLinkMakesCopiesLong) {
               4.0 * static_cast<double>(wide.end_ns - wide.start_ns), 10'000);
 }
 
-TEST(Device, WhileItIsStalledNothingBegins) {
+TEST(Device, StartsNothingWhileItIsStalled) {
   Fixture f;
   const auto before = f.device->SubmitKernel(f.slot, 0, 0, 10 * kMs, 1, 256);
   f.device->faults().stalled_until_ns = kSecond;
@@ -131,7 +131,7 @@ TEST(Device, ADetachedProcessLeavesNothingBehind) {
   EXPECT_LT(f.device->SubmitKernel(other, kMs, 0, kMs, 1 << 20, 256)->start_ns, 2 * kMs);
 }
 
-TEST(Device, ALongNightIsOneLook) {
+TEST(Device, ALongIdleTimeIsEvaluatedAtOnce) {
   Fixture f;
   f.device->SubmitKernel(f.slot, 0, 0, kSecond, 1 << 20, 256);
   constexpr int64_t kNightNs = 36'000 * kSecond;
@@ -140,7 +140,7 @@ TEST(Device, ALongNightIsOneLook) {
   EXPECT_NEAR(f.device->energy_j(), 500 + 50.0 * (10 * 3600 - 1), 1);
 }
 
-TEST(Device, AsManyProcessesAsThereAreSlots) {
+TEST(Device, AcceptsAsManyProcessesAsThereAreSlots) {
   Fixture f;
   for (uint32_t i = 1; i < Device::kProcesses; ++i)
     EXPECT_TRUE(f.device->Attach(static_cast<int32_t>(100 + i), 1).has_value());

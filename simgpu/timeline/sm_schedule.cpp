@@ -11,7 +11,7 @@ void SmSchedule::Clear(int64_t now_ns) {
   segments_[0] = {.start_ns = now_ns, .sms = 0, .owner = 0, .kernels = 0, .padding = 0};
 }
 
-// The segment that holds time_ns; the first one for what lies before it.
+// The segment that contains time_ns; the first one for earlier times.
 uint32_t SmSchedule::IndexAt(int64_t time_ns) const {
   const Segment* begin = &segments_[first_];
   const Segment* after = std::upper_bound(begin, begin + count_, time_ns,
@@ -60,7 +60,7 @@ void SmSchedule::Cancel(uint32_t owner) {
   for (uint32_t i = first_; i < end(); ++i) {
     Segment segment = segments_[i];
     if (segment.owner == owner) segment = {segment.start_ns, 0, 0, 0, 0};
-    // What is empty after something empty is no segment of its own.
+    // Merge adjacent empty segments.
     if (kept > first_ && segment.sms == 0 && segments_[kept - 1].sms == 0) continue;
     segments_[kept++] = segment;
   }

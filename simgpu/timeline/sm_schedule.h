@@ -7,17 +7,16 @@
 
 namespace simgpu {
 
-// Who may run beside whom, and when: how many of a device's SMs are taken at every moment from now on.
+// The schedule of a device's SMs: how many are in use, and by which process, at every time from now on.
 //
-// A kernel's place is decided once, when it is submitted, and never moves: nothing has to be simulated
-// between two calls, and a client may be killed at any of them. Kernels of one process share the SMs; those
-// of two processes take turns, as on a device without MPS.
+// A kernel is scheduled once, when it is submitted, and never moved: nothing has to be simulated between two
+// calls, and a client may be killed at any time. Kernels of one process share the SMs; those of two processes
+// take turns, as on a device without MPS.
 //
-// Lives in shared memory: no pointers, valid when copied as bytes. Not thread-safe: the device's lock is held
-// around it.
+// Lives in shared memory: no pointers, trivially copyable. Not thread-safe: guarded by the device's lock.
 class SmSchedule {
  public:
-  // One stretch of time with the same kernels in it. It ends where the next one begins; the last one is empty
+  // A time interval with the same kernels running. It ends where the next one begins; the last one is empty
   // and never ends.
   struct Segment {
     int64_t start_ns;
@@ -32,13 +31,13 @@ class SmSchedule {
 
   void Clear(int64_t now_ns);
 
-  // Takes `sms` of `total_sms` for `duration_ns` as soon after `ready_ns` as they are free, and returns when
-  // that is. Nothing when there is no room to note it: wait until NextEnd() and try again. Requires 0 < sms
-  // <= total_sms, duration_ns > 0, owner > 0, and ready_ns not before the last Retire.
+  // Reserves `sms` of `total_sms` for `duration_ns` as soon after `ready_ns` as they are free, and returns
+  // the start. Nullopt when the schedule is full: wait until NextEnd() and try again. Requires 0 < sms <=
+  // total_sms, duration_ns > 0, owner > 0, and ready_ns not before the last Retire.
   std::optional<int64_t> Place(int64_t ready_ns, int64_t duration_ns, int32_t sms, int32_t total_sms,
                                uint32_t owner);
 
-  // Calls account(start_ns, end_ns, segment) for what lies before now_ns, in order, and forgets it.
+  // Calls account(start_ns, end_ns, segment) for the segments before now_ns, in order, and removes them.
   template <class Account>
   void Retire(int64_t now_ns, Account account) {
     while (count_ > 1 && segments_[first_ + 1].start_ns <= now_ns) {
@@ -52,14 +51,14 @@ class SmSchedule {
     running.start_ns = now_ns;
   }
 
-  // Gives back everything that `owner` holds from now_ns on. Requires Retire(now_ns).
+  // Frees all SMs that `owner` has reserved from now_ns on. Requires Retire(now_ns).
   void Cancel(uint32_t owner);
 
-  // The first moment at which something ends; nothing when all is idle.
+  // The first time at which a reservation ends; nullopt when the device is idle.
   std::optional<int64_t> NextEnd() const;
   const Segment& now() const { return segments_[first_]; }
 
-  // False when a client that died in the middle of a change left nonsense behind.
+  // False when a client that died in the middle of a change left an inconsistent state.
   bool Valid(int32_t total_sms) const;
 
  private:

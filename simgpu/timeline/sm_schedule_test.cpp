@@ -18,7 +18,7 @@ std::unique_ptr<SmSchedule> Empty() {
   return schedule;
 }
 
-TEST(SmSchedule, KernelsOfOneProcessShareTheSmsThatAreThere) {
+TEST(SmSchedule, KernelsOfOneProcessShareTheSms) {
   const auto schedule = Empty();
   EXPECT_EQ(schedule->Place(10, 100, 60, kSms, 1), 10);
   EXPECT_EQ(schedule->Place(10, 100, 40, kSms, 1), 10);  // fits beside the first
@@ -40,7 +40,7 @@ TEST(SmSchedule, AKernelMayRunInAGapThatIsLongEnough) {
   EXPECT_EQ(schedule->Place(0, 1, kSms, kSms, 1), 60);
 }
 
-TEST(SmSchedule, WhatIsOverIsAccountedForOnceAndInOrder) {
+TEST(SmSchedule, AccountsForPastSegmentsOnceAndInOrder) {
   const auto schedule = Empty();
   schedule->Place(10, 100, 30, kSms, 1);
   schedule->Place(60, 100, 30, kSms, 1);
@@ -68,7 +68,7 @@ TEST(SmSchedule, CancellingAProcessLeavesTheOthersWork) {
   EXPECT_EQ(schedule->Place(0, 100, kSms, kSms, 3), 200);
 }
 
-TEST(SmSchedule, CancellingMakesRoom) {
+TEST(SmSchedule, CancellingFreesSms) {
   const auto schedule = Empty();
   for (int64_t i = 0; schedule->Place(20 * i, 10, 1, kSms, 1).has_value();) ++i;
   schedule->Cancel(1);
@@ -76,7 +76,7 @@ TEST(SmSchedule, CancellingMakesRoom) {
   EXPECT_EQ(schedule->Place(0, 10, kSms, kSms, 2), 0);
 }
 
-TEST(SmSchedule, AFullScheduleSaysSoAndHasRoomAgainLater) {
+TEST(SmSchedule, AFullScheduleReportsItAndHasRoomAgainLater) {
   const auto schedule = Empty();
   int64_t placed = 0;
   while (schedule->Place(20 * placed, 10, 1, kSms, 1).has_value()) ++placed;
@@ -86,7 +86,7 @@ TEST(SmSchedule, AFullScheduleSaysSoAndHasRoomAgainLater) {
   EXPECT_TRUE(schedule->Place(20 * placed, 10, 1, kSms, 1).has_value());
 }
 
-// Against a simple account of every moment.
+// Compared with a simple reference model.
 TEST(SmSchedule, NeverOverlapsProcessesNorTakesMoreSmsThanThereAre) {
   std::mt19937 random(1);
   const auto schedule = Empty();

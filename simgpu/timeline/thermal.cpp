@@ -18,7 +18,7 @@ Throttling ThrottlingAt(const PowerModel& model, double temperature_c, double sh
     result.by_power = true;
   }
   if (temperature_c > model.slowdown_c) {
-    // 4 % a degree: the clocks of real devices are down to a half some 12 °C above the first slowdown.
+    // 4 % per degree: the clocks of real devices are halved about 12 °C above the slowdown temperature.
     const double cool = 1 - 0.04 * (temperature_c - model.slowdown_c);
     result.by_heat = true;
     result.clock = std::min(result.clock, cool);

@@ -5,14 +5,14 @@
 
 namespace simgpu {
 
-// What heat and power do to a device: one warm body, driven by what its SMs do.
+// A thermal model of a device: one thermal mass, heated by the power that its SMs draw.
 struct PowerModel {
   double idle_w;
   double full_w;   // all SMs busy at full clock
   double limit_w;  // power cap
   double ambient_c;
-  double c_per_w;     // of the cooler, at rest
-  double tau_s;       // in which 63 % of a change of temperature has happened
+  double c_per_w;     // thermal resistance of the cooler in steady state
+  double tau_s;       // time constant: 63 % of a temperature change
   double slowdown_c;  // clocks fall above it
   double min_clock;   // share of the full clock below which throttling never goes
 };
@@ -27,7 +27,7 @@ struct Throttling {
 // square.
 double PowerW(const PowerModel& model, double share, double clock);
 
-// What the clocks do for work that takes `share` of the SMs at this temperature, under `clock_limit`.
+// The clock for work on a `share` of the SMs at this temperature, at most `clock_limit`.
 Throttling ThrottlingAt(const PowerModel& model, double temperature_c, double share, double clock_limit);
 
 // The temperature after `duration_ns` at `power_w`.

@@ -15,19 +15,19 @@ constexpr PowerModel kModel = {.idle_w = 70,
                                .slowdown_c = 87,
                                .min_clock = 0.3};
 
-TEST(Thermal, WarmsTowardsWhatThePowerMakesOfIt) {
+TEST(Thermal, WarmsTowardsTheSteadyStateOfItsPower) {
   const double at_rest_c = 30 + 0.06 * 70;
   EXPECT_NEAR(TemperatureAfter(kModel, at_rest_c, 70, 60'000'000'000), at_rest_c, 1e-9);
   const double full_c = 30 + 0.06 * 700;
   EXPECT_NEAR(TemperatureAfter(kModel, at_rest_c, 700, 20'000'000'000),
               full_c - (full_c - at_rest_c) / 2.718281828, 1e-6);
-  // In one step or in many: a device that nobody looked at is as warm.
+  // One step gives the same temperature as many.
   double stepwise_c = at_rest_c;
   for (int i = 0; i < 1000; ++i) stepwise_c = TemperatureAfter(kModel, stepwise_c, 700, 20'000'000);
   EXPECT_NEAR(stepwise_c, TemperatureAfter(kModel, at_rest_c, 700, 20'000'000'000), 1e-6);
 }
 
-TEST(Thermal, ClocksFallAsFarAsThePowerCapAsks) {
+TEST(Thermal, ClocksFallToMeetThePowerCap) {
   PowerModel capped = kModel;
   capped.limit_w = 350;
   const Throttling throttling = ThrottlingAt(capped, 50, 1, 1);
@@ -37,7 +37,7 @@ TEST(Thermal, ClocksFallAsFarAsThePowerCapAsks) {
   EXPECT_EQ(ThrottlingAt(capped, 50, 0.3, 1).clock, 1) << "a third of the SMs stays below the cap";
 }
 
-TEST(Thermal, HeatSlowsAndNeverStops) {
+TEST(Thermal, HeatSlowsButNeverStopsTheClocks) {
   EXPECT_EQ(ThrottlingAt(kModel, 86, 1, 1).clock, 1);
   const Throttling hot = ThrottlingAt(kModel, 92, 1, 1);
   EXPECT_TRUE(hot.by_heat);
