@@ -22,19 +22,19 @@ import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
 
 const POLL_MS = 2000;
-// What changes seldom (what the header offers) is fetched every 30 s.
+// Data that seldom changes (the choices in the header) is fetched every 30 s.
 const POLLS_PER_SLOW = 15;
 const OVERVIEW = { url: apiUrl("overview"), question: "overview" };
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
-// With more of them than this they are low.
+// With more strips than this, each is lower.
 const MOST_HIGH_STRIPS = 3;
 
 const READING = { cpu: "samples", gpu: "GPU work", off_cpu: "waits" };
 
 const same = <T,>(json: T): T => json;
 
-// Data flows one way: the address says what is selected, the resources fetch it, the views show it.
+// Data flows one way: the address defines the selection, resources fetch it, views show it.
 export function App() {
   const theme = useTheme();
   const [helping, setHelping] = useState(false);
@@ -51,7 +51,7 @@ export function App() {
   const last = lastOf(view, seen?.live ?? false);
   const window = windowOf(last, available);
   const stacks = stackSelection(view);
-  // What costs most is fetched less often, and not for each step of a moving window.
+  // Expensive data is fetched less often, and not for each step of a moving window.
   const tick = Math.floor(polls / POLLS_PER_SLOW);
   const slowWindow = windowOf(last, useHeld(available, `${tick} ${available === null}`));
   const summaryTick = Math.floor((polls * POLL_MS) / summaryIntervalMs(window));
@@ -61,8 +61,7 @@ export function App() {
   const span = brushed ?? windowed;
   const slowSpan = brushed ?? spanOf(last, slowWindow);
 
-  // A page fetches only what it shows, and again only when there is new data, which the overview's tag tells, or
-  // to try again.
+  // A page fetches only what it shows, and fetches again only for new data (the overview's ETag changes) or a retry.
   const revision = `${overview.etag} ${retries}`;
   const slowRevision = `${tick} ${retries}`;
   const settled = isSettled(view.brush, available) && `settled ${retries}`;
@@ -72,12 +71,12 @@ export function App() {
   const ask = (endpoint: string, { time, name }: Span, selection: Selection = {}, extra: Record<string, string | number> = {}): Asked | null =>
     available && { url: apiUrl(endpoint, { ...time, ...selection }, extra), question: `${apiUrl(endpoint, selection, extra)} of ${name}` };
   const strips = useResource<Strips, Strips>(ask("strips", windowed, stacks, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
-  // Also as soon as there is a GPU to choose.
+  // Also when the first GPU appears.
   const choicesRevision = `${slowSpanRevision} ${seen?.kernels ? 1 : 0}`;
   const processes = useResource<Processes, Processes>(ask("processes", slowSpan), choicesRevision, same);
   const devices = useResource<Devices, Devices>(ask("devices", slowSpan), choicesRevision, same);
-  // Of all programs and all of the window: an incident is chosen from them, not they by a brush. Known on
-  // every page, so that it is said how many there are.
+  // All programs in the whole window: incidents are chosen from this list, and a brush doesn't filter it. Fetched on
+  // every page, because the navigation shows their number.
   const incidentSpan = onProfile ? spanOf(last, slowWindow) : windowed;
   const incidents = useResource<Incidents, Incidents>(ask("incidents", incidentSpan, {}, { buckets: INCIDENT_BUCKETS }), onProfile ? slowRevision : revision, same);
 
@@ -90,7 +89,7 @@ export function App() {
   const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
 
   useEffect(() => {
-    // A recording does not change; a server that was lost may come back.
+    // A recording never changes, but a lost server may come back.
     if (!seen?.live && !overview.error) return;
     const poll = () => document.hidden || setPolls((count) => count + 1);
     const timer = setInterval(poll, POLL_MS);
@@ -103,7 +102,7 @@ export function App() {
 
   const retry = () => setRetries((count) => count + 1);
   if (!seen) {
-    return overview.error ? <Failed error={overview.error} onRetry={retry} /> : <Loading what="what there is" />;
+    return overview.error ? <Failed error={overview.error} onRetry={retry} /> : <Loading what="the overview" />;
   }
 
   const known = processes.data?.processes.find(({ id }) => id === view.process);
@@ -133,7 +132,7 @@ export function App() {
       if (source.data?.file !== view.source) return <Loading what={view.source} />;
       return <SourcePage source={source.data} overview={seen} view={view} nav={nav} />;
     }
-    // When only an update failed, what was read for the same question stays, under a line that says so.
+    // If only an update failed, the previous data for the same question stays, under a line that says so.
     if (profile.error && profile.question !== profileAsked?.question) return <Failed error={profile.error} onRetry={retry} />;
     if (!profile.data) return <Loading what={READING[view.type]} />;
     if (profile.data.tree.total[0] === 0) {
@@ -167,7 +166,7 @@ export function App() {
       <Notices notices={seen.notices} />
       <Troubles errors={troubles} />
       {onProfile && summary.data?.gpu && <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />}
-      {onProfile && summary.data === null && summary.loading && <p class="answer reading">Reading where GPU time goes…</p>}
+      {onProfile && summary.data === null && summary.loading && <p class="answer reading">Reading GPU time…</p>}
       <div class="strips">
         {window &&
           shown.map((strip, i) => (
@@ -186,7 +185,7 @@ export function App() {
           ))}
       </div>
       {view.metrics && strips.data && !shown.some(({ metric }) => metric) && (
-        <p class="hint">The GPUs&rsquo; clocks, power and memory are not known for this time: no NVIDIA driver answered. <code>gpusonde doctor</code> says what is missing.</p>
+        <p class="hint">No clocks, power or memory of GPUs in this time: no NVIDIA driver responded. Run <code>gpusonde doctor</code> to see what is missing.</p>
       )}
       {window && !strips.data && !strips.error && <div class="strip" aria-hidden="true" />}
       <div class="pages">
@@ -223,20 +222,20 @@ export function App() {
   );
 }
 
-// A stretch of time in a question: of a window that moves on only the name stays the same.
+// A stretch of time in a question; while a live window moves, its name stays the same.
 interface Span {
   time: Selection;
   name: string;
 }
 
-// All of the time is left out of the query: the address then stays the same while data arrives.
+// The whole time is left out of the query, so that the address stays the same while data arrives.
 function spanOf(last: number | null, window: Range | null): Span {
   return { time: last === null ? {} : timeSelection(window), name: `last ${last}` };
 }
 
-// The summary reads whole profiles, which is by far the dearest question of the page, and over a long window it
-// changes slowly: it is fetched three to six times while the window moves on by its length, every 30 s to 8 min. In
-// powers of two, so that the interval seldom changes while data arrives.
+// The summary reads whole profiles, by far the most expensive request of the page, and changes slowly over a long
+// window: it is fetched three to six times while the window moves by its length, every 30 s to 8 min. Powers of two,
+// so that the interval seldom changes while data arrives.
 function summaryIntervalMs(window: Range | null): number {
   let interval = 30_000;
   while (window && interval < 480_000 && 6 * interval <= (window.to - window.from) / 1000) interval *= 2;
@@ -250,8 +249,8 @@ function useHeld<T>(value: T, key: string): T {
   return held.current.value;
 }
 
-// What the page opens on: GPU time where there is GPU work. Decided once there is data, and kept: work that begins
-// later must not turn the page under the reader's eyes.
+// The initial profile type: GPU time if there is GPU work. Decided once when data arrives, and kept, so that later
+// GPU work doesn't switch the view while someone reads it.
 function useOpening(seen: Overview | null): ProfileType {
   const opening = useRef<ProfileType | null>(null);
   if (opening.current === null && seen && seen.from_us !== null) opening.current = seen.kernels > 0 ? "gpu" : "cpu";
@@ -266,7 +265,7 @@ interface PageProps {
   children: ComponentChildren;
 }
 
-// A page's name, which leads there with what is selected.
+// A link to a page that keeps the selection.
 function Page({ page, view, opensOn, onStep, children }: PageProps) {
   const go = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;

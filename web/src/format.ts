@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Numbers for people: three significant digits and a unit. The space before a unit is a narrow
-// no-break one (U+202F).
+// Formats numbers with three significant digits and a unit. The space before a unit is a narrow no-break one
+// (U+202F).
 const SPACE = "\u202f";
 
-// 9.12, 31.2, 812, 1 350: never an exponent, never more than three digits that mean something.
+// 9.12, 31.2, 812, 1 350: never an exponent, never more than three significant digits.
 export function threeDigits(value: number): string {
   if (value === 0) return "0";
   const rounded = Number(value.toPrecision(3));
@@ -29,12 +29,12 @@ export function formatDuration(ns: number): string {
   return threeDigits(rounded / divisor) + SPACE + unit;
 }
 
-// A value in the profile's own unit; time is the one that gets prefixes.
+// A value in the profile's own unit; only times get SI prefixes.
 export function formatValue(value: number, unit: string): string {
   return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;
 }
 
-// "± 1.20 ms", or nothing where there is no interval to speak of.
+// "± 1.20 ms", or empty if the interval is negligible.
 export function formatInterval(interval: number, unit: string): string {
   return interval > 0 ? `±${SPACE}${formatValue(interval, unit)}` : "";
 }
@@ -46,7 +46,7 @@ export function formatShare(part: number, whole: number): string {
   return threeDigits(percent) + SPACE + "%";
 }
 
-// Counted things are exact: no rounding.
+// Counts are exact: no rounding.
 export function formatCount(count: number): string {
   return grouped(String(count));
 }

@@ -181,7 +181,7 @@ function stateStrips({ device, ...facts }, from, width, buckets) {
 }
 
 const MARKS = [
-  { kind: "throttled", device: DEVICES[0].device, from_us: START_US + 0.8 * LENGTH_US, to_us: START_US + LENGTH_US, code: 4, text: "slowed down by power cap (the board draws as much power as it may)" },
+  { kind: "throttled", device: DEVICES[0].device, from_us: START_US + 0.8 * LENGTH_US, to_us: START_US + LENGTH_US, code: 4, text: "slowed down by power cap (the board has reached its power limit)" },
   { kind: "xid", device: DEVICES[1].device, from_us: START_US + 0.25 * LENGTH_US, to_us: START_US + 0.25 * LENGTH_US, code: 79, text: "XID 79: the GPU has fallen off the bus" },
 ];
 
@@ -248,7 +248,7 @@ export function sourceFile({ file }) {
     lines: { line: [0, 41, 77, 140], cpu_self: [5e8, 40e9, 3e9, 1e6], gpu_self: [0, 0, 50e9, 0], waits_self: [0, 12e9, 0, 0],
       cpu: [5e8, 41e9, 44e9, 1e6], gpu: [0, 0, 50e9, 0], waits: [0, 12e9, 12e9, 0] },
     text: readable ? code.join("\n") + "\n" : null, modified_us: readable ? START_US + 2 * LENGTH_US : null,
-    unreadable: readable ? "" : `${file} is in none of the folders of sources (--sources names them)`,
+    unreadable: readable ? "" : `${file} is not in any source folder (give its folder with --sources)`,
   };
 }
 
@@ -377,7 +377,7 @@ export function largeFlamegraph(count) {
   };
 }
 
-// A training program that lost its CPU to a build for twelve seconds, and one step of it that nobody explains.
+// A training program that lost its CPU to a build for twelve seconds, and one step that stays unexplained.
 export function incidents() {
   const from_us = START_US + 300_000_000, to_us = from_us + 12_000_000;
   const shown_from_us = from_us - 12_000_000, shown_to_us = to_us + 12_000_000;
@@ -387,7 +387,7 @@ export function incidents() {
     values: Array.from({ length: buckets }, (_, i) => (i >= 100 && i < 200 ? loud : quiet) * (0.85 + 0.3 * generator())),
   });
   const part = (signal, label, before, during) => ({ signal, label, before: before * 1e6, during: during * 1e6, score: 0, sentence: "" });
-  const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): what feeds the GPU waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
+  const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): the step waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
   return {
     steps: 9000, omitted: 0,
     warnings: [{
@@ -402,23 +402,23 @@ export function incidents() {
       cause: "cpu_contention", confidence: 0.93, sentence,
       account: [part("cpu", "CPU", 9, 10), part("gpu_run", "GPU kernels", 41, 40), part("loader", "Own processes", 6, 9),
         part("run_queue", "CPU taken by others", 0.4, 96), part("unexplained", "Unexplained", 0.6, 4)],
-      causes: [{ signal: "cpu_contention", label: "cpu_contention", before: null, during: 0.94, score: 2.6, sentence: "CPU contention (0.93): what feeds the GPU waited for a CPU" },
+      causes: [{ signal: "cpu_contention", label: "cpu_contention", before: null, during: 0.94, score: 2.6, sentence: "CPU contention (0.93): the step waited for a CPU" },
         { signal: "slow_data_loading", label: "slow_data_loading", before: null, during: 0.03, score: -2.2, sentence: "Slow data loading inside the program (0.10): its processes ran longer" }],
-      evidence: [{ signal: "host.pressure.cpu", label: "CPU pressure", before: 0.08, during: 0.97, score: 0.5, sentence: "CPU pressure: somebody waited for a CPU more than before" }],
+      evidence: [{ signal: "host.pressure.cpu", label: "CPU pressure", before: 0.08, during: 0.97, score: 0.5, sentence: "CPU pressure: tasks waited for a CPU longer than before" }],
       shown_from_us, shown_to_us,
       strips: [strip("step", "Step time", "ns", 57e6, 159e6), strip("thread.running", "Running", "cores", 0.6, 0.3), strip("thread.run_queue", "Run queue", "cores", 0.01, 1.2)],
     }],
   };
 }
 
-// Where GPU time goes, as sentences.
+// The account of GPU time, as sentences.
 export function summary(hasGpu) {
   if (!hasGpu) return { gpu: null };
   return {
     gpu: {
       devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900,
       busy: "31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
-      idle: "61 % of the CPU time meanwhile in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
+      idle: "61 % of the CPU time during that was in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
       hottest: [], while_idle: [], waiting_in: [],
     },
   };

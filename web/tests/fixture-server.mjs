@@ -106,7 +106,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         return data.summary(state.scenario === "gpu");
       case "source": {
         const selection = readSelection(params, [...SELECTION, "file"]);
-        if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no function that was seen is from the file ${selection.file}`), { code: "not_found" });
+        if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no recorded function is from the file ${selection.file}`), { code: "not_found" });
         return data.sourceFile(selection);
       }
       case "flamegraph":

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Selection } from "./types";
 
-// Every way in which a request can fail, in a form that can be shown. `code` is the server's, or
-// `unreachable` (no answer at all) or `malformed` (an answer that docs/api.md does not allow).
+// Every way a request can fail, in a form that can be shown. `code` is the server's, or `unreachable` (no response)
+// or `malformed` (a response that violates docs/api.md).
 export class ApiError extends Error {
   constructor(
     readonly code: string,
@@ -28,19 +28,18 @@ export function apiUrl(
 
 export interface Answer<T> {
   json: T;
-  // The answer's version, to be sent with the next request for it.
+  // The ETag, sent with the next request for the same data.
   etag: string | null;
 }
 
-// Null when the answer is still the one that `etag` names. Throws ApiError; an abort passes through as the DOM's
-// AbortError.
+// Null if the data has not changed since `etag`. Throws ApiError; an abort is rethrown as the DOM's AbortError.
 export async function getJson<T>(url: string, signal: AbortSignal, etag: string | null = null): Promise<Answer<T> | null> {
   let response: Response;
   try {
     response = await fetch(url, { signal, headers: { accept: "application/json", ...(etag && { "if-none-match": etag }) } });
   } catch (cause) {
     if (signal.aborted) throw cause;
-    throw new ApiError("unreachable", `gpusonde does not answer at ${location.host}. Is it still running?`);
+    throw new ApiError("unreachable", `gpusonde does not respond at ${location.host}. Is it still running?`);
   }
   if (response.status === 304) return null;
   let body: unknown;

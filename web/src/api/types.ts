@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the server answers, as docs/api.md declares it. Times are microseconds since the Unix epoch
-// (`_us`), durations nanoseconds (`_ns`). Keys that are not listed may appear and are ignored.
+// The server's responses, as documented in docs/api.md. Times are microseconds since the Unix epoch (`_us`),
+// durations nanoseconds (`_ns`). Other keys may appear and are ignored.
 
 export interface Source {
   id: string;
@@ -13,7 +13,7 @@ export interface Source {
 export interface Drop {
   reason: string;
   meaning: string;
-  // Data is missing; else it is there with less detail than it could have.
+  // True if data is missing; false if it has less detail than it could have.
   lost: boolean;
   count: number;
 }
@@ -34,7 +34,7 @@ export interface Overview {
   notices: string[];
 }
 
-// A device's own facts; where only its work is known, uuid and name are empty and ordinal is -1.
+// Facts about a device; if only its work is known, uuid and name are empty and ordinal is -1.
 export interface Device {
   device: string;
   name: string;
@@ -43,22 +43,22 @@ export interface Device {
   simulated: boolean;
 }
 
-// With those of its device where it is one's.
+// A device's strip includes the device's facts.
 export interface Strip extends Partial<Device> {
   id: string;
   label: string;
   unit: string;
   max: number | null;
-  // Null where nothing was observed.
+  // Null for buckets that were not observed.
   values: (number | null)[];
   // For a device's work: the observed part of each bucket, 0…1.
   observed?: number[];
-  // Of a device's state: its name in the catalogue, and what it says.
+  // For a device's state: its name in the catalogue and its meaning.
   metric?: string;
   meaning?: string;
 }
 
-// Something that happened to a device: an error that its driver reported, or a time in which it was slowed down.
+// An event on a device: an error that its driver reported, or a time in which it was slowed down.
 export interface Mark {
   kind: "xid" | "throttled";
   device: string;
@@ -123,10 +123,10 @@ export interface FlamegraphJson {
   strings: string[];
   binaries: Binary[];
   functions: { name: number[]; binary: number[]; kind: string[]; file: number[]; line: number[] };
-  // `interval` is there for GPU time only.
+  // `interval` is absent for CPU time.
   nodes: { function: number[]; parent: number[]; self: number[]; total: number[]; interval?: number[] };
   omitted: { nodes: number; total: number };
-  // Threads of profilers that are left out.
+  // Threads of profilers, which are left out.
   hidden: { threads: number; total: number };
 }
 
@@ -137,7 +137,7 @@ export interface Share {
   time_ns: number;
 }
 
-// Where the time of GPUs goes; null when none did anything.
+// How GPUs spent their time; null if none did anything.
 export interface Summary {
   gpu: {
     devices: number;
@@ -154,8 +154,8 @@ export interface Summary {
   } | null;
 }
 
-// A source file with the time of its lines; `text` and `modified_us` are null where it can't be read, and
-// `unreadable` says why.
+// A source file with the time of its lines; `text` and `modified_us` are null if it can't be read, and `unreadable`
+// says why.
 export interface SourceJson {
   file: string;
   total: { cpu: number; gpu: number; waits: number };
@@ -188,7 +188,7 @@ export interface Incident {
   name: string;
   pid: number;
   from_us: number;
-  // Null while it lasts, or when it was not seen to end.
+  // Null while it lasts, or if its end was not observed.
   to_us: number | null;
   slowdown: number;
   cause: string;
@@ -202,7 +202,7 @@ export interface Incident {
   strips: IncidentStrip[];
 }
 
-// A signal that moved as it does before steps slow.
+// A leading indicator that moved as it does before steps slow down.
 export interface Warning {
   id: string;
   indicator: string;
@@ -210,7 +210,7 @@ export interface Warning {
   from_us: number;
   to_us: number | null;
   sentence: string;
-  // What came of it, and how long before that it was told; negative where it came too late.
+  // The incident that followed, if any, and the lead time; negative if the warning came too late.
   incident: string | null;
   lead_us: number | null;
 }
@@ -222,7 +222,7 @@ export interface Incidents {
   warnings: Warning[];
 }
 
-// The query parameters that say which samples are meant, the same for every endpoint.
+// The query parameters that select samples, the same for every endpoint.
 export interface Selection {
   from_us?: number;
   to_us?: number;

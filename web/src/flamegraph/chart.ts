@@ -5,7 +5,7 @@ import { findPath, pathHash, ROOT, type Tree } from "./model";
 import type { Theme } from "./palette";
 import { walk, type Step } from "./walk";
 
-// What to show; the chart itself only remembers where it is scrolled and which frame has the focus.
+// What to show; the chart itself only remembers the scroll position and the focused frame.
 export interface Picture {
   tree: Tree;
   layout: Layout;
@@ -17,7 +17,7 @@ export interface Picture {
   matches: Uint8Array | null;
 }
 
-// A frame that is pointed at, and where, in pixels of the window.
+// The frame under the pointer, and the position in window pixels.
 export interface Pointed {
   node: number;
   x: number;
@@ -27,22 +27,22 @@ export interface Pointed {
 export interface ChartEvents {
   onZoom(node: number): void;
   onHover(pointed: Pointed | null): void;
-  // By arrow keys: the frame is to be described.
+  // The arrow keys moved the focus: describe the frame.
   onFocus(pointed: Pointed | null): void;
 }
 
 // Long enough to follow where a frame went, short enough not to wait for.
 const ZOOM_MS = 160;
 
-// The canvas and the element that scrolls it. The canvas is as large as what can be seen and sticks
-// to the top; a spacer of the graph's full height gives the scrollbar.
+// The canvas and its scrolling element. The canvas has the size of the visible part and sticks to the top; a spacer
+// of the graph's full height provides the scrollbar.
 export class Chart {
   #picture: Picture | null = null;
   #span: Span = { from: 0, to: 1 };
   #animation: { from: Span; to: Span; start: number } | null = null;
   #hovered: number | null = null;
   #focused: number | null = null;
-  // Where the pointer was last seen over the canvas.
+  // The pointer's last position over the canvas.
   #pointer: PointerEvent | null = null;
   #frame = 0;
   #ratio = 1;
@@ -89,7 +89,7 @@ export class Chart {
     }
     const target = spanOf(picture.layout, picture.zoom);
     if (before?.tree !== picture.tree) {
-      // Nodes have new numbers: the focus follows its frame, the pointer sees what is now under it.
+      // Nodes have new numbers: the focus follows its frame, and the pointer hits the frame now under it.
       const path = before && this.#focused !== null ? pathHash(before.tree, this.#focused) : null;
       this.#animation = null;
       this.#span = target;
@@ -200,13 +200,13 @@ export class Chart {
     this.#setFocus(walk(picture.tree, picture.layout, this.#focused, step, { from, to }, pixel));
   }
 
-  // `moved` is false for a step of the reader's, true when the same frame has another place.
+  // `moved` is false if the user moved the focus, true if the same frame has a new place.
   #setFocus(node: number | null, moved = false): void {
     if (node === this.#focused && !moved) return;
     this.#focused = node;
     this.#schedule();
     if (node === null) return this.events.onFocus(null);
-    // Data that arrives must not scroll the graph away from under the reader.
+    // Arriving data must not scroll the graph while someone reads it.
     if (!moved) this.#reveal(node);
     const { tree, layout, flame, zoom } = this.#picture!;
     const span = spanOf(layout, zoom);
@@ -218,7 +218,7 @@ export class Chart {
     this.events.onFocus({ node, x, y });
   }
 
-  // Scrolls as little as brings a frame's row into view, with a row to spare.
+  // Scrolls just enough to show a frame's row, with one row of margin.
   #reveal(node: number): void {
     const { tree, flame } = this.#picture!;
     const viewport = this.#viewport();

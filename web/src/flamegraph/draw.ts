@@ -3,22 +3,22 @@ import { firstBeyond, nextBeyond, type Layout, type Span } from "./layout";
 import { nodeName, type Tree } from "./model";
 import { packColour, type Theme } from "./palette";
 
-// What a frame of the canvas shows. Lengths are CSS pixels, `ratio` of them make a device pixel.
+// The picture on the canvas. Lengths are CSS pixels; `ratio` of device pixels to CSS pixels.
 export interface Scene {
   tree: Tree;
   layout: Layout;
-  // Which part of x fills the width.
+  // The part of x that fills the width.
   span: Span;
   // Callers of the zoomed frame are in rows above this one and are drawn faded.
   zoomRow: number;
-  // Where the zoomed frame's middle lies: says which frame of a caller's row is the caller.
+  // The middle of the zoomed frame: identifies the caller in each row above.
   zoomX: number;
   flame: boolean;
-  // Function to index into fills, which holds packed colours; the last one is that of faded frames.
+  // Function to index into fills, which holds packed colours; the last one is for faded frames.
   fillOf: Uint8Array;
   fills: Uint32Array;
   theme: Theme;
-  // Functions that a search means; null when nothing is searched.
+  // Functions that match the search; null without a search.
   matches: Uint8Array | null;
   hovered: number | null;
   focused: number | null;
@@ -27,13 +27,13 @@ export interface Scene {
 export interface Viewport {
   width: number;
   height: number;
-  // Of the top edge, in the whole graph.
+  // The scroll offset of the top edge in the whole graph.
   scroll: number;
   ratio: number;
 }
 
 export const ROW_HEIGHT = 18;
-// A label of fewer pixels would be an ellipsis at best.
+// A narrower label would be an ellipsis at best.
 const LABEL_MIN_WIDTH = 24;
 const LABEL_PADDING = 4;
 export const LABEL_FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
@@ -41,20 +41,20 @@ export const LABEL_FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'L
 // The y of a row's top edge in a viewport.
 export function rowTop(row: number, rows: number, flame: boolean, viewport: Viewport): number {
   const height = rows * ROW_HEIGHT;
-  // A flame graph stands on the floor when it is lower than the viewport.
+  // A flame graph lower than the viewport stands on its bottom edge.
   const floor = Math.max(height, viewport.height);
   const top = flame ? floor - (row + 1) * ROW_HEIGHT : row * ROW_HEIGHT;
   return top - viewport.scroll;
 }
 
-// The row at a y of the viewport; may lie outside the graph.
+// The row at a y of the viewport; may be outside the graph.
 export function rowAt(y: number, rows: number, flame: boolean, viewport: Viewport): number {
   const inside = y + viewport.scroll;
   const floor = Math.max(rows * ROW_HEIGHT, viewport.height);
   return Math.floor((flame ? floor - inside : inside) / ROW_HEIGHT);
 }
 
-// Less than a fifth of a pixel of frames is dust: drawn full, it would look like five times as much.
+// Frames that cover less than a fifth of a pixel are skipped: drawn, they would look five times as large.
 const MIN_COVERED = 0.2;
 
 // Paints scenes on one canvas.
@@ -85,7 +85,7 @@ export class Painter {
     for (let row = 0; row < tree.rows; row++) {
       const top = rowTop(row, tree.rows, flame, viewport);
       if (top <= -ROW_HEIGHT || top >= viewport.height) continue;
-      // Of the row's pixels the last line stays background, to part it from the next row.
+      // The last pixel line of a row stays background, to separate it from the next row.
       const first = Math.max(0, Math.round(top * ratio));
       const end = Math.min(height, Math.round((top + ROW_HEIGHT) * ratio) - 1);
       if (first >= end) continue;
@@ -114,13 +114,13 @@ function paintLine(line: Uint32Array, row: number, scene: Scene, labelMinWidth: 
     const x0 = Math.max(0, Math.round((left[k]! - span.from) * scale));
     const x1 = Math.min(line.length, Math.round((right[k]! - span.from) * scale));
     if (x1 > x0) {
-      // One pixel of background parts frames that can spare it.
+      // One pixel of background separates frames that are wide enough.
       const width = x1 - x0 > 3 ? x1 - x0 - 1 : x1 - x0;
       line.fill(fills[fillIndex(scene, nodes[k]!)]!, x0, x0 + width);
       if (width >= labelMinWidth) labels.push(nodes[k]!, x0, width);
       k++;
     } else {
-      // This frame rounds to nothing: one pixel stands for it and all that end inside that pixel.
+      // This frame rounds to zero width: one pixel stands for it and all others that end inside that pixel.
       const next = nextBeyond(right, k + 1, end, span.from + (x0 + 0.5) / scale);
       if ((right[next - 1]! - left[k]!) * scale >= MIN_COVERED && x0 < line.length) {
         let shown = nodes[k]!;
@@ -133,7 +133,7 @@ function paintLine(line: Uint32Array, row: number, scene: Scene, labelMinWidth: 
   }
 }
 
-// Faded: the root, callers of the zoomed frame, and what a search does not mean.
+// Faded frames: the root, callers of the zoomed frame, and frames that a search does not match.
 function isFaded({ tree, zoomRow, matches }: Scene, node: number): boolean {
   const fn = tree.function[node]!;
   return fn < 0 || tree.depth[node]! < zoomRow || (matches !== null && matches[fn] === 0);
@@ -159,7 +159,7 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: num
   }
 }
 
-// Widths of characters are measured once: measureText per label and frame costs more than drawing.
+// Character widths are measured once: measureText per label and frame costs more than drawing.
 const advances = new Map<string, number>();
 
 function advance(context: CanvasRenderingContext2D, character: string): number {
@@ -171,7 +171,7 @@ function advance(context: CanvasRenderingContext2D, character: string): number {
   return width;
 }
 
-// As much of the text as has room, with an ellipsis when cut; nothing if not even two characters fit.
+// The part of the text that fits, with an ellipsis when cut; empty if not even two characters fit.
 function fitText(context: CanvasRenderingContext2D, text: string, room: number): string {
   const ellipsis = advance(context, "…");
   let width = 0;

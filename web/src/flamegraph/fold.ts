@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { makeTree, ROOT, type Tree } from "./model";
 
-// The tree without the frames of some functions: what they called hangs under their callers, and
-// their self time becomes their callers'. Time is kept; siblings that become the same function are
-// one frame. How far off the sum of several estimates may be, their intervals don't tell.
+// Removes the frames of some functions from the tree: their callees move to their callers, which also get their self
+// time. Total time is kept; siblings that become the same function are merged. The intervals of merged estimates are
+// not combined exactly.
 export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
   const { count, parent, function: fn } = tree;
   // Nodes of the result in order of first appearance, which puts parents before children.
@@ -27,8 +27,8 @@ export function foldFunctions(tree: Tree, hidden: Uint8Array): Tree {
     const node = hidden[fn[i]!] ? up : children(up, fn[i]!);
     target[i] = node;
     result.self[node]! += tree.self[i]!;
-    // Totals are carried over, not summed from self times: what the server left out (`omitted`) is
-    // in totals only. A hidden frame's total is already in that of the caller it folds into.
+    // Totals are kept, not summed from self times, because time that the server left out (`omitted`) is only in
+    // totals. A hidden frame's total is already part of its caller's.
     if (node === up) continue;
     result.total[node]! += tree.total[i]!;
     if (interval) interval[node] = sumOf(interval[node]!, tree.interval![i]!);
@@ -58,7 +58,7 @@ function childIndex(columns: Columns): (parent: number, fn: number) => number {
   const table = new Int32Array(2 ** bits);
   return (parent, fn) => {
     let at = (Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn, 0x85ebca6b)) >>> (32 - bits);
-    // 0 is free: the root is nobody's child.
+    // 0 marks a free slot: the root is no node's child.
     for (; table[at] !== 0; at = (at + 1) & mask) {
       const node = table[at]!;
       if (columns.parent[node] === parent && columns.fn[node] === fn) return node;
@@ -71,7 +71,7 @@ function childIndex(columns: Columns): (parent: number, fn: number) => number {
   };
 }
 
-// Brings nodes whose parents come first into pre-order, siblings by total falling then name.
+// Sorts nodes, whose parents come first, into pre-order: siblings by total descending, then by name.
 function inPreOrder(tree: Tree, { count, fn, parent, self, total, interval }: Columns): Tree {
   const { name } = tree.functions;
   // The children of node n are [start[n], start[n + 1]) of `children`.
@@ -89,7 +89,7 @@ function inPreOrder(tree: Tree, { count, fn, parent, self, total, interval }: Co
     const node = stack.pop()!;
     order[k] = node;
     moved[node] = k;
-    // Smallest first: the stack turns them round.
+    // Smallest first, because the stack reverses them.
     const below = children.subarray(start[node]!, start[node + 1]!);
     if (below.length > 1) below.sort((a, b) => total[a]! - total[b]! || (name[fn[a]!]! < name[fn[b]!]! ? 1 : -1));
     for (const child of below) stack.push(child);

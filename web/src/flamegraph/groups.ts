@@ -4,22 +4,22 @@ import { internalFunctions } from "./internals";
 import { binaryOf, ROOT_KINDS, type FunctionTable, type Tree } from "./model";
 import { GREY, hueOf, KIND_SLOTS } from "./palette";
 
-// What the legend lists: the functions of one binary, or of one kind.
+// A legend entry: the functions of one binary or of one kind.
 export interface Group {
   name: string;
-  // What people read; the name is for the address.
+  // The displayed name; `name` is for the address.
   label: string;
-  // What the hover says: a path and build id, or a sentence.
+  // The tooltip: a path and build id, or a sentence.
   detail: string;
   self: number;
-  // As kindOf says, of the first function seen; a binary's functions are nearly always of one kind.
+  // The kind (see kindOf) of the first function; nearly all functions of a binary have the same kind.
   kind: string;
   // Index into the palette.
   slot: number;
 }
 
 export interface Groups {
-  // Falling by self time.
+  // By self time, descending.
   groups: Group[];
   // Function to group.
   ofFunction: Int32Array;
@@ -33,13 +33,13 @@ const KINDS: Record<string, [label: string, meaning: string]> = {
   copy: ["GPU copies", "Copies to, from and within a GPU's memory, and sets of it"],
   communication: ["GPU communication", "Kernels of NCCL, which exchange data between GPUs"],
   jit: ["generated", "Code that was generated at run time"],
-  wait: ["waiting", "What threads waited for, under the code that waited"],
+  wait: ["waiting", "Waits of threads, under the code that waited"],
   process: ["process", "Programs, by their command lines"],
   thread: ["thread", "Threads of programs"],
-  unknown: ["unknown", "Addresses of which neither file nor function is known, and stacks that were not sampled"],
+  unknown: ["unknown", "Addresses without a known file or function, and stacks that were not sampled"],
 };
 
-// A function's kind, where what GPUs do, and waits, are told apart by name: the server knows no finer kind.
+// A function's kind. GPU work and waits are classified by name, as the server has no finer kinds.
 function kindOf(functions: FunctionTable, f: number): string {
   const kind = functions.kind[f]!;
   const name = functions.name[f]!;
@@ -75,7 +75,7 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
   order.forEach((g, r) => (rank[g] = r));
   for (let f = 0; f < functions.count; f++) ofFunction[f] = rank[ofFunction[f]!]!;
   const sorted = order.map((g) => groups[g]!);
-  // Only files of machine code vary in hue; the kernel, Python and the unknown keep their kind's.
+  // Only binaries of machine code vary in hue; the kernel, Python and unknown frames have their kind's.
   for (const group of sorted) {
     const isFile = by === "binary" && !group.name.startsWith("[") && group.kind !== "kernel";
     group.slot = isFile ? hueOf(group.name) : (KIND_SLOTS[group.kind] ?? GREY);

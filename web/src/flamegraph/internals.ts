@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { binaryOf, type FunctionTable, type Tree } from "./model";
 
-// Frames that tell how and not what: the interpreter's own, those of the CUDA libraries and of gpusonde's below
-// the call that a program made, and how a process, a thread or an import begins. Python's functions are not among
-// them, but for those that only begin another.
+// Internal frames: those of the interpreter, of the CUDA libraries and gpusonde below a program's CUDA call, and of
+// starting a process, a thread or an import. Python functions don't count, except those that only start others.
 const BINARIES = /^((lib)?python\d|libffi\.so|_ctypes\.|ld-linux|libgpusonde-inject\.so|lib(cuda|cudart|cupti|nvrtc|nvidia-[\w-]+)\.so)/;
 const BEGINNINGS = new Set(["_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "clone", "clone3", "__clone3"]);
 const PYTHON_BEGINNINGS: [file: RegExp, name: RegExp][] = [
@@ -13,10 +12,10 @@ const PYTHON_BEGINNINGS: [file: RegExp, name: RegExp][] = [
   [/\/multiprocessing\/(process|context|spawn|forkserver|popen_\w+)\.py$/, /./],
 ];
 
-// 1 for each such function.
+// 1 for each internal function.
 export function internalFunctions({ functions, function: fn, parent, count }: Tree): Uint8Array {
   const internal = Uint8Array.from(functions.name, (_, f) => Number(isInternal(functions, f)));
-  // A stripped C library doesn't name what it calls main() from: that is whatever only follows a beginning.
+  // A stripped C library has no name for main()'s caller: it is an unnamed frame directly below a start frame.
   const follows = Uint8Array.from(functions.name, (name) => Number(name.startsWith("[libc.so.6+")));
   for (let i = 1; i < count; i++) {
     const f = fn[i]!;

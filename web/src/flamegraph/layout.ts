@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ROOT, type Tree } from "./model";
 
-// Where every frame lies, in the profile's unit along x (the root spans [0, total]) and by depth
-// along y. Each row's frames lie side by side in `nodes`, left to right, with their edges in
-// parallel columns, so that finding the visible ones is a binary search.
+// The place of every frame: along x in the profile's unit (the root spans [0, total]), along y by depth. The frames
+// of each row are adjacent in `nodes`, left to right, with their edges in parallel columns, so that visible frames
+// are found by binary search.
 export interface Layout {
   // Row r is [rowStart[r], rowStart[r + 1]) of nodes, left and right.
   rowStart: Int32Array;
   nodes: Int32Array;
   left: Float64Array;
   right: Float64Array;
-  // Where a node is in `nodes`.
+  // The index of a node in `nodes`.
   slot: Int32Array;
 }
 
@@ -31,8 +31,8 @@ export function layoutTree(tree: Tree): Layout {
   const right = new Float64Array(count);
   const slot = new Int32Array(count);
   const fill = rowStart.slice(0, rows);
-  // Where the next child of a node begins. Pre-order visits siblings left to right, and a row's
-  // nodes in order. What no child covers, the frame's self time, stays free on the right.
+  // The x of a node's next child. Pre-order visits siblings left to right, and a row's nodes in order. Self time,
+  // which no child covers, stays free on the right.
   const next = new Float64Array(count);
   for (let i = 0; i < count; i++) {
     const k = fill[depth[i]!]!++;
@@ -52,7 +52,7 @@ export function spanOf(layout: Layout, node: number): Span {
   return { from: layout.left[k]!, to: layout.right[k]! };
 }
 
-// The first k in [low, high) whose right edge lies beyond x, or `high`.
+// The first k in [low, high) whose right edge is beyond x, or `high`.
 export function firstBeyond(right: Float64Array, low: number, high: number, x: number): number {
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -62,7 +62,7 @@ export function firstBeyond(right: Float64Array, low: number, high: number, x: n
   return low;
 }
 
-// The same by steps that double from `low`: what is looked for is mostly near.
+// The same by galloping search from `low`, as the result is usually near.
 export function nextBeyond(right: Float64Array, low: number, high: number, x: number): number {
   let step = 1;
   let at = low;
@@ -74,7 +74,7 @@ export function nextBeyond(right: Float64Array, low: number, high: number, x: nu
   return firstBeyond(right, low, Math.min(at, high), x);
 }
 
-// The frame at x in a row, or null over a gap (a caller's self time) or no such row.
+// The frame at x in a row; null in a gap (a caller's self time) or outside the rows.
 export function nodeAt(layout: Layout, row: number, x: number): number | null {
   if (row < 0 || row + 1 >= layout.rowStart.length) return null;
   const end = layout.rowStart[row + 1]!;

@@ -2,8 +2,8 @@
 import { ApiError } from "../api/client";
 import type { Binary, FlamegraphJson } from "../api/types";
 
-// A call tree as columns. Nodes are in pre-order, so the subtree of node i is the range
-// [i, end[i]): what would be a recursion elsewhere is a loop over a range here.
+// A call tree as columns. Nodes are in pre-order, so the subtree of node i is the range [i, end[i]) and loops over
+// ranges replace recursion.
 export interface Tree {
   functions: FunctionTable;
   unit: string;
@@ -13,12 +13,12 @@ export interface Tree {
   parent: Int32Array;
   self: Float64Array;
   total: Float64Array;
-  // Half the width of the 95 % interval of each total: 0 where that is exact, NaN where nobody knows. Null
-  // where nothing is estimated.
+  // Half the width of the 95 % interval of each total: 0 if the total is exact, NaN if unknown. Null if nothing is
+  // estimated.
   interval: Float64Array | null;
   end: Int32Array;
   depth: Int32Array;
-  // Frames on the longest stack, the root included.
+  // Depth of the longest stack, including the root.
   rows: number;
 }
 
@@ -41,14 +41,13 @@ export interface Profile {
   tree: Tree;
 }
 
-// Kinds of frames that say whose time it is and not where it goes: never folded, in neither legend nor table.
+// Kinds of root frames, which say whose time it is: never folded, and not in the legend or the table.
 export const ROOT_KINDS = new Set(["process", "thread"]);
 
 export const ROOT = 0;
 export const ROOT_NAME = "all";
 
-// Throws ApiError (malformed) where the columns contradict docs/api.md: everything behind this
-// point indexes them without looking.
+// Throws ApiError (malformed) if the columns contradict docs/api.md: all code below indexes them unchecked.
 export function parseProfile(json: FlamegraphJson): Profile {
   const { functions, nodes, strings } = json;
   const text = (index: number) => strings[index] ?? "";
@@ -65,7 +64,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
     if (column.length !== table.count) throw malformed(`functions.${key} has ${column.length} of ${table.count} values`);
   }
   if (table.binary.some((binary) => binary < -1 || binary >= json.binaries.length)) {
-    throw malformed("a function names a binary that is not there");
+    throw malformed("a function refers to a missing binary");
   }
   return {
     type: json.type,
@@ -84,7 +83,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
   };
 }
 
-// Adds depth and end to columns that are in pre-order; takes the arrays over.
+// Adds depth and end to columns in pre-order; takes ownership of the arrays.
 export function makeTree(
   functions: FunctionTable,
   unit: string,
@@ -130,8 +129,8 @@ export function pathTo(tree: Tree, node: number): number[] {
   return path.reverse();
 }
 
-// Names a frame by the functions on the way to it, so that a link survives new data, another
-// selection and another order of siblings. 64 bits as 16 hex digits: two 32-bit FNV-1a chains.
+// Identifies a frame by the functions on the path to it, so that a link survives new data, another selection and
+// another order of siblings. 64 bits as 16 hex digits: two 32-bit FNV-1a chains.
 export function pathHash(tree: Tree, node: number): string {
   const hashes = functionHashes(tree.functions);
   let a = SEED_A;
@@ -144,7 +143,7 @@ export function pathHash(tree: Tree, node: number): string {
   return hex(a) + hex(b);
 }
 
-// The node with that path hash, or null when this tree has no such frame. One pass.
+// The node with that path hash, or null if this tree has no such frame. One pass.
 export function findPath(tree: Tree, hash: string): number | null {
   const hashes = functionHashes(tree.functions);
   const a = new Int32Array(tree.count);

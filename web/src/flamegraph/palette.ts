@@ -10,7 +10,7 @@ export interface Theme {
   fills: string[];
   label: string;
   background: string;
-  // Frames that a search does not mean, and callers of the zoomed frame.
+  // Frames that a search does not match, and callers of the zoomed frame.
   faded: string;
   fadedLabel: string;
   outline: string;
@@ -37,23 +37,23 @@ export const DARK: Theme = {
 export const GREY = 8;
 export const SLATE = 9;
 
-// Frames side by side often share a binary; three shades by the function's name keep them apart.
+// Neighbouring frames often share a binary; three shades by function name distinguish them.
 export const SHADES = 3;
 const SHADE_STEP = 0.05;
 
-// A kind means the same colour in every profile.
+// A kind has the same colour in every profile.
 export const KIND_SLOTS: Record<string, number> = { native: 0, wait: 1, python: 2, jit: 3, copy: 4, gpu: 5, communication: 6, unknown: GREY, kernel: SLATE, process: SLATE, thread: SLATE };
 
-// Hues of files of machine code. Python and GPU kernels have theirs to themselves: they fill most graphs.
+// Hues of machine code. Python and GPU kernels have hues of their own, as they fill most graphs.
 const FILE_SLOTS = [0, 1, 3, 4, 6, 7];
 
-// Files that are often seen side by side, so that they differ.
+// Binaries that often appear together get different hues.
 const KNOWN_FILES: Record<string, number> = {
   libc: 0, python: 7, libpython: 7, libcuda: 3, libz: 1, zlib: 3, libcrypto: 6, "libstdc++": 4, libtorch_cpu: 6, libtorch_cuda: 1, libtorch_python: 4, libcudart: 4, libnccl: 6,
 };
 
-// The hue of a file, by its name without versions and by nothing else: it is the same in every profile, selection
-// and browser. Two files may share one; the legend and the pointer tell them apart.
+// The hue of a binary depends only on its name without versions, so it is the same in every profile, selection and
+// browser. Two binaries may share one; the legend and the tooltip distinguish them.
 export function hueOf(file: string): number {
   const stem = file.replace(/\.(so|cpython)\b.*$/, "").replace(/[-\d.]+$/, "");
   return KNOWN_FILES[stem] ?? FILE_SLOTS[(hashText(stem) >>> 0) % FILE_SLOTS.length]!;
@@ -69,7 +69,7 @@ export function fillTable(theme: Theme): string[] {
   return table;
 }
 
-// "#rrggbb" as a canvas keeps a pixel on little-endian machines, which all that run browsers are.
+// "#rrggbb" as a canvas stores a pixel on little-endian machines, which run all browsers.
 export function packColour(colour: string): number {
   const value = Number.parseInt(colour.slice(1), 16);
   return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >>> 16)) >>> 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { FunctionTable, Tree } from "./model";
 
-// Which functions a search means: 1 where the name contains the text, case-insensitive. Null where
-// the search is empty, which is not the same as matching nothing.
+// The functions that match a search: 1 if the name contains the text, case-insensitive. Null for an empty search,
+// which is not the same as no match.
 export function matchText(functions: FunctionTable, text: string): Uint8Array | null {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return null;
@@ -19,8 +19,8 @@ export interface Match {
   total: number;
 }
 
-// Frames of a subtree that match, and the time under them. A match inside another's subtree is
-// already in that one's total and not added again: the share never exceeds 100 %.
+// The matching frames of a subtree and their time. A match inside another match's subtree isn't added again, so the
+// share never exceeds 100 %.
 export function matched(tree: Tree, root: number, matches: Uint8Array): Match {
   const { function: fn, end, total } = tree;
   const result: Match = { nodes: 0, total: 0 };

@@ -35,8 +35,7 @@ export function totalsByFunction(tree: Tree, root: number): FunctionTotals {
   return { functions: Int32Array.from(functions), self, total };
 }
 
-// The functions in the table's order; only those that `matches` holds, where it is given. Ties are
-// in the order of names, whatever the direction.
+// The functions in the table's order; only those in `matches`, if given. Ties are sorted by name in either direction.
 export function sortedFunctions(
   totals: FunctionTotals,
   names: string[],

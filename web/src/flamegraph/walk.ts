@@ -4,8 +4,8 @@ import { ROOT, type Tree } from "./model";
 
 export type Step = "caller" | "callee" | "left" | "right";
 
-// Where an arrow key leads from a frame, or the frame itself where there is nothing. Frames narrower
-// than `minWidth` (in the unit of x) cannot be seen and are passed over; so are those outside `span`.
+// The frame that an arrow key leads to, or the frame itself if there is none. Skips frames narrower than `minWidth`
+// (in the unit of x), which are invisible, and frames outside `span`.
 export function walk(tree: Tree, layout: Layout, node: number, step: Step, span: Span, minWidth: number): number {
   const wide = (n: number) => {
     const k = layout.slot[n]!;
@@ -15,7 +15,7 @@ export function walk(tree: Tree, layout: Layout, node: number, step: Step, span:
     case "caller":
       return node === ROOT ? ROOT : tree.parent[node]!;
     case "callee": {
-      // The largest that can be seen: siblings fall by total, but the first may be out of the span.
+      // The largest visible child: siblings are sorted by total, but the first may be outside the span.
       for (let i = node + 1; i < tree.end[node]!; i = tree.end[i]!) if (wide(i)) return i;
       return node;
     }

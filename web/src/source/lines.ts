@@ -2,18 +2,19 @@
 import { ApiError } from "../api/client";
 import type { SourceJson } from "../api/types";
 
-// Whose time a column holds, in the order in which they are shown.
+// The kinds of time, one column each, in display order.
 export const TIMES = ["cpu", "gpu", "waits"] as const;
 export type Time = (typeof TIMES)[number];
 
 export interface Line {
-  // From 1; 0 stands for frames of which only the file is known.
+  // From 1; 0 stands for frames without a known line.
   number: number;
-  // Null where the file can't be read.
+  // Null if the file can't be read.
   code: string | null;
-  // In which it was the innermost line of the file: it ran itself, or what it had called elsewhere.
+  // Time with this line as the innermost line of the file on the stack: the line itself, or its callees in other
+  // files.
   self: Record<Time, number>;
-  // In which it was on the stack.
+  // Time with this line on the stack.
   total: Record<Time, number>;
 }
 
@@ -22,17 +23,17 @@ const NONE: Record<Time, number> = { cpu: 0, gpu: 0, waits: 0 };
 export interface SourceFile {
   file: string;
   lines: Line[];
-  // Of the whole selection, in this file and elsewhere.
+  // Time of the whole selection, in this file and elsewhere.
   total: Record<Time, number>;
-  // The most that a line has of its own.
+  // The largest self time of a line.
   longest: Record<Time, number>;
-  // Why there is no code; empty when there is.
+  // Why there is no code; empty if there is.
   unreadable: string;
   modifiedUs: number | null;
 }
 
-// Throws ApiError (malformed) where the columns contradict docs/api.md. A line that has time but isn't in the
-// text follows it: the file has changed since.
+// Throws ApiError (malformed) if the columns contradict docs/api.md. Lines that have time but are missing from the
+// text are appended: the file has changed since.
 export function parseSource(json: SourceJson): SourceFile {
   const { line, ...columns } = json.lines;
   for (const [key, column] of Object.entries(columns)) {
@@ -62,8 +63,8 @@ function withCode(text: string, timed: Map<number, Line>): Line[] {
   return [...outside.filter(({ number }) => number < 1), ...lines, ...outside.filter(({ number }) => number > code.length)];
 }
 
-// The index of the line with the most of one kind of time of its own, or of the next kind when no line has any
-// of it. -1: none has any.
+// The index of the line with the most self time of one kind, or of the next kind if no line has any. -1: none has
+// any.
 export function hottestLine(source: SourceFile, first: Time): number {
   for (const time of [first, ...TIMES]) {
     if (source.longest[time] === 0) continue;
@@ -72,7 +73,7 @@ export function hottestLine(source: SourceFile, first: Time): number {
   return -1;
 }
 
-// Whether the server may be asked for the file: "<frozen importlib>" and the like are none.
+// Whether the server can be asked for the file; "<frozen importlib>" and the like are not files.
 export function isSourceFile(file: string): boolean {
   return file !== "" && !file.startsWith("<");
 }

@@ -2,18 +2,18 @@
 import type { Strip, Strips } from "../api/types";
 import type { Range } from "./view";
 
-// Columns for a stepped plot: x in seconds at the start of each bucket, and the last value once more
-// at the end, so that the last bucket has a width.
+// Columns for a stepped plot: x in seconds at the start of each bucket, with the last value repeated at the end, so
+// that the last bucket has a width.
 export function seriesOf(strips: Strips, strip: Strip): [number[], (number | null)[]] {
   const { values } = strip;
   const xs = Array.from({ length: values.length + 1 }, (_, i) => (strips.from_us + i * strips.bucket_us) / 1e6);
   return [xs, [...values, values.at(-1) ?? null]];
 }
 
-// The buckets that lie in a range by more than half: from the first to before the last.
+// The buckets of which more than half lies in a range, as [first, last).
 function bucketsIn(strips: Strips, { from, to }: Range): [number, number] {
   const first = Math.max(0, Math.round((from - strips.from_us) / strips.bucket_us));
-  // A range thinner than a bucket still has one.
+  // A range narrower than a bucket still has one.
   return [first, Math.max(first + 1, Math.round((to - strips.from_us) / strips.bucket_us))];
 }
 
@@ -31,15 +31,15 @@ export function meanOver(strips: Strips, { values, observed }: Strip, range: Ran
   return weights > 0 ? sum / weights : null;
 }
 
-// How much of a range was observed, 0…1.
+// The observed share of a range, 0…1.
 export function observedIn(strips: Strips, { values, observed }: Strip, range: Range): number {
   const [first, last] = bucketsIn(strips, range);
   const shares = values.slice(first, last).map((value, i) => (value === null ? 0 : (observed?.[first + i] ?? 1)));
   return shares.reduce((sum, share) => sum + share, 0) / Math.max(shares.length, 1);
 }
 
-// Where an arrow key moves the brush: by a twentieth of the window, with Shift its right edge only.
-// Null for other keys. Without a brush, the first key selects a tenth in the middle.
+// Moves the brush with an arrow key by a twentieth of the window; with Shift only its right edge. Null for other
+// keys. Without a brush, the first key selects a tenth in the middle.
 export function nudge(brush: Range | null, window: Range, key: string, resize: boolean): Range | null {
   if (key !== "ArrowLeft" && key !== "ArrowRight") return null;
   const length = window.to - window.from;

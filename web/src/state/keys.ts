@@ -10,7 +10,7 @@ interface Wiring {
   onHelp: () => void;
 }
 
-// Keys that work wherever the focus is, except while one types or a dialog is open.
+// Keys work wherever the focus is, except in text fields and while a dialog is open.
 export function useKeys({ nav, search, onHelp }: Wiring): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -38,7 +38,7 @@ export function useKeys({ nav, search, onHelp }: Wiring): void {
         case "m":
           return () => nav.step((now) => ({ metrics: !now.metrics }));
         case "s": {
-          // The toolbar knows of which function, if any.
+          // The toolbar's link knows the function, if any.
           const link = document.querySelector<HTMLButtonElement>(".toolbar .source-link");
           return link && (() => link.click());
         }
@@ -59,7 +59,7 @@ export function nextType(type: ProfileType): ProfileType {
   return PROFILE_TYPES[(PROFILE_TYPES.indexOf(type) + 1) % PROFILE_TYPES.length]!;
 }
 
-// Escape lets go of one thing at a time, the latest kind of choice first.
+// Escape undoes one choice at a time, innermost first.
 export function oneLevelOut(view: View): Partial<View> {
   if (view.source) return { source: null };
   if (view.pick !== null) return { pick: null };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
 
-// The theme is the reader's, not the view's: it is kept in this browser and no link carries it.
+// The theme belongs to the user, not to the view: this browser stores it, and links don't contain it.
 export type ThemeChoice = "auto" | "light" | "dark";
 
 const KEY = "gpusonde.theme";
@@ -12,7 +12,7 @@ function stored(): ThemeChoice {
     const value = localStorage.getItem(KEY);
     return value === "light" || value === "dark" ? value : "auto";
   } catch {
-    return "auto"; // Storage may be forbidden; the system's choice is then the only one.
+    return "auto"; // Storage may be forbidden; then only the system's choice counts.
   }
 }
 
@@ -34,7 +34,7 @@ export function useTheme(): { choice: ThemeChoice; isDark: boolean; choose: (cho
     try {
       localStorage.setItem(KEY, next);
     } catch {
-      // As above: it lasts until the page is left.
+      // As above: the choice then lasts until the page is closed.
     }
   };
   return { choice, isDark, choose };

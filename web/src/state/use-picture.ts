@@ -12,18 +12,18 @@ import type { View } from "./view";
 export interface Derived {
   picture: Picture;
   groups: Groups;
-  // 1 for each group that has frames in the picture.
+  // 1 for each group with frames in the picture.
   drawn: Uint8Array;
-  // Functions that the search means; null without a search.
+  // Functions that match the search; null without a search.
   found: Uint8Array | null;
-  // What is highlighted under the zoomed frame.
+  // The highlighted frames under the zoomed frame.
   match: Match | null;
-  // The link zooms to a frame that this selection does not have.
+  // The link zooms to a frame that this selection doesn't have.
   zoomLost: boolean;
 }
 
-// From the profile and the view to what the page draws. Each step is remembered by what it depends
-// on: typing in the search must not lay a million frames out again.
+// Derives the picture from the profile and the view. Each step is memoised by its inputs, so that typing in the
+// search doesn't lay out a million frames again.
 export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
   const groups = useMemo(() => groupFunctions(whole, view.colour), [whole, view.colour]);
   const hidden = useMemo(() => hiddenFunctions(groups, whole, view), [groups, view.fold, view.hide.join("\n"), view.only]);

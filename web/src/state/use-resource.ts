@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, getJson } from "../api/client";
 
-// What to fetch: the address, and the question behind it, which stays the same while a live window moves on.
+// What to fetch: the address, and the question it answers, which stays the same while a live window moves.
 export interface Asked {
   url: string;
   question: string;
@@ -10,10 +10,10 @@ export interface Asked {
 
 export interface Resource<T> {
   data: T | null;
-  // Set when the last request failed; `data` then still holds the one before.
+  // Set when the last request failed; `data` then still holds the previous response.
   error: ApiError | null;
   loading: boolean;
-  // The question that `data` answers, and the version that the server gave the answer.
+  // The question that `data` answers, and its ETag.
   question: string | null;
   etag: string | null;
 }
@@ -23,24 +23,23 @@ interface Request extends Asked {
   stale: boolean;
 }
 
-// Keeps the answer to what is asked, and the one before on the screen until the next arrives.
-//
-// A new question aborts the request under way. A new `revision` (live data, a retry) or another address for the
-// same question asks again and never aborts: a server slower than the polling would otherwise never be
-// heard. An answer that has not changed is neither sent nor parsed again. `parse` may throw ApiError.
+// Fetches what is asked and keeps the previous response on the screen until the next arrives.  A new question aborts
+// the current request. A new `revision` (live data, a retry) or another address for the same question fetches again
+// without aborting: otherwise a server slower than the polling would never get a response through. An unchanged
+// response is neither sent nor parsed again. `parse` may throw ApiError.
 export function useResource<Json, T>(asked: Asked | null, revision: number | string, parse: (json: Json) => T): Resource<T> {
   const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: asked !== null, question: null, etag: null });
   const inFlight = useRef<Request | null>(null);
   const latest = useRef(asked);
   latest.current = asked;
-  // Of `data`; the state that a request begins with may be older.
+  // The question and ETag of `data`; the state that a request started with may be older.
   const held = useRef<{ question: string; etag: string | null } | null>(null);
 
   const load = ({ url, question }: Asked) => {
     const request = { url, question, abort: new AbortController(), stale: false };
     inFlight.current = request;
     setState((old) => ({ ...old, loading: true }));
-    // Sent even if the window has moved on: the server tells polls from questions asked by hand by it.
+    // Sent even if the window has moved: the server recognises polls by it.
     const etag = held.current?.question === question ? held.current.etag : null;
     getJson<Json>(url, request.abort.signal, etag)
       .then((answer) => {

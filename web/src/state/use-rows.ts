@@ -4,8 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 const OVERSCAN = 6;
 
-// The rows [first, last) of a long list that are in sight, when all are `height` pixels high: only those are in
-// the document.
+// The visible rows [first, last) of a long list with rows of `height` pixels; only these are in the document.
 export function useRowsInSight(count: number, height: number): { scroller: RefObject<HTMLDivElement>; first: number; last: number } {
   const scroller = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ top: 0, height: 600 });

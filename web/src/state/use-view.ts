@@ -2,17 +2,16 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatView, parseView, type ProfileType, type View } from "./view";
 
-// What changes, or how it follows from the view as it is now, which may be newer than the one last drawn.
+// A change, or a function of the current view, which may be newer than the last drawn one.
 export type Change = Partial<View> | ((now: View) => Partial<View>);
 
-// `step` is something that Back should undo; `adjust` refines what is shown (typing, sorting) and
-// replaces the address in place.
+// `step` adds a history entry that Back undoes; `adjust` refines the view (typing, sorting) and replaces the address.
 export interface Navigation {
   step(change: Change): void;
   adjust(change: Change): void;
 }
 
-// The view as the address bar has it, and the two ways to change it. `opensOn`: see parseView.
+// The view in the address bar and the two ways to change it. `opensOn`: see parseView.
 export function useView(opensOn: ProfileType): [View, Navigation] {
   const [query, setQuery] = useState(location.search);
   const opening = useRef(opensOn);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Selection } from "../api/types";
 
-// Everything that decides what is on the screen, and nothing else: it lives in the query string, so
-// that Back works and every figure can be linked to.
+// Everything that determines the page's content: stored in the query string, so that Back works and every view can be
+// linked.
 export interface View {
   page: "profile" | "incidents";
-  // The stretch of time that the strips cover: the last so many seconds, or all there is; null is the default
-  // (lastOf).
+  // The time that the strips cover: the last so many seconds, or all; null is the default (lastOf).
   last: number | "all" | null;
-  // The brush inside it, microseconds since the epoch, half-open; null when nothing is brushed.
+  // The brush in it, microseconds since the epoch, half-open; null without a brush.
   brush: Range | null;
   // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
   metrics: boolean;
   type: ProfileType;
-  // Of waits, only those for this.
+  // Only waits of this kind.
   wait: Wait | null;
-  // Only CPU time while the devices had nothing to do.
+  // Only CPU time while the devices were idle.
   idle: boolean;
   process: string | null;
   tid: number | null;
@@ -24,25 +23,25 @@ export interface View {
   filter: string;
   orientation: "icicle" | "flame";
   colour: "binary" | "kind";
-  // Whether frames of the interpreter, of start-up code and of CUDA's libraries are folded into their callers.
+  // Whether internal frames (interpreter, start-up code, CUDA's libraries) are folded into their callers.
   fold: boolean;
   // Whether the threads that profilers run inside programs are shown.
   helpers: boolean;
-  // Names in the legend whose frames are folded into their callers, or the one that alone is kept.
+  // Legend names whose frames are folded into their callers, or the only one that is kept.
   hide: string[];
   only: string | null;
   // Path hash of the frame that fills the width (model.ts, pathHash).
   zoom: string | null;
   search: string;
-  // The function that was chosen in the table.
+  // The function selected in the table.
   pick: string | null;
-  // The file whose lines are shown in place of the profile.
+  // The source file shown instead of the profile.
   source: string | null;
   sort: SortKey;
   ascending: boolean;
 }
 
-// Whose time: that of CPUs, that of GPUs under the code that asked for it, or that in which threads waited.
+// The kind of time: CPU time, GPU time under the code that launched it, or off-CPU time.
 export type ProfileType = (typeof PROFILE_TYPES)[number];
 export const PROFILE_TYPES = ["cpu", "gpu", "off_cpu"] as const;
 
@@ -84,8 +83,8 @@ export const DEFAULT_VIEW: View = {
   ascending: false,
 };
 
-// A query string that someone edited may hold anything: what cannot be read counts as not given. `opensOn` is
-// the time that is shown when the address doesn't say: GPU time where there is GPU work.
+// Users may edit the query string: invalid values count as absent. `opensOn` is the profile type if the address has
+// none: GPU time if there is GPU work.
 export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.type): View {
   const params = new URLSearchParams(query);
   const from = integer(params.get("from_us"));
@@ -104,7 +103,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     metrics: params.get("metrics") === "1",
     type,
     wait: type === "off_cpu" ? (WAITS.find((known) => known === params.get("wait")) ?? null) : null,
-    // An idle GPU has no GPU time, and waits aren't cut by what it did.
+    // An idle GPU has no GPU time, and waits can't be filtered by GPU activity.
     idle: type === "cpu" && params.get("while_gpu_idle") === "1",
     process,
     tid: process ? integer(params.get("tid")) : null,
@@ -126,7 +125,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   };
 }
 
-// The inverse of parseView; defaults are left out, so that a plain view has a plain address.
+// The inverse of parseView; leaves out defaults, so that a plain view has a plain address.
 export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type): string {
   const params = new URLSearchParams();
   if (view.page !== "profile") params.set("page", view.page);
@@ -161,30 +160,30 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   return text ? `?${text}` : "";
 }
 
-// A live page opens on its newest data: there may be weeks of it, which would be read anew all the time.
+// A live page opens on its newest data: weeks of data would be read again and again.
 export const LIVE_SECONDS = 900;
 
-// The seconds that the strips cover; null for all there is. A recording is shown whole.
+// The seconds that the strips cover; null for all. A recording is shown as a whole.
 export function lastOf(view: View, live: boolean): number | null {
   if (view.last === "all") return null;
   return view.last ?? (live ? LIVE_SECONDS : null);
 }
 
-// The window that the strips cover, given what the server has; null while there is no data.
+// The window that the strips cover, within the server's data; null without data.
 export function windowOf(last: number | null, available: Range | null): Range | null {
   if (!available || last === null) return available;
   return { from: Math.max(available.from, available.to - last * 1e6), to: available.to };
 }
 
-// The agent hands rows over within a second or a few; a minute is on the safe side.
+// The agent sends rows to the store within seconds; a minute is on the safe side.
 const SETTLED_US = 60e6;
 
-// Whether a stretch of time is old enough that no more rows are expected for it.
+// Whether a time range is old enough that no more rows are expected for it.
 export function isSettled(range: Range | null, available: Range | null): boolean {
   return range !== null && available !== null && range.to < available.to - SETTLED_US;
 }
 
-// The selection without its time, for what spans the window; with it, for what the brush rules.
+// The selection without its time range, for the whole window.
 export function stackSelection(view: View): Selection {
   return {
     ...(view.process && { process: view.process }),
@@ -200,7 +199,7 @@ export function timeSelection(range: Range | null): Selection {
   return range ? { from_us: range.from, to_us: range.to } : {};
 }
 
-// What another profile has none of: its frames are others.
+// Resets choices that refer to frames of another profile.
 export const OTHER_PROFILE: Partial<View> = { zoom: null, pick: null, hide: [], only: null };
 
 function id(text: string | null): string | null {

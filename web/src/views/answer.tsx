@@ -13,8 +13,8 @@ interface Props {
 
 const PROFILE: Partial<View> = { page: "profile", source: null, idle: false, wait: null, ...OTHER_PROFILE };
 
-// Where GPU time goes, in two lines: how busy the GPUs were and with what, how idle and why. Each leads to the view
-// that has the whole of it.
+// How GPUs spent their time, in two lines: how busy they were and with what, how idle and why. Each line links to the
+// detailed view.
 export function Answer({ gpu, view, opensOn, nav }: Props) {
   const idle = Math.max(0, gpu.observed_ns - gpu.busy_ns);
   const gpus = gpu.devices > 1 ? `${gpu.devices} GPUs` : "GPU";
@@ -34,7 +34,7 @@ export function Answer({ gpu, view, opensOn, nav }: Props) {
     </Line>
   );
   return (
-    <section class="answer" aria-label="Where GPU time goes">
+    <section class="answer" aria-label="How GPUs spent their time">
       {line("busy", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
       {line("idle", idle, gpu.idle, waits ? { type: "off_cpu" } : { type: "cpu", idle: true }, waits ? "Waiting" : "CPU time while idle")}
     </section>

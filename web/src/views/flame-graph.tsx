@@ -6,8 +6,8 @@ import { formatInterval, formatShare, formatValue } from "../format";
 import { FrameTooltip, originOf } from "./tooltip";
 
 // The canvas with what surrounds it: tooltip, the spoken description of the focused frame, and a
-// table of the largest frames for readers who do not see the canvas.
-export function FlameGraph({ picture, onZoom }: { picture: Picture; onZoom: (node: number) => void }) {
+// table of the largest frames for readers who do not see the canvas. `estimate` says what intervals come from.
+export function FlameGraph({ picture, estimate, onZoom }: { picture: Picture; estimate: string; onZoom: (node: number) => void }) {
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -44,7 +44,7 @@ export function FlameGraph({ picture, onZoom }: { picture: Picture; onZoom: (nod
       <div id="flame-spoken" class="unseen" aria-live="polite">
         {focused && focused.node < tree.count && describe(tree, focused.node)}
       </div>
-      {pointed && <FrameTooltip tree={tree} zoom={zoom} pointed={pointed} />}
+      {pointed && <FrameTooltip tree={tree} zoom={zoom} pointed={pointed} estimate={estimate} />}
       <LargestFrames tree={tree} zoom={zoom} />
     </div>
   );
@@ -60,7 +60,7 @@ function describe(tree: Tree, node: number): string {
   );
 }
 
-// More rows than this and a screen reader's user would rather walk the frames.
+// With more rows than this, walking the frames is easier for users of a screen reader.
 const SPOKEN_FRAMES = 40;
 
 function LargestFrames({ tree, zoom }: { tree: Tree; zoom: number }) {

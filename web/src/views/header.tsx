@@ -13,9 +13,9 @@ interface Props {
   overview: Overview;
   processes: Process[];
   devices: DeviceUse[];
-  // The server doesn't answer.
+  // The server doesn't respond.
   lost: boolean;
-  // All there is, and what of it the strips cover.
+  // The time range of all data, and the part that the strips cover.
   available: Range | null;
   window: Range | null;
   view: View;
@@ -25,7 +25,7 @@ interface Props {
   onHelp: () => void;
 }
 
-// The one selection that rules every page.
+// The selection, which applies to every page.
 export function Header({ overview, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
@@ -35,12 +35,12 @@ export function Header({ overview, lost, processes, devices, available, window, 
         {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
       </span>
       {lost ? (
-        <span class="live gone" role="status" title="The server does not answer; the page asks again every 2 seconds">
+        <span class="live gone" role="status" title="The server does not respond; the page retries every 2 seconds">
           disconnected
         </span>
       ) : (
         overview.live && (
-          <span class="live" title="Data still arrives; the page follows every 2 seconds">
+          <span class="live" title="Data is arriving; the page updates every 2 seconds">
             live
           </span>
         )
@@ -63,7 +63,7 @@ export function Header({ overview, lost, processes, devices, available, window, 
   );
 }
 
-// Whose: of a process, of a thread of it.
+// The choice of a process and of one of its threads.
 function StackChoices({ processes, view, nav }: { processes: Process[]; view: View; nav: Navigation }) {
   const process = processes.find(({ id }) => id === view.process);
   return (
@@ -84,7 +84,7 @@ function StackChoices({ processes, view, nav }: { processes: Process[]; view: Vi
   );
 }
 
-// Which GPU work, and which device has to be idle.
+// The choice of a device and stream; for CPU time while idle, the device that must be idle.
 function DeviceChoices({ devices, view, nav }: { devices: DeviceUse[]; view: View; nav: Navigation }) {
   const device = devices.find((d) => d.device === view.device);
   return (
@@ -127,7 +127,7 @@ function Choice({ label, value, onChoose, children }: { label: string; value: st
   );
 }
 
-// Goes to the server, so it waits for Enter or for the field to be left.
+// The server applies it, so it takes effect on Enter or when the field loses the focus.
 function Filter({ view, nav }: { view: View; nav: Navigation }) {
   const [text, setText] = useState(view.filter);
   useEffect(() => setText(view.filter), [view.filter]);
@@ -165,7 +165,7 @@ const WINDOWS: [seconds: number, label: string][] = [
   [86400, "last 24 h"],
 ];
 
-// What the view holds for a choice; null for the default.
+// The view's value for a choice; null for the default.
 function lastFor(choice: string, live: boolean): View["last"] {
   const last = choice === "all" ? "all" : Number(choice);
   return last === (live ? LIVE_SECONDS : "all") ? null : last;
@@ -181,7 +181,7 @@ interface TimeWindowProps {
 
 function TimeWindow({ available, window, live, view, nav }: TimeWindowProps) {
   const length = (available.to - available.from) / 1e6;
-  // A window longer than the data would show the same as all of it.
+  // A window longer than the data is the same as all of it.
   const chosen = lastOf(view, live);
   const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === chosen);
   return (
@@ -190,7 +190,7 @@ function TimeWindow({ available, window, live, view, nav }: TimeWindowProps) {
         <span class="chip brush figure" title={formatRangeUtc(view.brush.from, view.brush.to)}>
           {formatRange(view.brush.from, view.brush.to)}
           <span class="dim">{formatDuration((view.brush.to - view.brush.from) * 1000)}</span>
-          <button type="button" class="quiet" aria-label="All of the time again" title="All of the time again (double click on the strip)" onClick={() => nav.step({ brush: null })}>
+          <button type="button" class="quiet" aria-label="Show the whole time" title="Show the whole time (double click on the strip)" onClick={() => nav.step({ brush: null })}>
             ✕
           </button>
         </span>

@@ -5,11 +5,11 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["/"], "Search the frames"],
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
-  [["Esc"], "Back out: the source file, the highlight, the zoom, then the time selection"],
+  [["Esc"], "Undo, in this order: the source file, the highlight, the zoom, then the time selection"],
   [["G"], "CPU time, GPU time or waiting"],
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],
-  [["S"], "The source file of the highlighted function, or of the zoomed frame, line by line"],
+  [["S"], "Time by source line for the highlighted function or the zoomed frame"],
   [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],
@@ -17,9 +17,9 @@ const KEYS: [keys: string[], meaning: string][] = [
 ];
 
 const POINTER: [gesture: string, meaning: string][] = [
-  ["Drag on a strip", "Select a stretch of time"],
-  ["Double click on a strip", "All of the time again"],
-  ["Click a frame", "Zoom to it; a click on a caller zooms out to that"],
+  ["Drag on a strip", "Select a time range"],
+  ["Double click on a strip", "Show the whole time"],
+  ["Click a frame", "Zoom to the frame; click a caller to zoom out"],
   ["Click a row of the table", "Highlight the function’s frames"],
   ["Click a file’s name", "Time by line of that source file"],
   ["Click a name in the legend", "Fold its frames into their callers"],
@@ -58,7 +58,7 @@ export function Help({ onClose }: { onClose: () => void }) {
             ))}
           </tbody>
         </table>
-        <p>The address holds everything that is selected: copy it to share this view.</p>
+        <p>The address contains the whole selection: copy it to share this view.</p>
         <button type="button" class="plain" onClick={() => dialog.current!.close()}>
           Close
         </button>

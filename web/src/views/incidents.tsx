@@ -5,7 +5,7 @@ import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
 
-// When steps were slow, and why: the newest first.
+// Incidents (when steps were slow, and why), newest first.
 export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigation }) {
   if (found.incidents.length === 0) {
     return (
@@ -30,7 +30,7 @@ export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigatio
   );
 }
 
-// Signals that moved as they do before steps slow, and what came of it.
+// Warnings of leading indicators, with the incident that followed.
 function Warnings({ warnings }: { warnings: Warning[] }) {
   if (warnings.length === 0) return null;
   return (
@@ -47,9 +47,9 @@ function Warnings({ warnings }: { warnings: Warning[] }) {
 }
 
 function outcomeOf({ lead_us: lead }: Warning): string {
-  if (lead === null) return "No step has slowed because of it.";
+  if (lead === null) return "No incident followed.";
   const length = formatDuration(Math.abs(lead) * 1e3);
-  return lead >= 0 ? `Told ${length} before steps slowed.` : `Told ${length} after steps had slowed: too late.`;
+  return lead >= 0 ? `Issued ${length} before steps slowed.` : `Issued ${length} after steps had slowed: too late.`;
 }
 
 function NoIncidents({ steps }: { steps: number }) {
@@ -66,10 +66,10 @@ function NoIncidents({ steps }: { steps: number }) {
   return (
     <Message title="No steps in this selection" kind="empty">
       <p>
-        Steps are found in what a program puts on its GPU: something that comes once in each, as an NVTX range, a wait or a kernel. A program
-        needs about thirty of them before a slow one can be told.
+        gpusonde finds steps in a program&rsquo;s GPU work by something that occurs once per step: an NVTX range, a wait or a kernel. A program
+        needs about thirty steps before a slow one can be recognised.
       </p>
-      <p>Nothing was put on a GPU in this time, or nobody heard of it. What works here and what doesn&rsquo;t:</p>
+      <p>No GPU work was recorded in this time. To see what works on this machine:</p>
       <pre>gpusonde doctor</pre>
     </Message>
   );
@@ -77,13 +77,13 @@ function NoIncidents({ steps }: { steps: number }) {
 
 function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }) {
   const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
-  // Of all programs: what slowed this one is often another.
+  // Of all programs, as another one often caused the slow-down.
   const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
     <article class="incident" aria-label={incident.sentence}>
       <header>
-        <span class={incident.to_us === null ? "alarm" : "dim"}>{incident.to_us === null ? "Not over when last looked at" : "Over"}</span>
+        <span class={incident.to_us === null ? "alarm" : "dim"}>{incident.to_us === null ? "Ongoing" : "Ended"}</span>
         <span class="figure">{formatRange(incident.from_us, to)}</span>
         <span>
           {incident.name} <span class="dim">{incident.pid}</span>
@@ -102,7 +102,7 @@ function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }
       </div>
       {others.length > 0 && (
         <details>
-          <summary>Also looked at</summary>
+          <summary>Other signals</summary>
           <ul>
             {others.map(({ signal, sentence, during }) => (
               <li key={signal}>
@@ -131,7 +131,7 @@ function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }
   );
 }
 
-// What a step was made of, before and during: two bars on one scale.
+// The parts of a step before and during the incident: two bars on one scale.
 function AccountBars({ account }: { account: Account[] }) {
   const sum = (of: "before" | "during") => account.reduce((total, part) => total + Math.max(part[of] ?? 0, 0), 0);
   const most = Math.max(sum("before"), sum("during"), 1);
@@ -174,7 +174,7 @@ function AccountBars({ account }: { account: Account[] }) {
 const WIDTH = 600;
 const HEIGHT = 36;
 
-// A signal around the incident, whose time is marked.
+// A signal around the incident, with the incident's time marked.
 function EvidenceStrip({ strip, incident, to }: { strip: IncidentStrip; incident: Incident; to: number }) {
   const from = incident.shown_from_us ?? incident.from_us;
   const span = Math.max((incident.shown_to_us ?? to) - from, 1);

@@ -7,7 +7,7 @@ import { formatShare } from "../format";
 import type { Navigation } from "../state/use-view";
 import type { View } from "../state/view";
 
-// As many as fit one line on most screens; the rest is behind a count.
+// As many as fit one line on most screens; a count stands for the rest.
 const SHORT = 9;
 
 interface Props {
@@ -19,14 +19,14 @@ interface Props {
   nav: Navigation;
 }
 
-// What the colours mean, with each one's self time. A click folds a group's frames into their
-// callers; "only" keeps just that group.
+// Explains the colours, with the self time of each group. A click folds a group's frames into their callers; "only"
+// keeps just that group.
 export function Legend({ groups: { groups: allGroups }, drawn, total, theme, view, nav }: Props) {
   const [all, setAll] = useState(false);
   const isHidden = ({ name }: Group) => (view.only === null ? view.hide.includes(name) : view.only !== name);
-  // What folding internals removed is not in the picture, so its colour means nothing.
+  // Groups whose frames are all folded away are not in the picture, so their colours are left out.
   const groups = allGroups.filter((group, i) => !ROOT_KINDS.has(group.kind) && (drawn[i] === 1 || isHidden(group)));
-  // What is hidden stays in sight: it must be possible to bring it back.
+  // Hidden groups stay in the legend, so that they can be shown again.
   const everything = all || groups.length <= SHORT + 1;
   const shown = everything ? groups : groups.filter((group, i) => i < SHORT || view.hide.includes(group.name) || view.only === group.name);
 

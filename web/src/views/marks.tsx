@@ -3,17 +3,17 @@ import type { Mark } from "../api/types";
 import { formatClock, formatRange } from "../format";
 import type { Range } from "../state/view";
 
-// What happened to a device, over its strip: XIDs as needles, times in which it was slowed down as bars along
-// the top. The pointer tells what each is; a list tells who does not see them.
+// Events of a device over its strip: XIDs as needles, slow-downs as bars along the top. A tooltip describes each; a
+// hidden list is for screen readers.
 export function Marks({ marks, window, label }: { marks: Mark[]; window: Range; label: string }) {
   if (marks.length === 0) return null;
   const length = Math.max(1, window.to - window.from);
   const at = (us: number) => `${(100 * (Math.min(Math.max(us, window.from), window.to) - window.from)) / length}%`;
   return (
     <div class="marks">
-      <ul class="unseen" aria-label={`What happened to ${label}`}>
+      <ul class="unseen" aria-label={`Events of ${label}`}>
         {marks.map((mark, i) => (
-          <li key={i}>{tell(mark)}</li>
+          <li key={i}>{describe(mark)}</li>
         ))}
       </ul>
       <div class="marks-area" aria-hidden="true">
@@ -21,7 +21,7 @@ export function Marks({ marks, window, label }: { marks: Mark[]; window: Range; 
           <span
             key={i}
             class={`mark ${mark.kind}`}
-            title={tell(mark)}
+            title={describe(mark)}
             style={mark.kind === "xid" ? { left: at(mark.from_us) } : { left: at(mark.from_us), right: `calc(100% - ${at(mark.to_us)})` }}
           />
         ))}
@@ -30,6 +30,6 @@ export function Marks({ marks, window, label }: { marks: Mark[]; window: Range; 
   );
 }
 
-function tell({ kind, from_us, to_us, text }: Mark): string {
+function describe({ kind, from_us, to_us, text }: Mark): string {
   return `${kind === "xid" ? formatClock(from_us) : formatRange(from_us, to_us)}  ${text}`;
 }

@@ -9,10 +9,10 @@ interface Props {
   onChoose: (id: string | null) => void;
 }
 
-// A list longer than this is narrowed by typing, not by scrolling.
+// Longer lists need typing to find an entry.
 const MAX_LISTED = 100;
 
-// Processes by name, process id or command line: a field that searches, and a list under it.
+// A combobox of processes by name, process id or command line.
 export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   // Null while closed.
   const [typed, setTyped] = useState<string | null>(null);
@@ -21,7 +21,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   const list = useRef<HTMLUListElement>(null);
   const open = typed !== null;
   const found = open ? search(processes, typed) : [];
-  // The first entry is all of them.
+  // The first entry means all processes.
   const entries: (Process | null)[] = [null, ...found.slice(0, MAX_LISTED)];
   const process = processes.find(({ id }) => id === chosen);
   const title = chosen === null ? "" : process ? `${process.name} ${process.pid}` : `${chosen.slice(0, 8)}… (not running then)`;
@@ -77,18 +77,18 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
         onBlur={close}
         onInput={(event) => {
           setTyped(event.currentTarget.value);
-          // The best match, where something is searched for.
+          // The best match, if something is searched for.
           setActive(event.currentTarget.value.trim() === "" ? 0 : 1);
         }}
         onKeyDown={press}
       />
       {chosen !== null && !open && (
-        <button type="button" class="quiet" aria-label="All processes again" title="All processes again" onClick={() => onChoose(null)}>
+        <button type="button" class="quiet" aria-label="Show all processes" title="Show all processes" onClick={() => onChoose(null)}>
           ✕
         </button>
       )}
       {open && (
-        // A press on the list must not take the focus from the field, which would close it.
+        // A press on the list must not take the focus from the field, which would close the list.
         <ul class="picker-list" id="process-list" role="listbox" aria-label="Processes" ref={list} onMouseDown={(event) => event.preventDefault()}>
           {entries.map((entry, i) => (
             <li key={entry?.id ?? ""} id={`process-${i}`} role="option" aria-selected={i === active} title={entry?.command} onMouseMove={() => i !== active && setActive(i)} onClick={() => choose(entry)}>
@@ -111,7 +111,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   );
 }
 
-// Those that have every word somewhere in their name, process id or command line, in the order given.
+// The processes with every word in their name, process id or command line, in the given order.
 export function search(processes: Process[], text: string): Process[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return processes;

@@ -2,7 +2,7 @@
 import type { Ref } from "preact";
 import type { Overview } from "../api/types";
 import { nodeName, pathHash, ROOT, type FunctionTable, type Profile } from "../flamegraph/model";
-import { formatCount, formatDuration, formatValue } from "../format";
+import { formatCount, formatDuration, formatInterval, formatValue } from "../format";
 import { isSourceFile } from "../source/lines";
 import type { Navigation } from "../state/use-view";
 import { usePicture } from "../state/use-picture";
@@ -35,15 +35,21 @@ function whatOf(profile: Profile, view: View): string {
   return view.idle ? "of CPU time while the GPU was idle" : "of CPU time";
 }
 
+const ESTIMATES: Record<string, string> = {
+  gpu: "a kernel’s time is counted, who launched it is sampled.",
+  off_cpu: "waits of half a second and more are counted, shorter ones are sampled.",
+};
+
 // A profile that has samples: toolbar, legend, graph and table over one tree.
 export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
   const { picture, groups, drawn, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
   const { tree, zoom } = picture;
   const total = tree.total[ROOT]!;
+  const interval = formatInterval(tree.interval?.[ROOT] ?? 0, tree.unit);
   const isGpu = profile.type === "gpu";
 
   const zoomTo = (node: number) => {
-    // A click on what already fills the width leads back to its caller.
+    // A click on the frame that fills the width zooms out to its caller.
     const target = node === zoom && node !== ROOT ? tree.parent[node]! : node;
     nav.step({ zoom: target === ROOT ? null : pathHash(tree, target) });
   };
@@ -53,7 +59,8 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       <Incomplete overview={overview} omitted={profile.omitted} total={total} unit={tree.unit} />
       <div class="summary">
         <span class="figure">
-          <strong>{formatValue(total, tree.unit)}</strong> {whatOf(profile, view)}{" "}
+          <strong>{formatValue(total, tree.unit)}</strong> {interval && `${interval} `}
+          {whatOf(profile, view)}{" "}
           <span class="dim">
             in {formatCount(profile.samples)} {isGpu ? "kernels and copies" : "samples"}
           </span>
@@ -72,7 +79,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       </div>
       {zoomLost && (
         <p class="lost" role="status">
-          The frame that this address zooms to is not in this selection; all frames are shown.{" "}
+          This selection does not have the frame that the address zooms to; all frames are shown.{" "}
           <button type="button" class="quiet" onClick={() => nav.adjust({ zoom: null })}>
             Forget it
           </button>
@@ -80,14 +87,14 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       )}
       <Legend groups={groups} drawn={drawn} total={total} theme={picture.theme} view={view} nav={nav} />
       <div class="panes">
-        <FlameGraph picture={picture} onZoom={zoomTo} />
+        <FlameGraph picture={picture} estimate={ESTIMATES[profile.type] ?? ""} onZoom={zoomTo} />
         <TopTable tree={tree} zoom={zoom} view={view} nav={nav} matches={found} />
       </div>
     </main>
   );
 }
 
-// The threads that profilers run inside programs: hidden unless asked for.
+// Profilers' threads inside programs: hidden by default.
 function Helpers({ hidden, view, nav }: { hidden: Profile["hidden"]; view: View; nav: Navigation }) {
   if (hidden.threads === 0 && !view.helpers) return null;
   const title = "Threads that gpusonde and CUPTI run inside the profiled programs";

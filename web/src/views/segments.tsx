@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One of a few, all of them in sight.
+// A choice of one of a few options, all visible.
 export function Segments<T extends string>({
   label,
   value,

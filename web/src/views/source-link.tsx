@@ -9,7 +9,7 @@ export function SourceLink({ file, nav }: { file: string; nav: Navigation }) {
       class="source-link quiet"
       title={`Time by line of ${file} (S)`}
       onClick={(event) => {
-        // What it stands on is clickable too.
+        // The element below is clickable too.
         event.stopPropagation();
         nav.step({ source: file });
       }}

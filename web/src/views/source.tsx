@@ -10,12 +10,12 @@ import type { View } from "../state/view";
 const ROW = 20;
 
 const LABELS: Record<Time, [label: string, meaning: string]> = {
-  cpu: ["CPU", "CPU time of the line and of what it called in other files"],
-  gpu: ["GPU", "GPU time of what the line launched, itself or by calls into other files"],
-  waits: ["waiting", "Time that threads waited in the line or in what it called in other files"],
+  cpu: ["CPU", "CPU time of the line and of its callees in other files"],
+  gpu: ["GPU", "GPU time launched by the line or by its callees in other files"],
+  waits: ["waiting", "Time that threads waited in the line or in its callees in other files"],
 };
 
-// The lines of a file, each with the time of the selection; opens at the line that takes the most.
+// The lines of a file, each with its time in the selection; opens at the line with the most.
 export function SourcePage({ source, overview, view, nav }: { source: SourceFile; overview: Overview; view: View; nav: Navigation }) {
   const { scroller, first, last } = useRowsInSight(source.lines.length, ROW);
   const shown = TIMES.filter((time) => source.longest[time] > 0);
@@ -41,7 +41,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
     <tr key={line.number} class={index === hottest ? "hottest" : ""} aria-rowindex={index + 2}>
       {cells(line)}
       <td class="number">{line.number || "?"}</td>
-      <td class="code">{line.number === 0 ? <span class="dim">somewhere in this file</span> : (line.code ?? "")}</td>
+      <td class="code">{line.number === 0 ? <span class="dim">unknown line of this file</span> : (line.code ?? "")}</td>
     </tr>
   );
   const gap = (rows: number) => rows > 0 && <tr aria-hidden="true" style={{ height: `${rows * ROW}px` }} />;
@@ -50,7 +50,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
     <main class="source">
       <div class="summary">
         <strong class="source-file">{source.file}</strong>
-        {shown.length === 0 && <span class="dim">no line of it has time in this selection</span>}
+        {shown.length === 0 && <span class="dim">no line of this file has time in this selection</span>}
         <button type="button" class="plain" onClick={() => nav.step({ source: null })} title="Back to the profile (Esc)">
           Close
         </button>
@@ -62,7 +62,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
       )}
       {source.modifiedUs !== null && overview.to_us !== null && source.modifiedUs > overview.to_us && (
         <p class="lost" role="status">
-          This file changed at {formatClock(source.modifiedUs)}, after it was profiled: times may stand beside other lines.
+          This file changed at {formatClock(source.modifiedUs)}, after it was profiled: times may be shown beside the wrong lines.
         </p>
       )}
       <div class="source-scroller" ref={scroller} tabIndex={0} role="region" aria-label="Lines">

@@ -5,7 +5,7 @@ import type { Overview } from "../api/types";
 import { formatCount, formatShare, formatValue } from "../format";
 import type { View } from "../state/view";
 
-// In the place of a chart: one sentence that says what is, and what to do about it.
+// Shown instead of a chart: one sentence about the situation, and what to do.
 export function Message({ title, children, kind }: { title: string; children?: ComponentChildren; kind: string }) {
   return (
     <div class={`message ${kind}`} role={kind === "failed" ? "alert" : "status"}>
@@ -25,7 +25,7 @@ export function Loading({ what }: { what: string }) {
 
 export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => void }) {
   return (
-    <Message title={error.code === "unreachable" ? "No answer" : "This could not be read"} kind="failed">
+    <Message title={error.code === "unreachable" ? "No response" : "This data could not be read"} kind="failed">
       <p>{error.message}</p>
       <p>
         <button type="button" class="plain" onClick={onRetry}>
@@ -37,21 +37,21 @@ export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => voi
   );
 }
 
-// Requests that failed while what was read before is still shown; a cause that they share, once.
+// Failed requests while older data is still shown; a shared cause is shown once.
 export function Troubles({ errors }: { errors: ApiError[] }) {
   const messages = [...new Set(errors.map(({ message }) => message))];
   return (
     <>
       {messages.map((message) => (
         <p class="lost" role="alert" key={message}>
-          {message} <span class="dim">What is shown was read before.</span>
+          {message} <span class="dim">Older data is shown.</span>
         </p>
       ))}
     </>
   );
 }
 
-// Why what is shown may not be all there is, whatever page is open: the disk is full, a file was damaged.
+// Why the shown data may be incomplete, on every page: the disk is full, a file was damaged.
 export function Notices({ notices }: { notices: string[] }) {
   return (
     <>
@@ -68,27 +68,27 @@ export function NothingRecorded({ overview }: { overview: Overview }) {
   if (overview.mode === "view") {
     return (
       <Message title="This recording has no samples" kind="empty">
-        <p>Nothing ran on a CPU while it was made, or it ended before the first sample. To make another:</p>
+        <p>Nothing ran on a CPU while recording, or the program ended before the first sample. To record again:</p>
         <pre>gpusonde record -- COMMAND</pre>
       </Message>
     );
   }
   return (
     <Message title="No samples yet" kind="empty">
-      <p>gpusonde samples what runs on this machine&rsquo;s CPUs. The first samples arrive within seconds of something running.</p>
+      <p>gpusonde samples the threads that run on this machine&rsquo;s CPUs. The first samples arrive within seconds.</p>
       <p>To profile one command from its start to its end instead:</p>
       <pre>gpusonde record -- COMMAND</pre>
     </Message>
   );
 }
 
-// A part of the selection that can be let go.
+// A part of the selection that can be removed.
 export interface Part {
   label: string;
   clear: () => void;
 }
 
-// There is nothing of what was asked for in this selection: says why, and what to do.
+// The selection has no such data: explains why and what to do.
 export function NothingSelected({ view, overview, parts, onGpu }: { view: View; overview: Overview; parts: Part[]; onGpu: () => void }) {
   if (view.type === "gpu" && overview.kernels === 0) return <NoGpuWork overview={overview} />;
   if (view.type === "gpu") {
@@ -103,8 +103,8 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
     return (
       <Message title="No waits in this selection" kind="empty">
         <p>
-          A wait is kept by chance, the longer the likelier, and told when it ends: short ones are seen only where there are many, and whoever
-          still waits is not seen yet.
+          Waits are sampled, with a probability that grows with their length, and recorded when they end: short waits show up only if there
+          are many, and current waits are not included yet.
         </p>
         <Parts parts={parts} />
       </Message>
@@ -114,8 +114,8 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
     return (
       <Message title="No samples while the GPU was idle" kind="empty">
         <p>
-          Either the GPU always had something to do, or no CPU was busy meanwhile: whoever waits for a disk, the network or a lock is not on a
-          CPU. Time in which nobody watched the GPU is left out.
+          Either the GPU was never idle, or no CPU was busy while it was: a thread that waits for a disk, the network or a lock is not on a
+          CPU. Time in which the GPU was not observed is left out.
         </p>
         <Parts parts={parts} />
       </Message>
@@ -140,7 +140,7 @@ function Parts({ parts }: { parts: Part[] }) {
   if (parts.length === 0) return null;
   return (
     <>
-      <p>Nothing meets all of these. Remove one to widen the selection:</p>
+      <p>No data matches all of these filters. Remove one to widen the selection:</p>
       <p class="choices">
         {parts.map(({ label, clear }) => (
           <button type="button" class="plain" key={label} onClick={clear}>
@@ -156,24 +156,24 @@ function NoGpuWork({ overview }: { overview: Overview }) {
   if (overview.mode === "view") {
     return (
       <Message title="This recording has no GPU work" kind="empty">
-        <p>The program launched nothing on a GPU, or it ran already when the recording began. To hear a CUDA program from its start:</p>
+        <p>The program launched nothing on a GPU, or it was already running when the recording began. To record a CUDA program from its start:</p>
         <pre>gpusonde record -- COMMAND</pre>
-        <p>What a machine lacks for it is told by</p>
+        <p>To see what this machine lacks:</p>
         <pre>gpusonde doctor</pre>
       </Message>
     );
   }
   return (
     <Message title="No GPU work yet" kind="empty">
-      <p>CUDA programs are heard when they are started with gpusonde&rsquo;s library, which lies beside the gpusonde program:</p>
+      <p>Only CUDA programs started with gpusonde&rsquo;s library, which is installed with gpusonde, are profiled:</p>
       <pre>CUDA_INJECTION64_PATH=…/libgpusonde-inject.so COMMAND</pre>
-      <p>It costs nothing while nobody listens. To profile one command without setting anything:</p>
+      <p>The library costs nothing while gpusonde is not running. To profile one command without it:</p>
       <pre>gpusonde record -- COMMAND</pre>
     </Message>
   );
 }
 
-// What is missing from the picture, in a line each; nothing when it is whole.
+// Lists what is missing from the picture, one line each; empty if nothing is.
 export function Incomplete({
   overview,
   omitted,
@@ -203,9 +203,9 @@ export function Incomplete({
       {poorer.length > 0 && (
         <details class="poorer">
           <summary>
-            Some frames tell less than they could ({poorer.length} {poorer.length === 1 ? "reason" : "reasons"})
+            Some frames have less detail than possible ({poorer.length} {poorer.length === 1 ? "reason" : "reasons"})
           </summary>
-          <Lines lines={poorer} label="What tells less than it could" />
+          <Lines lines={poorer} label="Less detail than possible" />
         </details>
       )}
     </>

@@ -15,26 +15,26 @@ interface Props {
   brush: Range | null;
   onBrush: (brush: Range | null) => void;
   isDark: boolean;
-  // What happened to its device.
+  // Events of its device.
   marks: Mark[];
-  // One of many.
+  // Lower, when there are many strips.
   low: boolean;
-  // The last one has the time axis of all.
+  // The last strip has the time axis for all.
   axis: boolean;
 }
 
-// Of the plot; of many strips each is lower.
+// The plot's height; lower if there are many strips.
 const HEIGHT = 50;
 const LOW_HEIGHT = 32;
 const AXIS_HEIGHT = 18;
 
-// One metric over time, and the brush that selects a stretch of it.
+// One metric over time, and the brush that selects a time range.
 export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
   const height = (low ? LOW_HEIGHT : HEIGHT) + (axis ? AXIS_HEIGHT : 0);
-  // uPlot's handlers outlive a render: they look here.
+  // uPlot's handlers outlive a render, so they read the latest props here.
   const latest = useRef({ onBrush, brush });
   latest.current = { onBrush, brush };
 
@@ -96,18 +96,18 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, mar
   );
 }
 
-// A device's state says whose it is where it is not seen under its device's strip.
+// A device's state names the device if it isn't shown under the device's strip.
 function nameOf({ label, metric, ordinal }: Strip): string {
   return metric && ordinal !== undefined ? `${label} of GPU ${ordinal}` : label;
 }
 
-// What a part is of; per cent say that themselves.
+// The unit of a strip's upper end; percentages need none.
 function scaleOf({ max, unit, name }: Strip): string {
   if (unit === "%") return name ?? "";
   return max === null ? "" : `of ${max} ${unit}`;
 }
 
-// What of the time the figure is a mean of, where that is not all.
+// The observed share of the time, if it isn't all.
 function partOf(observed: number): string | null {
   if (observed > 0.995) return null;
   return observed === 0 ? "not observed" : `while observed: ${formatShare(observed, 1)}`;
@@ -123,7 +123,7 @@ interface PlotEvents {
   onCursor(bucket: number | null): void;
 }
 
-// A low strip has room for two labels.
+// A low strip only has room for two labels.
 function ends(_: uPlot, __: number, min: number, max: number): number[] {
   return [min, max];
 }
@@ -152,7 +152,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
       cursor: {
         y: false,
         points: { show: false },
-        // One moment on all strips: only the pointer's place is shared, the brush comes with the address.
+        // Only the pointer's position is shared between strips; the brush comes from the address.
         sync: { key: "moment", filters: { pub: (type: string) => type === "mousemove" || type === "mouseleave" } },
         drag: { x: true, y: false, setScale: false },
         bind: {
@@ -162,7 +162,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
           },
           mouseup: (_, __, handler) => (event) => {
             handler(event);
-            // A click without a drag has hidden the selection that is still in force.
+            // A click without a drag has hidden the selection, which still applies.
             if (u.select.width === 0) events.onClick();
             return null;
           },
@@ -183,7 +183,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
           fill: colour("--accent-fill"),
           width: 1,
           points: { show: false },
-          // A value is the mean over its bucket: a step says so.
+          // A value is the mean over its bucket, hence steps.
           paths: uPlot.paths.stepped!({ align: 1 }),
         },
       ],
@@ -207,7 +207,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
 
 const HATCH_PX = 6;
 
-// Where nothing was observed there is no value, and it must not look like 0.
+// Hatches unobserved time, which must not look like 0.
 function hatchUnobserved(u: uPlot, colour: string): void {
   const [xs, values] = u.data as unknown as [number[], (number | null)[]];
   const { ctx, bbox } = u;
@@ -242,7 +242,7 @@ function showBrush(u: uPlot, brush: Range | null): void {
   u.setSelect({ left, width: Math.max(0, right - left), top: 0, height: u.over.clientHeight }, false);
 }
 
-// uPlot asks for labels by the distance between ticks, in seconds.
+// uPlot requests labels for ticks `step` seconds apart.
 function tick(seconds: number, step: number): string {
   const when = new Date(seconds * 1000);
   const two = (value: number) => String(value).padStart(2, "0");
@@ -255,7 +255,7 @@ function tick(seconds: number, step: number): string {
 
 const TABLE_ROWS = 12;
 
-// The strip for who does not see it: means over a dozen stretches.
+// The strip as a table for screen readers: means over a dozen intervals.
 function StripTable({ strips, strip }: { strips: Strips; strip: Strip }) {
   const length = (strips.to_us - strips.from_us) / TABLE_ROWS;
   return (

@@ -7,16 +7,16 @@ import { Segments } from "./segments";
 export const WAIT_LABELS: Record<Wait, string> = { io: "I/O", lock: "a lock", condition: "another thread", run_queue: "a CPU", gpu_wait: "a GPU", sleep: "sleep" };
 
 const WAIT_HINTS: Record<Wait, string> = {
-  io: "Threads that a disk or another device made wait",
+  io: "Threads that waited for a disk or another device",
   lock: "Threads that waited for a lock that another thread held",
   condition: "Threads that waited until another thread notified them, released a semaphore or ended",
-  run_queue: "Threads that could have run, but had no CPU",
+  run_queue: "Threads that were runnable, but had no CPU",
   gpu_wait: "Threads that waited for work on a GPU to end",
   sleep: "Threads that slept, or waited for an event, a timer or the network",
 };
 
-// Whose time the graph is of, of waits which, and of CPU time whether only that in which the GPUs waited. `hasGpus`: there is
-// a device that can be idle.
+// Chooses the kind of time; for waits the kind of wait, and for CPU time whether only while the GPUs were idle.
+// `hasGpus`: there is a device that can be idle.
 export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; hasGpus: boolean }) {
   return (
     <div class="time-type" role="toolbar" aria-label="Time">
@@ -26,7 +26,7 @@ export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; 
         options={[
           ["cpu", "CPU time", "Stacks of running threads (G)"],
           ["gpu", "GPU time", "Kernels and copies under the code that launched them (G)"],
-          ["off_cpu", "Waiting", "What threads waited for, under the code that waited (G)"],
+          ["off_cpu", "Waiting", "Waits of threads, under the code that waited (G)"],
         ]}
         onChoose={(type) => type !== view.type && nav.step({ type, ...OTHER_PROFILE })}
       />
@@ -43,7 +43,7 @@ export function TimeType({ view, nav, hasGpus }: { view: View; nav: Navigation; 
           type="button"
           class="plain toggle"
           aria-pressed={view.idle}
-          title="Only CPU time in which no kernel, copy or set ran on the GPUs (W)"
+          title="Only CPU time while no kernel, copy or set ran on the GPUs (W)"
           onClick={() => nav.step({ idle: !view.idle, zoom: null })}
         >
           while GPU idle

@@ -10,11 +10,11 @@ import { SourceLink } from "./source-link";
 interface Props {
   view: View;
   nav: Navigation;
-  // What is highlighted, out of `shown`: by the search, or by the table's pick, which goes first.
+  // The highlighted part of `shown`: by the table's selection if any, else by the search.
   match: Match | null;
   shown: number;
   zoomedName: string | null;
-  // The source file of what is picked or zoomed to.
+  // The source file of the selected function or the zoomed frame.
   file: string | null;
   search: Ref<HTMLInputElement>;
 }

@@ -6,8 +6,16 @@ import { formatInterval, formatShare, formatValue } from "../format";
 
 const GAP = 14;
 
+interface Props {
+  tree: Tree;
+  zoom: number;
+  pointed: Pointed;
+  // What intervals come from, in a sentence.
+  estimate: string;
+}
+
 // What is known about one frame, beside the pointer and always inside the window.
-export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number; pointed: Pointed }) {
+export function FrameTooltip({ tree, zoom, pointed, estimate }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const { node, x, y } = pointed;
 
@@ -49,7 +57,7 @@ export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number
           {row("total", tree.total[node]!, formatInterval(tree.interval?.[node] ?? 0, tree.unit))}
         </tbody>
       </table>
-      {noteOn(tree, node).map((note) => (
+      {noteOn(tree, node, estimate).map((note) => (
         <div class="tooltip-note" key={note}>
           {note}
         </div>
@@ -58,24 +66,24 @@ export function FrameTooltip({ tree, zoom, pointed }: { tree: Tree; zoom: number
   );
 }
 
-// Frames that stand for something that is no function.
+// Frames that do not stand for a function.
 const MARKS: Record<string, string> = {
-  "[stack not sampled]": "No launch of these kernels was sampled: their time is exact, who launched them is not known.",
-  "[graph launch]": "Launched as part of a CUDA graph. Nobody saw the graph being captured, so this is under its launch.",
-  "[captured in graph]": "Runs as part of a CUDA graph: this is who captured it, once, and not who launches the graph.",
+  "[stack not sampled]": "No launch of these kernels was sampled: their time is exact, their launch stack is unknown.",
+  "[graph launch]": "Launched as part of a CUDA graph. Its capture was not recorded, so this is shown under its launch.",
+  "[captured in graph]": "Runs as part of a CUDA graph: this is the stack that captured it once, not the one that launches the graph.",
 };
 
-// What a number or a frame of GPU time means, in sentences.
-export function noteOn(tree: Tree, node: number): string[] {
+// What a number or a frame means, in sentences.
+function noteOn(tree: Tree, node: number, estimate: string): string[] {
   const mark = node === ROOT ? undefined : MARKS[nodeName(tree, node)];
   const notes = mark ? [mark] : [];
   const interval = tree.interval?.[node] ?? 0;
-  if (interval > 0) notes.push("± is the 95 % interval: a kernel’s time is counted, who launched it is sampled.");
+  if (interval > 0) notes.push(`± is the 95 % interval: ${estimate}`);
   if (Number.isNaN(interval)) notes.push("Estimated; folding merged frames whose intervals don’t add up.");
   return notes;
 }
 
-// "train.py:88 · python3.11 · python", as far as it is known.
+// "train.py:88 · python3.11 · python", as far as known.
 export function originOf(tree: Tree, node: number): string {
   if (node === ROOT) return "Everything in this selection";
   const { functions } = tree;

@@ -16,12 +16,12 @@ interface Props {
   zoom: number;
   view: View;
   nav: Navigation;
-  // Functions that the search means; the table lists only those.
+  // Functions that match the search; the table lists only those.
   matches: Uint8Array | null;
 }
 
-// Every function under the zoomed frame. Only the rows in sight are in the document: a profile has
-// tens of thousands of functions.
+// Every function under the zoomed frame. Only visible rows are in the document, as a profile has tens of thousands of
+// functions.
 export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   const { name } = tree.functions;
   const totals = useMemo(() => totalsByFunction(tree, zoom), [tree, zoom]);
@@ -31,7 +31,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   );
   const { scroller, first, last } = useRowsInSight(order.length, ROW);
   const whole = tree.total[zoom]!;
-  // Bars behind the names compare what the table is sorted by; the longest fills the column.
+  // Bars behind the names show the sort column; the longest fills the column.
   const bars = view.sort === "total" ? totals.total : totals.self;
   const longest = useMemo(() => order.reduce((most, f) => Math.max(most, bars[f]!), 0) || 1, [order, bars]);
 
@@ -86,7 +86,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
 function SortHeader({ column, label, view, nav, span }: { column: SortKey; label: string; view: View; nav: Navigation; span?: number }) {
   const active = view.sort === column;
   const direction = view.ascending ? "ascending" : "descending";
-  // A first click sorts as one mostly wants it: names from A, times from the largest.
+  // A first click sorts in the usual direction: names from A, times from the largest.
   const next = active ? !view.ascending : column === "name";
   return (
     <th scope="col" class={column} colSpan={span ?? 1} aria-sort={active ? direction : "none"}>

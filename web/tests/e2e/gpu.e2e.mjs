@@ -27,7 +27,7 @@ export const tests = [
       assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
       const [busy, idle] = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
       assert.match(busy, /^2 GPUs busy 54\.0 % 31 % sm90_xmma_gemm_bf16 ← train\.py:88 step.* GPU time →$/);
-      assert.match(idle, /^2 GPUs idle 46\.0 % 61 % of the CPU time meanwhile in train\.py:41 load_batch → zlib_decompress CPU time while idle →$/);
+      assert.match(idle, /^2 GPUs idle 46\.0 % 61 % of the CPU time during that was in train\.py:41 load_batch → zlib_decompress CPU time while idle →$/);
       await page.raw.locator(".answer-line.idle").click();
       await page.settle();
       assert.equal(page.param("type"), "cpu");
@@ -126,7 +126,7 @@ export const tests = [
     },
   },
   {
-    name: "what graphs ran is marked, and so is what nobody sampled",
+    name: "work of graphs is marked, and so is unsampled work",
     scenario: "gpu",
     query: "?type=gpu&search=%5B",
     async run(page) {

@@ -14,7 +14,7 @@ export const tests = [
       assert.match(await page.text(".sentence"), /taken by cc1plus in \/batch\.slice/);
       assert.equal(await page.raw.locator(".account-bar").count(), 2);
       assert.deepEqual(await page.raw.locator(".warnings .alarm").count(), 1, "one of the two warnings is over");
-      assert.match(await page.text(".warnings"), /No step has slowed because of it[^]*Told 3\.00.s before steps slowed/);
+      assert.match(await page.text(".warnings"), /No incident followed[^]*Issued 3\.00.s before steps slowed/);
       assert.match(await page.raw.locator(".account-bar").nth(1).getAttribute("aria-label"), /during: 159.ms a step/);
       assert.equal(await page.raw.locator(".evidence-strip").count(), 3);
       await page.raw.getByRole("button", { name: "Flame graph of that time" }).click();

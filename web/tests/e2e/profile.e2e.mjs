@@ -95,7 +95,7 @@ export const tests = [
     query: "?source=/elsewhere/model.py",
     async run(page) {
       await page.settle();
-      assert.match(await page.text(".source .lost"), /none of the folders of sources/);
+      assert.match(await page.text(".source .lost"), /not in any source folder/);
       assert.deepEqual(await page.raw.locator(".source tbody td.number").allInnerTexts(), ["?", "41", "77", "140"]);
       await page.raw.getByRole("link", { name: "Profile" }).click();
       await page.ready();
@@ -121,7 +121,7 @@ export const tests = [
     query: "?zoom=00000000deadbeef",
     async run(page) {
       await page.ready();
-      assert.match(await page.text(".lost"), /not in this selection/);
+      assert.match(await page.text(".lost"), /does not have the frame/);
       await page.hover(0.5, 0);
       assert.match(await page.text(".tooltip"), /100 %/);
     },
@@ -314,7 +314,7 @@ export const tests = [
       assert.equal(page.param("tid"), "431");
       assert.ok(server.requests.some((r) => r.includes("flamegraph") && r.includes(`process=${PYTHON}`) && r.includes("tid=431")));
       assert.ok(!(await page.rows(40)).some(([name]) => name === "cuLaunchKernel"));
-      await page.raw.getByRole("button", { name: "All processes again" }).click();
+      await page.raw.getByRole("button", { name: "Show all processes" }).click();
       assert.equal(page.param("tid"), null);
       await page.back();
       assert.equal(page.param("tid"), "431");

@@ -41,7 +41,7 @@ export const tests = [
       await page.ready();
       server.state.down = true;
       await page.raw.waitForSelector(".lost");
-      assert.match(await page.text(".lost"), /does not answer/);
+      assert.match(await page.text(".lost"), /does not respond/);
       assert.equal(await page.text(".header .live"), "disconnected", "nothing is live without a server");
       assert.equal(await page.count(".flame canvas"), 1, "what was read stays");
       server.state.down = false;
@@ -55,7 +55,7 @@ export const tests = [
     async run(page, server) {
       await page.ready();
       server.state.failing = "flamegraph";
-      assert.match(await page.text(".lost"), /bad checksum[^]*read before/);
+      assert.match(await page.text(".lost"), /bad checksum[^]*Older data/);
       assert.equal(await page.count(".flame canvas"), 1);
       server.state.failing = "";
       await page.raw.waitForSelector(".lost", { state: "detached" });
@@ -134,7 +134,7 @@ export const tests = [
     },
   },
   {
-    name: "time that nobody observed is hatched and has no value",
+    name: "unobserved time is hatched and has no value",
     async run(page) {
       await page.ready();
       // Of 450 slices the fixture leaves out 330 to 342.

@@ -152,7 +152,7 @@ describe("fold", () => {
     expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate;[libc.so.6+0x99] 30"]);
   });
 
-  test("an interval survives alone; of several that merge nobody knows it", () => {
+  test("a single interval is kept; merged ones are unknown", () => {
     const json = jsonOf("a;x;k 30", "a;y;k 10", "a;y;m 5");
     json.nodes.interval = json.nodes.total.map((_, i) => i);
     const whole = parseProfile(json).tree;
