@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import program
@@ -15,7 +16,7 @@ import craft_recording  # noqa: E402
 
 # DuckDB 1.4 corrupts its memory, or stops itself, with about one of nine; which ones depends on what the file holds.
 SEEDS = range(16)
-CRASHED = "damaged: the process that read it ended with"
+ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t"
 
 
 class CraftedRecordings(program.TestCase):
@@ -34,17 +35,58 @@ class CraftedRecordings(program.TestCase):
             self.assertNotRegex(done.stderr, "Serialization Error|Stack Trace", f"seed {seed}")
         return done
 
+    def start(self, *arguments):
+        running = subprocess.Popen([program.GPUSONDE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.communicate)
+        self.addCleanup(running.kill)
+        return running
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + 30
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.02)
+        return found
+
+    def reader_of(self, command):
+        """The process that reads recordings for this one."""
+        children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        return int(self.wait_for(lambda: children.read_text(encoding="ascii").split(), "no reader")[0])
+
+    def wait_until_it_spins(self, process):
+        def cpu_s():
+            fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        self.wait_for(lambda: cpu_s() > 0.5, "it doesn't spin")
+
     def test_a_crash_is_one_sentence(self):
-        command = [program.GPUSONDE, "view", str(self.sample), "--listen", "127.0.0.1:0", "--no-open"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as view:
-            self.addCleanup(view.kill)
+        for number, name in ((signal.SIGSEGV, "Segmentation fault"), (signal.SIGABRT, "Aborted")):
+            view = self.start("view", self.sample, "--listen", "127.0.0.1:0", "--no-open")
             self.assertIn("http://", view.stdout.readline())
-            children = pathlib.Path(f"/proc/{view.pid}/task/{view.pid}/children").read_text(encoding="ascii").split()
-            self.assertEqual(len(children), 1)
-            os.kill(int(children[0]), signal.SIGSEGV)
+            os.kill(self.reader_of(view), number)
             _, errors = view.communicate(timeout=30)
-        self.assertEqual(view.returncode, 1)
-        self.assertIn(f"{self.sample}: {CRASHED}: Segmentation fault", errors)
+            self.assertEqual(view.returncode, 1)
+            # Whose fault it is isn't known.
+            self.assertIn(f"the process that read {self.sample} crashed ({name}): either the file is damaged, or", errors)
+
+    def test_a_query_without_end_ends_when_asked_to(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            query = self.start("query", self.sample, ENDLESS)
+            self.wait_until_it_spins(self.reader_of(query))
+            query.send_signal(number)
+            query.communicate(timeout=30)
+            self.assertEqual(query.returncode, -number)
+
+    def test_a_reader_that_minds_no_signal_is_killed(self):
+        view = self.start("view", self.sample, "--listen", "127.0.0.1:0", "--no-open")
+        self.assertIn("http://", view.stdout.readline())
+        reader = self.reader_of(view)
+        os.kill(reader, signal.SIGSTOP)  # it handles SIGINT, but never gets to it
+        view.send_signal(signal.SIGINT)
+        view.communicate(timeout=30)
+        self.assertEqual(view.returncode, -signal.SIGINT)
+        self.assertFalse(pathlib.Path(f"/proc/{reader}").exists())
 
     def test_damage_gives_an_answer_or_an_error(self):
         for seed in SEEDS:

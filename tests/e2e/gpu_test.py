@@ -192,7 +192,7 @@ class WithoutPrivileges(program.TestCase):
         script = f"python3 {self.install}/tests/programs/gpu_launches.py {ROUNDS} && exit 7"
         done = self.record_as_nobody("sh", "-c", script, through=(self.install / "bin/simgpu", "run", "--"))
         self.assertEqual(done.returncode, 7, done.stderr)
-        self.assertIn("only GPU work is recorded, without the stacks that launched it", done.stderr)
+        self.assertIn("recording GPU work only, without the stacks that launched it", done.stderr)
         self.assertIn("CAP_BPF", done.stderr)
         self.assertIn("cpu       not sampled", done.stderr)
         counts = {row["name"]: row["n"] for row in self.query("SELECT name, count(*) AS n FROM kernels GROUP BY name")}

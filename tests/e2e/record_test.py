@@ -151,7 +151,7 @@ class Attaching(program.TestCase):
     def test_a_program_outlives_the_duration(self):
         done = self.record("sh", "-c", "sleep 2; exit 7", options=("--duration", "0.5"))
         self.assertEqual(done.returncode, 7, done.stderr)
-        self.assertIn("runs on", done.stderr)
+        self.assertIn("keeps running", done.stderr)
         self.assertTrue(self.recording.exists())
 
 

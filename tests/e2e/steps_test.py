@@ -9,6 +9,8 @@ import unittest
 import program
 import view_test
 
+ALONE = "a machine at its limit delays the records that end a step"
+
 STEPS = program.ROOT / "tests/programs/gpu_steps.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 # Kinds of programs (gpu_steps.py), steps, and what marks them.

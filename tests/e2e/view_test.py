@@ -71,5 +71,34 @@ class View(program.TestCase):
         self.assertRegex(done.stderr, "^gpusonde view: .*nowhere.*")
 
 
+class GpuTime(program.TestCase):
+    def test_strip_devices_summary_and_sql_agree_on_how_busy_the_device_was(self):
+        simgpu = subprocess.run([program.BUILD / "bin/simgpu", "env"], capture_output=True, text=True, check=True)
+        # It loads for a second, in which the device has nothing to do and the library isn't there yet.
+        done = self.record(sys.executable, program.ROOT / "tests/programs/gpu_launches.py", 20, 1,
+                           env=dict(program.os.environ, LD_LIBRARY_PATH=simgpu.stdout.strip()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        by_sql = self.value("""
+            WITH work AS (SELECT start_ns, end_ns FROM kernels UNION ALL SELECT start_ns, end_ns FROM memcpys
+                          UNION ALL SELECT start_ns, end_ns FROM memsets)
+            SELECT sum(greatest(end_ns - greatest(start_ns, coalesce(until_ns, 0)), 0))::BIGINT FROM (
+              SELECT start_ns, end_ns, max(end_ns) OVER (ORDER BY start_ns, end_ns
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns FROM work)""")
+        self.assertGreater(by_sql, 0)
+        with view(self.recording) as url:
+            (device,) = get(url, "devices")["devices"]
+            summary = get(url, "summary")["gpu"]
+            for buckets in (1, 7, 600):
+                answer = get(url, "strips", buckets=buckets)
+                (strip,) = (strip for strip in answer["strips"] if strip["unit"] == "%" and "device" in strip)
+                observed = sum(strip["observed"]) * answer["bucket_us"] * 1000
+                busy = sum(value / 100 * seen for value, seen in zip(strip["values"], strip["observed"])
+                           if value is not None) * answer["bucket_us"] * 1000
+                self.assertAlmostEqual(busy, by_sql, delta=2000 * buckets)
+                self.assertAlmostEqual(observed, device["observed_ns"], delta=2000 * buckets)
+        self.assertEqual((device["busy_ns"], summary["busy_ns"]), (by_sql, by_sql))
+        self.assertEqual(summary["observed_ns"], device["observed_ns"])
+
+
 if __name__ == "__main__":
     unittest.main()

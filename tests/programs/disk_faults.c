@@ -4,8 +4,8 @@
 //   DISK_FAULT=CALL:ERRNO:FROM:COUNT:PART      e.g. fsync:5:3:1:run.sonde.spool
 //
 // Of the calls named CALL (fsync, which includes fdatasync; write, which includes pwrite; rename) on files
-// whose path contains PART, those with the numbers FROM to FROM + COUNT - 1, counted from 1 in this process,
-// fail with ERRNO.
+// whose path contains PART (or ends with it, where it is written PART$), those with the numbers FROM to FROM
+// + COUNT - 1, counted from 1 in this process, fail with ERRNO.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,13 +18,21 @@
 
 static atomic_int calls;
 
+// Cuts the $ off the part.
+static int Matches(const char* path, char* part) {
+  const size_t length = strlen(part), path_length = strlen(path);
+  if (length == 0 || part[length - 1] != '$') return strstr(path, part) != NULL;
+  part[length - 1] = 0;
+  return path_length + 1 >= length && strcmp(path + path_length + 1 - length, part) == 0;
+}
+
 static int Fails(const char* call, const char* path) {
   char name[16], part[256];
   int error = 0, from = 0, count = 0;
   const char* fault = getenv("DISK_FAULT");
   if (fault == NULL || sscanf(fault, "%15[^:]:%d:%d:%d:%255s", name, &error, &from, &count, part) != 5)
     return 0;
-  if (strcmp(name, call) != 0 || strstr(path, part) == NULL) return 0;
+  if (strcmp(name, call) != 0 || !Matches(path, part)) return 0;
   const int number = atomic_fetch_add(&calls, 1) + 1;
   if (number < from || number >= from + count) return 0;
   errno = error;

@@ -9,7 +9,7 @@ NEEDS = "a CUDA device"
 ROUNDS = 3
 SECONDS = 3
 DEPTH = 40  # a typical stack of a C++ training program above the launch
-# Rates at which every launch, some, and hardly any is sampled (src/inject/coin.h: 100 a second).
+# Rates at which every launch, some, and hardly any is sampled (src/inject/call_sampler.h: 100 a second).
 EACH_SAMPLED = 80
 RATES = {f"{EACH_SAMPLED} launches/s, each with its stack": EACH_SAMPLED, "10,000 launches/s": 10_000, "as many as go": 0}
 

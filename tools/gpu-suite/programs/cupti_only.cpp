@@ -17,10 +17,10 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 void OnCall(void*, uint32_t, uint32_t, const void*) {}
 
-void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* most_records) {
+void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *buffer = static_cast<uint8_t*>(malloc(kBufferBytes));
   *bytes = *buffer == nullptr ? 0 : kBufferBytes;
-  *most_records = 0;
+  *max_records = 0;
 }
 
 void CompleteBuffer(void*, uint32_t, uint8_t* buffer, size_t, size_t) { free(buffer); }

@@ -26,11 +26,11 @@ constexpr const char* kModule = R"(
 // simgpu: duration_ns=500
 .visible .entry nothing(.param .u64 unused) { ret; }
 )";
-// Not measured: what the first launches load, and until the coin of a thread knows its rate.
+// Not measured: what the first launches load, and until the sampler of a thread knows its rate.
 constexpr double kWarmUpS = 2.5;
 // At a given rate, so many launches follow each other: waking for each would measure the waking.
 constexpr auto kPause = std::chrono::milliseconds(10);
-constexpr size_t kMostLaunches = 5'000'000;
+constexpr size_t kMaxLaunches = 5'000'000;
 
 struct Flags {
   double rate = 0;
@@ -58,10 +58,10 @@ class Launcher {
   // What each launch took, in ns.
   std::vector<double> Run(const Flags& flags, double seconds) const {
     std::vector<double> took;
-    took.reserve(flags.rate > 0 ? static_cast<size_t>(flags.rate * seconds * 1.1) + 1 : kMostLaunches);
+    took.reserve(flags.rate > 0 ? static_cast<size_t>(flags.rate * seconds * 1.1) + 1 : kMaxLaunches);
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     const double batch = std::max(1.0, flags.rate * std::chrono::duration<double>(kPause).count());
-    for (auto next = Clock::now(); next < end && took.size() < kMostLaunches;) {
+    for (auto next = Clock::now(); next < end && took.size() < kMaxLaunches;) {
       const double count = flags.rate > 0 ? batch : 1000;
       for (double i = 0; i < count; ++i) took.push_back(From(flags.depth));
       if (flags.rate > 0) {
