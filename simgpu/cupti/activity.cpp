@@ -247,7 +247,8 @@ SIMGPU_EXPORT Result cuptiActivityFlushAll(uint32_t flag) {
   const int64_t start_ns = NowNs();
   Worker::Get().Write(start_ns, false, (flag & GPUSONDE_CUPTI_FLAG_FLUSH_FORCED) != 0);
   if (KindEnabled(GPUSONDE_CUPTI_KIND_OVERHEAD))
-    Buffers::Get().Write(MakeOverheadRecord(GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH, start_ns, NowNs()));
+    Buffers::Get().Write(
+        MakeOverheadRecord(GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH, start_ns - TheKnobs().flush_ns, NowNs()));
   Buffers::Get().Flush();
   return GPUSONDE_CUPTI_SUCCESS;
 }

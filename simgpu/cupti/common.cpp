@@ -71,6 +71,7 @@ const Knobs& TheKnobs() {
   static const Knobs knobs = {
       .callback_ns = IntegerSetting("SIMGPU_CUPTI_CALLBACK_NS", 0, 0, 1'000'000'000),
       .activity_ns = IntegerSetting("SIMGPU_CUPTI_ACTIVITY_NS", 0, 0, 1'000'000'000),
+      .flush_ns = IntegerSetting("SIMGPU_CUPTI_FLUSH_NS", 0, 0, 1'000'000'000),
       .late_us = IntegerSetting("SIMGPU_CUPTI_LATE_US", 500, 0, 10'000'000),
       .late_enable_ms = IntegerSetting("SIMGPU_CUPTI_LATE_ENABLE_MS", 0, 0, 60'000),
       .early = NumberSetting("SIMGPU_CUPTI_EARLY", 0.02, 0, 1),

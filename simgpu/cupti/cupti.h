@@ -27,6 +27,7 @@ inline constexpr bool kIs13 = SIMGPU_CUPTI_MAJOR >= 13;
 struct Knobs {
   int64_t callback_ns;     // CPU time of every callback, in addition to the client's own
   int64_t activity_ns;     // CPU time of every recorded operation
+  int64_t flush_ns;        // overhead that every flush reports in addition to the time it took
   int64_t late_us;         // maximum delay of a record after its operation
   int64_t late_enable_ms;  // how long enabling kernel records takes once a module is loaded
   double early;            // share of short operations that are delivered before the call returns
