@@ -30,6 +30,11 @@ constexpr double kMaxVariation = 0.3;
 // enough for them: this share of the intervals is within that share of their median. Some steps are followed
 // by an evaluation.
 constexpr double kMinAlike = 0.75, kAlike = 0.25;
+// A round has at most this many intervals: an evaluation after every ten steps doesn't make those one step.
+constexpr size_t kMaxIntervalsOfRound = 8;
+// Share of the intervals that equal the one a round before, and the fewest rounds to tell from.
+constexpr double kMinSameInRounds = 0.9;
+constexpr size_t kMinRounds = 4;
 constexpr size_t kMaxHistory = 100'000;
 // While there is no anchor, the search is repeated when the history has grown by this factor.
 constexpr double kHistoryGrowth = 1.25;
@@ -83,6 +88,20 @@ double ShareAlike(std::vector<double> values) {
   const auto alike = std::ranges::count_if(
       values, [median](double value) { return std::abs(value - median) <= kAlike * median; });
   return static_cast<double>(alike) / static_cast<double>(values.size());
+}
+
+// Share of the values that equal the one `distance` before.
+double ShareSame(std::span<const uint64_t> values, size_t distance) {
+  size_t same = 0;
+  for (size_t i = distance; i < values.size(); ++i) same += values[i] == values[i - distance] ? 1 : 0;
+  return static_cast<double>(same) / static_cast<double>(values.size() - distance);
+}
+
+// The number of values after which they repeat; 1 if they don't, or if most are equal.
+size_t PeriodOf(std::span<const uint64_t> values) {
+  for (size_t period = 1; period <= kMaxIntervalsOfRound && values.size() >= kMinRounds * period; ++period)
+    if (ShareSame(values, period) >= kMinSameInRounds) return period;
+  return 1;
 }
 
 std::string_view NameOf(Work::Kind kind) {
@@ -166,20 +185,27 @@ void StepFinder::Follow(const Piece& piece, std::vector<StepSpan>& steps) {
   }
   FollowNamedStep(piece);
   if (!step_start_ns_.has_value() && !head_ns_.has_value()) head_ns_ = piece.time_ns - piece.length_ns;
-  if (piece.token == *anchor_) {
+  if (EndsStep(piece)) {
     if (!step_start_ns_.has_value()) StartBefore(piece);
     if (step_start_ns_.has_value()) steps.push_back(Close(piece.time_ns));
     step_start_ns_ = piece.time_ns;
     cut_ = false;
+    has_kernels_ = false;
     signature_ = 0;
     pieces_ = 0;
   }
+  has_kernels_ |= tokens_[piece.token].kind == Work::Kind::kKernel;
   if (tokens_[piece.token].kind != Work::Kind::kRange) signature_ += SignatureOf(piece);
   if (static_cast<double>(++pieces_) > kLostSteps * typical_work_ + 100) {
     anchor_.reset();
     step_start_ns_.reset();
     head_ns_.reset();
   }
+}
+
+// Syncs after copies alone (a checkpoint is written, a loss is read) belong to the step around them.
+bool StepFinder::EndsStep(const Piece& piece) const {
+  return piece.token == *anchor_ && (has_kernels_ || !needs_kernels_);
 }
 
 // The first step starts with its range, or with the work before its anchor if that is about as much as in
@@ -203,6 +229,7 @@ void StepFinder::FollowNamedStep(const Piece& piece) {
   named_ = piece.token;
   if (++named_seen_ < kMinNamedSteps) return;
   anchor_ = named_;
+  needs_kernels_ = false;
   typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kMinNamedSteps - 1);
   pieces_ = 0;
   step_start_ns_ = piece.time_ns - piece.length_ns;
@@ -282,9 +309,12 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     const bool is_long = history_.size() > kMaxHistory / 2 ||
                          history_.back().time_ns - history_.front().time_ns >= kLongHistoryNs;
     if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kMinStepNs);
+    if (best != nullptr) best = AnchorOfRounds(candidates, *best);
   }
   if (best != nullptr) {
     anchor_ = best->token;
+    needs_kernels_ = RunsKernelsBetween(*anchor_);
+    has_kernels_ = false;
     typical_work_ = best->regularity.mean_work;
     pieces_ = 0;
     named_.reset();
@@ -340,6 +370,49 @@ const StepFinder::Candidate* StepFinder::BestAnchor(const std::vector<Candidate>
     return best;
   }
   return nullptr;
+}
+
+// A hash of the names of the work in each interval between two occurrences of `token`, without the intervals
+// in which no kernels ran; the first and the last one are incomplete and left out.
+std::vector<uint64_t> StepFinder::IntervalsOf(uint32_t token) const {
+  std::vector<uint64_t> intervals;
+  uint64_t names = 0;
+  bool has_kernels = false;
+  for (const Piece& piece : history_) {
+    const Token& of = tokens_[piece.token];
+    has_kernels |= of.kind == Work::Kind::kKernel;
+    if (of.kind != Work::Kind::kRange) names += Mix(of.hash + static_cast<uint64_t>(of.kind));
+    if (piece.token != token || !has_kernels) continue;
+    intervals.push_back(std::exchange(names, 0));
+    has_kernels = false;
+  }
+  if (!intervals.empty()) intervals.erase(intervals.begin());
+  return intervals;
+}
+
+// Whether kernels ran in most intervals between two syncs. Other kinds of anchors end a step by themselves.
+bool StepFinder::RunsKernelsBetween(uint32_t token) const {
+  if (tokens_[token].kind != Work::Kind::kSync) return false;
+  const auto occurrences = std::ranges::count(history_, token, &Piece::token);
+  return static_cast<double>(IntervalsOf(token).size() + 1) >= kMinAlike * static_cast<double>(occurrences);
+}
+
+// If the intervals of the best anchor take turns, the candidate that occurs once in a round and takes most of
+// the time; else the best anchor itself.
+const StepFinder::Candidate* StepFinder::AnchorOfRounds(const std::vector<Candidate>& candidates,
+                                                        const Candidate& best) const {
+  std::vector<uint64_t> intervals = IntervalsOf(best.token);
+  // The first half may be warm-up.
+  const size_t period = PeriodOf(std::span(intervals).subspan(intervals.size() / 2));
+  if (period == 1) return &best;
+  const double rounds = static_cast<double>(intervals.size() + 1) / static_cast<double>(period);
+  const Candidate* of_rounds = &best;
+  for (const Candidate& candidate : candidates)
+    if (std::abs(static_cast<double>(candidate.count) - rounds) <= std::max(1.0, 0.1 * rounds) &&
+        candidate.regularity.variation <= kMaxVariation &&
+        (of_rounds == &best || candidate.length_ns > of_rounds->length_ns))
+      of_rounds = &candidate;
+  return of_rounds;
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {

@@ -37,8 +37,9 @@ struct StepSpan {
 // there is one. Otherwise the anchor is chosen by the amount of work between its occurrences, whatever time
 // that takes: between anchors the amount is always about the same, but work that occurs once per layer is
 // irregular, because the last layer of a step is followed by the rest of the step. Among the regular
-// candidates the most frequent ones mark steps; the others mark groups of several steps. Steps that ended
-// before the anchor was chosen are found as well. Not thread-safe.
+// candidates the most frequent ones mark steps; the others mark groups of several steps. If a few kinds of
+// intervals take turns in a fixed order (three micro-batches and an update, each with a sync), one round of
+// them is a step. Steps that ended before the anchor was chosen are found as well. Not thread-safe.
 class StepFinder {
  public:
   StepFinder();
@@ -89,12 +90,16 @@ class StepFinder {
   uint32_t TokenOf(const Work& work);
   uint64_t SignatureOf(const Piece& piece) const;
   void Follow(const Piece& piece, std::vector<StepSpan>& steps);
+  bool EndsStep(const Piece& piece) const;
   void StartBefore(const Piece& anchor);
   void FollowNamedStep(const Piece& piece);
   Regularity Measure(const Occurrences& occurrences) const;
   void Choose(bool at_end, std::vector<StepSpan>& steps);
   const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
   const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
+  const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
+  std::vector<uint64_t> IntervalsOf(uint32_t token) const;
+  bool RunsKernelsBetween(uint32_t token) const;
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
@@ -111,7 +116,9 @@ class StepFinder {
   int64_t pieces_since_named_ = 0;
   size_t choose_at_ = 0;  // length of the history at which to look for an anchor again
   std::optional<uint32_t> anchor_;
-  double typical_work_ = 0;  // pieces of work per step
+  double typical_work_ = 0;     // pieces of work per step
+  bool needs_kernels_ = false;  // whether an anchor only ends a step in which kernels ran
+  bool has_kernels_ = false;    // whether kernels ran in the step under way
   std::optional<int64_t> step_start_ns_;
   std::optional<int64_t> head_ns_;  // start of the work before the first anchor
   bool cut_ = false;

@@ -201,5 +201,52 @@ TEST_F(StepFinderTest, WarmUpAndEvaluationsDoNotHideTheSteps) {
   EXPECT_NEAR(static_cast<double>(found), 300, 1);
 }
 
+TEST_F(StepFinderTest, MicroBatchesThatSynchronizeAreOneStep) {
+  int64_t found = 0;
+  for (int step = 0; step < 200; ++step) {
+    for (int batch = 0; batch < 3; ++batch) {
+      Add(Kind::kCopy, "htod");
+      for (int i = 0; i < 8; ++i) Add(Kind::kKernel, "gemm");
+      Add(Kind::kSync, "context");
+    }
+    for (int i = 0; i < 6; ++i) Add(Kind::kKernel, "gradient");
+    Add(Kind::kKernel, "update");
+    Add(Kind::kSync, "context");
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "kernel update");
+  EXPECT_NEAR(static_cast<double>(found), 200, 1);
+}
+
+TEST_F(StepFinderTest, SyncsAfterCopiesAloneEndNoStep) {
+  int64_t found = 0;
+  for (int step = 0; step < 200; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    if (step % 5 == 4) {
+      for (int i = 0; i < 10; ++i) Add(Kind::kCopy, "dtoh");
+      Add(Kind::kSync, "context");
+    }
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+  EXPECT_NEAR(static_cast<double>(found), 200, 1);
+}
+
+TEST_F(StepFinderTest, AnEvaluationAfterTenStepsIsNoRound) {
+  int64_t found = 0;
+  for (int step = 0; step < 200; ++step) {
+    for (int i = 0; i < 20; ++i) Add(Kind::kKernel, "gemm");
+    Add(Kind::kSync, "context");
+    if (step % 10 == 9) {
+      for (int i = 0; i < 12; ++i) Add(Kind::kKernel, "evaluate");
+      Add(Kind::kSync, "context");
+    }
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+  EXPECT_NEAR(static_cast<double>(found), 220, 1);
+}
+
 }  // namespace
 }  // namespace gpusonde::diagnose
