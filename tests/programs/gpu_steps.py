@@ -129,9 +129,29 @@ class Program:
             self.gpu.synchronize()
         time.sleep(0.01)
 
+    def synchronizing(self, _):
+        """Three micro-batches and an update, each with a sync of its own."""
+        for _ in range(3):
+            self.load()
+            self.run("gemm", "norm", times=4)
+            self.gpu.synchronize()
+        self.run("grad", times=6)
+        self.run("update")
+        self.gpu.synchronize()
+
+    def checkpointing(self, step):
+        """Every twentieth step is followed by a copy of the model, which has a sync of its own."""
+        self.train(6)
+        self.gpu.synchronize()
+        if step % 20 == 19:
+            for _ in range(20):
+                self.load(1 << 20)
+            self.gpu.synchronize()
+            time.sleep(0.05)
+
 
 KINDS = ("training", "named", "numbered", "evaluating", "accumulating", "warming", "short", "graphs", "serving", "decoding",
-         "pipeline", "logging")
+         "pipeline", "logging", "synchronizing", "checkpointing")
 
 
 def main():
