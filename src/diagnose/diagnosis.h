@@ -14,9 +14,7 @@
 
 #include "base/id128.h"
 #include "base/time.h"
-#include "diagnose/cause.h"
-#include "diagnose/critical_path.h"
-#include "diagnose/host_timeline.h"
+#include "diagnose/report.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/evidence.h"
@@ -34,16 +32,6 @@
 #include "model/tables/warnings.h"
 
 namespace gpusonde::diagnose {
-
-// The current state of an incident: its rows, and the ranked causes that they are made from.
-struct Report {
-  model::Incident incident;
-  std::vector<Candidate> causes;  // ranked, the most likely one first
-  std::vector<model::Evidence> evidence;
-  std::string process_name;
-  int32_t pid = 0;
-  std::string anchor;
-};
 
 // Turns rows of the model (GPU work, host signals, processes) into the steps of each program, the incidents
 // in which those were slow, and their causes. Time advances only by Advance. Not thread-safe.

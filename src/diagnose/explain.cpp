@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "base/time.h"
@@ -42,7 +43,8 @@ std::string Abstain(const Situation& situation) {
 
 // "Steps slowed 2.2×". For an unfinished step with a large ratio, which only says how long it has lasted, the
 // time.
-std::string HowSlow(const Situation& situation, double slowdown) {
+std::string HowSlow(const Situation& situation) {
+  const double slowdown = situation.slowdown;
   constexpr double kHugeRatio = 10;
   if (situation.unfinished && slowdown >= kHugeRatio && situation.before.total() > 0)
     return fmt::format("A step has taken {:.1f} s (usually {})", situation.during.total() / 1e9,
@@ -52,14 +54,13 @@ std::string HowSlow(const Situation& situation, double slowdown) {
                      slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");
 }
 
-void AddAccount(const Situation& situation, Report& report) {
+void AddAccount(const Situation& situation, std::vector<model::Evidence>& evidence) {
   for (size_t i = 0; i < kStates; ++i) {
     const auto state = static_cast<State>(i);
     if (situation.before[state] <= 0 && situation.during[state] <= 0) continue;
     const model::MetricInfo& info = model::InfoOf(MetricOf(state));
-    report.evidence.push_back(
-        {.incident = report.incident.incident,
-         .signal = std::string(info.name),
+    evidence.push_back(
+        {.signal = std::string(info.name),
          .before = situation.before[state],
          .during = situation.during[state],
          .score = 0,
@@ -68,73 +69,75 @@ void AddAccount(const Situation& situation, Report& report) {
   }
 }
 
-void AddCauses(Report& report) {
-  for (const Candidate& candidate : report.causes)
-    report.evidence.push_back({.incident = report.incident.incident,
-                               .signal = fmt::format("cause.{}", candidate.cause->name),
-                               .before = std::nullopt,
-                               .during = candidate.share,
-                               .score = std::log(candidate.confidence / (1 - candidate.confidence)),
-                               .sentence = fmt::format("{} ({:.2f}): {}", candidate.cause->title,
-                                                       candidate.confidence, candidate.finding.sentence)});
+// "CPU contention (0.96): the step waited for a CPU 47 % of the time"
+std::string TextOf(const Candidate& candidate) {
+  return fmt::format("{} ({:.2f}): {}", candidate.cause->title, candidate.confidence,
+                     candidate.finding.sentence);
+}
+
+void AddCauses(std::span<const Candidate> causes, std::vector<model::Evidence>& evidence) {
+  for (const Candidate& candidate : causes)
+    evidence.push_back({.signal = fmt::format("cause.{}", candidate.cause->name),
+                        .before = std::nullopt,
+                        .during = candidate.share,
+                        .score = std::log(candidate.confidence / (1 - candidate.confidence)),
+                        .sentence = TextOf(candidate)});
 }
 
 // Adds the causes in other ranks that are behind this program's.
-void AddRoots(Report& report) {
-  for (const Candidate& candidate : report.causes)
+void AddRoots(std::span<const Candidate> causes, std::vector<model::Evidence>& evidence) {
+  for (const Candidate& candidate : causes)
     if (!candidate.finding.root.empty())
-      report.evidence.push_back({.incident = report.incident.incident,
-                                 .signal = fmt::format("root.{}", candidate.finding.root),
-                                 .before = std::nullopt,
-                                 .during = candidate.share,
-                                 .score = 0,
-                                 .sentence = candidate.finding.sentence});
+      evidence.push_back({.signal = fmt::format("root.{}", candidate.finding.root),
+                          .before = std::nullopt,
+                          .during = candidate.share,
+                          .score = 0,
+                          .sentence = candidate.finding.sentence});
 }
 
-void AddSignalEvidence(Report& report) {
-  if (report.causes.empty()) return;
-  for (const SignalEvidence& witness : report.causes.front().finding.signal_evidence)
-    report.evidence.push_back({.incident = report.incident.incident,
-                               .signal = std::string(model::InfoOf(witness.signal).name),
-                               .before = witness.change.before,
-                               .during = witness.change.during,
-                               .score = witness.nats,
-                               .sentence = witness.sentence});
+void AddSignalEvidence(std::span<const Candidate> causes, std::vector<model::Evidence>& evidence) {
+  if (causes.empty()) return;
+  for (const SignalEvidence& witness : causes.front().finding.signal_evidence)
+    evidence.push_back({.signal = std::string(model::InfoOf(witness.signal).name),
+                        .before = witness.change.before,
+                        .during = witness.change.during,
+                        .score = witness.nats,
+                        .sentence = witness.sentence});
+}
+
+// Whether there is a likely cause, and little of the lost time is unexplained.
+bool IsExplained(const Situation& situation, std::span<const Candidate> causes) {
+  if (causes.empty() || !(causes.front().confidence >= kMinConfidence)) return false;
+  double unexplained =
+      std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
+  // A hang explains unexplained time: the threads do nothing.
+  const std::span<const State> states = causes.front().cause->states;
+  if (std::ranges::find(states, State::kUnexplained) != states.end()) unexplained = 0;
+  return unexplained <= kMaxUnexplained * situation.lost_ns();
 }
 
 }  // namespace
 
-void Explain(const Situation& situation, Report& report) {
-  model::Incident& incident = report.incident;
-  double unexplained =
-      std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
-  // A hang explains unexplained time: the threads do nothing.
-  if (!report.causes.empty() && std::ranges::find(report.causes.front().cause->states, State::kUnexplained) !=
-                                    report.causes.front().cause->states.end())
-    unexplained = 0;
-  const bool likely = !report.causes.empty() && report.causes.front().confidence >= kMinConfidence;
+Explanation Explain(const Situation& situation, std::span<const Candidate> causes, int64_t start_ns) {
+  Explanation explanation;
   std::string why;
-  if (likely && unexplained <= kMaxUnexplained * situation.lost_ns()) {
-    const Candidate& first = report.causes.front();
-    incident.cause = first.cause->name;
-    incident.confidence = first.confidence;
-    why = fmt::format("{} ({:.2f}): {}", first.cause->title, first.confidence, first.finding.sentence);
-    for (size_t i = 1; i < report.causes.size(); ++i)
-      if (const Candidate& also = report.causes[i]; also.confidence >= kMinConfidence)
-        why +=
-            fmt::format(". Also {} ({:.2f}): {}", also.cause->title, also.confidence, also.finding.sentence);
+  if (IsExplained(situation, causes)) {
+    explanation.cause = causes.front().cause->name;
+    explanation.confidence = causes.front().confidence;
+    why = TextOf(causes.front());
+    for (const Candidate& also : causes.subspan(1))
+      if (also.confidence >= kMinConfidence) why += ". Also " + TextOf(also);
   } else {
-    incident.cause = kAbstain;
-    incident.confidence = report.causes.empty() ? 1 : 1 - report.causes.front().confidence;
+    explanation.cause = kAbstain;
+    explanation.confidence = causes.empty() ? 1 : 1 - causes.front().confidence;
     why = Abstain(situation);
   }
-  incident.sentence =
-      fmt::format("{} from {}. {}.", HowSlow(situation, incident.slowdown), ClockOf(incident.start_ns), why);
-  report.evidence.clear();
-  AddAccount(situation, report);
-  AddCauses(report);
-  AddRoots(report);
-  AddSignalEvidence(report);
+  explanation.sentence = fmt::format("{} from {}. {}.", HowSlow(situation), ClockOf(start_ns), why);
+  AddAccount(situation, explanation.evidence);
+  AddCauses(causes, explanation.evidence);
+  AddRoots(causes, explanation.evidence);
+  AddSignalEvidence(causes, explanation.evidence);
+  return explanation;
 }
 
 }  // namespace gpusonde::diagnose

@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "diagnose/diagnosis.h"
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/cause.h"
+#include "diagnose/situation.h"
+#include "model/tables/evidence.h"
 
 namespace gpusonde::diagnose {
 
 // The cause of an incident that no known cause explains.
 inline constexpr std::string_view kAbstain = "abstain";
 
-// Fills in the incident's cause, confidence and sentence, and its evidence, from the report's ranked causes.
-// Abstains if more than 40 % of the excess is unexplained, or no cause is likely.
-void Explain(const Situation& situation, Report& report);
+// What is reported of an incident.
+struct Explanation {
+  std::string cause;      // the name of the first cause, or kAbstain
+  double confidence = 0;  // in [0, 1]; of having to abstain if there is no cause
+  std::string sentence;
+  std::vector<model::Evidence> evidence;  // without the incident's id
+};
+
+// Explains an incident that began at `start_ns` (since the epoch) from its ranked causes. Abstains if more
+// than 40 % of the excess is unexplained, or no cause is likely.
+Explanation Explain(const Situation& situation, std::span<const Candidate> causes, int64_t start_ns);
 
 }  // namespace gpusonde::diagnose

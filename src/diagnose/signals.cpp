@@ -116,8 +116,8 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   for (const Metric metric :
        {Metric::kHostPressureCpu, Metric::kHostPressureIo, Metric::kHostPressureMemory, Metric::kHostSteal})
     AddShare(scope, metric, std::nullopt, situation);
-  AddShare(scope, Metric::kCgroupThrottled, scope.process, situation);
-  AddShare(scope, Metric::kCgroupIoThrottled, scope.process, situation);
+  AddShare(scope, Metric::kCgroupThrottled, scope.program.process, situation);
+  AddShare(scope, Metric::kCgroupIoThrottled, scope.program.process, situation);
   situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.calm);
   situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.incident);
   situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);

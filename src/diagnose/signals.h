@@ -12,9 +12,8 @@
 
 namespace gpusonde::diagnose {
 
-// The workload whose signals are read, and the two intervals that are compared.
+// The program whose signals are read, and the two intervals that are compared.
 struct SignalScope {
-  const Id128& process;
   const Program& program;
   const std::set<Id128>& devices;
   const HostTimeline& host;

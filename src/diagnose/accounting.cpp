@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/accounting.h"
+
+#include <algorithm>
+#include <ranges>
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr size_t kMaxRecent = 400;  // steps
+
+}  // namespace
+
+Accounting::Accounting(const Id128& process, const HostTimeline& host, const Actors& actors,
+                       CleanBaseline& baseline)
+    : process_(process), host_(host), actors_(actors), baseline_(baseline) {
+  program_.process = process;
+}
+
+void Accounting::Ingest(const Work& work) {
+  const Interval interval{work.time_ns - work.length_ns, work.time_ns};
+  if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(interval);
+  if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(interval);
+  if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(interval);
+}
+
+void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
+  // Descendants count as the program's own.
+  program_.family = actors_.FamilyOf(process_);
+  program_.launch_thread = LaunchThread();
+  launch_threads[process_] = program_.launch_thread;
+  program_.launch_threads = launch_threads;
+  program_.launch_threads.erase(process_);
+  // Forget ended processes.
+  std::erase_if(program_.loaders, [&](const Id128& loader) { return !program_.family.contains(loader); });
+  std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
+  for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
+    std::ranges::sort(*intervals, {}, &Interval::start_ns);
+}
+
+// The thread with the most API calls and ranges; the main thread if there are none.
+int32_t Accounting::LaunchThread() const {
+  const auto most = std::ranges::max_element(threads_, {}, [](const auto& thread) { return thread.second; });
+  if (most != threads_.end()) return most->first;
+  const model::Process* row = actors_.Find(process_);
+  return row == nullptr ? 0 : row->pid;
+}
+
+PathAccount Accounting::AccountOf(int64_t from_ns, int64_t to_ns) {
+  FindLoadersAndRanks(from_ns, to_ns);
+  return AccountFor(program_, host_, gpu_, from_ns, to_ns);
+}
+
+// Adds the processes that the launch thread waited for to the loaders or ranks.
+void Accounting::FindLoadersAndRanks(int64_t from_ns, int64_t to_ns) {
+  const ThreadTime time = host_.Of(process_, program_.launch_thread, from_ns, to_ns);
+  for (const auto* waits : {&time.waiting_for, &time.sent_by})
+    for (const auto& [who, ns] : *waits) {
+      if (ns <= 0 || who == process_) continue;
+      if (program_.launch_threads.contains(who))
+        program_.ranks.insert(who);
+      else if (program_.family.contains(who) && program_.loaders.insert(who).second)
+        ReaccountLoader(who);
+    }
+}
+
+// A process that the program waits for for the first time was a loader before, so the steps since it started
+// are accounted for again. It may have started just now, if the program starts one for each step.
+void Accounting::ReaccountLoader(const Id128& loader) {
+  const model::Process* row = actors_.Find(loader);
+  const int64_t since_ns = row == nullptr ? 0 : row->started_ns;
+  const auto reaccount = [&](AccountedStep& accounted) {
+    if (accounted.step.end_ns > since_ns)
+      AccountForLoaders(program_, host_, accounted.from_ns, accounted.step.end_ns, accounted.path);
+  };
+  baseline_.ForEach(reaccount);
+  for (AccountedStep& accounted : recent_) {
+    const bool was_slow = accounted.slow;
+    if (was_slow) RemoveSlow(accounted);
+    reaccount(accounted);
+    if (was_slow) AddSlow(accounted);
+  }
+}
+
+// Excludes the wait for a request, which precedes the work on it.
+const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
+  AccountedStep accounted{
+      .step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
+  if (habit_.waits()) {
+    const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
+    accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);
+  }
+  recent_.push_back(std::move(accounted));
+  ++incomplete_;
+  if (recent_.size() > kMaxRecent) {
+    if (!recent_.front().complete) Complete(recent_.front());
+    recent_.pop_front();
+  }
+  if (slow) AddSlow(recent_.back());
+  return recent_.back();
+}
+
+bool Accounting::MarkClean() {
+  recent_.back().clean = true;
+  return habit_.Learn(recent_.back().path);
+}
+
+void Accounting::CompleteUntil(int64_t until_ns) {
+  while (incomplete_ > 0) {
+    AccountedStep& oldest = recent_[recent_.size() - incomplete_];
+    if (oldest.step.end_ns > until_ns) break;
+    Complete(oldest);
+  }
+}
+
+void Accounting::Complete(AccountedStep& accounted) {
+  const bool was_slow = accounted.slow;
+  if (was_slow) RemoveSlow(accounted);
+  accounted.path = AccountOf(accounted.from_ns, accounted.step.end_ns);
+  if (habit_.waits()) accounted.path.RemoveIdle();
+  accounted.complete = true;
+  --incomplete_;
+  if (was_slow) AddSlow(accounted);
+  if (accounted.clean) baseline_.Add(accounted);
+}
+
+void Accounting::AddSlow(AccountedStep& accounted) {
+  accounted.slow = true;
+  slow_.Add(accounted);
+}
+
+void Accounting::RemoveSlow(AccountedStep& accounted) {
+  accounted.slow = false;
+  slow_.Remove(accounted);
+}
+
+void Accounting::BeginSlow(int64_t onset_ns) {
+  slow_ = {};
+  for (AccountedStep& accounted : recent_) {
+    accounted.clean &= accounted.step.end_ns <= onset_ns;
+    accounted.slow = false;
+    if (accounted.step.start_ns >= onset_ns) AddSlow(accounted);
+  }
+}
+
+StepSum Accounting::SlowUntil(int64_t until_ns) const {
+  StepSum sum = slow_;
+  for (const AccountedStep& accounted : recent_ | std::views::reverse) {
+    if (accounted.step.start_ns < until_ns) break;
+    if (accounted.slow) sum.Remove(accounted);
+  }
+  sum.path.states.DropNegative();
+  sum.path.loaders.DropNegative();
+  return sum;
+}
+
+void Accounting::Clear() {
+  recent_.clear();
+  incomplete_ = 0;
+}
+
+void Accounting::ForgetGpuWorkBefore(int64_t time_ns) {
+  if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns);
+  for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
+    std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= time_ns; });
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "base/id128.h"
+#include "diagnose/accounted_step.h"
+#include "diagnose/actors.h"
+#include "diagnose/clean_baseline.h"
+#include "diagnose/critical_path.h"
+#include "diagnose/habit.h"
+#include "diagnose/host_timeline.h"
+#include "diagnose/step_finder.h"
+
+namespace gpusonde::diagnose {
+
+// By process with GPU work: the thread that launches it.
+using LaunchThreads = std::map<Id128, int32_t>;
+
+// Accounts for the steps of one program: once when a step has ended, and again when all signals of its
+// threads have arrived. Finds the program's loaders and the ranks of its job on the way. Complete accounts of
+// clean steps go to the baseline; those of slow steps are summed. Times are ns since the epoch. Not
+// thread-safe.
+class Accounting {
+ public:
+  // All must outlive it.
+  Accounting(const Id128& process, const HostTimeline& host, const Actors& actors, CleanBaseline& baseline);
+
+  // GPU work, or a wait for it.
+  void Ingest(const Work& work);
+  // An API call or a range of this thread, which may be the launch thread.
+  void CountThread(int32_t tid) { ++threads_[tid]; }
+
+  // Updates the program's processes and its launch thread before steps are added; registers the latter.
+  void UpdateProgram(LaunchThreads& launch_threads);
+  const Program& program() const { return program_; }
+
+  // Accounts for a step that has ended. `slow`: it belongs to an incident.
+  const AccountedStep& Add(const StepSpan& span, bool slow);
+  // The step added last is clean. Returns true if it shows the habit of waiting for requests: then steps
+  // added before aren't comparable with later ones.
+  bool MarkClean();
+  // Accounts for the time since the last step's end, so far.
+  PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) { return AccountOf(from_ns, to_ns); }
+
+  // Accounts for the last time for all steps that ended until then, as all signals of them have arrived.
+  void CompleteUntil(int64_t until_ns);
+
+  // Steps since the onset are slow, and their accounts are summed from now on; later ones are added if they
+  // are slow.
+  void BeginSlow(int64_t onset_ns);
+  // Returns the sum over all slow steps that started before `until_ns`.
+  StepSum SlowUntil(int64_t until_ns) const;
+
+  // Forgets the steps.
+  void Clear();
+  // Drops GPU work that ended before this time, as far as no incomplete account needs it.
+  void ForgetGpuWorkBefore(int64_t time_ns);
+
+  // The type of the step added last; zero if there is none.
+  Id128 last_type() const { return recent_.empty() ? Id128{} : recent_.back().step.type; }
+  bool waits_by_habit() const { return habit_.waits(); }
+
+ private:
+  int32_t LaunchThread() const;
+  PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
+  void ReaccountLoader(const Id128& loader);
+  void Complete(AccountedStep& accounted);
+  void AddSlow(AccountedStep& accounted);
+  void RemoveSlow(AccountedStep& accounted);
+
+  Id128 process_;
+  const HostTimeline& host_;
+  const Actors& actors_;
+  CleanBaseline& baseline_;
+  std::map<int32_t, int64_t> threads_;  // API calls and ranges by thread
+  Program program_;
+  GpuWork gpu_;
+  Habit habit_;
+  std::deque<AccountedStep> recent_;  // the newest steps
+  size_t incomplete_ = 0;             // how many of them, at the end, aren't complete
+  StepSum slow_;
+};
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/accounting.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kMs = kNanosPerMilli;
+constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+constexpr int64_t kStep = 100 * kMs;
+constexpr int32_t kTid = 11;
+
+// Steps of 100 ms; signals in buckets of 100 ms.
+struct AccountingTest : testing::Test {
+  AccountingTest() {
+    AddProcess(program, kTid, 1);
+    AddProcess(loader, 12, kTid);
+    accounting.CountThread(kTid);
+    accounting.UpdateProgram(launch_threads);
+  }
+  void AddProcess(const Id128& id, int32_t pid, int32_t parent) {
+    actors.Ingest(model::Process{.process = id, .pid = pid, .parent_pid = parent, .started_ns = kBegin});
+  }
+  static StepSpan Span(int number) {
+    return {.type = {1, 1}, .start_ns = kBegin + number * kStep, .end_ns = kBegin + (number + 1) * kStep};
+  }
+  // Of the step with this number.
+  void AddSignal(int number, const std::string& metric, int64_t ns, const Id128& process, int32_t tid,
+                 std::optional<Id128> other = std::nullopt) {
+    host.Ingest(model::Signal{.start_ns = Span(number).start_ns,
+                              .bucket_ns = kStep,
+                              .metric = metric,
+                              .process = process,
+                              .tid = tid,
+                              .other = other,
+                              .values = {ns}});
+  }
+  void Running(int number, int64_t ns) { AddSignal(number, "thread.running", ns, program, kTid); }
+  double UsualCpu() const {
+    PathAccount usual;
+    baseline.AddUsual({1, 1}, 1, usual);
+    return usual.states[State::kCpu];
+  }
+
+  const Id128 program{7, 1}, loader{7, 2}, rank{7, 3};
+  HostTimeline host;
+  Actors actors;
+  CleanBaseline baseline;
+  LaunchThreads launch_threads;
+  Accounting accounting{program, host, actors, baseline};
+};
+
+TEST_F(AccountingTest, SignalsThatArriveLateAreInTheCompleteAccount) {
+  Running(0, 10 * kMs);
+  EXPECT_EQ(accounting.Add(Span(0), false).path.states[State::kCpu], 10 * kMs);
+  accounting.MarkClean();
+  Running(0, 30 * kMs);
+  accounting.CompleteUntil(Span(0).end_ns - 1);
+  EXPECT_TRUE(baseline.empty()) << "more signals may arrive";
+  accounting.CompleteUntil(Span(0).end_ns);
+  EXPECT_EQ(UsualCpu(), 40 * kMs);
+}
+
+TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
+  for (int i = 0; i < 4; ++i) {
+    Running(i, (i + 1) * 10 * kMs);
+    accounting.Add(Span(i), false);
+    if (i == 1) accounting.MarkClean();
+  }
+  accounting.CompleteUntil(INT64_MAX);
+  EXPECT_EQ(UsualCpu(), 20 * kMs);
+}
+
+TEST_F(AccountingTest, SlowStepsAreSummedFromTheOnsetWithTheirNewestAccounts) {
+  for (int i = 0; i < 6; ++i) {
+    Running(i, 10 * kMs);
+    accounting.Add(Span(i), false);
+    accounting.MarkClean();
+  }
+  accounting.BeginSlow(Span(4).start_ns);
+  Running(6, 20 * kMs);
+  accounting.Add(Span(6), true);
+  EXPECT_EQ(accounting.SlowUntil(INT64_MAX).path.states[State::kCpu], 40 * kMs);
+  EXPECT_EQ(accounting.SlowUntil(INT64_MAX).types.at({1, 1}), 3);
+  Running(6, 5 * kMs);
+  accounting.CompleteUntil(INT64_MAX);
+  const StepSum sum = accounting.SlowUntil(INT64_MAX);
+  EXPECT_EQ(sum.path.states[State::kCpu], 45 * kMs);
+  EXPECT_NEAR(sum.path.states.total(), 3 * kStep, 1);
+  EXPECT_EQ(UsualCpu(), 10 * kMs) << "slow steps aren't clean";
+}
+
+TEST_F(AccountingTest, StepsThatBeganLaterAreNotPartOfTheSum) {
+  accounting.BeginSlow(kBegin);
+  for (int i = 0; i < 5; ++i) {
+    Running(i, 10 * kMs);
+    accounting.Add(Span(i), true);
+  }
+  const StepSum sum = accounting.SlowUntil(Span(3).start_ns);
+  EXPECT_EQ(sum.types.at({1, 1}), 3);
+  EXPECT_EQ(sum.path.states[State::kCpu], 30 * kMs);
+}
+
+// Until then it was not known that it is a loader.
+TEST_F(AccountingTest, EarlierAccountsAreCompletedWithWhatANewLoaderDid) {
+  for (int i = 0; i < 3; ++i) {
+    AddSignal(i, "thread.running", 40 * kMs, loader, 12);
+    accounting.Add(Span(i), false);
+    accounting.MarkClean();
+  }
+  accounting.CompleteUntil(Span(0).end_ns);
+  const auto usual_loaders = [&] {
+    PathAccount usual;
+    baseline.AddUsual({1, 1}, 1, usual);
+    return usual.loaders[State::kLoader];
+  };
+  EXPECT_EQ(usual_loaders(), 0);
+  accounting.BeginSlow(Span(2).start_ns);
+  AddSignal(3, "thread.waiting", 80 * kMs, program, kTid, loader);
+  AddSignal(3, "thread.running", 90 * kMs, loader, 12);
+  accounting.Add(Span(3), true);
+  EXPECT_TRUE(accounting.program().loaders.contains(loader));
+  EXPECT_EQ(usual_loaders(), 40 * kMs);
+  EXPECT_EQ(accounting.SlowUntil(INT64_MAX).path.loaders[State::kLoader], (40 + 90) * kMs);
+}
+
+TEST_F(AccountingTest, AProgramWithGpuWorkThatIsWaitedForIsARankAndNoLoader) {
+  AddProcess(rank, 30, 1);
+  launch_threads[rank] = 30;
+  accounting.UpdateProgram(launch_threads);
+  EXPECT_EQ(launch_threads.at(program), kTid);
+  AddSignal(0, "thread.network", 60 * kMs, program, kTid, rank);
+  AddSignal(0, "thread.running", 60 * kMs, rank, 30);
+  const PathAccount path = accounting.Add(Span(0), false).path;
+  EXPECT_TRUE(accounting.program().ranks.contains(rank));
+  EXPECT_TRUE(accounting.program().loaders.empty());
+  EXPECT_NEAR(path.states[State::kPeer], 60 * kMs, 1);
+}
+
+TEST_F(AccountingTest, TheWaitForARequestIsNotPartOfTheStep) {
+  const auto add = [&](int number) {
+    Running(number, 40 * kMs);
+    AddSignal(number, "thread.sleeping", 60 * kMs, program, kTid);
+    return accounting.Add(Span(number), false);
+  };
+  int number = 0;
+  do add(number);
+  while (!accounting.MarkClean() && ++number < 50);
+  ASSERT_TRUE(accounting.waits_by_habit());
+  accounting.Clear();
+  const AccountedStep served = add(++number);
+  EXPECT_EQ(served.step.start_ns, Span(number).start_ns + 60 * kMs);
+  EXPECT_EQ(served.step.end_ns, Span(number).end_ns);
+  EXPECT_NEAR(served.path.states.total(), 40 * kMs, 1);
+}
+
+TEST_F(AccountingTest, GpuWorkIsKeptUntilNoAccountNeedsIt) {
+  accounting.Ingest({.kind = Work::Kind::kKernel, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});
+  accounting.Ingest({.kind = Work::Kind::kSync, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});
+  accounting.Add(Span(0), false);
+  accounting.ForgetGpuWorkBefore(Span(5).start_ns);
+  accounting.BeginSlow(kBegin);
+  accounting.CompleteUntil(INT64_MAX);
+  EXPECT_NEAR(accounting.SlowUntil(INT64_MAX).path.states[State::kGpuRun], 90 * kMs, 1);
+  accounting.ForgetGpuWorkBefore(Span(5).start_ns);
+  EXPECT_EQ(accounting.AccountUnfinished(kBegin, kBegin + kStep).states[State::kGpuRun], 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/clean_baseline.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// Clean steps kept per type, for at least 10 s: a slow onset may be taken for clean for seconds.
+constexpr size_t kMinOfType = 32, kMaxOfType = 512;
+constexpr int64_t kKeptNs = 10 * kNanosPerSecond;
+// The calm period is this long, and ends at the onset, or at that of the previous incident if the time
+// between the two is shorter than kMinCalmNs.
+constexpr int64_t kMaxCalmNs = 60 * kNanosPerSecond;
+constexpr int64_t kMinCalmNs = 5 * kNanosPerSecond;
+
+}  // namespace
+
+void CleanBaseline::Add(const AccountedStep& clean) {
+  std::deque<AccountedStep>& of_type = accounts_[clean.step.type];
+  of_type.push_back(clean);
+  while (of_type.size() > kMaxOfType ||
+         (of_type.size() > kMinOfType && of_type.front().step.end_ns < clean.step.end_ns - kKeptNs))
+    of_type.pop_front();
+  if (since_ns_ == 0) since_ns_ = clean.step.start_ns;
+}
+
+void CleanBaseline::DropAfter(int64_t onset_ns) {
+  for (auto& [type, accounts] : accounts_)
+    std::erase_if(accounts, [&](const AccountedStep& each) { return each.step.end_ns > onset_ns; });
+  std::erase_if(accounts_, [](const auto& of_type) { return of_type.second.empty(); });
+}
+
+void CleanBaseline::SetCalm(int64_t onset_ns, int64_t previous_end_ns) {
+  const int64_t since_ns = std::max(since_ns_, previous_end_ns);
+  if (calm_.end_ns == 0 || onset_ns - since_ns >= kMinCalmNs) calm_ = {since_ns, onset_ns};
+}
+
+void CleanBaseline::Clear() {
+  accounts_.clear();
+  since_ns_ = 0;
+}
+
+void CleanBaseline::AddUsual(const Id128& type, int64_t count, PathAccount& sum) const {
+  auto clean = accounts_.find(type);
+  if (clean == accounts_.end()) clean = accounts_.begin();
+  if (clean == accounts_.end()) return;
+  const double share = static_cast<double>(count) / static_cast<double>(clean->second.size());
+  for (const AccountedStep& accounted : clean->second) sum.Add(accounted.path, share);
+}
+
+Interval CleanBaseline::calm() const {
+  return {std::max(calm_.start_ns, calm_.end_ns - kMaxCalmNs), calm_.end_ns};
+}
+
+}  // namespace gpusonde::diagnose

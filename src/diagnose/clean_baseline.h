@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "base/id128.h"
+#include "diagnose/accounted_step.h"
+
+namespace gpusonde::diagnose {
+
+// What steps of a program normally do: the complete accounts of the newest clean steps of each type, and the
+// calm period in which host signals had their normal values. Times are ns since the epoch. Not thread-safe.
+class CleanBaseline {
+ public:
+  void Add(const AccountedStep& clean);
+
+  // An incident begins, whose steps aren't clean after all. `previous_end_ns` is the end of the previous one;
+  // 0 if there was none.
+  void DropAfter(int64_t onset_ns);
+  void SetCalm(int64_t onset_ns, int64_t previous_end_ns);
+
+  // Forgets the steps, as their lengths aren't comparable with later ones.
+  void Clear();
+
+  bool empty() const { return accounts_.empty(); }
+
+  // Adds to `sum` what `count` steps of this type normally do; of another type if this one is unknown.
+  void AddUsual(const Id128& type, int64_t count, PathAccount& sum) const;
+
+  // The period before the newest incident, or before the ones that shortly preceded it: at most a minute.
+  Interval calm() const;
+
+  // Calls visit(AccountedStep&) for each step.
+  template <class Visit>
+  void ForEach(Visit visit) {
+    for (auto& [type, accounts] : accounts_)
+      for (AccountedStep& accounted : accounts) visit(accounted);
+  }
+
+ private:
+  std::map<Id128, std::deque<AccountedStep>> accounts_;  // by step type
+  int64_t since_ns_ = 0;                                 // start of the first clean step; 0: none yet
+  Interval calm_;
+};
+
+}  // namespace gpusonde::diagnose

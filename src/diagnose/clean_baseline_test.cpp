@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/clean_baseline.h"
+
+#include <gtest/gtest.h>
+
+#include "base/time.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr int64_t kMs = kNanosPerMilli;
+constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+
+struct CleanBaselineTest : testing::Test {
+  // Adds consecutive steps of 100 ms that run for `cpu_ns`.
+  void Add(const Id128& type, int count, double cpu_ns) {
+    for (int i = 0; i < count; ++i) {
+      AccountedStep accounted{.step = {.type = type, .start_ns = now_ns, .end_ns = now_ns + 100 * kMs},
+                              .from_ns = now_ns};
+      accounted.path.states[State::kCpu] = cpu_ns;
+      baseline.Add(accounted);
+      now_ns += 100 * kMs;
+    }
+  }
+  double UsualCpu(const Id128& type, int64_t count) const {
+    PathAccount sum;
+    baseline.AddUsual(type, count, sum);
+    return sum.states[State::kCpu];
+  }
+
+  CleanBaseline baseline;
+  int64_t now_ns = kBegin;
+  const Id128 one{1, 1}, other{1, 2};
+};
+
+TEST_F(CleanBaselineTest, WhatStepsUsuallyDoIsTheMeanOfTheirType) {
+  Add(one, 10, 4e6);
+  Add(one, 10, 6e6);
+  Add(other, 5, 50e6);
+  EXPECT_DOUBLE_EQ(UsualCpu(one, 3), 3 * 5e6);
+  EXPECT_DOUBLE_EQ(UsualCpu(other, 2), 2 * 50e6);
+  EXPECT_DOUBLE_EQ(UsualCpu({9, 9}, 2), 2 * 5e6) << "an unknown type is compared with a known one";
+}
+
+TEST_F(CleanBaselineTest, IsEmptyWithoutSteps) {
+  EXPECT_TRUE(baseline.empty());
+  EXPECT_EQ(UsualCpu(one, 3), 0);
+}
+
+TEST_F(CleanBaselineTest, KeepsTenSecondsOfSteps) {
+  Add(one, 100, 1e6);
+  Add(one, 100, 3e6);
+  EXPECT_GT(UsualCpu(one, 1), 2.9e6);
+  EXPECT_LT(UsualCpu(one, 1), 3e6) << "the step that ended 10 s ago";
+}
+
+TEST_F(CleanBaselineTest, StepsSinceTheOnsetAreDropped) {
+  Add(one, 20, 1e6);
+  const int64_t onset_ns = now_ns;
+  Add(one, 20, 9e6);
+  Add(other, 1, 9e6);
+  baseline.DropAfter(onset_ns);
+  EXPECT_DOUBLE_EQ(UsualCpu(one, 1), 1e6);
+  EXPECT_DOUBLE_EQ(UsualCpu(other, 1), 1e6) << "none of its steps is left";
+  baseline.DropAfter(0);
+  EXPECT_TRUE(baseline.empty());
+}
+
+TEST_F(CleanBaselineTest, TheCalmPeriodIsTheMinuteBeforeTheOnset) {
+  Add(one, 1000, 1e6);
+  baseline.SetCalm(now_ns, 0);
+  EXPECT_EQ(baseline.calm().start_ns, now_ns - 60 * kNanosPerSecond);
+  EXPECT_EQ(baseline.calm().end_ns, now_ns);
+}
+
+TEST_F(CleanBaselineTest, TheCalmPeriodBeginsWithTheFirstCleanStep) {
+  Add(one, 200, 1e6);
+  baseline.SetCalm(now_ns, 0);
+  EXPECT_EQ(baseline.calm().start_ns, kBegin);
+}
+
+TEST_F(CleanBaselineTest, AfterLessThanFiveSecondsOfCalmTheEarlierCalmCounts) {
+  Add(one, 200, 1e6);
+  const int64_t first_onset_ns = now_ns;
+  baseline.SetCalm(first_onset_ns, 0);
+  const int64_t over_ns = first_onset_ns + 30 * kNanosPerSecond;
+  baseline.SetCalm(over_ns + 4 * kNanosPerSecond, over_ns);
+  EXPECT_EQ(baseline.calm().end_ns, first_onset_ns);
+  baseline.SetCalm(over_ns + 6 * kNanosPerSecond, over_ns);
+  EXPECT_EQ(baseline.calm().start_ns, over_ns);
+  EXPECT_EQ(baseline.calm().end_ns, over_ns + 6 * kNanosPerSecond);
+}
+
+TEST_F(CleanBaselineTest, ClearForgetsStepsAndWhenTheyBegan) {
+  Add(one, 100, 1e6);
+  baseline.Clear();
+  EXPECT_TRUE(baseline.empty());
+  const int64_t again_ns = now_ns;
+  Add(one, 100, 2e6);
+  baseline.SetCalm(now_ns, 0);
+  EXPECT_EQ(baseline.calm().start_ns, again_ns);
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/incident_tracker.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <utility>
+
+#include "base/time.h"
+#include "diagnose/cause.h"
+#include "diagnose/explain.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr size_t kMaxReports = 1000;  // per program, which may run for months
+// How often an open incident is explained anew; more often while it is young and unexplained.
+constexpr int64_t kUpdateNs = kNanosPerSecond / 2, kYoungUpdateNs = kNanosPerSecond / 5;
+constexpr int64_t kYoungNs = 5 * kNanosPerSecond;
+// Rows that arrived in another order may have shifted the onset of an earlier run's incident by some steps.
+constexpr int64_t kSameOnsetNs = 2 * kNanosPerSecond;
+
+}  // namespace
+
+model::Incident IncidentTracker::NewIncident(int64_t onset_ns, int64_t now_ns) const {
+  for (const model::Incident& earlier : earlier_) {
+    if (std::abs(earlier.start_ns - onset_ns) > kSameOnsetNs) continue;
+    model::Incident again = earlier;
+    again.end_ns.reset();
+    return again;
+  }
+  model::Incident incident{.process = process_, .start_ns = onset_ns, .seen_ns = now_ns};
+  incident.incident = IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(onset_ns)).Finish();
+  return incident;
+}
+
+void IncidentTracker::Begin(int64_t onset_ns, int64_t now_ns, std::string anchor) {
+  onset_ns_ = onset_ns;
+  reports_.push_back({.incident = NewIncident(onset_ns, now_ns), .anchor = std::move(anchor)});
+  if (reports_.size() > kMaxReports) reports_.erase(reports_.begin());
+}
+
+bool IncidentTracker::IsUpdateDue(int64_t time_ns) const {
+  const bool explained = reports_.back().incident.cause != kAbstain;
+  const bool young = time_ns - onset_ns_ < kYoungNs;
+  return time_ns - updated_ns_ >= (young && !explained ? kYoungUpdateNs : kUpdateNs);
+}
+
+int64_t IncidentTracker::last_end_ns() const {
+  return reports_.empty() ? 0 : reports_.back().incident.end_ns.value_or(0);
+}
+
+bool IncidentTracker::Explain(const Situation& situation, const model::Process* process,
+                              std::optional<int64_t> end_ns, int64_t now_ns) {
+  Report& report = reports_.back();
+  const std::string cause_before = report.incident.cause;
+  if (end_ns.has_value()) report.incident.end_ns = end_ns;
+  report.process_name = process == nullptr ? "" : process->name;
+  report.pid = process == nullptr ? 0 : process->pid;
+  report.causes = Rank(situation);
+  report.incident.slowdown = situation.slowdown;
+  Explanation explanation = diagnose::Explain(situation, report.causes, report.incident.start_ns);
+  report.incident.cause = std::move(explanation.cause);
+  report.incident.confidence = explanation.confidence;
+  report.incident.sentence = std::move(explanation.sentence);
+  report.evidence = std::move(explanation.evidence);
+  for (model::Evidence& evidence : report.evidence) evidence.incident = report.incident.incident;
+  const bool is_other = report.incident.cause != cause_before;
+  if (is_other)
+    report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns);
+  return is_other || report.incident.end_ns.has_value();
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "diagnose/report.h"
+#include "diagnose/situation.h"
+#include "model/tables/incidents.h"
+#include "model/tables/processes.h"
+
+namespace gpusonde::diagnose {
+
+// The incidents of one workload: begins them, explains them anew from time to time, and ends them. Times are
+// ns since the epoch. Not thread-safe.
+class IncidentTracker {
+ public:
+  explicit IncidentTracker(const Id128& process) : process_(process) {}
+
+  // An incident that an earlier run reported. One that begins at about the same time continues it.
+  void Ingest(const model::Incident& earlier) { earlier_.push_back(earlier); }
+
+  // Begins an incident that is seen at `now_ns`.
+  void Begin(int64_t onset_ns, int64_t now_ns, std::string anchor);
+
+  // Whether it is time to explain the newest incident anew at `time_ns`.
+  bool IsUpdateDue(int64_t time_ns) const;
+  // It is explained as of `time_ns`.
+  void MarkUpdated(int64_t time_ns) { updated_ns_ = time_ns; }
+
+  // Ranks the causes of the newest incident and explains it. `end_ns` if it has ended; `process` may be null.
+  // Returns whether that is news: another cause than before, or the end.
+  bool Explain(const Situation& situation, const model::Process* process, std::optional<int64_t> end_ns,
+               int64_t now_ns);
+
+  // The last state of all incidents, by start; the newest are kept.
+  const std::vector<Report>& reports() const { return reports_; }
+  // The end of the newest incident; 0 if none has ended.
+  int64_t last_end_ns() const;
+
+ private:
+  model::Incident NewIncident(int64_t onset_ns, int64_t now_ns) const;
+
+  Id128 process_;
+  int64_t onset_ns_ = 0;
+  int64_t updated_ns_ = 0;
+  std::vector<Report> reports_;
+  std::vector<model::Incident> earlier_;
+};
+
+}  // namespace gpusonde::diagnose

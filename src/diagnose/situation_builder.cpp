@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/situation_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "diagnose/signals.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// When the path begins to wait for loaders, their whole CPU time appears on it that was hidden behind GPU
+// work before, and looks like excess. If loaders don't run longer than before, they were delayed by something
+// else: this part of the excess is moved to the states in which they spent more time.
+void BlameLoaders(const PathAccount& before, PathAccount& during) {
+  double late = std::max(0.0, during.states[State::kLoader] - before.states[State::kLoader]);
+  late -= std::max(0.0, during.loaders[State::kLoader] - before.loaders[State::kLoader]);
+  constexpr std::array kReasons = {State::kRunQueue,    State::kRunQueueOwn, State::kThrottled,
+                                   State::kBlocked,     State::kBlockedIo,   State::kReclaim,
+                                   State::kInterrupted, State::kIoThrottled, State::kNetwork};
+  double grown = 0;
+  for (const State reason : kReasons) grown += std::max(0.0, during.loaders[reason] - before.loaders[reason]);
+  if (late <= 0 || grown <= 0) return;
+  const double moved = std::min(late, grown);
+  during.states[State::kLoader] -= moved;
+  for (const State reason : kReasons)
+    during.states[reason] += moved / grown * std::max(0.0, during.loaders[reason] - before.loaders[reason]);
+  for (const auto& [who, ns] : during.loaders_behind) {
+    const auto was = before.loaders_behind.find(who);
+    const double rise = ns - (was == before.loaders_behind.end() ? 0 : was->second);
+    if (rise > 0) during.behind[who] += moved / grown * rise;
+  }
+}
+
+// Time per step by actor, of time by process in all steps.
+Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, const SituationContext& context) {
+  Shares shares;
+  for (const auto& [who, ns] : by_process)
+    AddShare(shares, context.actors.ActorOf(who, context.program.family), per_step * ns);
+  return shares;
+}
+
+// Describes a rank that the program waited for, with the cause of its own incident.
+RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAccount& during, double per_step,
+                      int64_t onset_ns, const SituationContext& context) {
+  const model::Process* row = context.actors.Find(who);
+  RankPart part{
+      .name = row == nullptr ? "another process" : fmt::format("{} (process {})", row->name, row->pid),
+      .during = during.states,
+      .idle_during = per_step * during.idle};
+  part.during *= per_step;
+  part.cpu_during = SharesOf(during.behind, per_step, context);
+  if (before != nullptr) {
+    part.before = before->states;
+    part.before *= per_step;
+    part.idle_before = per_step * before->idle;
+    part.cpu_before = SharesOf(before->behind, per_step, context);
+  }
+  if (const auto last = context.last_reports.find(who);
+      last != context.last_reports.end() && last->second.end_ns.value_or(INT64_MAX) > onset_ns) {
+    part.cause = last->second.cause;
+    part.because = last->second.because;
+  }
+  return part;
+}
+
+}  // namespace
+
+Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
+  Situation situation{.onset_ns = incident.onset_ns, .slowdown = incident.slowdown};
+  situation.unfinished = incident.unfinished.has_value();
+  situation.silent_ns = std::max<int64_t>(incident.until_ns - incident.last_work_ns, 0);
+  situation.signals_known = incident.signals_known;
+  situation.idle_ns = incident.slow.max_idle_ns;
+  PathAccount before, during = incident.slow.path;
+  int64_t steps = 0;
+  const auto add_step = [&](const Id128& type, int64_t count) {
+    steps += count;
+    context.baseline.AddUsual(type, count, before);
+  };
+  for (const auto& [type, count] : incident.slow.types) add_step(type, count);
+  if (incident.unfinished.has_value()) {
+    during.Add(incident.unfinished->path, 1);
+    situation.idle_ns = std::max(situation.idle_ns, IdleNs(incident.unfinished->path));
+    add_step(incident.unfinished->type, 1);
+  }
+  const double per_step = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
+  situation.loader_cpu_before = per_step * before.loaders[State::kLoader];
+  situation.loader_cpu_during = per_step * during.loaders[State::kLoader];
+  BlameLoaders(before, during);
+  situation.before = before.states;
+  situation.during = during.states;
+  if (situation.before.total() > 0) situation.slowdown = situation.during.total() / situation.before.total();
+  situation.before *= per_step;
+  situation.during *= per_step;
+  situation.cpu_before = SharesOf(before.behind, per_step, context);
+  situation.cpu_during = SharesOf(during.behind, per_step, context);
+  for (const auto& [who, rank] : during.ranks) {
+    const auto was = before.ranks.find(who);
+    situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,
+                                           per_step, incident.onset_ns, context));
+  }
+  DescribeSignals({.program = context.program,
+                   .devices = context.devices,
+                   .host = context.host,
+                   .actors = context.actors,
+                   .calm = context.baseline.calm(),
+                   .incident = {incident.onset_ns, std::max(incident.until_ns, incident.onset_ns + 1)}},
+                  situation);
+  return situation;
+}
+
+}  // namespace gpusonde::diagnose
