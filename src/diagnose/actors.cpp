@@ -94,14 +94,4 @@ Actor Actors::ActorOf(const Id128& process, const std::set<Id128>& family) const
           .command = row->command};
 }
 
-void AddShare(Shares& shares, const Actor& actor, double amount) {
-  const auto [share, is_new] = shares.try_emplace(actor, 0);
-  share->second += amount;
-  if (is_new || share->first.pid == actor.pid) return;
-  auto several = shares.extract(share);
-  several.key().pid = 0;
-  several.key().command.clear();
-  shares.insert(std::move(several));
-}
-
 }  // namespace gpusonde::diagnose

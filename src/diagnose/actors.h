@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/id128.h"
-#include "diagnose/situation.h"
+#include "diagnose/actor.h"
 #include "model/tables/processes.h"
 
 namespace gpusonde::diagnose {

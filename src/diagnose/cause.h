@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "diagnose/cause_id.h"
 #include "diagnose/situation.h"
 
 namespace gpusonde::diagnose {
@@ -33,36 +36,45 @@ struct SignalEvidence {
 
 // How well a cause explains a situation.
 struct Finding {
-  double explained_ns = 0;  // part of the excess time per step
-  double nats = 0;          // log odds against *unknown*, in addition to those of the explained share
-  std::string sentence;     // a clause: "the launch thread waited for a CPU 41 % of the time; …"
-  std::string root;         // name of the cause behind this one if that lies in another rank's process
+  double explained_ns = 0;      // part of the excess time per step
+  double nats = 0;              // log odds against *unknown*, in addition to those of the explained share
+  std::string sentence;         // a clause: "the launch thread waited for a CPU 41 % of the time; …"
+  std::optional<CauseId> root;  // the cause behind this one if that lies in another rank's process
   std::vector<SignalEvidence> signal_evidence;
 };
 
-// Each cause is a file under causes/ and a line in causes.cpp.
+// What else a situation looks like that a cause explains: that other cause is superseded.
+struct Superseded {
+  CauseId cause;
+  // Returns the evidence against the other cause, nats; 0 if it isn't superseded.
+  double (*nats)(const Situation& situation);
+};
+
+// Each cause is a file under causes/ and a line in cause_id.h.
 struct Cause {
+  CauseId id;
   std::string_view name;          // as stored: cpu_contention
   std::string_view title;         // at the beginning of a sentence: CPU contention
   std::span<const State> states;  // those whose excess it explains
   std::span<const Expectation> expectations;
+  std::span<const Superseded> supersedes;
   // Names the actors and amounts; may lower the explained time. Returns nullopt if the cause is impossible.
   std::optional<Finding> (*evaluate)(const Situation& situation);
 };
 
 // Sorted by name.
 std::span<const Cause* const> AllCauses();
+// Returns nullopt for the name of no cause.
+std::optional<CauseId> FindCause(std::string_view name);
+std::string_view NameOf(CauseId cause);
 
 // A cause with its evidence.
 struct Candidate {
   const Cause* cause = nullptr;
   Finding finding;
-  double share = 0;       // of the excess time
+  double share = 0;       // of the lost time
   double confidence = 0;  // in [0, 1]
 };
-
-// Returns all causes that return a Finding, the most likely one first.
-std::vector<Candidate> Rank(const Situation& situation);
 
 // Returns the summed excess of the states, at least 0.
 double ExcessOf(const Situation& situation, std::span<const State> states);
@@ -77,10 +89,24 @@ bool IsUniformlySlower(const Situation& situation);
 // Returns whether the program reclaims memory, so that it reads evicted pages from disk again.
 bool IsReclaimingMemory(const Situation& situation);
 
-// Returns the actor as text for sentences: "38 ms of each step were taken by stress-ng in /batch.slice".
-std::string NameActor(const Actor& actor);
-// Returns the actors whose share rose and by how much, the largest rise first: either those of the workload
-// (`own`) or the others.
-std::vector<std::pair<Actor, double>> LargestRises(const Shares& before, const Shares& during, bool own);
+// Returns who uses the disks noticeably more than before, and by how many bytes per second: the process of
+// the program (`own`), or of others, with the largest rise. Nullopt if there is none.
+std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation, bool own);
+
+// Returns the rank that was late by the most time more than before; null if none was.
+const RankPart* LastRank(const Situation& situation);
+
+// What a rank did with most of the time by which it was late.
+struct RankActivity {
+  State state;
+  std::optional<CauseId> cause;  // the cause that it suggests, if a single thread's time can tell
+  std::string_view text;
+};
+// Returns the activity with at least half of the lost time; null if there is none.
+const RankActivity* MainActivity(const RankPart& rank);
+
+// Returns the evidence against a straggler, nats, if the last rank has an incident of its own with this
+// cause, which is one of the network between the ranks.
+double OverStraggler(CauseId network, const Situation& situation);
 
 }  // namespace gpusonde::diagnose

@@ -137,10 +137,12 @@ void Diagnosis::Ingest(const model::Batch& batch) {
 }
 
 void Diagnosis::Advance(int64_t now_ns) {
-  std::set<std::string> open;
+  std::set<CauseId> open;
   for (auto& [process, workload] : workloads_) {
     workload->Advance(now_ns, options_.allowed_lateness_ns);
-    if (workload->is_slow()) open.insert(workload->reports().back().incident.cause);
+    if (!workload->is_slow()) continue;
+    if (const auto cause = FindCause(workload->reports().back().incident.cause); cause.has_value())
+      open.insert(*cause);
   }
   for (const model::Warning& warning :
        shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))

@@ -9,13 +9,11 @@
 #include <string>
 
 #include "base/time.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-constexpr double kMaxUnexplained = 0.4;
-constexpr double kMinConfidence = 0.5;
 
 std::string ClockOf(int64_t epoch_ns) {
   return FormatUtc(epoch_ns).substr(11, 8);  // "12:01:03" of "2026-11-21T12:01:03.123Z"
@@ -87,8 +85,8 @@ void AddCauses(std::span<const Candidate> causes, std::vector<model::Evidence>& 
 // Adds the causes in other ranks that are behind this program's.
 void AddRoots(std::span<const Candidate> causes, std::vector<model::Evidence>& evidence) {
   for (const Candidate& candidate : causes)
-    if (!candidate.finding.root.empty())
-      evidence.push_back({.signal = fmt::format("root.{}", candidate.finding.root),
+    if (candidate.finding.root.has_value())
+      evidence.push_back({.signal = fmt::format("root.{}", NameOf(*candidate.finding.root)),
                           .before = std::nullopt,
                           .during = candidate.share,
                           .score = 0,
@@ -107,13 +105,13 @@ void AddSignalEvidence(std::span<const Candidate> causes, std::vector<model::Evi
 
 // Whether there is a likely cause, and little of the lost time is unexplained.
 bool IsExplained(const Situation& situation, std::span<const Candidate> causes) {
-  if (causes.empty() || !(causes.front().confidence >= kMinConfidence)) return false;
+  if (causes.empty() || !(causes.front().confidence >= kWeights.ranking.min_confidence)) return false;
   double unexplained =
       std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
   // A hang explains unexplained time: the threads do nothing.
   const std::span<const State> states = causes.front().cause->states;
   if (std::ranges::find(states, State::kUnexplained) != states.end()) unexplained = 0;
-  return unexplained <= kMaxUnexplained * situation.lost_ns();
+  return unexplained <= kWeights.ranking.max_unexplained * situation.lost_ns();
 }
 
 }  // namespace
@@ -122,13 +120,12 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
   Explanation explanation;
   std::string why;
   if (IsExplained(situation, causes)) {
-    explanation.cause = causes.front().cause->name;
+    explanation.cause = causes.front().cause->id;
     explanation.confidence = causes.front().confidence;
     why = TextOf(causes.front());
     for (const Candidate& also : causes.subspan(1))
-      if (also.confidence >= kMinConfidence) why += ". Also " + TextOf(also);
+      if (also.confidence >= kWeights.ranking.min_confidence) why += ". Also " + TextOf(also);
   } else {
-    explanation.cause = kAbstain;
     explanation.confidence = causes.empty() ? 1 : 1 - causes.front().confidence;
     why = Abstain(situation);
   }

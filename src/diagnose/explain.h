@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +14,13 @@
 
 namespace gpusonde::diagnose {
 
-// The cause of an incident that no known cause explains.
+// Stored as the cause of an incident that no known cause explains.
 inline constexpr std::string_view kAbstain = "abstain";
 
 // What is reported of an incident.
 struct Explanation {
-  std::string cause;      // the name of the first cause, or kAbstain
-  double confidence = 0;  // in [0, 1]; of having to abstain if there is no cause
+  std::optional<CauseId> cause;  // nullopt: abstains
+  double confidence = 0;         // of the cause, or of having to abstain; in [0, 1]
   std::string sentence;
   std::vector<model::Evidence> evidence;  // without the incident's id
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/time.h"
+#include "diagnose/cause.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -14,23 +15,23 @@ constexpr size_t kMaxKept = 4096;
 
 }  // namespace
 
-std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const std::set<std::string>& open,
+std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const std::set<CauseId>& open,
                                                 int64_t now_ns, const Warn& warn) {
   std::vector<model::Warning> changed;
   if (now_ns - looked_ns_ < kNanosPerSecond) return changed;
   looked_ns_ = now_ns;
   const std::set<Id128> devices = host.Devices();
   const std::set<Id128> node = {Id128{}};
-  for (const Indicator& indicator : AllIndicators()) {
-    const bool is_open = std::ranges::any_of(indicator.predicts,
-                                             [&](auto cause) { return open.contains(std::string(cause)); });
-    for (const Id128& device : indicator.of_device ? devices : node) {
-      const std::optional<Sign> sign = indicator.evaluate(host, device, now_ns);
-      if (const auto known = open_.find({indicator.name, device}); known != open_.end()) {
+  for (const Indicator* indicator : AllIndicators()) {
+    const bool is_open =
+        std::ranges::any_of(indicator->predicts, [&](CauseId cause) { return open.contains(cause); });
+    for (const Id128& device : indicator->of_device ? devices : node) {
+      const std::optional<Sign> sign = indicator->evaluate(host, device, now_ns);
+      if (const auto known = open_.find({indicator->name, device}); known != open_.end()) {
         if (sign.has_value()) known->second.last_ns = now_ns;
         if (now_ns - known->second.last_ns >= kCalmNs) changed.push_back(Close(known));
       } else if (sign.has_value() && !is_open) {
-        changed.push_back(Open(indicator, device, *sign, now_ns));
+        changed.push_back(Open(*indicator, device, *sign, now_ns));
         warn(changed.back());
       }
     }
@@ -66,10 +67,12 @@ model::Warning Forewarner::Close(OpenWarnings::iterator known) {
 std::vector<model::Warning> Forewarner::Ingest(const model::Incident& incident,
                                                const std::set<Id128>& devices) {
   std::vector<model::Warning> changed;
-  for (const Indicator& indicator : AllIndicators()) {
-    if (std::ranges::find(indicator.predicts, incident.cause) == indicator.predicts.end()) continue;
+  const std::optional<CauseId> cause = FindCause(incident.cause);
+  if (!cause.has_value()) return changed;
+  for (const Indicator* indicator : AllIndicators()) {
+    if (std::ranges::find(indicator->predicts, *cause) == indicator->predicts.end()) continue;
     for (model::Warning& warning : warnings_) {
-      if (warning.indicator != indicator.name || warning.incident.has_value() ||
+      if (warning.indicator != indicator->name || warning.incident.has_value() ||
           incident.start_ns - warning.start_ns > kHorizonNs ||
           (warning.device.has_value() && !devices.contains(*warning.device)) ||
           incident.end_ns.value_or(INT64_MAX) < warning.start_ns)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "diagnose/cause_id.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/indicator.h"
 #include "model/tables/incidents.h"
@@ -29,8 +30,8 @@ class Forewarner {
 
   // Evaluates the indicators, at most once a second. `open` are the causes of incidents that are open now.
   // Returns the rows that are new or have changed.
-  std::vector<model::Warning> Advance(const HostTimeline& host, const std::set<std::string>& open,
-                                      int64_t now_ns, const Warn& warn);
+  std::vector<model::Warning> Advance(const HostTimeline& host, const std::set<CauseId>& open, int64_t now_ns,
+                                      const Warn& warn);
 
   // Links the warnings that predicted this incident of a program on these devices. Returns changed rows.
   std::vector<model::Warning> Ingest(const model::Incident& incident, const std::set<Id128>& devices);

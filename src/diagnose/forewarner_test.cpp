@@ -54,7 +54,7 @@ class ForewarnerTest : public testing::Test {
 
   HostTimeline host_;
   Forewarner forewarner_;
-  std::set<std::string> open_;
+  std::set<CauseId> open_;
   std::vector<model::Warning> warned_, rows_;
   Id128 device_{2, 1};
   int64_t now_ns_ = kBegin;
@@ -140,7 +140,7 @@ TEST_F(ForewarnerTest, WarnsOfRisingPressureUnlessAnOpenIncidentReportsIt) {
   };
   run(0.02, 60);
   EXPECT_THAT(warned_, IsEmpty());
-  open_ = {"memory_pressure"};
+  open_ = {CauseId::kMemoryPressure};
   run(0.5, 8);
   EXPECT_THAT(warned_, IsEmpty());
   open_.clear();

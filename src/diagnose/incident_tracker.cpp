@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "diagnose/cause.h"
 #include "diagnose/explain.h"
+#include "diagnose/rank.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -59,7 +60,7 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
   report.causes = Rank(situation);
   report.incident.slowdown = situation.slowdown;
   Explanation explanation = diagnose::Explain(situation, report.causes, report.incident.start_ns);
-  report.incident.cause = std::move(explanation.cause);
+  report.incident.cause = explanation.cause.transform(NameOf).value_or(kAbstain);
   report.incident.confidence = explanation.confidence;
   report.incident.sentence = std::move(explanation.sentence);
   report.evidence = std::move(explanation.evidence);

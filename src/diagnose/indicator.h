@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/id128.h"
+#include "diagnose/cause_id.h"
 #include "diagnose/host_timeline.h"
 
 namespace gpusonde::diagnose {
@@ -20,16 +21,17 @@ struct Sign {
   std::string sentence;                // for the report
 };
 
-// Detects that a signal moves as it does before steps become slow.
+// Detects that a signal moves as it does before steps become slow. Each indicator is a file under indicators/
+// and a line in indicators.cpp.
 struct Indicator {
-  std::string_view name;                       // as stored: temperature
-  std::span<const std::string_view> predicts;  // names of causes
-  bool of_device = false;                      // else of the machine
+  std::string_view name;  // as stored: temperature
+  std::span<const CauseId> predicts;
+  bool of_device = false;  // else of the machine
   // Returns a sign if the signal moves that way at `now_ns`; `device` is zero for the machine's indicators.
   std::optional<Sign> (*evaluate)(const HostTimeline& host, const Id128& device, int64_t now_ns);
 };
 
 // Sorted by name.
-std::span<const Indicator> AllIndicators();
+std::span<const Indicator* const> AllIndicators();
 
 }  // namespace gpusonde::diagnose

@@ -7,36 +7,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "base/id128.h"
 #include "diagnose/account.h"
+#include "diagnose/actor.h"
+#include "diagnose/cause_id.h"
 #include "model/metric_catalogue.h"
 
 namespace gpusonde::diagnose {
-
-// Who used a resource. Processes of the same name in the same cgroup count as one actor.
-struct Actor {
-  std::string name;
-  std::string cgroup;
-  bool own = false;  // belongs to the slow workload
-  // The process; 0 and "" if there are several or it is unknown. Not part of an actor's identity.
-  int32_t pid = 0;
-  std::string command;
-
-  auto operator<=>(const Actor& other) const {
-    return std::tie(name, cgroup, own) <=> std::tie(other.name, other.cgroup, other.own);
-  }
-  bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
-};
-
-// The amount that each actor used.
-using Shares = std::map<Actor, double>;
-
-// Adds `amount` to the actor's share.
-void AddShare(Shares& shares, const Actor& actor, double amount);
 
 // A value before and during the incident; nullopt where it wasn't measured.
 struct Change {
@@ -53,8 +31,8 @@ struct RankPart {
   Account before, during;
   double idle_before = 0, idle_during = 0;  // it slept, or waited for an unknown process
   Shares cpu_before, cpu_during;
-  // If that rank has an incident of its own: the name of its cause, and the sentence.
-  std::string cause;
+  // If that rank has an incident of its own with a known cause: the cause, and the sentence.
+  std::optional<CauseId> cause;
   std::string because;
 
   double rise() const { return during.total() - before.total(); }

@@ -10,6 +10,7 @@
 #include "base/id128.h"
 #include "diagnose/accounted_step.h"
 #include "diagnose/actors.h"
+#include "diagnose/cause_id.h"
 #include "diagnose/clean_baseline.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/situation.h"
@@ -18,7 +19,7 @@ namespace gpusonde::diagnose {
 
 // The newest incident of a process when it was last reported.
 struct LastReport {
-  std::string cause;
+  std::optional<CauseId> cause;
   std::string because;  // the sentence of its first cause
   std::optional<int64_t> end_ns;
 };

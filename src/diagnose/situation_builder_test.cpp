@@ -121,15 +121,16 @@ TEST_F(SituationBuilderTest, ARankComesWithTheCauseOfItsOpenIncident) {
   slow.path.ranks[rank].idle = 10e6;
   slow.path.ranks[rank].behind[stranger] = 30e6;
   incident.slow.Add(slow);
-  last_reports[rank] = {.cause = "cpu_contention", .because = "it waited", .end_ns = std::nullopt};
+  last_reports[rank] = {.cause = CauseId::kCpuContention, .because = "it waited", .end_ns = std::nullopt};
   const auto part = [&] { return Build().ranks.at(0); };
   EXPECT_EQ(part().name, "train (process 30)");
   EXPECT_NEAR(part().rise(), 30e6, 1);
   EXPECT_NEAR(part().idle_rise(), 10e6, 1);
   EXPECT_EQ(part().cpu_during.size(), 1u);
+  EXPECT_EQ(part().cause, CauseId::kCpuContention);
   EXPECT_EQ(part().because, "it waited");
   last_reports[rank].end_ns = kOnset - 1;
-  EXPECT_EQ(part().because, "") << "its incident was over";
+  EXPECT_EQ(part().cause, std::nullopt) << "its incident was over";
 }
 
 TEST_F(SituationBuilderTest, HostSignalsAreComparedWithTheCalmPeriod) {

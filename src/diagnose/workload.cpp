@@ -20,7 +20,7 @@ std::vector<model::Batch> Diagnosis::Shared::DrainRows() {
 
 void Diagnosis::Shared::Emit(const Report& report, const std::set<Id128>& devices) {
   last_reports[report.incident.process] = {
-      .cause = report.incident.cause,
+      .cause = FindCause(report.incident.cause),
       .because = report.causes.empty() ? "" : report.causes.front().finding.sentence,
       .end_ns = report.incident.end_ns};
   incidents.Append(report.incident);

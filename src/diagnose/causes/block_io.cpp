@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -13,36 +15,38 @@ namespace {
 // disk is slow or the program reads more.
 constexpr std::array kStatesOf = {State::kBlockedIo, State::kBlocked};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, 0.05, 0.5,
-                "tasks waited for I/O longer than before"},
+    Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, kWeights.pressure.io_rise,
+                kWeights.pressure.io, "tasks waited for I/O longer than before"},
 };
+
+constexpr std::array kSupersedes = {Superseded{
+    CauseId::kIoThrottling,
+    // If most of the wait remains beyond the limit's part, contention is more likely.
+    [](const Situation& situation) -> double {
+      const double at_limit_ns = std::max(situation.excess(State::kIoThrottled), 0.0);
+      return at_limit_ns < situation.excess(State::kBlockedIo) ? kWeights.block_io.over_io_throttling : 0.0;
+    }}};
 
 std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   // Blocked time without I/O wait or I/O pressure may be a lock, or anything else.
-  if (situation.excess(State::kBlockedIo) < finding.explained_ns / 10 &&
-      situation.Of(model::Metric::kHostPressureIo).rise() < 0.05)
+  if (situation.excess(State::kBlockedIo) < kWeights.block_io.min_io_share * finding.explained_ns &&
+      situation.Of(model::Metric::kHostPressureIo).rise() < kWeights.pressure.io_rise)
     return std::nullopt;
   finding.sentence =
       fmt::format("the step waited for disks {}",
                   Percent(situation.during[State::kBlockedIo] + situation.during[State::kBlocked],
                           situation.during.total()) +
                       " of the time");
-  // At an I/O limit, waiting for the disk is mostly waiting for the limit.
-  if (situation.excess(State::kIoThrottled) > finding.explained_ns) finding.nats -= 2;
-  constexpr double kNoticeable = 1e6;  // bytes per second
-  const auto who = LargestRises(situation.disk_before, situation.disk_during, false);
-  const auto own = LargestRises(situation.disk_before, situation.disk_during, true);
-  if (!who.empty() && who.front().second > kNoticeable) {
-    finding.nats += 1;
+  if (const auto other = DiskUser(situation, false); other.has_value()) {
+    finding.nats += kWeights.block_io.user_known;
     finding.sentence += fmt::format("; {} read or wrote {:.0f} MB/s more than before",
-                                    NameActor(who.front().first), who.front().second / 1e6);
-  } else if (!own.empty() && own.front().second > kNoticeable) {
-    if (IsReclaimingMemory(situation)) finding.nats -= 1.5;
+                                    NameActor(other->first), other->second / 1e6);
+  } else if (const auto own = DiskUser(situation, true); own.has_value()) {
     finding.sentence += fmt::format("; the program's own {} read or wrote {:.0f} MB/s more than before",
-                                    own.front().first.name, own.front().second / 1e6);
+                                    own->first.name, own->second / 1e6);
   } else {
-    finding.nats -= 0.5;
+    finding.nats -= kWeights.block_io.user_unknown;
     finding.sentence += "; no process read or wrote more than before";
   }
   return finding;
@@ -51,7 +55,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& BlockIo() {
-  static constexpr Cause kCause{"block_io", "Block-I/O contention", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kBlockIo, "block_io", "Block-I/O contention", kStatesOf, kExpectations, kSupersedes, Evaluate};
   return kCause;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -14,8 +15,8 @@ namespace {
 // of the run-queue delay is contention.
 constexpr std::array kStatesOf = {State::kRunQueue};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, 0.05, 0.5,
-                "tasks waited for a CPU longer than before"},
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
+                kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
 std::optional<Finding> Evaluate(const Situation& situation) {
@@ -26,14 +27,16 @@ std::optional<Finding> Evaluate(const Situation& situation) {
   // The more of the delay is attributed to other programs, the more certain it is.
   double named_ns = 0;
   for (const auto& [actor, ns] : who) named_ns += ns;
-  if (finding.explained_ns > 0) finding.nats += std::min(named_ns / finding.explained_ns, 1.0);
+  if (finding.explained_ns > 0)
+    finding.nats += kWeights.cpu_contention.named * std::min(named_ns / finding.explained_ns, 1.0);
   return finding;
 }
 
 }  // namespace
 
 const Cause& CpuContention() {
-  static constexpr Cause kCause{"cpu_contention", "CPU contention", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kCpuContention, "cpu_contention", "CPU contention", kStatesOf, kExpectations, {}, Evaluate};
   return kCause;
 }
 

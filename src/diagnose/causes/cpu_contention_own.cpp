@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -13,8 +14,8 @@ namespace {
 // The program has more runnable threads than CPUs.
 constexpr std::array kStatesOf = {State::kRunQueueOwn};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, 0.05, 0.5,
-                "tasks waited for a CPU longer than before"},
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
+                kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
 std::optional<Finding> Evaluate(const Situation& situation) {
@@ -27,8 +28,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
     const double more_ns = (*situation.own_cpu.during * situation.during.total() -
                             *situation.own_cpu.before * situation.before.total()) /
                            kNanosPerSecond;
-    if (more_ns < finding.explained_ns / 2) {
-      finding.nats -= 5;
+    if (more_ns < kWeights.cpu_contention_own.min_more_cpu * finding.explained_ns) {
+      finding.nats -= kWeights.cpu_contention_own.same_cpu;
       finding.sentence += ", which use no more CPU time per step than before";
     }
   }
@@ -38,8 +39,13 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContentionOwn() {
-  static constexpr Cause kCause{"cpu_contention_own", "CPU contention within the program", kStatesOf,
-                                kExpectations, Evaluate};
+  static constexpr Cause kCause{CauseId::kCpuContentionOwn,
+                                "cpu_contention_own",
+                                "CPU contention within the program",
+                                kStatesOf,
+                                kExpectations,
+                                {},
+                                Evaluate};
   return kCause;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -12,7 +13,8 @@ namespace {
 // The cgroup, or an ancestor, has used up its CPU quota of the period.
 constexpr std::array kStatesOf = {State::kThrottled};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kCgroupThrottled, Expectation::Direction::kRises, 0.02, 2,
+    Expectation{model::Metric::kCgroupThrottled, Expectation::Direction::kRises,
+                kWeights.cpu_quota.throttled_rise, kWeights.cpu_quota.throttled,
                 "its cgroup was throttled more than before"},
 };
 
@@ -26,7 +28,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuQuota() {
-  static constexpr Cause kCause{"cpu_quota", "CPU quota", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{CauseId::kCpuQuota, "cpu_quota", "CPU quota", kStatesOf,
+                                kExpectations,      {},          Evaluate};
   return kCause;
 }
 

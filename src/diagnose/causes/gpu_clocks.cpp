@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -13,16 +14,18 @@ namespace {
 // then other states have grown than the kernels'.
 constexpr std::array kStatesOf = {State::kGpuRun};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, 0.1, 2, "the SM clock fell"},
-    Expectation{model::Metric::kGpuThrottleReasons, Expectation::Direction::kRises, 0.2, 1.5,
+    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, kWeights.gpu_clocks.clock_fall,
+                kWeights.gpu_clocks.clock, "the SM clock fell"},
+    Expectation{model::Metric::kGpuThrottleReasons, Expectation::Direction::kRises,
+                kWeights.gpu_clocks.reasons_rise, kWeights.gpu_clocks.reasons,
                 "the driver reports a reason for lower clocks"},
 };
 
 std::optional<Finding> Evaluate(const Situation& situation) {
   const Change clock = situation.Of(model::Metric::kGpuClockSm);
   const Change reasons = situation.Of(model::Metric::kGpuThrottleReasons);
-  const bool fell = clock.known() && *clock.during < 0.95 * *clock.before;
-  if (!fell && reasons.rise() < 0.1) return std::nullopt;
+  const bool fell = clock.known() && *clock.during < kWeights.gpu_clocks.fell * *clock.before;
+  if (!fell && reasons.rise() < kWeights.gpu_clocks.min_reasons_rise) return std::nullopt;
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence =
       fmt::format("the step waited for the GPU's kernels {}", ShareOf(situation, State::kGpuRun));
@@ -37,7 +40,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuClocks() {
-  static constexpr Cause kCause{"gpu_clocks", "GPU clock throttling", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kGpuClocks, "gpu_clocks", "GPU clock throttling", kStatesOf, kExpectations, {}, Evaluate};
   return kCause;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -17,7 +18,7 @@ constexpr std::array kStatesOf = {State::kGpuRun, State::kGpuCopy, State::kGpuQu
 std::optional<Finding> Evaluate(const Situation& situation) {
   if (situation.xids.empty()) return std::nullopt;
   const int64_t code = situation.xids.front();
-  Finding finding{.nats = 2};
+  Finding finding{.nats = kWeights.gpu_fault.xid};
   finding.explained_ns = ExcessOf(situation, kStatesOf);
   const std::string_view meaning = model::XidMeaning(code);
   finding.sentence =
@@ -28,7 +29,7 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuFault() {
-  static constexpr Cause kCause{"gpu_fault", "GPU fault", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kGpuFault, "gpu_fault", "GPU fault", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

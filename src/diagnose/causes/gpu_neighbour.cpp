@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -12,20 +13,21 @@ namespace {
 // Another process uses the same GPU: the kernels of the two are time-sliced.
 constexpr std::array kStatesOf = {State::kGpuQueue, State::kGpuRun};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kStays, 100, 0.5,
+    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kStays,
+                kWeights.gpu_neighbour.clock_change, kWeights.gpu_neighbour.same_clock,
                 "the SM clock is unchanged"},
 };
 
 std::optional<Finding> Evaluate(const Situation& situation) {
   const std::string* who = nullptr;
-  double most = 5;  // percentage points of GPU utilization
+  double most = kWeights.gpu_neighbour.min_rise;
   for (const auto& [name, change] : situation.neighbours)
     if (change.rise() > most) {
       most = change.rise();
       who = &name;
     }
   if (who == nullptr) return std::nullopt;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf), .nats = 1.5};
+  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf), .nats = kWeights.gpu_neighbour.utilization};
   finding.sentence = fmt::format("GPU utilization by {} rose by {:.0f} percentage points", *who, most);
   return finding;
 }
@@ -33,7 +35,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuNeighbour() {
-  static constexpr Cause kCause{"gpu_neighbour", "GPU neighbour", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kGpuNeighbour, "gpu_neighbour", "GPU neighbour", kStatesOf, kExpectations, {}, Evaluate};
   return kCause;
 }
 

@@ -41,7 +41,7 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& Hang() {
-  static constexpr Cause kCause{"hang", "Hang", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kHang, "hang", "Hang", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

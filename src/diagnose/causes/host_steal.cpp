@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -15,10 +16,9 @@ namespace {
 constexpr std::array kStatesOf = {State::kCpu, State::kLoader};
 
 std::optional<Finding> Evaluate(const Situation& situation) {
-  constexpr double kNoticeable = 0.02;  // of one CPU
   const Change steal = situation.Of(model::Metric::kHostSteal);
-  if (steal.rise() < kNoticeable) return std::nullopt;
-  Finding finding{.nats = 1};
+  if (steal.rise() < kWeights.host_steal.min_steal) return std::nullopt;
+  Finding finding{.nats = kWeights.host_steal.steal};
   finding.explained_ns = std::min(ExcessOf(situation, kStatesOf), steal.rise() * situation.during.total());
   finding.sentence = fmt::format("the hypervisor stole {:.0f} % of one CPU's time ({:.0f} % before)",
                                  100 * *steal.during, 100 * *steal.before);
@@ -28,7 +28,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& HostSteal() {
-  static constexpr Cause kCause{"host_steal", "Time stolen by the hypervisor", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kHostSteal, "host_steal", "Time stolen by the hypervisor", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

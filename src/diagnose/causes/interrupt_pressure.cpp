@@ -28,7 +28,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& InterruptPressure() {
-  static constexpr Cause kCause{"interrupt_pressure", "Interrupt pressure", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kInterruptPressure, "interrupt_pressure", "Interrupt pressure", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

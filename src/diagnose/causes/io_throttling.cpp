@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -13,14 +14,22 @@ namespace {
 // The cgroup, or an ancestor, has reached its I/O limit although the disk could do more.
 constexpr std::array kStatesOf = {State::kIoThrottled};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kCgroupIoThrottled, Expectation::Direction::kRises, 0.2, 1.5,
+    Expectation{model::Metric::kCgroupIoThrottled, Expectation::Direction::kRises,
+                kWeights.io_throttling.throttled_rise, kWeights.io_throttling.throttled,
                 "its cgroup's I/O alone takes this long at the limit"},
 };
 
+constexpr std::array kSupersedes = {Superseded{
+    CauseId::kBlockIo,
+    // At an I/O limit, waiting for the disk is mostly waiting for the limit.
+    [](const Situation& situation) -> double {
+      const double blocked_ns =
+          std::max(situation.excess(State::kBlockedIo) + situation.excess(State::kBlocked), 0.0);
+      return situation.excess(State::kIoThrottled) > blocked_ns ? kWeights.io_throttling.over_block_io : 0.0;
+    }}};
+
 std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
-  // If most of the wait remains beyond the limit's part, contention is more likely.
-  if (finding.explained_ns < situation.excess(State::kBlockedIo)) finding.nats -= 3;
   finding.sentence = fmt::format("the step waited for disks at its cgroup's I/O limit {}",
                                  ShareOf(situation, State::kIoThrottled));
   return finding;
@@ -29,7 +38,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& IoThrottling() {
-  static constexpr Cause kCause{"io_throttling", "I/O throttling", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{CauseId::kIoThrottling, "io_throttling", "I/O throttling", kStatesOf,
+                                kExpectations,          kSupersedes,     Evaluate};
   return kCause;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -12,14 +13,30 @@ namespace {
 // Memory has to be reclaimed before the step gets any. Reading evicted pages again looks like block I/O.
 constexpr std::array kStatesOf = {State::kReclaim};
 constexpr std::array kExpectations = {
-    Expectation{model::Metric::kHostPressureMemory, Expectation::Direction::kRises, 0.02, 1,
+    Expectation{model::Metric::kHostPressureMemory, Expectation::Direction::kRises,
+                kWeights.pressure.memory_rise, kWeights.pressure.memory,
                 "tasks waited for memory longer than before"},
+};
+
+constexpr std::array kSupersedes = {
+    Superseded{CauseId::kBlockIo,
+               // The program reads evicted pages again, unless another one uses the disks.
+               [](const Situation& situation) -> double {
+                 const bool own =
+                     !DiskUser(situation, false).has_value() && DiskUser(situation, true).has_value();
+                 return own && IsReclaimingMemory(situation) ? kWeights.memory_pressure.over_block_io : 0.0;
+               }},
+    Superseded{CauseId::kSlowDataLoading,
+               // The reclaim is done by the kernel within the loaders' CPU time.
+               [](const Situation& situation) -> double {
+                 return IsReclaimingMemory(situation) ? kWeights.memory_pressure.over_slow_data_loading : 0.0;
+               }},
 };
 
 std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   // Refaults: under memory pressure, I/O wait is counted as well.
-  if (situation.Of(model::Metric::kHostPressureMemory).rise() > 0.05 &&
+  if (situation.Of(model::Metric::kHostPressureMemory).rise() > kWeights.memory_pressure.refault_pressure &&
       situation.excess(State::kBlockedIo) > 0)
     finding.explained_ns += situation.excess(State::kBlockedIo);
   finding.sentence = fmt::format("the step had to reclaim memory {}", ShareOf(situation, State::kReclaim));
@@ -29,7 +46,13 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& MemoryPressure() {
-  static constexpr Cause kCause{"memory_pressure", "Memory pressure", kStatesOf, kExpectations, Evaluate};
+  static constexpr Cause kCause{CauseId::kMemoryPressure,
+                                "memory_pressure",
+                                "Memory pressure",
+                                kStatesOf,
+                                kExpectations,
+                                kSupersedes,
+                                Evaluate};
   return kCause;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -14,22 +15,25 @@ namespace {
 // traffic.
 constexpr std::array kStatesOf = {State::kNetworkQueue};
 
+constexpr std::array kSupersedes = {Superseded{CauseId::kStraggler, [](const Situation& situation) {
+                                                 return OverStraggler(CauseId::kNetworkContention, situation);
+                                               }}};
+
 std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   finding.sentence = fmt::format("the step waited for packets in a network device's queue {}",
                                  ShareOf(situation, State::kNetworkQueue));
-  constexpr double kNoticeable = 1e6;  // bytes per second
   const auto who = LargestRises(situation.network_before, situation.network_during, false);
   const auto own = LargestRises(situation.network_before, situation.network_during, true);
-  if (!who.empty() && who.front().second > kNoticeable) {
-    finding.nats += 1;
+  if (!who.empty() && who.front().second > kWeights.network.noticeable_bytes) {
+    finding.nats += kWeights.network.sender_known;
     finding.sentence += fmt::format("; {} sent {:.1f} MB/s more through it than before",
                                     NameActor(who.front().first), who.front().second / 1e6);
-  } else if (!own.empty() && own.front().second > kNoticeable) {
+  } else if (!own.empty() && own.front().second > kWeights.network.noticeable_bytes) {
     finding.sentence += fmt::format("; the job's own {} sent {:.1f} MB/s more through it than before",
                                     own.front().first.name, own.front().second / 1e6);
   } else {
-    finding.nats -= 0.5;
+    finding.nats -= kWeights.network.sender_unknown;
     finding.sentence += "; it is unknown which process kept the device busy";
   }
   return finding;
@@ -38,7 +42,13 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& NetworkContention() {
-  static constexpr Cause kCause{"network_contention", "Network contention", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kNetworkContention,
+                                "network_contention",
+                                "Network contention",
+                                kStatesOf,
+                                {},
+                                kSupersedes,
+                                Evaluate};
   return kCause;
 }
 

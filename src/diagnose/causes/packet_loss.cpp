@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -14,16 +15,19 @@ namespace {
 // later packet reveals the loss (RFC 6298, Linux's TCP_RTO_MIN).
 constexpr std::array kStatesOf = {State::kNetwork};
 
+constexpr std::array kSupersedes = {Superseded{CauseId::kStraggler, [](const Situation& situation) {
+                                                 return OverStraggler(CauseId::kPacketLoss, situation);
+                                               }}};
+
 std::optional<Finding> Evaluate(const Situation& situation) {
-  // Segments per second. With total loss the timeout doubles each time, so retransmits are rare.
-  constexpr double kNoticeable = 0.3;
-  constexpr double kMaxNsPerRetransmit = 1e9;  // longer waits are an outage, or something else
   const double during = situation.retransmits.during.value_or(0);
   const double rise = during - situation.retransmits.before.value_or(0);
-  if (rise < kNoticeable || rise < during / 3) return std::nullopt;
+  if (rise < kWeights.packet_loss.min_rise || rise < kWeights.packet_loss.min_rise_share * during)
+    return std::nullopt;
   const double per_step = rise * situation.during.total() / 1e9;
-  Finding finding{.explained_ns = std::min(ExcessOf(situation, kStatesOf), per_step * kMaxNsPerRetransmit),
-                  .nats = 1.5};
+  Finding finding{.explained_ns = std::min(ExcessOf(situation, kStatesOf),
+                                           per_step * kWeights.packet_loss.max_per_retransmit),
+                  .nats = kWeights.packet_loss.retransmits};
   finding.sentence = fmt::format(
       "the step waited for packets {}; {:.1f} TCP segments per second were retransmitted ({:.1f} before)",
       ShareOf(situation, State::kNetwork), during, situation.retransmits.before.value_or(0));
@@ -33,7 +37,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& PacketLoss() {
-  static constexpr Cause kCause{"packet_loss", "Packet loss", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kPacketLoss, "packet_loss", "Packet loss", kStatesOf, {},
+                                kSupersedes,          Evaluate};
   return kCause;
 }
 

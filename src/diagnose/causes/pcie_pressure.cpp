@@ -4,6 +4,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -12,9 +13,6 @@ namespace {
 // Copies take longer because the link has fewer lanes, a lower generation, or more traffic. (A program that
 // copies more makes steps of another type.)
 constexpr std::array kStatesOf = {State::kGpuCopy};
-
-// A significant rise of rates that are measured over 20 ms once a second.
-constexpr double kMoreTraffic = 1e9;
 
 std::optional<Finding> Evaluate(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
@@ -25,15 +23,15 @@ std::optional<Finding> Evaluate(const Situation& situation) {
   finding.sentence =
       fmt::format("the step waited for copies between host and GPU {}", ShareOf(situation, State::kGpuCopy));
   if (lanes.rise() < 0) {
-    finding.nats = 2;
+    finding.nats = kWeights.pcie_pressure.fewer_lanes;
     finding.sentence +=
         fmt::format("; its link has {:.0f} lanes instead of {:.0f}", *lanes.during, *lanes.before);
-  } else if (generation.rise() < -0.5) {
-    finding.nats = 1;
+  } else if (generation.rise() < -kWeights.pcie_pressure.generation_fall) {
+    finding.nats = kWeights.pcie_pressure.lower_generation;
     finding.sentence += fmt::format("; its link runs at generation {:.0f} instead of {:.0f}",
                                     *generation.during, *generation.before);
-  } else if (traffic > kMoreTraffic) {
-    finding.nats = 0.5;
+  } else if (traffic > kWeights.pcie_pressure.more_traffic_bytes) {
+    finding.nats = kWeights.pcie_pressure.more_traffic;
     finding.sentence += fmt::format("; the link carries {:.1f} GB/s more than before", traffic / 1e9);
   } else {
     return std::nullopt;
@@ -44,7 +42,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& PciePressure() {
-  static constexpr Cause kCause{"pcie_pressure", "PCIe pressure", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kPciePressure, "pcie_pressure", "PCIe pressure", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

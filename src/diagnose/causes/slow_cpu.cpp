@@ -5,6 +5,7 @@
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
@@ -14,13 +15,19 @@ namespace {
 // The GPU work per step is the same, but the program's other work isn't counted, so the confidence stays low.
 constexpr std::array kStatesOf = {State::kCpu, State::kLoader};
 
+constexpr std::array kSupersedes = {
+    Superseded{CauseId::kSlowDataLoading, [](const Situation& situation) -> double {
+                 return IsUniformlySlower(situation) ? kWeights.slow_cpu.over_slow_data_loading : 0.0;
+               }}};
+
 std::optional<Finding> Evaluate(const Situation& situation) {
-  constexpr double kMax = 3;  // factor; neighbours slow memory-bound programs down 1.2 to 1.9 times
-  if (!IsUniformlySlower(situation) || situation.during[State::kCpu] > kMax * situation.before[State::kCpu])
+  if (!IsUniformlySlower(situation) ||
+      situation.during[State::kCpu] > kWeights.slow_cpu.max_slowdown * situation.before[State::kCpu])
     return std::nullopt;
   // If loaders slow down as well, it is less likely that the program itself does more.
   const bool both = situation.loader_cpu_before > 0;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf), .nats = both ? -2.2 : -2.6};
+  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf),
+                  .nats = both ? -kWeights.slow_cpu.both : -kWeights.slow_cpu.one};
   const double steal =
       std::max(0.0, situation.Of(model::Metric::kHostSteal).rise()) * situation.during.total();
   finding.explained_ns = std::max(0.0, finding.explained_ns - steal);
@@ -35,7 +42,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& SlowCpu() {
-  static constexpr Cause kCause{"slow_cpu", "CPU slower at the same work", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kSlowCpu, "slow_cpu", "CPU slower at the same work", kStatesOf, {},
+                                kSupersedes,       Evaluate};
   return kCause;
 }
 

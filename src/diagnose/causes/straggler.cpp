@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
-#include "diagnose/explain.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -14,31 +13,7 @@ namespace {
 // All ranks of a job wait for the one that comes last, so whatever delays that one delays all of them.
 constexpr std::array kStatesOf = {State::kPeer};
 
-// What the last rank did with most of the lost time.
-struct Activity {
-  State state;
-  std::string_view cause;  // the cause that it suggests, if a single thread's time can tell
-  std::string_view text;
-};
-constexpr std::array kActivities = {
-    Activity{State::kCpu, "slow_cpu", "it ran longer"},
-    Activity{State::kRunQueue, "cpu_contention", "it waited for a CPU"},
-    Activity{State::kBlockedIo, "block_io", "it waited for a disk"},
-    Activity{State::kBlocked, "", "it was blocked in the kernel"},
-    Activity{State::kReclaim, "memory_pressure", "it reclaimed memory"},
-    Activity{State::kInterrupted, "interrupt_pressure", "interrupts took its CPU"},
-    Activity{State::kSleeping, "", "it slept"}};
-
-double RiseOf(const RankPart& rank, State state) { return rank.during[state] - rank.before[state]; }
-
-// Returns the activity with at least half of the lost time; null if there is none.
-const Activity* MainActivity(const RankPart& rank) {
-  const auto* most = std::ranges::max_element(
-      kActivities, {}, [&](const Activity& activity) { return RiseOf(rank, activity.state); });
-  return RiseOf(rank, most->state) < rank.rise() / 2 ? nullptr : most;
-}
-
-std::string TextOf(const RankPart& rank, const Activity* activity) {
+std::string TextOf(const RankPart& rank, const RankActivity* activity) {
   if (activity == nullptr) return "what it waited for is unknown";
   const auto who = LargestRises(rank.cpu_before, rank.cpu_during, false);
   if (activity->state == State::kRunQueue && !who.empty())
@@ -47,21 +22,20 @@ std::string TextOf(const RankPart& rank, const Activity* activity) {
 }
 
 std::optional<Finding> Evaluate(const Situation& situation) {
-  const auto last = std::ranges::max_element(situation.ranks, {}, &RankPart::rise);
-  if (last == situation.ranks.end() || last->rise() <= 0) return std::nullopt;
+  const RankPart* last = LastRank(situation);
+  if (last == nullptr) return std::nullopt;
   Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
   if (situation.idle_ns >= kHungNs)  // an idle rank hangs, rather than being late
     for (const RankPart& rank : situation.ranks) finding.explained_ns -= rank.idle_rise();
   // One rank that is always last, rather than different ones in turn.
-  if (last->rise() > 0.7 * finding.explained_ns) finding.nats += 0.5;
+  if (last->rise() > kWeights.straggler.main_share * finding.explained_ns)
+    finding.nats += kWeights.straggler.same_rank;
   // Prefer what it did while this program waited: its own incident is about all its steps.
-  const Activity* activity = MainActivity(*last);
+  const RankActivity* activity = MainActivity(*last);
   const bool has_cause =
-      activity == nullptr && !last->cause.empty() && last->cause != kAbstain && last->cause != "straggler";
-  // A slow network between the ranks isn't this rank's fault.
-  if (last->cause == "network_contention" || last->cause == "packet_loss")
-    finding.nats -= activity == nullptr ? 2 : 1;
-  finding.root = has_cause ? last->cause : activity != nullptr ? activity->cause : "";
+      activity == nullptr && last->cause.value_or(CauseId::kStraggler) != CauseId::kStraggler;
+  if (has_cause) finding.root = last->cause;
+  if (activity != nullptr) finding.root = activity->cause;
   finding.sentence =
       fmt::format("the step waited for other ranks {}; {} came last, {} a step later than before: {}",
                   ShareOf(situation, State::kPeer), last->name, Millis(last->rise()),
@@ -72,7 +46,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& Straggler() {
-  static constexpr Cause kCause{"straggler", "Straggling rank", kStatesOf, {}, Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kStraggler, "straggler", "Straggling rank", kStatesOf, {}, {}, Evaluate};
   return kCause;
 }
 

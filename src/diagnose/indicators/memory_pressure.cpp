@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "diagnose/indicators/readings.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr std::array kPredicts = {CauseId::kMemoryPressure, CauseId::kBlockIo};
+
+std::optional<Sign> Evaluate(const HostTimeline& host, const Id128&, int64_t now_ns) {
+  return EvaluatePressure(host, model::Metric::kHostPressureMemory, now_ns, "memory");
+}
+
+}  // namespace
+
+const Indicator& MemoryPressureIndicator() {
+  static constexpr Indicator kIndicator{"memory_pressure", kPredicts, false, Evaluate};
+  return kIndicator;
+}
+
+}  // namespace gpusonde::diagnose

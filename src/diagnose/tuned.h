@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace gpusonde::diagnose {
+
+// A number of a model that was chosen or measured, rather than derived: an entry of one of the tables
+// detector_table.h, causes/weights.h and indicators/thresholds.h.
+template <class T>
+struct Tuned {
+  T value;
+  std::string_view unit;
+  std::string_view reason;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): it is used as the number that it is.
+  constexpr operator T() const { return value; }
+};
+
+}  // namespace gpusonde::diagnose
