@@ -378,8 +378,4 @@ double PathAccount::RemoveIdle() {
   return taken;
 }
 
-double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
-  return LengthOf(UnionOf(intervals, from_ns, to_ns));
-}
-
 }  // namespace gpusonde::diagnose

@@ -77,7 +77,4 @@ PathAccount AccountFor(const Program& program, const HostTimeline& host, const G
 void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t from_ns, int64_t to_ns,
                        PathAccount& account);
 
-// Returns the length of the union of the intervals within [from, to).
-double CoveredNs(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns);
-
 }  // namespace gpusonde::diagnose

@@ -9,74 +9,10 @@
 #include <span>
 #include <utility>
 
-#include "base/time.h"
+#include "diagnose/detector_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-// Warm-up: the first steps of a program compile, allocate and fill caches.
-constexpr int64_t kWarmUpSteps = 3;
-// Size of the baseline. Short steps are many, but drift over seconds, so a type keeps at least 10 s of them.
-constexpr size_t kMaxBaseline = 1024;
-constexpr size_t kTypeBaseline = 64, kMaxOfType = 1024;
-constexpr int64_t kTypeBaselineNs = 10 * kNanosPerSecond;
-constexpr size_t kSumUpShare = 16;  // a type's median and mean are updated when it has grown by 1/16
-constexpr size_t kMinOfType = 4;
-constexpr size_t kHold = 12;  // a clean step joins the baseline this much later: it may precede an onset
-// Thresholds are updated when 1/16 of the baseline, and at least this many steps, are new.
-constexpr size_t kRefresh = 32, kRefreshShare = 16;
-
-// Smaller slow-downs aren't worth acting on: clocks and caches drift by as much.
-constexpr double kMinSlowdown = 1.1;
-// The threshold during warm-up, until the baseline has this much time.
-constexpr double kWarmUpSlowdown = 1.3;
-constexpr int64_t kWarmUpNs = 3 * kNanosPerSecond;
-constexpr double kMinLostSteps = 1.2;  // three steps at half the speed lose 1.5
-// Lost time that rules out a single preemption by the hypervisor or an interrupt; in total, and without the
-// longest step.
-constexpr double kMinLostNs = 70e6, kMinLostBesideNs = 40e6;
-constexpr double kMinScale = 0.01;
-constexpr double kMaxRatio = 3;  // single steps are capped at this in the search for the onset
-
-// In units of the scale. A CUSUM is most sensitive to a shift of twice its reference value.
-constexpr double kSmallReference = 0.75, kSmallMax = 4;
-constexpr double kLargeReference = 3, kLargeMax = 8;  // capped so that one step alone is below the threshold
-// The tail begins 10 % above the 99th percentile of clean steps. Its CUSUM grows if more than the reference
-// share of steps lies beyond it.
-constexpr double kTailQuantile = 0.99, kBeyondTail = 1.1, kTailReference = 0.2, kMinTail = 2;
-constexpr size_t kMinRecent = 20;
-constexpr int64_t kMeanWindowNs = kNanosPerSecond;
-// A longer window for rare, much longer steps: a GPU that stalls twice for a moment.
-constexpr int64_t kLongMeanWindowNs = 5 * kNanosPerSecond;
-
-// An unfinished step is slow when it takes this factor times the longest mean of all types times the ratio of
-// the longest clean step.
-constexpr double kOverrun = 3;
-constexpr int64_t kMinOverrunNs = 200 * kNanosPerMilli;
-
-// A second whose excess is this many times that of the incident so far, with at least this ratio, begins a
-// new incident.
-constexpr double kWorse = 3;
-constexpr double kWorseRatio = 1.4;
-
-// An incident ends after this much time, and so many steps, in which steps are as before. Pulses of one
-// disturbance that are closer than that are one incident.
-constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
-constexpr size_t kCalmSteps = 5;
-// The share of slow steps in that time: up to this, or up to so many times their share in the baseline.
-constexpr double kCalmShare = 0.1, kCalmFactor = 1.5;
-constexpr double kCalmExcess = 0.25;  // the share of the incident's excess that may remain
-// An incident also ends when the program has made only steps of unknown types for this long.
-constexpr int64_t kUnknownNs = 10 * kNanosPerSecond;
-constexpr int kUnknownSteps = 10;
-constexpr int kRuns = 200;
-constexpr int kRunSteps = 300;
-constexpr size_t kBlock = 8;
-constexpr size_t kMinBlocks = 8;  // the fewest blocks to estimate a standard deviation from
-constexpr size_t kDoublings = 3;  // how many doublings of the length to extrapolate it from
-constexpr double kDeviations = 4;
-constexpr double kHighestMeanFactor = 1.75;
-constexpr double kQuantile = 0.98;
 
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -125,22 +61,19 @@ double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend);
 
 bool Detector::Knows(const Id128& type) const {
   const auto found = types_.find(type);
-  return found != types_.end() && found->second.clean.size() >= kMinOfType;
-}
-
-double Detector::UsualNs(const Id128& type) const {
-  const auto found = types_.find(type);
-  return found == types_.end() ? 0 : found->second.mean_ns;
+  return found != types_.end() && found->second.clean.size() >= kDetector.baseline.min_of_type;
 }
 
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
 
-double Detector::Excess() const { return std::max(slowdown() - 1, kMinSlowdown - 1); }
+double Detector::Excess() const { return std::max(slowdown() - 1, kDetector.min.slowdown - 1); }
 
 // Whether a step within an incident is closer to the incident's mean than to the baseline.
 bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
 
-double Detector::TailAddend(double ratio) const { return (ratio > tail_ratio_ ? 1 : 0) - kTailReference; }
+double Detector::TailAddend(double ratio) const {
+  return (ratio > tail_ratio_ ? 1 : 0) - kDetector.cusum.tail_reference;
+}
 
 double Detector::CleanShareAbove(double ratio) const {
   const auto above = clean_ratios_.end() - std::ranges::upper_bound(clean_ratios_, ratio);
@@ -157,18 +90,19 @@ int64_t Detector::slow_until_ns() const {
 
 Detector::Verdict Detector::Ingest(const Step& step) {
   ++seen_;
-  if (seen_ <= kWarmUpSteps || step.end_ns <= step.start_ns) return Verdict::kLearning;
+  if (seen_ <= kDetector.baseline.warm_up_steps || step.end_ns <= step.start_ns) return Verdict::kLearning;
   if (!Knows(step.type) || !HasBaseline()) return IngestUnknownType(step);
   unknown_steps_ = 0;
   const Type& type = types_[step.type];
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double z = (std::log(length_ns) - type.median_log) / scale_;
   recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
-  while (recent_.size() > kMinRecent && recent_.front().end_ns < step.end_ns - 2 * kCalmNs)
+  while (recent_.size() > kDetector.mean.min_recent &&
+         recent_.front().end_ns < step.end_ns - 2 * kDetector.calm.ns)
     recent_.pop_front();
 
-  small_ = Grow(small_, Addend(z, kSmallReference, kSmallMax));
-  large_ = Grow(large_, Addend(z, kLargeReference, kLargeMax));
+  small_ = Grow(small_, Addend(z, kDetector.cusum.small_reference, kDetector.cusum.small_max));
+  large_ = Grow(large_, Addend(z, kDetector.cusum.large_reference, kDetector.cusum.large_max));
   tail_ = Grow(tail_, TailAddend(recent_.back().ratio));
 
   if (open_) {
@@ -179,14 +113,15 @@ Detector::Verdict Detector::Ingest(const Step& step) {
     Close();
     return Verdict::kClosed;
   }
-  const bool mean_is_high = MeanIsHigh(kMeanWindowNs);
+  const bool mean_is_high = MeanIsHigh(kDetector.mean.window_ns);
   if (small_ > small_threshold_ || large_ > large_threshold_ || tail_ > tail_threshold_ || mean_is_high)
-    Open(LikeliestOnset(kMeanWindowNs, kMaxRatio));
-  if (!open_ && MeanIsHigh(kLongMeanWindowNs)) Open(LikeliestOnset(kLongMeanWindowNs, HUGE_VAL));
+    Open(LikeliestOnset(kDetector.mean.window_ns, kDetector.mean.max_ratio));
+  if (!open_ && MeanIsHigh(kDetector.mean.long_window_ns))
+    Open(LikeliestOnset(kDetector.mean.long_window_ns, HUGE_VAL));
   if (open_) return Verdict::kSlow;
-  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kWarmUpNs) return Verdict::kSuspect;
+  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns) return Verdict::kSuspect;
   held_.push_back(step);
-  if (held_.size() > kHold) {
+  if (held_.size() > kDetector.baseline.hold) {
     Learn(held_.front());
     held_.pop_front();
   }
@@ -200,7 +135,9 @@ Detector::Verdict Detector::IngestUnknownType(const Step& step) {
     return Verdict::kLearning;
   }
   if (unknown_steps_++ == 0) unknown_since_ns_ = step.start_ns;
-  if (unknown_steps_ < kUnknownSteps || step.end_ns - unknown_since_ns_ < kUnknownNs) return Verdict::kSlow;
+  if (unknown_steps_ < kDetector.calm.unknown_steps ||
+      step.end_ns - unknown_since_ns_ < kDetector.calm.unknown_ns)
+    return Verdict::kSlow;
   recovered_ns_ = std::max(onset_ns_, unknown_since_ns_);
   Close();
   return Verdict::kClosed;
@@ -219,11 +156,12 @@ void Detector::Learn(const Step& step) {
   baseline_ns_ += step.end_ns - step.start_ns;
   Type& type = types_[step.type];
   type.Add(step.end_ns, std::log(length_ns));
-  if (type.clean.size() < kMinOfType) return;
+  if (type.clean.size() < kDetector.baseline.min_of_type) return;
   baseline_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
-  if (baseline_.size() > kMaxBaseline) baseline_.pop_front();
-  if (baseline_.size() < kLearnSteps) return;
-  const bool is_new = ++new_in_baseline_ >= std::max(kRefresh, baseline_.size() / kRefreshShare);
+  if (baseline_.size() > kDetector.baseline.max) baseline_.pop_front();
+  if (baseline_.size() < kDetector.baseline.learn_steps) return;
+  const bool is_new = ++new_in_baseline_ >= std::max(kDetector.baseline.refresh.value,
+                                                     baseline_.size() / kDetector.baseline.refresh_share);
   if (HasBaseline() && !is_new) return;
   new_in_baseline_ = 0;
   UpdateThresholds();
@@ -231,10 +169,11 @@ void Detector::Learn(const Step& step) {
 
 void Detector::Type::Add(int64_t end_ns, double log_ns) {
   clean.push_back({end_ns, log_ns});
-  while (clean.size() > kMaxOfType ||
-         (clean.size() > kTypeBaseline && clean.front().end_ns < end_ns - kTypeBaselineNs))
+  while (clean.size() > kDetector.baseline.max_of_type ||
+         (clean.size() > kDetector.baseline.of_type &&
+          clean.front().end_ns < end_ns - kDetector.baseline.of_type_ns))
     clean.pop_front();
-  if (++since_summed_up < clean.size() / kSumUpShare) return;
+  if (++since_summed_up < clean.size() / kDetector.baseline.sum_up_share) return;
   since_summed_up = 0;
   std::vector<double> logs;
   double sum_ns = 0;
@@ -249,13 +188,15 @@ void Detector::UpdateThresholds() {
     clean.push_back(step.residual);
     deviations.push_back(std::abs(step.residual));
   }
-  scale_ = std::max(1.4826 * MedianOf(deviations), kMinScale);  // MAD as a standard deviation
+  scale_ = std::max(1.4826 * MedianOf(deviations), kDetector.min.scale.value);  // MAD as a standard deviation
 
   std::vector<double> ratios;
   ratios.reserve(baseline_.size());
   for (const BaselineStep& step : baseline_) ratios.push_back(step.length_ns / types_[step.type].mean_ns);
   clean_ratios_ = ratios;
-  tail_ratio_ = std::max(kBeyondTail * QuantileOf(clean_ratios_, kTailQuantile), kMinSlowdown);
+  tail_ratio_ =
+      std::max(kDetector.cusum.beyond_tail * QuantileOf(clean_ratios_, kDetector.cusum.tail_quantile),
+               kDetector.min.slowdown.value);
 
   struct Addends {
     double small, large, tail;
@@ -263,15 +204,16 @@ void Detector::UpdateThresholds() {
   std::vector<Addends> addends;
   addends.reserve(clean.size());
   for (size_t i = 0; i < clean.size(); ++i)
-    addends.push_back({Addend(clean[i] / scale_, kSmallReference, kSmallMax),
-                       Addend(clean[i] / scale_, kLargeReference, kLargeMax), TailAddend(ratios[i])});
+    addends.push_back({Addend(clean[i] / scale_, kDetector.cusum.small_reference, kDetector.cusum.small_max),
+                       Addend(clean[i] / scale_, kDetector.cusum.large_reference, kDetector.cusum.large_max),
+                       TailAddend(ratios[i])});
   std::mt19937 random(1);
   std::vector<double> smalls, larges, tails;
-  for (int run = 0; run < kRuns; ++run) {
+  for (int run = 0; run < kDetector.bootstrap.runs; ++run) {
     double small = 0, large = 0, tail = 0, most_small = 0, most_large = 0, most_tail = 0;
-    for (int at = 0; at < kRunSteps; at += kBlock) {
+    for (int at = 0; at < kDetector.bootstrap.run_steps; at += kDetector.bootstrap.block) {
       size_t at_step = random() % addends.size();
-      for (size_t i = 0; i < kBlock; ++i) {
+      for (int i = 0; i < kDetector.bootstrap.block; ++i) {
         small = Grow(small, addends[at_step].small);
         large = Grow(large, addends[at_step].large);
         tail = Grow(tail, addends[at_step].tail);
@@ -286,17 +228,22 @@ void Detector::UpdateThresholds() {
     tails.push_back(most_tail);
   }
   // With few clean steps the bootstrap underestimates the tails: raise the thresholds.
-  const double caution = 1 + 20.0 / static_cast<double>(clean.size());
-  small_threshold_ = std::max(QuantileOf(smalls, kQuantile), 6.0) * caution;
-  large_threshold_ = std::max(QuantileOf(larges, kQuantile), 6.0) * caution;
-  tail_threshold_ = std::max(QuantileOf(tails, kQuantile), kMinTail) * caution;
+  const double caution = 1 + kDetector.bootstrap.caution / static_cast<double>(clean.size());
+  small_threshold_ =
+      std::max(QuantileOf(smalls, kDetector.bootstrap.quantile), kDetector.cusum.min_threshold.value) *
+      caution;
+  large_threshold_ =
+      std::max(QuantileOf(larges, kDetector.bootstrap.quantile), kDetector.cusum.min_threshold.value) *
+      caution;
+  tail_threshold_ =
+      std::max(QuantileOf(tails, kDetector.bootstrap.quantile), kDetector.cusum.min_tail.value) * caution;
   std::vector<double> without_longest = std::move(ratios);  // a single longest step is chance
   *std::ranges::max_element(without_longest) = 1;
   std::vector<double> body = without_longest;  // without the tail, which says nothing about drift
   for (double& ratio : body) ratio = std::min(ratio, tail_ratio_);
   spreads_.clear();
   highest_.clear();
-  for (size_t length = 1; length * kMinBlocks <= without_longest.size(); length *= 2) {
+  for (size_t length = 1; length * kDetector.mean.min_blocks <= without_longest.size(); length *= 2) {
     spreads_.push_back(caution * SpreadOfMeans(without_longest, length));
     highest_.push_back(HighestMean(body, length));
   }
@@ -306,7 +253,7 @@ void Detector::UpdateThresholds() {
 // many steps, extrapolated by how much it shrank over the last doublings of the length.
 double Detector::SpreadOf(size_t steps) const {
   const size_t scale = std::min(static_cast<size_t>(std::bit_width(steps)), spreads_.size()) - 1;
-  const size_t doublings = std::min(scale, kDoublings);
+  const size_t doublings = std::min(scale, kDetector.mean.doublings.value);
   if (doublings == 0) return spreads_[scale];
   const double shrinks = std::log2(spreads_[scale - doublings] / std::max(spreads_[scale], 1e-9));
   const double exponent = std::clamp(shrinks / static_cast<double>(doublings), 0.0, 0.5);
@@ -316,8 +263,9 @@ double Detector::SpreadOf(size_t steps) const {
 
 // Whether a slow-down by this factor over so many steps is larger than chance.
 bool Detector::IsLarge(double slowdown, size_t steps) const {
-  const double least = baseline_ns_ < kWarmUpNs ? kWarmUpSlowdown : kMinSlowdown;
-  return slowdown > std::max(least, 1 + kDeviations * SpreadOf(steps));
+  const double least =
+      baseline_ns_ < kDetector.min.warm_up_ns ? kDetector.min.warm_up_slowdown : kDetector.min.slowdown;
+  return slowdown > std::max(least, 1 + kDetector.mean.deviations * SpreadOf(steps));
 }
 
 // Whether the mean step time in the window is high. The longest step is left out: a single one is an outlier.
@@ -333,11 +281,12 @@ bool Detector::MeanIsHigh(int64_t window_ns) const {
     ++count;
     if (longest == nullptr || step.ratio > longest->ratio) longest = &step;
   }
-  if (count < 4) return false;
+  if (count < kDetector.min.steps_of_mean) return false;
   sum -= longest->ratio * longest->usual_ns;
   usual -= longest->usual_ns;
   const size_t scale = std::min(static_cast<size_t>(std::bit_width(count - 1)), highest_.size()) - 1;
-  return IsLarge(sum / usual, count - 1) && sum / usual > 1 + kHighestMeanFactor * (highest_[scale] - 1);
+  return IsLarge(sum / usual, count - 1) &&
+         sum / usual > 1 + kDetector.mean.highest_factor * (highest_[scale] - 1);
 }
 
 // The onset that maximises the sum of excess times since then. A step's excess is what it takes above the
@@ -350,7 +299,7 @@ size_t Detector::LikeliestOnset(int64_t window_ns, double max_ratio) const {
     ns += std::min(step.ratio, max_ratio) * step.usual_ns;
     usual_ns += step.usual_ns;
   }
-  const double reference = (1 + std::max(ns / usual_ns, kMinSlowdown)) / 2;
+  const double reference = (1 + std::max(ns / usual_ns, kDetector.min.slowdown.value)) / 2;
   size_t first = recent_.size();
   double sum = 0, most = 0;
   for (size_t i = recent_.size(); i-- > 0;) {
@@ -372,11 +321,12 @@ void Detector::Open(size_t onset) {
     longest_ns = std::max(longest_ns, (step.ratio - 1) * step.usual_ns);
   }
   const size_t steps = recent_.size() - onset;
-  if (steps < 2 || !IsLarge(slowdown(), steps)) return;
+  if (steps < kDetector.min.slow_steps || !IsLarge(slowdown(), steps)) return;
   // Require enough lost time to matter, and not in a single step.
   const double lost_ns = slow_ns_ - usual_ns_;
-  if (lost_ns < std::max(kMinLostNs, kMinLostSteps * usual_ns_ / static_cast<double>(steps)) ||
-      lost_ns - longest_ns < kMinLostBesideNs)
+  if (lost_ns < std::max(kDetector.min.lost_ns.value,
+                         kDetector.min.lost_steps * usual_ns_ / static_cast<double>(steps)) ||
+      lost_ns - longest_ns < kDetector.min.lost_beside_longest_ns)
     return;
   open_ = true;
   onset_ns_ = recent_[onset].start_ns;
@@ -392,24 +342,24 @@ bool Detector::Recovered() {
   int64_t calm_since_ns = 0;  // end of the last slow step
   for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
     if (step->start_ns < onset_ns_) return false;
-    if (count >= kCalmSteps && now_ns - since_ns >= kCalmNs) break;
+    if (count >= kDetector.calm.steps && now_ns - since_ns >= kDetector.calm.ns) break;
     ns += step->ratio * step->usual_ns;
     usual_ns += step->usual_ns;
     ++count;
     if (IsSlow(*step) && slow++ == 0) calm_since_ns = step->end_ns;
     since_ns = step->start_ns;
   }
-  if (count < kCalmSteps || now_ns - since_ns < kCalmNs) return false;
-  const double clean = kCalmFactor * CleanShareAbove(1 + Excess() / 2);
+  if (count < kDetector.calm.steps || now_ns - since_ns < kDetector.calm.ns) return false;
+  const double clean = kDetector.calm.clean_factor * CleanShareAbove(1 + Excess() / 2);
   const double share = static_cast<double>(slow) / static_cast<double>(count);
   recovered_ns_ = share > clean ? calm_since_ns : since_ns;
-  return share <= std::max(kCalmShare, clean) &&
-         ns / usual_ns - 1 < std::max(kCalmExcess * Excess(), (kMinSlowdown - 1) / 2);
+  return share <= std::max(kDetector.calm.slow_share.value, clean) &&
+         ns / usual_ns - 1 < std::max(kDetector.calm.excess * Excess(), (kDetector.min.slowdown - 1) / 2);
 }
 
 // Whether the last second is much slower than the incident before: a new disturbance.
 bool Detector::IsWorse() {
-  const int64_t since_ns = recent_.back().end_ns - kMeanWindowNs;
+  const int64_t since_ns = recent_.back().end_ns - kDetector.mean.window_ns;
   double now_ns = 0, now_usual_ns = 0;
   int slow = 0, count = 0;
   int64_t first_ns = INT64_MAX;
@@ -419,14 +369,17 @@ bool Detector::IsWorse() {
     now_usual_ns += step.usual_ns;
     first_ns = std::min(first_ns, step.start_ns);
     ++count;
-    if (step.ratio > kWorseRatio) ++slow;
+    if (step.ratio > kDetector.worse.ratio) ++slow;
   }
   const double before_ns = slow_ns_ - now_ns;
   const double before_usual_ns = usual_ns_ - now_usual_ns;
-  if (count < 3 || slow * 2 < count || before_usual_ns < 2 * now_usual_ns) return false;
+  if (count < kDetector.worse.steps || slow * 2 < count ||
+      now_usual_ns > kDetector.worse.max_share * before_usual_ns)
+    return false;
   const double excess = now_ns / now_usual_ns - 1;
-  if (excess < kWorse * std::max(before_ns / before_usual_ns - 1, kMinSlowdown - 1) ||
-      1 + excess < kWorseRatio)
+  if (excess <
+          kDetector.worse.factor * std::max(before_ns / before_usual_ns - 1, kDetector.min.slowdown - 1) ||
+      1 + excess < kDetector.worse.ratio)
     return false;
   recovered_ns_ = onset_ns_ = first_ns;
   slow_ns_ = now_ns;
@@ -439,10 +392,10 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (!HasBaseline()) return Verdict::kLearning;
   double usual_ns = 0;
   for (const auto& [id, type] : types_)
-    if (type.clean.size() >= kMinOfType) usual_ns = std::max(usual_ns, type.mean_ns);
+    if (type.clean.size() >= kDetector.baseline.min_of_type) usual_ns = std::max(usual_ns, type.mean_ns);
   const auto age_ns = static_cast<double>(now_ns - start_ns);
-  if (usual_ns == 0 || age_ns < static_cast<double>(kMinOverrunNs) ||
-      age_ns < kOverrun * clean_ratios_.back() * usual_ns)
+  if (usual_ns == 0 || age_ns < static_cast<double>(kDetector.overrun.min_ns.value) ||
+      age_ns < kDetector.overrun.factor * clean_ratios_.back() * usual_ns)
     return Verdict::kClean;
   open_ = true;
   onset_ns_ = start_ns;

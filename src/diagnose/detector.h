@@ -60,10 +60,6 @@ class Detector {
   bool open() const { return open_; }
   // Whether the baseline has enough steps of this type.
   bool Knows(const Id128& type) const;
-  // The baseline's mean time of this type; 0 if unknown.
-  double UsualNs(const Id128& type) const;
-
-  static constexpr size_t kLearnSteps = 20;
 
  private:
   struct Type {
