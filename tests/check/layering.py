@@ -23,6 +23,7 @@ ALLOWED = {
     "inject": {"wire"},
     "model": {"base"},
     "privacy": {"base"},  # pure functions: no I/O, no clock
+    "replay": {"diagnose", "store"},  # no I/O but queries, no clock
     "server": {"analyze", "diagnose", "exporters", "spool", "store"},
     "sources": {"symbols", "unwind", "wire"},
     "spool": {"model"},

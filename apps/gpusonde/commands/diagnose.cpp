@@ -16,7 +16,7 @@
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
-#include "replay.h"
+#include "replay/replay.h"
 #include "store/recording.h"
 #include "values.h"
 
@@ -31,8 +31,8 @@ struct DiagnoseOptions {
 Status Run(const DiagnoseOptions& options) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   diagnose::Diagnosis diagnosis({});
-  ASSIGN_OR_RETURN(const store::TimeRange span, ReadSpan(*store, 0));
-  TRY(Replay(*store, span, diagnosis));
+  ASSIGN_OR_RETURN(const store::TimeRange span, replay::ReadSpan(*store, 0));
+  TRY(replay::Replay(*store, span, diagnosis));
   diagnosis.Finish(span.to_ns);
   if (options.json)
     fmt::print("{}", diagnose::FormatJson(diagnosis));

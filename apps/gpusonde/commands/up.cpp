@@ -22,7 +22,7 @@
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
-#include "replay.h"
+#include "replay/recall.h"
 #include "server/ui_server.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
@@ -127,7 +127,10 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     if (webhook != nullptr) webhook->Post(warning);
   };
   const auto recall = [&store](diagnose::Diagnosis& diagnosis) {
-    return Recall(*store, MonotonicNow() + MeasureEpochOffset(), diagnosis);
+    return replay::Recall(
+        *store, MonotonicNow() + MeasureEpochOffset(),
+        [](const model::Process& process) { return proc::StillRuns(process.process, process.pid); },
+        diagnosis);
   };
   ASSIGN_OR_RETURN(agent::LiveAgent agent,
                    agent::LiveAgent::Create(

@@ -209,6 +209,11 @@ Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks) 
       .Finish();
 }
 
+bool StillRuns(const Id128& id, int32_t pid) {
+  const Result<ProcessInfo> now = ReadProcessStat(pid);
+  return now.has_value() && MakeProcessId(ReadHost().boot_id, pid, now->start_ticks) == id;
+}
+
 HostInfo ReadHost() {
   HostInfo host;
   utsname names{};

@@ -57,6 +57,9 @@ std::vector<int32_t> ListChildren(int32_t pid);
 // An id of a process that is unique in the fleet.
 Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks);
 
+// Whether the process with this id, which had this pid, still runs on this machine.
+bool StillRuns(const Id128& id, int32_t pid);
+
 struct HostInfo {
   std::string name;
   std::string boot_id;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,29 @@ TEST(MakeProcessId, DependsOnBootPidAndStart) {
   EXPECT_NE(id, MakeProcessId("other", 1, 2));
   EXPECT_NE(id, MakeProcessId("boot", 2, 2));
   EXPECT_NE(id, MakeProcessId("boot", 1, 3));
+}
+
+TEST(StillRuns, IsFalseForAPidThatAnotherProcessHas) {
+  const std::string boot_id = ReadHost().boot_id;
+  const int64_t start_ticks = ReadProcessStat(::getpid()).value().start_ticks;
+  EXPECT_TRUE(StillRuns(MakeProcessId(boot_id, ::getpid(), start_ticks), ::getpid()));
+  EXPECT_FALSE(StillRuns(MakeProcessId(boot_id, ::getpid(), start_ticks - 1), ::getpid()))
+      << "the pid was reused";
+  EXPECT_FALSE(StillRuns(MakeProcessId("an earlier boot", ::getpid(), start_ticks), ::getpid()));
+}
+
+TEST(StillRuns, IsFalseOnceTheProcessHasEnded) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  const Id128 id = MakeProcessId(ReadHost().boot_id, child, ReadProcessStat(child).value().start_ticks);
+  EXPECT_TRUE(StillRuns(id, child));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(StillRuns(id, child));
 }
 
 }  // namespace

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/replay.h"
+
+#include <gtest/gtest.h>
+
+#include "replay/testing/machine.h"
+#include "store/testing/memory_store.h"
+
+namespace gpusonde::replay {
+namespace {
+
+constexpr int64_t kSecond = kNanosPerSecond;
+
+class ReadSpanTest : public store::MemoryStoreTest {
+ protected:
+  std::pair<int64_t, int64_t> Span(int64_t since_ns = 0) {
+    const store::TimeRange span = ReadSpan(*store_, since_ns).value();
+    return {span.from_ns, span.to_ns};
+  }
+};
+
+TEST_F(ReadSpanTest, IsEmptyWithoutRows) { EXPECT_EQ(Span(), std::pair(0l, 0l)); }
+
+TEST_F(ReadSpanTest, CoversWorkReadingsSignalsAndRuns) {
+  Add(model::kKernels, {{.start_ns = 50, .end_ns = 60}});
+  EXPECT_EQ(Span(), std::pair(50l, 60l));
+  Add(model::kKernelPacks, {{.start_ns = 40, .end_ns = 70, .offsets_ns = {5}, .durations_ns = {25}}});
+  EXPECT_EQ(Span(), std::pair(40l, 70l));
+  Add(model::kMemcpys, {{.start_ns = 30, .end_ns = 80}});
+  EXPECT_EQ(Span(), std::pair(30l, 80l));
+  Add(model::kMetrics, {{.time_ns = 20}, {.time_ns = 90}});
+  EXPECT_EQ(Span(), std::pair(20l, 90l));
+  Add(model::kSignals, {{.start_ns = 10}, {.start_ns = 100}});
+  EXPECT_EQ(Span(), std::pair(10l, 100l));
+  Add(model::kSources,
+      {{.source = {1, 1}, .started_ns = 5}, {.source = {1, 2}, .started_ns = 6, .ended_ns = 110}});
+  EXPECT_EQ(Span(), std::pair(5l, 110l));
+}
+
+TEST_F(ReadSpanTest, LeavesOutTimesBeforeAndRowsThatEndBeforeTheyStart) {
+  Add(model::kKernels,
+      {{.start_ns = 10, .end_ns = 20}, {.start_ns = 30, .end_ns = 60}, {.start_ns = 99, .end_ns = 70}});
+  Add(model::kMetrics, {{.time_ns = 15}, {.time_ns = 55}});
+  Add(model::kSources, {{.source = {1, 1}, .started_ns = 5, .ended_ns = 12}});
+  EXPECT_EQ(Span(50), std::pair(55l, 60l)) << "work that runs at that time counts with its end";
+  EXPECT_EQ(Span(61), std::pair(0l, 0l));
+}
+
+class ReplayTest : public store::MemoryStoreTest {
+ protected:
+  std::vector<diagnose::Report> Replayed() {
+    const store::TimeRange span = ReadSpan(*store_, 0).value();
+    diagnose::Diagnosis diagnosis({});
+    const Status replayed = Replay(*store_, span, diagnosis);
+    EXPECT_TRUE(replayed.has_value()) << replayed.error().message;
+    diagnosis.Finish(span.to_ns);
+    return diagnosis.Reports();
+  }
+};
+
+TEST_F(ReplayTest, FindsTheIncidentThatTheAgentFound) {
+  Machine machine(*store_);
+  machine.StartAgent();
+  machine.Train(150);
+  machine.Train(60, 40 * kMs);
+  machine.Train(200);
+  machine.StopAgent();
+  ASSERT_EQ(machine.Incidents().size(), 1u);
+  const std::vector<diagnose::Report> replayed = Replayed();
+  ASSERT_EQ(replayed.size(), 1u);
+  EXPECT_EQ(replayed[0].incident.incident, machine.Incidents()[0].incident);
+  EXPECT_EQ(replayed[0].incident.end_ns, machine.Incidents()[0].end_ns);
+  EXPECT_EQ(replayed[0].incident.cause, machine.Incidents()[0].cause);
+}
+
+TEST_F(ReplayTest, ASilenceThatWasObservedIsAnIncident) {
+  Machine machine(*store_);
+  machine.StartAgent();
+  machine.Train(150);
+  machine.Wait(60 * kSecond);
+  machine.Train(150);
+  machine.StopAgent();
+  ASSERT_EQ(Replayed().size(), 1u);
+  EXPECT_EQ(Replayed()[0].incident.cause, "hang");
+}
+
+TEST_F(ReplayTest, ATimeWithoutAnAgentIsNone) {
+  for (const bool killed : {false, true}) {
+    SetUp();
+    Machine machine(*store_);
+    machine.StartAgent();
+    machine.Train(150);
+    killed ? machine.KillAgent() : machine.StopAgent();
+    machine.Wait(60 * kSecond);
+    machine.StartAgent();
+    machine.Train(150);
+    machine.StopAgent();
+    for (const diagnose::Report& report : Replayed())
+      ADD_FAILURE() << (killed ? "killed: " : "stopped: ") << report.incident.sentence;
+  }
+}
+
+}  // namespace
+}  // namespace gpusonde::replay
