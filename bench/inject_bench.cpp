@@ -128,7 +128,7 @@ class Awake {
       while (!stop_) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         const std::lock_guard lock(mutex_);
-        (void)(attached_ ? with_probes_ : with_socket_)->Drain([](const cupti::Event&) {});
+        (void)(attached_ ? with_probes_ : with_socket_)->Drain([](sources::Event&&) {});
       }
     });
   }

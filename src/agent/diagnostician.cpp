@@ -219,10 +219,10 @@ std::vector<model::Batch> Diagnostician::State::TakeSignals() {
   identified.clear();
   const int64_t now_ns = MonotonicNow();
   if (signals.has_value()) {
-    const Status drained = signals->Drain([&](const ebpf::HostSignals::Sum& sum) {
+    const Status drained = signals->Drain(sources::VisitOnly([&](const ebpf::SignalSum& sum) {
       if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
       signal_rows.Ingest(sum);
-    });
+    }));
     if (!drained.has_value()) LogWarn("{}", drained.error().message);
     WatchNetwork(now_ns);
     signal_rows.Write(
@@ -318,7 +318,7 @@ std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
 
 void Diagnostician::State::WriteDrops() {
   if (!signals.has_value()) return;
-  const model::DropCounts counts = signals->TakeDrops();
+  const model::DropCounts counts = signals->DrainDrops();
   for (const model::DropInfo& reason : model::kDropReasons)
     if (const int64_t count = counts.Of(reason.reason); count > 0)
       drops.Append({.time_ns = MonotonicNow() + options.epoch_offset_ns,

@@ -40,12 +40,17 @@ void GpuMonitor::SetSource(const Id128& source, int64_t epoch_offset_ns) {
 }
 
 std::vector<model::Batch> GpuMonitor::Poll() {
-  nvml::News news = monitor_.Drain();
-  WriteDevices();
+  std::vector<nvml::Reading> readings;
+  std::vector<nvml::Notice> notices;
+  const Status drained = monitor_.Drain(
+      sources::VisitOnly([&](const nvml::Reading& reading) { readings.push_back(reading); },
+                         [&](nvml::Notice&& notice) { notices.push_back(std::move(notice)); }));
+  if (!drained.has_value()) LogWarn("{}", drained.error().message);
+  WriteDevices();  // the readings' devices are known now
   looked_up_.clear();
-  for (const nvml::Notice& notice : news.notices)
+  for (const nvml::Notice& notice : notices)
     notice.trouble ? LogWarn("{}", notice.text) : LogInfo("{}", notice.text);
-  for (const nvml::Reading& reading : news.readings) {
+  for (const nvml::Reading& reading : readings) {
     std::optional<Id128> process;
     if (reading.pid != 0) {
       process = ProcessOf(reading.pid);
@@ -60,8 +65,9 @@ std::vector<model::Batch> GpuMonitor::Poll() {
                           .metric = std::string(model::InfoOf(reading.metric).name),
                           .value = reading.value});
   }
+  const model::DropCounts drops = monitor_.DrainDrops();
   for (const model::DropInfo& reason : model::kDropReasons)
-    if (const int64_t count = news.drops.Of(reason.reason); count > 0)
+    if (const int64_t count = drops.Of(reason.reason); count > 0)
       rows_.drops.Append({.time_ns = MonotonicNow() + epoch_offset_ns_,
                           .source = source_,
                           .reason = reason.reason,

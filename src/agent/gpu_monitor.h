@@ -38,7 +38,7 @@ class GpuMonitor {
   // problems.
   std::vector<model::Batch> Poll();
 
-  // Makes the next batches repeat every process that they refer to, as a new store needs them. The profiler
+  // Makes the next batches repeat every process that they refer to, as a new store needs them. The collector
   // that shares the device table repeats the devices.
   void Rewrite() { processes_.clear(); }
 

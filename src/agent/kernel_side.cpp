@@ -17,7 +17,7 @@ namespace {
 constexpr double kOffCpuStacksPerTick = 1;
 
 // If the kernel refuses, off-CPU time is missing and all else works.
-std::optional<ebpf::OffCpu> OpenOffCpu(const CpuProfiler::Options& options, const ebpf::StackTables& tables,
+std::optional<ebpf::OffCpu> OpenOffCpu(const Collector::Options& options, const ebpf::StackTables& tables,
                                        const ebpf::CpuSampler& sampler) {
   const auto budget = static_cast<uint32_t>(std::max(kOffCpuStacksPerTick * options.frequency_hz, 1.0));
   Result<ebpf::OffCpu> off_cpu = ebpf::OffCpu::Create(
@@ -29,7 +29,7 @@ std::optional<ebpf::OffCpu> OpenOffCpu(const CpuProfiler::Options& options, cons
 
 }  // namespace
 
-Result<KernelSide> KernelSide::Create(const CpuProfiler::Options& options,
+Result<KernelSide> KernelSide::Create(const Collector::Options& options,
                                       const std::function<void(const ebpf::StackTables&)>& beside) {
   // The side-band first, so that it has every mapping that a sample refers to.
   ASSIGN_OR_RETURN(perf::Sideband sideband, perf::Sideband::Create());
@@ -44,22 +44,10 @@ Result<KernelSide> KernelSide::Create(const CpuProfiler::Options& options,
   return KernelSide{std::move(sideband), std::move(tables), std::move(sampler), std::move(off_cpu)};
 }
 
-std::vector<int> KernelSide::wake_fds() const {
-  std::vector<int> fds = sideband.wake_fds();
-  fds.push_back(sampler.wake_fd());
-  return fds;
-}
-
-model::DropCounts KernelSide::TakeDrops() {
-  model::DropCounts drops = sampler.TakeDrops();
-  drops.Merge(sideband.TakeDrops());
-  if (off_cpu.has_value()) drops.Merge(off_cpu->TakeDrops());
-  return drops;
-}
-
-void KernelSide::Stop() {
-  sampler.Stop();
-  if (off_cpu.has_value()) off_cpu->Stop();
+std::vector<sources::Source*> KernelSide::StackSources() {
+  std::vector<sources::Source*> all = {&sampler};
+  if (off_cpu.has_value()) all.push_back(&*off_cpu);
+  return all;
 }
 
 }  // namespace gpusonde::agent

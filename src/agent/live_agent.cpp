@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/cpu_profiler.h"
+#include "agent/collector.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
 #include "base/disk.h"
@@ -29,15 +29,15 @@ constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool at once while catching up; a frame has at most some hundred kB.
 constexpr size_t kFramesAtOnce = 64;
 
-Result<CpuProfiler> StartProfiler(const LiveAgent::Options& options, int64_t epoch_offset_ns,
-                                  std::shared_ptr<DeviceTable> devices) {
-  return CpuProfiler::Create({.frequency_hz = options.frequency_hz,
-                              .every_process = true,
-                              .command = "",
-                              .epoch_offset_ns = epoch_offset_ns,
-                              .devices = std::move(devices),
-                              .lines = options.lines,
-                              .files = options.files});
+Result<Collector> StartCollector(const LiveAgent::Options& options, int64_t epoch_offset_ns,
+                                 std::shared_ptr<DeviceTable> devices) {
+  return Collector::Create({.frequency_hz = options.frequency_hz,
+                            .every_process = true,
+                            .command = "",
+                            .epoch_offset_ns = epoch_offset_ns,
+                            .devices = std::move(devices),
+                            .lines = options.lines,
+                            .files = options.files});
 }
 
 std::function<bool()> NoLongerThan(int64_t wait_ns) {
@@ -56,7 +56,7 @@ struct LiveAgent::State {
   Sink& sink;
   spool::Writer spool;
   std::shared_ptr<DeviceTable> devices;
-  CpuProfiler profiler;
+  Collector collector;
   std::optional<GpuMonitor> gpus;
   std::optional<Diagnostician> diagnostician;
   int64_t epoch_offset_ns;
@@ -89,14 +89,14 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                    spool::Writer::Open(options.spool_folder, {.segment_bytes = kSegmentBytes}));
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
   const auto devices = std::make_shared<DeviceTable>();
-  ASSIGN_OR_RETURN(CpuProfiler profiler, StartProfiler(options, epoch_offset_ns, devices));
+  ASSIGN_OR_RETURN(Collector collector, StartCollector(options, epoch_offset_ns, devices));
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
-  if (gpus.has_value()) gpus->SetSource(profiler.source(), epoch_offset_ns);
+  if (gpus.has_value()) gpus->SetSource(collector.source(), epoch_offset_ns);
   std::optional<Diagnostician> diagnostician;
   if (options.diagnose)
     diagnostician.emplace(
-        Diagnostician::Options{.source = profiler.source(),
+        Diagnostician::Options{.source = collector.source(),
                                .epoch_offset_ns = epoch_offset_ns,
                                .on_incident =
                                    [report_incident = options.on_incident](const diagnose::Report& report) {
@@ -108,7 +108,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                                      LogWarn("leading indicator: {}", warning.sentence);
                                      report_warning(warning);
                                    }});
-  std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(profiler),
+  std::unique_ptr<State> state(new State{options, sink, std::move(spool), devices, std::move(collector),
                                          std::move(gpus), std::move(diagnostician), epoch_offset_ns});
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->spool.id()));
   state->ingested = state->committed;
@@ -119,7 +119,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
 
 Status LiveAgent::Round() {
   State& state = *state_;
-  state.profiler.Wait(kMinRoundMs, kRoundMs);
+  state.collector.Wait(kMinRoundMs, kRoundMs);
   TRY(state.FollowClock());
   TRY(state.Gather());
   if (const Status sent = state.SendAll(); !sent.has_value()) state.LogTrouble(sent.error());
@@ -129,7 +129,7 @@ Status LiveAgent::Round() {
 Status LiveAgent::Finish() {
   State& state = *state_;
   if (state.gpus.has_value()) state.gpus->RequestStop();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.profiler.Finish(NoLongerThan(kFinishNs)));
+  ASSIGN_OR_RETURN(std::vector<model::Batch> last, state.collector.Finish(NoLongerThan(kFinishNs)));
   std::vector<model::Batch> batches;
   if (state.gpus.has_value()) batches = state.gpus->Finish();
   std::ranges::move(last, std::back_inserter(batches));
@@ -144,7 +144,7 @@ Status LiveAgent::Finish() {
 Status LiveAgent::State::Gather() {
   std::vector<model::Batch> batches;
   if (gpus.has_value()) batches = gpus->Poll();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
+  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, collector.Poll());
   std::ranges::move(profiled, std::back_inserter(batches));
   if (diagnostician.has_value())
     std::ranges::move(diagnostician->Round(batches), std::back_inserter(batches));
@@ -160,18 +160,18 @@ Status LiveAgent::State::FollowClock() {
     LogWarn("the wall clock stepped by {} ms; starting a new source",
             (offset - epoch_offset_ns) / kNanosPerMilli);
     if (gpus.has_value()) Spool(gpus->Poll());
-    ASSIGN_OR_RETURN(std::vector<model::Batch> last, profiler.Finish(NoLongerThan(kFinishNs)));
+    ASSIGN_OR_RETURN(std::vector<model::Batch> last, collector.Finish(NoLongerThan(kFinishNs)));
     Spool(std::move(last));
-    ASSIGN_OR_RETURN(profiler, StartProfiler(options, offset, devices));
-    if (gpus.has_value()) gpus->SetSource(profiler.source(), offset);
-    if (diagnostician.has_value()) Spool(diagnostician->SetSource(profiler.source(), offset));
+    ASSIGN_OR_RETURN(collector, StartCollector(options, offset, devices));
+    if (gpus.has_value()) gpus->SetSource(collector.source(), offset);
+    if (diagnostician.has_value()) Spool(diagnostician->SetSource(collector.source(), offset));
     epoch_offset_ns = offset;
   }
   const int64_t today = (MonotonicNow() + epoch_offset_ns) / kDayNs;
   if (today == day) return {};
   TRY(SendAll());  // the rest belongs to the previous day
   day = today;
-  profiler.Rewrite();
+  collector.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
   if (diagnostician.has_value()) diagnostician->Rewrite();
   return {};
@@ -198,8 +198,8 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
     LogTrouble({ErrorCode::kOutOfSpace,
                 "Dropping data: the spool is full because the store has refused data for too long"});
   if (failed_rows == 0) return;
-  profiler.CountFailedRows(failed_rows);
-  profiler.Rewrite();
+  collector.CountFailedRows(failed_rows);
+  collector.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
   if (diagnostician.has_value()) diagnostician->Rewrite();
 }

@@ -67,7 +67,7 @@ class LiveAgent {
   };
 
   // Sends what an earlier run left in the spool to the sink, then starts sampling. Errors: those of
-  // CpuProfiler::Create, of spool::Writer::Open (kUnavailable: another agent uses this spool) and of the
+  // Collector::Create, of spool::Writer::Open (kUnavailable: another agent uses this spool) and of the
   // sink. `sink` must outlive the agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/off_cpu_rows.h"
 
+#include "sources/ebpf/off_cpu.h"
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
@@ -129,7 +131,7 @@ void OffCpuRows::Begin(const gpusonde_off_cpu_head& head, const Id128& process, 
   begins.push_back({head, process, stack, state});
 }
 
-void OffCpuRows::End(const ebpf::OffCpu::End& end) {
+void OffCpuRows::End(const ebpf::OffCpuEnd& end) {
   const auto thread = absences_.find(static_cast<int32_t>(end.tid));
   if (thread == absences_.end()) return;
   std::vector<Absence>& begins = thread->second;

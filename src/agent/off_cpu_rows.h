@@ -12,7 +12,7 @@
 #include "agent/rows.h"
 #include "base/id128.h"
 #include "model/enums.h"
-#include "sources/ebpf/off_cpu.h"
+#include "sources/ebpf/event.h"
 
 namespace gpusonde::agent {
 
@@ -40,7 +40,7 @@ class OffCpuRows {
   // Call in the order in which the stacks were captured.
   void Begin(const gpusonde_off_cpu_head& head, const Id128& process, const Id128& stack, bool in_cuda_call);
   // Call after all begins of the same time.
-  void End(const ebpf::OffCpu::End& end);
+  void End(const ebpf::OffCpuEnd& end);
 
   // The rows that stacks' ids refer to were lost, or are in another file: waits under way end with this stack
   // instead. Calls visit(pid, process) for each of their processes, whose rows have to be written again.

@@ -42,7 +42,7 @@ gpusonde_off_cpu_head Futex(uint32_t operation, uint32_t value) {
   return head;
 }
 
-ebpf::OffCpu::End End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
+ebpf::OffCpuEnd End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
   return {.kind = GPUSONDE_OFF_CPU_END,
           .tid = 6,
           .begin_ns = static_cast<uint64_t>(begin_ns),

@@ -26,36 +26,37 @@ void ProcEvents::Follow(int32_t pid) {
   if (info.has_value()) processes_[pid] = {info->name, info->executable, ThreadsOf(pid)};
 }
 
-void ProcEvents::Poll(std::vector<perf::SidebandEvent>& events) {
+Status ProcEvents::Drain(const Visit& visit) {
   for (auto at = processes_.begin(); at != processes_.end();) {
     auto& [pid, seen] = *at;
     // New children usually have a greater pid and are read in this same round; otherwise in the next.
     for (const int32_t child : proc::ListChildren(pid)) {
       if (processes_.contains(child)) continue;
-      events.push_back(Now(perf::ForkEvent{.pid = child, .tid = child, .parent_pid = pid}));
+      visit(Now(perf::ForkEvent{.pid = child, .tid = child, .parent_pid = pid}));
       processes_[child].threads[child] = "";
     }
-    LookAt(pid, seen, events);
+    LookAt(pid, seen, visit);
     at = seen.threads.empty() ? processes_.erase(at) : std::next(at);
   }
+  return {};
 }
 
-void ProcEvents::LookAt(int32_t pid, Seen& seen, std::vector<perf::SidebandEvent>& events) {
+void ProcEvents::LookAt(int32_t pid, Seen& seen, const Visit& visit) {
   const std::map<int32_t, std::string> threads = ThreadsOf(pid);
   // A zombie no longer has a program.
   if (const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
       info.has_value() && !info->executable.empty()) {
     const bool exec = seen.executable != info->executable;
     if (exec || seen.name != info->name)
-      events.push_back(Now(perf::CommEvent{.pid = pid, .tid = pid, .exec = exec, .name = info->name}));
+      visit(Now(perf::CommEvent{.pid = pid, .tid = pid, .exec = exec, .name = info->name}));
     seen.name = info->name;
     seen.executable = info->executable;
   }
   for (const auto& [tid, name] : threads) {
     const auto [known, is_new] = seen.threads.try_emplace(tid, name);
-    if (is_new) events.push_back(Now(perf::ForkEvent{.pid = pid, .tid = tid, .parent_pid = pid}));
+    if (is_new) visit(Now(perf::ForkEvent{.pid = pid, .tid = tid, .parent_pid = pid}));
     if ((is_new || known->second != name) && tid != pid)
-      events.push_back(Now(perf::CommEvent{.pid = pid, .tid = tid, .exec = false, .name = name}));
+      visit(Now(perf::CommEvent{.pid = pid, .tid = tid, .exec = false, .name = name}));
     known->second = name;
   }
   for (auto at = seen.threads.begin(); at != seen.threads.end();) {
@@ -63,7 +64,7 @@ void ProcEvents::LookAt(int32_t pid, Seen& seen, std::vector<perf::SidebandEvent
       ++at;
       continue;
     }
-    events.push_back(Now(perf::ExitEvent{.pid = pid, .tid = at->first}));
+    visit(Now(perf::ExitEvent{.pid = pid, .tid = at->first}));
     at = seen.threads.erase(at);
   }
 }

@@ -34,6 +34,13 @@ class ProcEventsTest : public testing::Test {
     while (!child_->TryWait().has_value()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
+  void Drain() {
+    ASSERT_TRUE(watched_
+                    .Drain(sources::VisitOnly(
+                        [this](perf::SidebandEvent&& event) { events_.push_back(std::move(event)); }))
+                    .has_value());
+  }
+
   // The first event of this kind for which is_it holds; fails after half a minute.
   template <class Event>
   std::optional<Event> See(const std::function<bool(const Event&)>& is_it) {
@@ -41,7 +48,7 @@ class ProcEventsTest : public testing::Test {
       for (const perf::SidebandEvent& event : events_)
         if (const auto* what = std::get_if<Event>(&event.what); what != nullptr && is_it(*what)) return *what;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      watched_.Poll(events_);
+      Drain();
     }
     return std::nullopt;
   }
@@ -60,13 +67,13 @@ TEST_F(ProcEventsTest, AProgramThatBecomesAnotherAndEnds) {
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_->pid()), &ended, WEXITED | WNOWAIT), 0);
   const size_t before = events_.size();
-  watched_.Poll(events_);
+  Drain();
   EXPECT_EQ(events_.size(), before) << "a zombie has not become another program";
   EXPECT_TRUE(child_->TryWait().has_value());
   EXPECT_TRUE(See<perf::ExitEvent>(
       [&](const perf::ExitEvent& exit) { return exit.pid == child_->pid() && exit.tid == child_->pid(); }));
   const size_t all = events_.size();
-  watched_.Poll(events_);
+  Drain();
   EXPECT_EQ(events_.size(), all) << "no process is left to poll";
 }
 

@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "agent/child.h"
-#include "agent/cpu_profiler.h"
+#include "agent/collector.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
 #include "base/log.h"
@@ -45,7 +45,7 @@ bool MayRecordGpuOnly(const Error& error, const std::vector<std::string>& comman
 struct Recorder::State {
   Options options;
   int64_t epoch_offset_ns;
-  CpuProfiler profiler;
+  Collector collector;
   std::optional<GpuMonitor> gpus;
   Diagnostician diagnostician;
   spool::Writer spool;
@@ -74,40 +74,40 @@ Result<Recorder> Recorder::Create(Options options) {
       command = info->command;
   const int64_t epoch_offset_ns = options.measure_epoch_offset();
   const auto devices = std::make_shared<DeviceTable>();
-  CpuProfiler::Options wanted{.frequency_hz = options.frequency_hz,
-                              .command = command,
-                              .epoch_offset_ns = epoch_offset_ns,
-                              .devices = devices,
-                              .lines = options.lines,
-                              .files = options.files};
-  Result<CpuProfiler> created = CpuProfiler::Create(wanted);
+  Collector::Options wanted{.frequency_hz = options.frequency_hz,
+                            .command = command,
+                            .epoch_offset_ns = epoch_offset_ns,
+                            .devices = devices,
+                            .lines = options.lines,
+                            .files = options.files};
+  Result<Collector> created = Collector::Create(wanted);
   std::string refusal;
   if (!created.has_value() && MayRecordGpuOnly(created.error(), options.command)) {
     refusal = created.error().message;
     wanted.with_kernel = false;
-    created = CpuProfiler::Create(wanted);
+    created = Collector::Create(wanted);
   }
-  ASSIGN_OR_RETURN(CpuProfiler profiler, std::move(created));
+  ASSIGN_OR_RETURN(Collector collector, std::move(created));
   std::optional<Child> child;
   if (options.command.empty()) {
-    TRY(profiler.Follow(options.pid));
-    for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)profiler.Follow(descendant);
+    TRY(collector.Follow(options.pid));
+    for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)collector.Follow(descendant);
   } else {
-    ASSIGN_OR_RETURN(const CpuProfiler::GpuChannel channel, profiler.MakeGpuChannel());
+    ASSIGN_OR_RETURN(const GpuChannel channel, collector.MakeGpuChannel());
     ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment));
-    TRY(profiler.Follow(child->pid()));
-    TRY(profiler.AttachGpuProgram(child->pid()));
+    TRY(collector.Follow(child->pid()));
+    TRY(collector.AttachGpuProgram(child->pid()));
   }
   ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
   Diagnostician diagnostician(
-      {.source = profiler.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
+      {.source = collector.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
   // Start it after forking, so that the program doesn't inherit what the driver opens.
   std::optional<GpuMonitor> gpus;
   if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
-  if (gpus.has_value()) gpus->SetSource(profiler.source(), epoch_offset_ns);
+  if (gpus.has_value()) gpus->SetSource(collector.source(), epoch_offset_ns);
   return Recorder(std::unique_ptr<State>(new State{std::move(options),
                                                    epoch_offset_ns,
-                                                   std::move(profiler),
+                                                   std::move(collector),
                                                    std::move(gpus),
                                                    std::move(diagnostician),
                                                    std::move(spool),
@@ -123,7 +123,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
       state.options.duration_s.has_value()
           ? begin_ns + static_cast<int64_t>(*state.options.duration_s * static_cast<double>(kNanosPerSecond))
           : INT64_MAX;
-  state.profiler.Begin(begin_ns, stop_ns);
+  state.collector.Begin(begin_ns, stop_ns);
   if (const int number = state.StoppedBy(signals); number != 0) {
     TRY(state.Finish(signals));
     if (state.child.has_value()) state.outcome.exit_status = kSignalledExit + number;
@@ -135,8 +135,8 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
-    state.profiler.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
-                        signals.arrived.get());
+    state.collector.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
+                         signals.arrived.get());
     signals.arrived.Clear();
     state.PassOn(signals);
     if (MonotonicNow() < stop_ns) TRY(state.Gather());
@@ -151,7 +151,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 Status Recorder::State::Gather() {
   std::vector<model::Batch> batches;
   if (gpus.has_value()) batches = gpus->Poll();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, profiler.Poll());
+  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, collector.Poll());
   std::ranges::move(profiled, std::back_inserter(batches));
   std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
   Write(batches);
@@ -170,7 +170,7 @@ Status Recorder::State::Finish(const RecorderSignals& signals) {
     }
     return signals.interrupts.load() == interrupts;
   };
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, profiler.Finish(may_wait));
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, collector.Finish(may_wait));
   std::vector<model::Batch> batches;
   if (gpus.has_value()) batches = gpus->Finish();
   batches.insert(batches.end(), last.begin(), last.end());
@@ -187,8 +187,8 @@ int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
     outcome.first_failure = stored.failure->message;
   if (stored.lost_rows == 0) return 0;
   outcome.failed_rows += stored.lost_rows;
-  profiler.CountFailedRows(stored.lost_rows);
-  profiler.Rewrite();
+  collector.CountFailedRows(stored.lost_rows);
+  collector.Rewrite();
   if (gpus.has_value()) gpus->Rewrite();
   diagnostician.Rewrite();
   return stored.lost_rows;
@@ -197,7 +197,7 @@ int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
   if (MonotonicNow() >= stop_ns) return true;
   if (child.has_value()) return child->TryWait().has_value() || signals.interrupts.load() > 1;
-  return !profiler.any_alive() || signals.interrupts.load() > 0 || signals.forward_signal.load() != 0;
+  return !collector.any_alive() || signals.interrupts.load() > 0 || signals.forward_signal.load() != 0;
 }
 
 int Recorder::State::StoppedBy(const RecorderSignals& signals) {

@@ -52,7 +52,7 @@ class Recorder {
 
   // Gets everything ready: the kernel side, the spool, and the program stopped before its first instruction.
   // On a machine that has CUDA's driver but refuses the kernel side, GPU work of a program that we start is
-  // still recorded. Errors: those of CpuProfiler::Create and spool::Writer::Open; kNotFound when there is no
+  // still recorded. Errors: those of Collector::Create and spool::Writer::Open; kNotFound when there is no
   // process `pid`.
   static Result<Recorder> Create(Options options);
 

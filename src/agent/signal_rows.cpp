@@ -26,7 +26,7 @@ model::Metric MetricOf(gpusonde_signal signal) {
 
 }  // namespace
 
-void SignalRows::Ingest(const ebpf::HostSignals::Sum& sum) {
+void SignalRows::Ingest(const ebpf::SignalSum& sum) {
   if (sum.signal >= GPUSONDE_SIGNALS) return;
   sums_[{sum.pid, sum.tid, sum.other, sum.signal}][sum.start_ns] += sum.amount;
 }

@@ -10,14 +10,14 @@
 #include "base/id128.h"
 #include "model/batch.h"
 #include "model/tables/signals.h"
-#include "sources/ebpf/host_signals.h"
+#include "sources/ebpf/event.h"
 
 namespace gpusonde::agent {
 
 // Joins sums of single buckets into rows of `signals`, which hold many buckets. Not thread-safe.
 class SignalRows {
  public:
-  void Ingest(const ebpf::HostSignals::Sum& sum);
+  void Ingest(const ebpf::SignalSum& sum);
 
   // Writes the ingested sums. `identify` maps a pid to a process; sums of unknown processes are dropped.
   // `epoch_offset_ns` is added to monotonic times.

@@ -237,7 +237,7 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
   return frame;
 }
 
-void StackInterner::TakeSymbols(model::DropCounts& drops) {
+void StackInterner::IngestSymbols(model::DropCounts& drops) {
   for (auto at = unnamed_.begin(); at != unnamed_.end();) {
     const auto& [binary, unnamed] = *at;
     symbols::BinaryTable::Mapper mapper = unnamed.mapper;

@@ -50,7 +50,7 @@ class StackInterner {
   void IngestLines(const symbols::LineClient::Answer& answer, model::DropCounts& drops);
 
   // Writes locations again, in files that were still being read when they were first seen.
-  void TakeSymbols(model::DropCounts& drops);
+  void IngestSymbols(model::DropCounts& drops);
   // How many files that are.
   size_t files_awaited() const { return unnamed_.size(); }
 

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     decoder.Decode({.pid = kPid, .tid = 0, .stack = {}, .stack_taken = false}, batch, CheckEvent);
   }
   decoder.Forget(kPid);
-  const auto drops = decoder.TakeDrops();
+  const auto drops = decoder.DrainDrops();
   for (size_t reason = 0; reason < gpusonde::model::kDropReasons.size(); ++reason)
     if (drops.Of(static_cast<gpusonde::model::DropReason>(reason)) < 0) std::abort();
   return 0;

@@ -171,12 +171,12 @@ class Client {
   int Finish(GpuEvents& events, HasListeners& heard) {
     int status = 0;
     for (;;) {
-      EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
       if (::waitpid(pid_, &status, WNOHANG) == pid_) break;
-      pollfd wait{.fd = events.wake_fd(), .events = POLLIN, .revents = 0};
+      pollfd wait{.fd = events.wake_fds().front(), .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, 10);
     }
-    EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+    EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
     char text[4096];
     for (ssize_t got = 0; (got = ::read(output_.get(), text, sizeof text)) > 0;)
       printed_.append(text, static_cast<size_t>(got));
@@ -187,7 +187,7 @@ class Client {
   void Listen(GpuEvents& events, HasListeners& heard, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
-      EXPECT_TRUE(events.Drain(std::ref(heard)).has_value());
+      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
@@ -222,7 +222,7 @@ inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::stri
   outcome.status = client.Finish(*events, outcome.heard);
   outcome.printed = client.printed();
   events->Forget(client.pid());
-  outcome.drops = events->TakeDrops();
+  outcome.drops = events->DrainDrops();
   return outcome;
 }
 

@@ -40,7 +40,7 @@ struct Listener {
     EXPECT_THAT(heard.begins, SizeIs(1)) << who;
     for (const SessionEnd& end : heard.ends) EXPECT_EQ(end.reason, EndReason::kExit) << who;
     EXPECT_EQ(heard.kernels.size(), CountTotals()) << who;
-    ExpectNothingLost(events.TakeDrops());
+    ExpectNothingLost(events.DrainDrops());
   }
 };
 

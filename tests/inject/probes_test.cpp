@@ -70,7 +70,7 @@ TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
     // At least the probe's function, the call's end in the library, CUPTI, and main.
     EXPECT_GE(call.stack.size(), 4U);
   }
-  ExpectNothingLost(events_->TakeDrops());
+  ExpectNothingLost(events_->DrainDrops());
 }
 
 TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
@@ -82,7 +82,7 @@ TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
   EXPECT_THAT(heard_.kernels, SizeIs(80));
   EXPECT_THAT(heard_.calls, SizeIs(80));
   for (const HasListeners::CallOf& call : heard_.calls) EXPECT_TRUE(call.stack_taken);
-  ExpectNothingLost(events_->TakeDrops());
+  ExpectNothingLost(events_->DrainDrops());
 }
 
 TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
@@ -108,7 +108,7 @@ TEST_F(Probes, WakeOnceByWhatIsToldAfterTheTimeAskedFor) {
   Client client({"rate=20,4", "exit=0"}, {}, [&](int32_t pid) { Attach(pid); });
   const auto woken = [&](int patience_ms) {
     client.Listen(*events_, heard_, std::chrono::milliseconds(30));
-    pollfd wait{.fd = events_->wake_fd(), .events = POLLIN, .revents = 0};
+    pollfd wait{.fd = events_->wake_fds().front(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, patience_ms) == 1;
   };
   client.Listen(*events_, heard_, std::chrono::milliseconds(500));
@@ -156,7 +156,7 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   const std::string log = folder / "log";
   ASSERT_EQ(Hear({"rate=5000,20", "sync", "wait=600"}, {"SIMGPU_LOG=" + log, "SIMGPU_CUPTI_FLUSH_NS=5000000"}),
             0);
-  const model::DropCounts drops = events_->TakeDrops();
+  const model::DropCounts drops = events_->DrainDrops();
   const auto dropped = static_cast<uint64_t>(drops.Of(model::DropReason::kGpuRecordsDropped));
   for (const model::DropInfo& info : model::kDropReasons)
     EXPECT_TRUE(info.reason == model::DropReason::kGpuRecordsDropped || drops.Of(info.reason) == 0)
@@ -235,7 +235,7 @@ TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
   ASSERT_THAT(heard_.ends, SizeIs(1));
   EXPECT_EQ(heard_.ends[0].reason, EndReason::kExit);
   // Where threads get no CPU for a while, records are dropped, and counted.
-  const auto dropped = static_cast<uint64_t>(events_->TakeDrops().Of(model::DropReason::kGpuRecordsDropped));
+  const auto dropped = static_cast<uint64_t>(events_->DrainDrops().Of(model::DropReason::kGpuRecordsDropped));
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
 }
 

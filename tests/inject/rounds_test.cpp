@@ -2,7 +2,7 @@
 // The agent's rounds beside the inject library in a program of its own (client.cpp).
 #include <sys/wait.h>
 
-#include "agent/cpu_profiler.h"
+#include "agent/collector.h"
 #include "base/testing/refused.h"
 #include "base/time.h"
 #include "harness.h"
@@ -13,24 +13,24 @@ namespace {
 class Rounds : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    Result<CpuProfiler> created =
-        CpuProfiler::Create({.frequency_hz = 19, .every_process = every_process(), .command = "test"});
+    Result<Collector> created =
+        Collector::Create({.frequency_hz = 19, .every_process = every_process(), .command = "test"});
     SKIP_WHERE_REFUSED(created);
-    profiler_.emplace(std::move(*created));
+    collector_.emplace(std::move(*created));
   }
   static bool every_process() { return GetParam(); }
 
   // A program of our own tells by its socket, another by its probes.
   cupti::Client Start(const std::vector<std::string>& steps) {
     if (every_process()) return {steps, {}};
-    const CpuProfiler::GpuChannel ear = profiler_->MakeGpuChannel().value();
+    const GpuChannel ear = collector_->MakeGpuChannel().value();
     return {steps, ear.environment, [&](int32_t pid) {
-              EXPECT_TRUE(profiler_->Follow(pid).has_value());
-              EXPECT_TRUE(profiler_->AttachGpuProgram(pid).has_value());
+              EXPECT_TRUE(collector_->Follow(pid).has_value());
+              EXPECT_TRUE(collector_->AttachGpuProgram(pid).has_value());
             }};
   }
 
-  std::optional<CpuProfiler> profiler_;
+  std::optional<Collector> collector_;
 };
 
 TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
@@ -40,9 +40,9 @@ TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
   int rounds = 0;
   while (MonotonicNow() < begin_ns + 4 * kNanosPerSecond) {
     const int64_t before_ns = MonotonicNow();
-    profiler_->Wait(kMinMs, kMaxMs);
+    collector_->Wait(kMinMs, kMaxMs);
     EXPECT_GE(MonotonicNow() - before_ns, (kMinMs - 1) * kNanosPerMilli);
-    ASSERT_TRUE(profiler_->Poll().has_value());
+    ASSERT_TRUE(collector_->Poll().has_value());
     ++rounds;
   }
   EXPECT_GE(rounds, 8) << "it tells four times a second: without being told, two or three rounds would do";
@@ -53,7 +53,7 @@ TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
 
 TEST_P(Rounds, WhereNobodyWorksLastAsLongAsTheyMay) {
   const int64_t before_ns = MonotonicNow();
-  profiler_->Wait(100, 700);
+  collector_->Wait(100, 700);
   EXPECT_GE(MonotonicNow() - before_ns, 690 * kNanosPerMilli);
 }
 

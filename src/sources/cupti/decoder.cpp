@@ -501,7 +501,7 @@ void Decoder::Forget(int32_t pid) {
   processes_.erase(found);
 }
 
-model::DropCounts Decoder::TakeDrops() {
+model::DropCounts Decoder::DrainDrops() {
   for (auto& [pid, process] : processes_)
     for (Received& received : process.received)
       drops_.Add(DropReason::kGpuMessagesLost, received.CountNewlyLost(false));

@@ -50,7 +50,7 @@ class Decoder {
   void Forget(int32_t pid);
 
   // Returns and resets the drop counts. Messages lost in transit are counted one call late.
-  model::DropCounts TakeDrops();
+  model::DropCounts DrainDrops();
 
  private:
   static constexpr size_t kMaxProcesses = 4096;

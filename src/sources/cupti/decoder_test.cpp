@@ -114,7 +114,7 @@ class DecoderTest : public ::testing::Test {
     });
     return events;
   }
-  int64_t Malformed() { return decoder_.TakeDrops().Of(DropReason::kGpuMalformed); }
+  int64_t Malformed() { return decoder_.DrainDrops().Of(DropReason::kGpuMalformed); }
 
   Decoder decoder_;
   std::vector<uint32_t> sessions_;  // of each event
@@ -140,7 +140,7 @@ TEST_F(DecoderTest, ForgetsNamesWithTheSession) {
   Decode(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_NAME, Name(3, 6), "_Z1kPf").bytes());
   Decode(Batch(GPUSONDE_GPU_RECORDS, 0, 2).Add(GPUSONDE_GPU_KERNEL, KernelOf(3)).bytes(),
          [](const Event& event) { EXPECT_EQ(std::get<Kernel>(event.what).name, ""); });
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuNameLost), 1);
 }
 
 TEST_F(DecoderTest, IgnoresTimesThatRunBackwards) {
@@ -160,13 +160,13 @@ TEST_F(DecoderTest, SkipsABatchThatWasReceivedBefore) {
 TEST_F(DecoderTest, CountsGapsAsLostButNotOutOfOrderBatches) {
   for (const uint64_t sequence : {10, 11, 14, 13, 20})
     Decode(Batch(GPUSONDE_GPU_RECORDS, sequence).Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes());
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);  // they may be out of order
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 0);  // they may be out of order
   Decode(Batch(GPUSONDE_GPU_RECORDS, 15).bytes());
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 5);  // 12, 16, 17, 18, 19
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 0);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 5);  // 12, 16, 17, 18, 19
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 0);
   Decode(Batch(GPUSONDE_GPU_RECORDS, 22).bytes());
   decoder_.Forget(kPid);
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);  // 21
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);  // 21
 }
 
 TEST_F(DecoderTest, AnExecRestartsSequenceNumbersAndContinuesSessionNumbers) {
@@ -179,9 +179,9 @@ TEST_F(DecoderTest, AnExecRestartsSequenceNumbersAndContinuesSessionNumbers) {
   EXPECT_EQ(Decode(kernel(0, 200)), 1);
   EXPECT_EQ(Decode(kernel(0, 200)), 0) << "received before";
   EXPECT_EQ(sessions_.back(), 2U);
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1) << "1 of the first";
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1) << "1 of the first";
   EXPECT_EQ(Decode(kernel(1, 100)), 0) << "too late";
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
 TEST_F(DecoderTest, CountsTheLibrarysDropsOnce) {
@@ -190,7 +190,7 @@ TEST_F(DecoderTest, CountsTheLibrarysDropsOnce) {
   Decode(Batch(GPUSONDE_GPU_STATE, 0).Add(GPUSONDE_GPU_DROPS, drops).bytes());
   drops.counts[GPUSONDE_GPU_DROP_CUPTI] = 7;
   Decode(Batch(GPUSONDE_GPU_STATE, 1).Add(GPUSONDE_GPU_DROPS, drops).bytes());
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 7);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuRecordsDropped), 7);
 }
 
 TEST_F(DecoderTest, SkipsUnknownRecordTypesAndUnknownTrailingFields) {
@@ -312,7 +312,7 @@ TEST_F(Joining, HoldsRecordsUntilASnapshotHasTheirNames) {
   EXPECT_THAT(seen_, ::testing::ElementsAre("since 5000 joined", "kernel alpha", "7 alpha earlier",
                                             "kernel alpha", "9 alpha"));
   EXPECT_THAT(decoder_.Holding(), ::testing::IsEmpty());
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuRecordsDropped), 0) << "those were dropped before";
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuRecordsDropped), 0) << "those were dropped before";
 }
 
 TEST_F(Joining, IgnoresAnIncompleteSnapshot) {
@@ -322,7 +322,7 @@ TEST_F(Joining, IgnoresAnIncompleteSnapshot) {
   EXPECT_THAT(decoder_.Holding(), ::testing::SizeIs(1));
   decoder_.Release([this](const Event& event) { Describe(event); });
   EXPECT_THAT(seen_, ::testing::ElementsAre("since 5000 joined", "kernel "));
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuNameLost), 1);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuNameLost), 1);
 }
 
 TEST_F(Joining, HoldsNothingOfASessionReceivedFromItsBegin) {
@@ -339,7 +339,7 @@ TEST_F(Joining, HoldsNothingOfASessionReceivedFromItsBegin) {
 TEST_F(Joining, CountsHeldRecordsAsLostWhenTheProcessIsForgotten) {
   Take(Records(0));
   decoder_.Forget(kPid);
-  EXPECT_EQ(decoder_.TakeDrops().Of(DropReason::kGpuMessagesLost), 1);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
 TEST_F(DecoderTest, SurvivesAnyBytes) {

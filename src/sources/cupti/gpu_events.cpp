@@ -215,7 +215,8 @@ void GpuEvents::Forget(int32_t pid) {
   state_->decoder.Forget(pid);
 }
 
-Status GpuEvents::Drain(const std::function<void(const Event&)>& visit) {
+Status GpuEvents::Drain(const Visit& visit) {
+  const Decoder::Visit decoded = [&visit](const Event& event) { visit(sources::Event(event)); };
   // A launch that is sent both ways is sent through the probe first. As the sockets are read before the ring,
   // each launch found in a socket is in the ring too, with its stack; launches from sockets are decoded last,
   // so that the decoder skips those that it has from the ring.
@@ -224,25 +225,25 @@ Status GpuEvents::Drain(const std::function<void(const Event&)>& visit) {
     if (state_->probes && IsLaunchBatch(batch))
       launches.emplace_back(pid, std::vector(batch.begin(), batch.end()));
     else
-      state_->decoder.Decode({.pid = pid}, batch, visit);
+      state_->decoder.Decode({.pid = pid}, batch, decoded);
   });
   if (state_->probes)
     state_->probes->Drain([&](const Decoder::Origin& origin, std::span<const std::byte> batch) {
-      state_->decoder.Decode(origin, batch, visit);
+      state_->decoder.Decode(origin, batch, decoded);
     });
-  for (const auto& [pid, batch] : launches) state_->decoder.Decode({.pid = pid}, batch, visit);
-  if (state_->probes) state_->FollowSnapshots(visit);
+  for (const auto& [pid, batch] : launches) state_->decoder.Decode({.pid = pid}, batch, decoded);
+  if (state_->probes) state_->FollowSnapshots(decoded);
   return {};
 }
 
-model::DropCounts GpuEvents::TakeDrops() {
-  model::DropCounts drops = state_->decoder.TakeDrops();
-  drops.Merge(state_->sockets.TakeDrops());
-  if (state_->probes) drops.Merge(state_->probes->TakeDrops());
+model::DropCounts GpuEvents::DrainDrops() {
+  model::DropCounts drops = state_->decoder.DrainDrops();
+  drops.Merge(state_->sockets.DrainDrops());
+  if (state_->probes) drops.Merge(state_->probes->DrainDrops());
   return drops;
 }
 
-int GpuEvents::wake_fd() const { return state_->epoll.get(); }
+std::vector<int> GpuEvents::wake_fds() const { return {state_->epoll.get()}; }
 
 void GpuEvents::WakeAfter(int64_t time_ns) {
   if (state_->probes) state_->probes->WakeAfter(time_ns);

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "model/drops.h"
-#include "sources/cupti/event.h"
 #include "sources/ebpf/stack_tables.h"
+#include "sources/source.h"
 
 namespace gpusonde::cupti {
 
@@ -23,7 +22,7 @@ namespace gpusonde::cupti {
 //
 // Any number of listeners may attach to a process at any time: one that attaches within a session requests a
 // snapshot of the earlier state.
-class GpuEvents {
+class GpuEvents final : public sources::Source {
  public:
   struct Options {
     // Our installed libgpusonde-inject.so. Probes are only attached in files with the same content.
@@ -70,14 +69,13 @@ class GpuEvents {
   // Forgets a process that has ended, and detaches from its probes.
   void Forget(int32_t pid);
 
-  // Visits all pending events. Those of one thread are in order.
-  Status Drain(const std::function<void(const Event&)>& visit);
+  // Visits Event. Those of one thread are in order.
+  Status Drain(const Visit& visit) override;
 
-  // Returns and resets the drop counts.
-  model::DropCounts TakeDrops();
+  model::DropCounts DrainDrops() override;
 
-  // Readable (epoll) when the ring fills up, a socket has data, or as requested with WakeAfter.
-  int wake_fd() const;
+  // Readable when the ring fills up, a socket has data, or as requested with WakeAfter.
+  std::vector<int> wake_fds() const override;
 
   // Requests one wake-up for the first batch that a process sends after this time (CLOCK_MONOTONIC). Data
   // from sockets always wakes.
@@ -85,11 +83,11 @@ class GpuEvents {
 
   // Detaches; pending events can still be drained. The library in each process goes to sleep within 250 ms;
   // it sends its last totals before.
-  void Stop();
+  void Stop() override;
 
   GpuEvents(GpuEvents&&) noexcept;
   GpuEvents& operator=(GpuEvents&&) noexcept;
-  ~GpuEvents();
+  ~GpuEvents() override;
 
  private:
   struct State;

@@ -136,7 +136,7 @@ void ProbeReader::Drain(
   state_->visit = nullptr;
 }
 
-model::DropCounts ProbeReader::TakeDrops() {
+model::DropCounts ProbeReader::DrainDrops() {
   // The Decoder counts a message that the BPF program dropped as a gap in the sequence, so that it isn't
   // counted here.
   model::DropCounts drops;

@@ -40,7 +40,7 @@ class ProbeReader {
   bool AttachedTo(int32_t pid) const;
 
   void Drain(const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit);
-  model::DropCounts TakeDrops();
+  model::DropCounts DrainDrops();
   // Readable (epoll) when the ring fills up, and once for the first batch, other than a launch, after the
   // time of WakeAfter.
   int fd() const;

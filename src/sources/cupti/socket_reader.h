@@ -29,7 +29,7 @@ class SocketReader {
   void Drain(const std::function<void(int32_t pid, std::span<const std::byte> batch)>& visit);
 
   std::vector<int> fds() const;
-  model::DropCounts TakeDrops() { return drops_.Take(); }
+  model::DropCounts DrainDrops() { return drops_.Take(); }
 
  private:
   // More than arrives between two calls; a faster writer has to wait.

@@ -59,7 +59,7 @@ struct CpuSampler::State {
   std::unique_ptr<cpu_sampler_bpf, Destroy> skeleton;
   std::unique_ptr<ring_buffer, Destroy> ring;
   std::vector<std::unique_ptr<bpf_link, Destroy>> clocks;  // a link owns its perf event
-  const std::function<void(const RawSample&)>* visit = nullptr;
+  const Visit* visit = nullptr;
   ProgramCounters counters = ProgramCounters(GPUSONDE_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
 
@@ -73,11 +73,11 @@ int CpuSampler::State::OnRecord(void* context, void* data, size_t size) {
   if (size < kHeader + offsetof(gpusonde_stack, words)) return 0;  // can't happen with our own program
   const std::optional<RawStack> stack = RawStack::FromWire(sample->stack, size - kHeader);
   if (!stack.has_value()) return 0;  // nor can this
-  (*state.visit)({.time_ns = static_cast<int64_t>(sample->time_ns),
-                  .pid = static_cast<int32_t>(sample->pid),
-                  .tid = static_cast<int32_t>(sample->tid),
-                  .cpu = static_cast<int32_t>(sample->cpu),
-                  .stack = *stack});
+  (*state.visit)(RawSample{.time_ns = static_cast<int64_t>(sample->time_ns),
+                           .pid = static_cast<int32_t>(sample->pid),
+                           .tid = static_cast<int32_t>(sample->tid),
+                           .cpu = static_cast<int32_t>(sample->cpu),
+                           .stack = *stack});
   return 0;
 }
 
@@ -127,7 +127,7 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
 
 Status CpuSampler::Follow(int32_t pid) { return AddTarget(targets_fd(), target_changes_fd(), pid); }
 
-Status CpuSampler::Drain(const std::function<void(const RawSample&)>& visit) {
+Status CpuSampler::Drain(const Visit& visit) {
   state_->visit = &visit;
   const int consumed = ring_buffer__consume(state_->ring.get());
   state_->visit = nullptr;
@@ -139,11 +139,11 @@ int CpuSampler::targets_fd() const { return bpf_map__fd(state_->skeleton->maps.t
 
 int CpuSampler::target_changes_fd() const { return bpf_map__fd(state_->skeleton->maps.target_changes); }
 
-int CpuSampler::wake_fd() const { return ring_buffer__epoll_fd(state_->ring.get()); }
+std::vector<int> CpuSampler::wake_fds() const { return {ring_buffer__epoll_fd(state_->ring.get())}; }
 
 int64_t CpuSampler::period_ns() const { return state_->period_ns; }
 
-model::DropCounts CpuSampler::TakeDrops() {
+model::DropCounts CpuSampler::DrainDrops() {
   using model::DropReason;
   static constexpr DropReason kReasons[GPUSONDE_CPU_COUNTERS] = {DropReason::kRingFull,
                                                                  DropReason::kTooManyProcesses};

@@ -2,30 +2,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "model/drops.h"
-#include "sources/ebpf/raw_stack.h"
+#include "sources/source.h"
 
 namespace gpusonde::ebpf {
 
 class StackTables;
 
-// One stack of one running thread. The stack is valid during the callback only.
-struct RawSample {
-  int64_t time_ns = 0;  // CLOCK_MONOTONIC
-  int32_t pid = 0;      // in our pid namespace, like tid
-  int32_t tid = 0;
-  int32_t cpu = 0;
-  RawStack stack;
-};
-
 // Samples the stacks of running threads with a BPF program on every CPU's clock event
 // (bpf/cpu_sampler.bpf.c). Native stacks are unwound with the tables in `tables`; stacks of CPython processes
 // that are registered there also have their Python frames. Not thread-safe.
-class CpuSampler {
+class CpuSampler final : public sources::Source {
  public:
   struct Options {
     double frequency_hz = 99;  // per CPU, in (0, 10000]
@@ -43,12 +34,12 @@ class CpuSampler {
   // Samples this process, and the descendants that it creates from now on.
   Status Follow(int32_t pid);
 
-  // Visits all pending samples. Those of one CPU are in order; those of several are interleaved.
-  Status Drain(const std::function<void(const RawSample&)>& visit);
+  // Visits RawSample.
+  Status Drain(const Visit& visit) override;
 
-  // Readable (epoll) when the ring fills up faster than expected, or when a sample has a new process or new
+  // Readable when the ring fills up faster than expected, or when a sample has a new process or new
   // Python code, which must be inspected before it is gone.
-  int wake_fd() const;
+  std::vector<int> wake_fds() const override;
 
   // Descriptors of the BPF maps `targets` and `target_changes`, to share with other programs; unused with
   // every_process.
@@ -58,15 +49,14 @@ class CpuSampler {
   // The time that one sample represents.
   int64_t period_ns() const;
 
-  // Returns and resets the drop counts.
-  model::DropCounts TakeDrops();
+  model::DropCounts DrainDrops() override;
 
-  // Stops the clocks; pending samples can still be drained.
-  void Stop();
+  // Stops the clocks.
+  void Stop() override;
 
   CpuSampler(CpuSampler&&) noexcept;
   CpuSampler& operator=(CpuSampler&&) noexcept;
-  ~CpuSampler();
+  ~CpuSampler() override;
 
  private:
   struct State;

@@ -75,7 +75,7 @@ struct HostSignals::State {
   void LeaveOutAbsent();
   // Attaches the programs for the network, or all others.
   Status Attach(bool network);
-  Status Empty(int map, const std::function<void(const Sum&)>& visit) const;
+  Status Empty(int map, const Visit& visit) const;
 };
 
 // Doesn't load programs whose tracepoints this kernel lacks, as one of them would keep all others from
@@ -147,19 +147,19 @@ Status HostSignals::WatchNetwork(bool watch) {
   return {};
 }
 
-Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>& visit) const {
+Status HostSignals::State::Empty(int map, const Visit& visit) const {
   std::vector<gpusonde_signal_key> keys(kBatch);
   std::vector<uint64_t> values(kBatch);
   // The bucket number has 32 bits, which wrap after 497 days; the reported buckets are recent.
   const int64_t now = MonotonicNow() / kBucketNs;
   const auto read = [&](const gpusonde_signal_key& key, uint64_t amount) {
     const int64_t bucket = now - static_cast<int32_t>(static_cast<uint32_t>(now) - key.bucket);
-    visit({.start_ns = bucket * kBucketNs,
-           .pid = static_cast<int32_t>(key.pid),
-           .tid = static_cast<int32_t>(key.tid),
-           .other = static_cast<int32_t>(key.other),
-           .signal = static_cast<gpusonde_signal>(key.signal),
-           .amount = static_cast<int64_t>(amount)});
+    visit(SignalSum{.start_ns = bucket * kBucketNs,
+                    .pid = static_cast<int32_t>(key.pid),
+                    .tid = static_cast<int32_t>(key.tid),
+                    .other = static_cast<int32_t>(key.other),
+                    .signal = static_cast<gpusonde_signal>(key.signal),
+                    .amount = static_cast<int64_t>(amount)});
   };
   // The cursor of the batch operation is a hash bucket number, unrelated to our buckets.
   uint32_t cursor = 0;
@@ -175,7 +175,7 @@ Status HostSignals::State::Empty(int map, const std::function<void(const Sum&)>&
   }
 }
 
-Status HostSignals::Drain(const std::function<void(const Sum&)>& visit) {
+Status HostSignals::Drain(const Visit& visit) {
   const int finish = bpf_program__fd(state_->skeleton->progs.signal_finish);
   if (bpf_prog_test_run_opts(finish, nullptr) != 0)
     return Fail(ErrnoError(errno, "finish the sums of host signals"));
@@ -196,7 +196,7 @@ std::optional<HostSignals::Other> HostSignals::Who(int32_t pid) const {
 
 const std::vector<std::string>& HostSignals::absent() const { return state_->absent; }
 
-model::DropCounts HostSignals::TakeDrops() {
+model::DropCounts HostSignals::DrainDrops() {
   using enum model::DropReason;
   static constexpr model::DropReason kReasons[GPUSONDE_SIGNAL_COUNTERS] = {kSignalsLost, kSignalsLost,
                                                                            kTooManyProcesses};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,24 +10,14 @@
 
 #include "base/result.h"
 #include "model/drops.h"
-#include "wire/host_signals.h"
+#include "sources/source.h"
 
 namespace gpusonde::ebpf {
 
 // The time that threads of target processes spend in each state, in sums over 10 ms, and which processes kept
 // them from running (bpf/host_signals.bpf.c). Not thread-safe.
-class HostSignals {
+class HostSignals final : public sources::Source {
  public:
-  // A sum of one thread; or of a process, if `tid` is 0.
-  struct Sum {
-    int64_t start_ns = 0;  // of the bucket, CLOCK_MONOTONIC
-    int32_t pid = 0;       // in our pid namespace, like `tid` and `other`
-    int32_t tid = 0;
-    int32_t other = 0;  // 0: none, or not known
-    gpusonde_signal signal = GPUSONDE_SIGNAL_RUNNING;
-    int64_t amount = 0;  // ns, bytes or segments (wire/host_signals.h)
-  };
-
   // The process that the kernel last saw with a pid.
   struct Other {
     std::string name;         // at most 15 bytes
@@ -50,9 +39,10 @@ class HostSignals {
   // kPermissionDenied, kUnsupported.
   Status WatchNetwork(bool watch);
 
-  // Visits the sums since the last call. An interval is added when it ends, split over the buckets that it
-  // covers. A bucket may be reported in several parts, and a long interval adds to buckets that lie far back.
-  Status Drain(const std::function<void(const Sum&)>& visit);
+  // Visits SignalSum, the sums since the last call. An interval is added when it ends, split over the buckets
+  // that it covers. A bucket may be reported in several parts, and a long interval adds to buckets that lie
+  // far back.
+  Status Drain(const Visit& visit) override;
 
   // The process with this pid, if the kernel has named it recently.
   std::optional<Other> Who(int32_t pid) const;
@@ -60,12 +50,12 @@ class HostSignals {
   // The names of signals that this kernel lacks; known once a process is followed.
   const std::vector<std::string>& absent() const;
 
-  model::DropCounts TakeDrops();
-  void Stop();
+  model::DropCounts DrainDrops() override;
+  void Stop() override;
 
   HostSignals(HostSignals&&) noexcept;
   HostSignals& operator=(HostSignals&&) noexcept;
-  ~HostSignals();
+  ~HostSignals() override;
 
  private:
   struct State;

@@ -37,12 +37,12 @@ class HostSignalsTest : public testing::Test {
   // Adds this thread's sums since the last call.
   void Drain() {
     ASSERT_TRUE(signals_
-                    ->Drain([&](const HostSignals::Sum& sum) {
+                    ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
                       if (sum.tid == ::gettid()) by_signal_[sum.signal] += sum.amount;
                       if (sum.signal <= GPUSONDE_SIGNAL_NETWORK) sums_[sum.tid] += sum.amount;
                       if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_RUN_QUEUE)
                         behind_[sum.other] += sum.amount;
-                    })
+                    }))
                     .has_value());
   }
 
@@ -123,7 +123,7 @@ TEST_F(HostSignalsTest, ThreadsThatHaveEndedTakeNoRoom) {
     std::thread([] {}).join();
     if (i % 1'000 == 0) Drain();
   }
-  EXPECT_EQ(signals_->TakeDrops().Of(model::DropReason::kSignalsLost), 0);
+  EXPECT_EQ(signals_->DrainDrops().Of(model::DropReason::kSignalsLost), 0);
 }
 
 TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheCpu) {
@@ -173,10 +173,10 @@ TEST_F(HostSignalsTest, AWaitForAnotherTargetNamesIt) {
   char byte = 0;
   ASSERT_EQ(::read(pipe[0], &byte, 1), 1);
   ASSERT_TRUE(signals_
-                  ->Drain([&](const HostSignals::Sum& sum) {
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
                     if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
                       waited_for_child_ns += sum.amount;
-                  })
+                  }))
                   .has_value());
   ::waitpid(child, nullptr, 0);
   EXPECT_GE(waited_for_child_ns, 150 * kNanosPerMilli);
@@ -215,11 +215,11 @@ TEST_F(HostSignalsTest, AWaitEndedByAPacketIsANetworkWaitAndNamesTheSender) {
   char byte = 0;
   ASSERT_EQ(::read(client, &byte, 1), 1);
   ASSERT_TRUE(signals_
-                  ->Drain([&](const HostSignals::Sum& sum) {
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
                     if (sum.tid != ::gettid() || sum.signal != GPUSONDE_SIGNAL_NETWORK) return;
                     network_ns += sum.amount;
                     if (sum.other == child) for_child_ns += sum.amount;
-                  })
+                  }))
                   .has_value());
   ::waitpid(child, nullptr, 0);
   ::close(client);

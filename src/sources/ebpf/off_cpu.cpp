@@ -37,14 +37,13 @@ struct Destroy {
 struct OffCpu::State {
   std::unique_ptr<off_cpu_bpf, Destroy> skeleton;
   std::unique_ptr<ring_buffer, Destroy> ring;
-  const std::function<void(const Begin&)>* begin = nullptr;
-  const std::function<void(const End&)>* end = nullptr;
+  const Visit* visit = nullptr;
   ProgramCounters counters = ProgramCounters(GPUSONDE_OFF_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);
 
   // The intervals in progress when it stopped.
-  std::vector<Begin> unbegun;  // whose stacks were not taken
-  std::vector<End> unended;
+  std::vector<OffCpuBegin> unbegun;  // whose stacks were not taken
+  std::vector<OffCpuEnd> unended;
   bpf_link* late_stacks = nullptr;
 
   ~State() { bpf_link__destroy(late_stacks); }
@@ -60,19 +59,15 @@ int OffCpu::State::OnRecord(void* context, void* data, size_t size) {
   uint32_t kind = 0;
   if (size < sizeof kind) return 0;  // can't happen with our own program, like the other checks below
   std::memcpy(&kind, data, sizeof kind);
-  if (kind == GPUSONDE_OFF_CPU_END && size >= sizeof(End)) {
-    (*state.end)(*static_cast<const End*>(data));
+  if (kind == GPUSONDE_OFF_CPU_END && size >= sizeof(OffCpuEnd)) {
+    (*state.visit)(OffCpuEnd(*static_cast<const OffCpuEnd*>(data)));
     return 0;
   }
   if (kind != GPUSONDE_OFF_CPU_BEGIN || size < kHead + offsetof(gpusonde_stack, words)) return 0;
   const auto* begin = static_cast<const gpusonde_off_cpu_begin*>(data);
   const std::optional<RawStack> stack = RawStack::FromWire(begin->stack, size - kHead);
   if (!stack.has_value()) return 0;
-  Begin emitted;
-  emitted.head = begin->head;
-  emitted.taken_ns = begin->taken_ns;
-  emitted.stack = *stack;
-  (*state.begin)(emitted);
+  (*state.visit)(OffCpuBegin{.head = begin->head, .taken_ns = begin->taken_ns, .stack = *stack});
   return 0;
 }
 
@@ -132,20 +127,17 @@ Result<OffCpu> OffCpu::Create(const Options& options, const StackTables& tables,
   return OffCpu(std::move(state));
 }
 
-Status OffCpu::Drain(const std::function<void(const Begin&)>& begin,
-                     const std::function<void(const End&)>& end) {
-  state_->begin = &begin;
-  state_->end = &end;
+Status OffCpu::Drain(const Visit& visit) {
+  state_->visit = &visit;
   const int consumed = ring_buffer__consume(state_->ring.get());
-  state_->begin = nullptr;
-  state_->end = nullptr;
+  state_->visit = nullptr;
   if (consumed < 0) return Fail(ErrnoError(-consumed, "read the ring buffer of off-CPU intervals"));
-  for (const Begin& away : std::exchange(state_->unbegun, {})) begin(away);
-  for (const End& away : std::exchange(state_->unended, {})) end(away);
+  for (const OffCpuBegin& away : std::exchange(state_->unbegun, {})) visit(OffCpuBegin(away));
+  for (const OffCpuEnd& away : std::exchange(state_->unended, {})) visit(OffCpuEnd(away));
   return {};
 }
 
-model::DropCounts OffCpu::TakeDrops() {
+model::DropCounts OffCpu::DrainDrops() {
   using enum model::DropReason;
   static constexpr model::DropReason kReasons[GPUSONDE_OFF_CPU_COUNTERS] = {kRingFull, kOffCpuLost};
   model::DropCounts drops;

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "base/result.h"
 #include "model/drops.h"
-#include "sources/ebpf/raw_stack.h"
+#include "sources/source.h"
 #include "wire/off_cpu.h"
 
 namespace gpusonde::ebpf {
@@ -19,7 +18,7 @@ class StackTables;
 // (bpf/off_cpu.bpf.c): all long ones, and a random sample of the short ones, with a sampling probability that
 // keeps to a budget and is reported with each. Sums of intervals weighted with OffCpuWeight are exact for
 // long intervals and unbiased for short ones. Not thread-safe.
-class OffCpu {
+class OffCpu final : public sources::Source {
  public:
   struct Options {
     uint32_t stacks_per_second = 99;  // per CPU, at least 1; a stack costs some microseconds
@@ -27,31 +26,22 @@ class OffCpu {
     uint32_t ring_bytes = uint32_t{4} << 20;
   };
 
-  // The stack is valid during the callback only.
-  struct Begin {
-    gpusonde_off_cpu_head head{};
-    uint64_t taken_ns = 0;  // when the stack was taken; it has no frames if it wasn't
-    RawStack stack;
-  };
-  using End = gpusonde_off_cpu_end;
-
   // Starts reporting, for the processes that `sampler` follows. Errors: as CpuSampler::Create.
   static Result<OffCpu> Create(const Options& options, const StackTables& tables, const CpuSampler& sampler);
 
-  // Visits all pending begins and ends; a begin comes before its end, immediately before it if its stack was
+  // Visits OffCpuBegin and OffCpuEnd; a begin comes before its end, immediately before it if its stack was
   // taken when the thread was switched in again.
-  Status Drain(const std::function<void(const Begin&)>& begin, const std::function<void(const End&)>& end);
+  Status Drain(const Visit& visit) override;
 
-  // Returns and resets the drop counts.
-  model::DropCounts TakeDrops();
+  model::DropCounts DrainDrops() override;
 
   // Stops reporting. Pending events can still be drained, followed by the intervals in progress, as if they
   // ended now.
-  void Stop();
+  void Stop() override;
 
   OffCpu(OffCpu&&) noexcept;
   OffCpu& operator=(OffCpu&&) noexcept;
-  ~OffCpu();
+  ~OffCpu() override;
 
  private:
   struct State;

@@ -93,18 +93,18 @@ TEST_F(OffCpuTest, ReportsASleepWithItsStackLengthAndSystemCall) {
   const int64_t after = MonotonicNow();
   std::optional<gpusonde_off_cpu_head> sleep;
   size_t frames = 0;
-  std::optional<OffCpu::End> end;
+  std::optional<OffCpuEnd> end;
   ASSERT_TRUE(off_cpu_
-                  ->Drain(
-                      [&](const OffCpu::Begin& begin) {
+                  ->Drain(sources::VisitOnly(
+                      [&](const OffCpuBegin& begin) {
                         constexpr int kClockNanosleep = 230;
                         if (begin.head.syscall != kClockNanosleep || sleep.has_value()) return;
                         sleep = begin.head;
                         frames = begin.stack.user().size() + begin.stack.kernel().size();
                       },
-                      [&](const OffCpu::End& reported) {
+                      [&](const OffCpuEnd& reported) {
                         if (sleep.has_value() && reported.begin_ns == sleep->time_ns) end = reported;
-                      })
+                      }))
                   .has_value());
   ASSERT_TRUE(sleep.has_value());
   EXPECT_EQ(sleep->tid, static_cast<uint32_t>(::gettid()));
@@ -138,28 +138,27 @@ TEST_F(OffCpuTest, EveryLongSleepIsReportedOnceWithItsStack) {
   std::map<std::pair<uint32_t, uint64_t>, size_t> frames;  // by thread and begin
   int asleep = 0;
   ASSERT_TRUE(off_cpu_
-                  ->Drain(
-                      [&](const OffCpu::Begin& begin) {
+                  ->Drain(sources::VisitOnly(
+                      [&](const OffCpuBegin& begin) {
                         frames[{begin.head.tid, begin.head.time_ns}] = begin.stack.user().size();
                       },
-                      [&](const OffCpu::End& end) {
+                      [&](const OffCpuEnd& end) {
                         if (static_cast<int64_t>(end.woken_ns - end.begin_ns) < kSleepNs) return;
                         const auto begin = frames.find({end.tid, end.begin_ns});
                         ASSERT_NE(begin, frames.end());
                         EXPECT_GT(begin->second, 0u);
                         asleep += end.tid != static_cast<uint32_t>(::gettid());
-                      })
+                      }))
                   .has_value());
   EXPECT_EQ(asleep, kSleepers);
 }
 
 TEST_F(OffCpuTest, ReportsNothingAfterStop) {
   off_cpu_->Stop();
-  const auto ignore = [](const auto&) {};
-  ASSERT_TRUE(off_cpu_->Drain(ignore, ignore).has_value());
+  ASSERT_TRUE(off_cpu_->Drain(sources::VisitOnly()).has_value());
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   int reported = 0;
-  ASSERT_TRUE(off_cpu_->Drain([&](const auto&) { ++reported; }, ignore).has_value());
+  ASSERT_TRUE(off_cpu_->Drain(sources::VisitOnly([&](const OffCpuBegin&) { ++reported; })).has_value());
   EXPECT_EQ(reported, 0);
 }
 

@@ -148,6 +148,7 @@ class Reader {
 
 struct Monitor::State {
   std::shared_ptr<Hub> hub;
+  model::DropCounts drops;  // of what was drained
   std::thread thread;
 
   ~State() { Stop(); }
@@ -180,7 +181,16 @@ Result<Monitor> Monitor::Start(Options options) {
 }
 
 std::vector<Device> Monitor::devices() const { return state_->hub->devices(); }
-News Monitor::Drain() { return state_->hub->Drain(); }
+
+Status Monitor::Drain(const Visit& visit) {
+  News news = state_->hub->Drain();
+  state_->drops.Merge(news.drops);
+  for (Notice& notice : news.notices) visit(std::move(notice));
+  for (const Reading& reading : news.readings) visit(Reading(reading));
+  return {};
+}
+
+model::DropCounts Monitor::DrainDrops() { return state_->drops.Take(); }
 void Monitor::RequestStop() { state_->hub->Stop(); }
 void Monitor::Stop() { state_->Stop(); }
 

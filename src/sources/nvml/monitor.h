@@ -9,14 +9,14 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "sources/nvml/library.h"
-#include "sources/nvml/news.h"
+#include "sources/source.h"
 
 namespace gpusonde::nvml {
 
 // Reads the state of every GPU through NVML on threads of its own, so that a call that takes long or never
 // returns delays no other. If the driver is missing or unloaded, or a device is lost, this is reported once
-// and retried. Thread-safe.
-class Monitor {
+// and retried. Not thread-safe.
+class Monitor final : public sources::Source {
  public:
   struct Options {
     double frequency_hz = 10;  // in [1, 10]; slowly changing metrics are read once a second
@@ -33,18 +33,19 @@ class Monitor {
   // All devices found so far. A device keeps its index, which is Reading::device.
   std::vector<Device> devices() const;
 
-  // Drains the readings and notices since the last call, in order. If it isn't called for minutes, readings
-  // are dropped and counted.
-  News Drain();
+  // Visits Reading and Notice, in order. If it isn't called for minutes, readings are dropped and counted.
+  Status Drain(const Visit& visit) override;
+
+  model::DropCounts DrainDrops() override;
 
   // Requests the threads to stop, without waiting.
   void RequestStop();
   // Stops reading. Waits up to two seconds for a call that is stuck in the driver, then abandons its thread.
-  void Stop();
+  void Stop() override;
 
   Monitor(Monitor&&) noexcept;
   Monitor& operator=(Monitor&&) noexcept;
-  ~Monitor();
+  ~Monitor() override;
 
  private:
   struct State;

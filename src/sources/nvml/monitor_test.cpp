@@ -31,13 +31,17 @@ class MonitorTest : public testing::Test {
     return std::move(monitor).value();
   }
 
-  // Drains news until `enough`; false after half a minute.
+  void Drain(Monitor& monitor) {
+    const Status drained =
+        monitor.Drain(sources::VisitOnly([this](const Notice& notice) { texts_.push_back(notice.text); },
+                                         [this](const Reading& reading) { readings_.push_back(reading); }));
+    EXPECT_TRUE(drained.has_value());
+    drops_.Merge(monitor.DrainDrops());
+  }
+  // Drains until `enough`; false after half a minute.
   bool WaitFor(Monitor& monitor, const std::function<bool()>& enough) {
     for (int i = 0; i < 3000; ++i) {
-      News news = monitor.Drain();
-      for (const Notice& notice : news.notices) texts_.push_back(notice.text);
-      readings_.insert(readings_.end(), news.readings.begin(), news.readings.end());
-      drops_.Merge(news.drops);
+      Drain(monitor);
       if (enough()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -176,9 +180,9 @@ TEST_F(MonitorTest, DropsAndCountsReadingsThatAreNotDrained) {
   fake_.SetGpus(std::vector<FakeNvml::Gpu>(20, FakeNvml::Gpu{.processes = processes}));
   Monitor monitor = StartMonitor();
   while (fake_.calls("energy") < 2 * 20) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  const News news = monitor.Drain();
-  EXPECT_EQ(news.readings.size(), 150'000U);
-  EXPECT_GT(news.drops.Of(model::DropReason::kGpuReadingsLost), 0);
+  Drain(monitor);
+  EXPECT_EQ(readings_.size(), 150'000U);
+  EXPECT_GT(drops_.Of(model::DropReason::kGpuReadingsLost), 0);
 }
 
 TEST(Library, IsNotFoundWithoutADriver) {

@@ -148,7 +148,7 @@ struct Sideband::Ring {
   }
 
   static Result<Ring> Open(int cpu, size_t size);
-  void Drain(std::vector<SidebandEvent>& events, model::DropCounts& drops);
+  void Drain(const Visit& visit, model::DropCounts& drops);
   std::span<const std::byte> RecordAt(uint64_t position, size_t length);
 };
 
@@ -195,7 +195,7 @@ std::span<const std::byte> Sideband::Ring::RecordAt(uint64_t position, size_t le
   return unwrapped;
 }
 
-void Sideband::Ring::Drain(std::vector<SidebandEvent>& events, model::DropCounts& drops) {
+void Sideband::Ring::Drain(const Visit& visit, model::DropCounts& drops) {
   auto* control = reinterpret_cast<perf_event_mmap_page*>(base);
   const uint64_t head = std::atomic_ref(control->data_head).load(std::memory_order_acquire);
   uint64_t tail = control->data_tail;
@@ -212,7 +212,7 @@ void Sideband::Ring::Drain(std::vector<SidebandEvent>& events, model::DropCounts
     if (!parsed.has_value())
       drops.Add(model::DropReason::kSidebandMalformed);
     else if (*parsed)
-      events.push_back(std::move(event));
+      visit(std::move(event));
     tail += header.size;
   }
   std::atomic_ref(control->data_tail).store(tail, std::memory_order_release);
@@ -236,10 +236,11 @@ Result<Sideband> Sideband::Create(size_t ring_bytes) {
   return Sideband(std::move(rings));
 }
 
-void Sideband::Drain(std::vector<SidebandEvent>& events) {
+Status Sideband::Drain(const Visit& visit) {
   const int64_t before = drops_.Of(model::DropReason::kSidebandLost);
-  for (Ring& ring : rings_) ring.Drain(events, drops_);
+  for (Ring& ring : rings_) ring.Drain(visit, drops_);
   lost_ += drops_.Of(model::DropReason::kSidebandLost) - before;
+  return {};
 }
 
 std::vector<int> Sideband::wake_fds() const {
@@ -248,6 +249,6 @@ std::vector<int> Sideband::wake_fds() const {
   return fds;
 }
 
-model::DropCounts Sideband::TakeDrops() { return drops_.Take(); }
+model::DropCounts Sideband::DrainDrops() { return drops_.Take(); }
 
 }  // namespace gpusonde::perf

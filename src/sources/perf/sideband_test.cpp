@@ -14,6 +14,12 @@
 namespace gpusonde::perf {
 namespace {
 
+void Drain(Sideband& sideband, std::vector<SidebandEvent>& events) {
+  const Status drained =
+      sideband.Drain(sources::VisitOnly([&](SidebandEvent&& event) { events.push_back(std::move(event)); }));
+  EXPECT_TRUE(drained.has_value());
+}
+
 // A record as the kernel lays it out: header, body, then {pid, tid, time}.
 std::vector<std::byte> Record(uint32_t type, uint16_t misc, const std::vector<uint8_t>& body,
                               uint64_t time_ns) {
@@ -88,7 +94,7 @@ TEST(Sideband, ReportsTheWholeLifeOfAShortProcess) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 
   std::vector<SidebandEvent> events;
-  sideband->Drain(events);
+  Drain(*sideband, events);
   int forks = 0, execs = 0, exits = 0, maps_with_build_id = 0;
   for (const SidebandEvent& event : events) {
     if (const auto* fork = std::get_if<ForkEvent>(&event.what)) forks += fork->pid == child;
@@ -113,11 +119,11 @@ TEST(Sideband, CountsTheEventsLostWhenTheRingOverflows) {
   };
   for (int i = 0; i < 1000; ++i) map_some();
   std::vector<SidebandEvent> events;
-  sideband->Drain(events);
+  Drain(*sideband, events);
   EXPECT_LT(events.size(), 1000u);
   map_some();  // the kernel reports the loss with the next record that fits
-  sideband->Drain(events);
-  EXPECT_GT(sideband->TakeDrops().Of(model::DropReason::kSidebandLost), 0);
+  Drain(*sideband, events);
+  EXPECT_GT(sideband->DrainDrops().Of(model::DropReason::kSidebandLost), 0);
 }
 
 }  // namespace

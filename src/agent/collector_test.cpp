@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/cpu_profiler.h"
+#include "agent/collector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,28 +18,28 @@ namespace gpusonde::agent {
 namespace {
 
 // Uses the real kernel; skipped where the machine doesn't allow it.
-class CpuProfilerTest : public testing::Test {
+class CollectorTest : public testing::Test {
  protected:
   void SetUp() override {
-    Result<CpuProfiler> created =
-        CpuProfiler::Create({.frequency_hz = 499, .every_process = false, .command = "test"});
+    Result<Collector> created =
+        Collector::Create({.frequency_hz = 499, .every_process = false, .command = "test"});
     SKIP_WHERE_REFUSED(created);
-    profiler_.emplace(std::move(*created));
+    collector_.emplace(std::move(*created));
   }
 
   std::vector<model::Batch> Run(const std::vector<std::string>& command) {
     Child child = Child::Prepare(command).value();
-    EXPECT_TRUE(profiler_->Follow(child.pid()).has_value());
+    EXPECT_TRUE(collector_->Follow(child.pid()).has_value());
     EXPECT_TRUE(child.Start().has_value());
     std::vector<model::Batch> all;
     const auto add = [&](std::vector<model::Batch> batches) {
       std::ranges::move(batches, std::back_inserter(all));
     };
     while (!child.TryWait().has_value()) {
-      profiler_->Wait(50, 50);
-      add(profiler_->Poll().value());
+      collector_->Wait(50, 50);
+      add(collector_->Poll().value());
     }
-    add(profiler_->Finish().value());
+    add(collector_->Finish().value());
     return all;
   }
 
@@ -50,10 +50,10 @@ class CpuProfilerTest : public testing::Test {
     return rows;
   }
 
-  std::optional<CpuProfiler> profiler_;
+  std::optional<Collector> collector_;
 };
 
-TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
+TEST_F(CollectorTest, ABusyProgramIsSampledAsOftenAsAsked) {
   // Ends by its limit of one second of CPU time, however long that takes on a busy machine.
   const auto batches = Run({"sh", "-c", "ulimit -t 1; while :; do :; done"});
   int64_t samples = 0;
@@ -66,7 +66,7 @@ TEST_F(CpuProfilerTest, ABusyProgramIsSampledAsOftenAsAsked) {
   EXPECT_GT(CountRows(batches, "stacks"), 0);
 }
 
-TEST_F(CpuProfilerTest, ChildrenOfTheProgramAreProcessesToo) {
+TEST_F(CollectorTest, ChildrenOfTheProgramAreProcessesToo) {
   const auto batches =
       Run({"sh", "-c", "for i in 1 2 3; do sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; done"});
   std::vector<int32_t> pids;
@@ -79,20 +79,20 @@ TEST_F(CpuProfilerTest, ChildrenOfTheProgramAreProcessesToo) {
   EXPECT_EQ(pids.size(), 4u);
 }
 
-TEST_F(CpuProfilerTest, AProgramThatEndsAtOnceStillHasItsProcess) {
+TEST_F(CollectorTest, AProgramThatEndsAtOnceStillHasItsProcess) {
   const auto batches = Run({"true"});
   EXPECT_GE(CountRows(batches, "processes"), 1);
   EXPECT_GE(CountRows(batches, "mappings"), 1);
 }
 
 // Waits an hour if the event doesn't end the wait; also tests an event from before the wait.
-TEST_F(CpuProfilerTest, AnEventEndsTheWaitForARound) {
+TEST_F(CollectorTest, AnEventEndsTheWaitForARound) {
   EventFd event;
   event.Signal();
-  profiler_->Wait(0, 3'600'000, event.get());
+  collector_->Wait(0, 3'600'000, event.get());
   event.Clear();
   const std::jthread later([&event] { event.Signal(); });
-  profiler_->Wait(0, 3'600'000, event.get());
+  collector_->Wait(0, 3'600'000, event.get());
 }
 
 }  // namespace

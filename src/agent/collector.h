@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/device_table.h"
 #include "agent/file_server.h"
-#include "base/fd.h"
+#include "agent/gpu_channel.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -19,12 +18,12 @@
 
 namespace gpusonde::agent {
 
-// Turns raw samples and side-band events into rows: the first half of a sample's life
-// (docs/life-of-a-sample.md). Poll it a few times a second. Not thread-safe.
+// Collects the events of all sources that need stacks or processes and turns them into rows: the first half
+// of a sample's life (docs/life-of-a-sample.md). Poll it a few times a second. Not thread-safe.
 //
 // Without the kernel side, which needs privileges, there are no CPU samples and no stacks: programs started
 // by us report their GPU work over a socket, and processes are read from /proc.
-class CpuProfiler {
+class Collector {
  public:
   struct Options {
     double frequency_hz = 99;
@@ -38,9 +37,9 @@ class CpuProfiler {
     symbols::FileReader::Options files = ParsedHere();  // who parses program files
   };
 
-  // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel's side those of
+  // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel side those of
   // cupti::GpuEvents.
-  static Result<CpuProfiler> Create(const Options& options);
+  static Result<Collector> Create(const Options& options);
 
   // Also samples this process and every descendant that it creates from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
@@ -49,12 +48,8 @@ class CpuProfiler {
   // down are dropped. Profiles of a whole machine have no such limits.
   void Begin(int64_t begin_ns, int64_t end_ns);
 
-  // Lets a program about to be started report all its GPU work for as long as it runs. Fork it while `socket`
-  // is open and add `environment` ("NAME=value") to its own; both are empty where GPU work can't be profiled.
-  struct GpuChannel {
-    Fd socket;
-    std::vector<std::string> environment;
-  };
+  // Lets a program about to be started report all its GPU work for as long as it runs. Fork it while the
+  // socket is open and add the environment to its own.
   Result<GpuChannel> MakeGpuChannel();
 
   // Attaches the forked process, which has not called exec yet, that MakeGpuChannel was called for.
@@ -73,7 +68,7 @@ class CpuProfiler {
   // still being looked for are waited for, a few seconds, as long as `may_wait`.
   Result<std::vector<model::Batch>> Finish(const std::function<bool()>& may_wait = [] { return true; });
 
-  // The id of this profiler's run, also for rows that others gather beside it.
+  // The id of this collector's run, also for rows that others gather beside it.
   Id128 source() const;
 
   // Whether a followed process still runs, as of the last Poll.
@@ -87,13 +82,13 @@ class CpuProfiler {
   // complete batches early; polling at other times yields them late and sometimes split.
   void Wait(int min_ms, int max_ms, int interrupt_fd = -1);
 
-  CpuProfiler(CpuProfiler&&) noexcept;
-  CpuProfiler& operator=(CpuProfiler&&) noexcept;
-  ~CpuProfiler();
+  Collector(Collector&&) noexcept;
+  Collector& operator=(Collector&&) noexcept;
+  ~Collector();
 
  private:
   struct State;
-  explicit CpuProfiler(std::unique_ptr<State> state);
+  explicit Collector(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
