@@ -36,9 +36,9 @@ class Sink {
   virtual Status Flush() = 0;
 };
 
-// Profiles the whole machine continuously: once a second, data moves from the sources to the spool and from
-// there to the sink. Spooled data survives kill -9: it stays in the spool until the sink has made it durable,
-// and is sent again after the sink refused it. Not thread-safe.
+// The policy of `up` over an Engine: profiles the whole machine continuously. Once a second, data moves from
+// the sources to the spool and from there to the sink. Spooled data survives kill -9: it stays in the spool
+// until the sink has made it durable, and is sent again after the sink refused it. Not thread-safe.
 class LiveAgent {
  public:
   struct Options {
@@ -67,8 +67,8 @@ class LiveAgent {
   };
 
   // Sends what an earlier run left in the spool to the sink, then starts sampling. Errors: those of
-  // Collector::Create, of spool::Writer::Open (kUnavailable: another agent uses this spool) and of the
-  // sink. `sink` must outlive the agent.
+  // Engine::Create (kUnavailable: another agent uses this spool) and of the sink. `sink` must outlive the
+  // agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 
   // Waits about a second, then gathers, spools and commits. Errors that may go away (disk full, sink busy)

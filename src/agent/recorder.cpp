@@ -7,18 +7,14 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iterator>
+#include <utility>
 
 #include "agent/child.h"
-#include "agent/collector.h"
-#include "agent/diagnostician.h"
-#include "agent/gpu_monitor.h"
+#include "agent/engine.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "sources/cupti/inject_library.h"
 #include "sources/proc/process.h"
-#include "spool/spool.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -44,13 +40,8 @@ bool MayRecordGpuOnly(const Error& error, const std::vector<std::string>& comman
 
 struct Recorder::State {
   Options options;
-  int64_t epoch_offset_ns;
-  Collector collector;
-  std::optional<GpuMonitor> gpus;
-  Diagnostician diagnostician;
-  spool::Writer spool;
+  Engine engine;
   std::optional<Child> child;
-  std::string refusal;
   Outcome outcome;
 
   Status Gather();
@@ -72,22 +63,18 @@ Result<Recorder> Recorder::Create(Options options) {
   if (options.command.empty())
     if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
       command = info->command;
-  const int64_t epoch_offset_ns = options.measure_epoch_offset();
-  const auto devices = std::make_shared<DeviceTable>();
-  Collector::Options wanted{.frequency_hz = options.frequency_hz,
-                            .command = command,
-                            .epoch_offset_ns = epoch_offset_ns,
-                            .devices = devices,
-                            .lines = options.lines,
-                            .files = options.files};
-  Result<Collector> created = Collector::Create(wanted);
-  std::string refusal;
-  if (!created.has_value() && MayRecordGpuOnly(created.error(), options.command)) {
-    refusal = created.error().message;
-    wanted.with_kernel = false;
-    created = Collector::Create(wanted);
-  }
-  ASSIGN_OR_RETURN(Collector collector, std::move(created));
+  ASSIGN_OR_RETURN(
+      Engine engine,
+      Engine::Create({.spool_folder = options.spool_folder,
+                      .frequency_hz = options.frequency_hz,
+                      .nvml_hz = options.nvml_hz,
+                      .command = std::move(command),
+                      .lines = options.lines,
+                      .files = options.files,
+                      .may_lack_kernel =
+                          [&options](const Error& error) { return MayRecordGpuOnly(error, options.command); },
+                      .measure_epoch_offset = options.measure_epoch_offset}));
+  Collector& collector = engine.collector();
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(collector.Follow(options.pid));
@@ -98,32 +85,20 @@ Result<Recorder> Recorder::Create(Options options) {
     TRY(collector.Follow(child->pid()));
     TRY(collector.AttachGpuProgram(child->pid()));
   }
-  ASSIGN_OR_RETURN(spool::Writer spool, spool::Writer::Open(options.spool_folder));
-  Diagnostician diagnostician(
-      {.source = collector.source(), .epoch_offset_ns = epoch_offset_ns, .with_kernel = refusal.empty()});
-  // Start it after forking, so that the program doesn't inherit what the driver opens.
-  std::optional<GpuMonitor> gpus;
-  if (options.nvml_hz > 0) gpus = GpuMonitor::Start({.frequency_hz = options.nvml_hz}, devices);
-  if (gpus.has_value()) gpus->SetSource(collector.source(), epoch_offset_ns);
-  return Recorder(std::unique_ptr<State>(new State{std::move(options),
-                                                   epoch_offset_ns,
-                                                   std::move(collector),
-                                                   std::move(gpus),
-                                                   std::move(diagnostician),
-                                                   std::move(spool),
-                                                   std::move(child),
-                                                   std::move(refusal),
-                                                   {}}));
+  engine.StartGpuMonitor();
+  return Recorder(
+      std::unique_ptr<State>(new State{std::move(options), std::move(engine), std::move(child), {}}));
 }
 
 Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
   State& state = *state_;
+  Collector& collector = state.engine.collector();
   const int64_t begin_ns = MonotonicNow();
   const int64_t stop_ns =
       state.options.duration_s.has_value()
           ? begin_ns + static_cast<int64_t>(*state.options.duration_s * static_cast<double>(kNanosPerSecond))
           : INT64_MAX;
-  state.collector.Begin(begin_ns, stop_ns);
+  collector.Begin(begin_ns, stop_ns);
   if (const int number = state.StoppedBy(signals); number != 0) {
     TRY(state.Finish(signals));
     if (state.child.has_value()) state.outcome.exit_status = kSignalledExit + number;
@@ -135,31 +110,25 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
-    state.collector.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
-                         signals.arrived.get());
+    collector.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
+                   signals.arrived.get());
     signals.arrived.Clear();
     state.PassOn(signals);
     if (MonotonicNow() < stop_ns) TRY(state.Gather());
   }
   TRY(state.Finish(signals));
   if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
-  const int64_t step_ns = state.options.measure_epoch_offset() - state.epoch_offset_ns;
-  if (std::abs(step_ns) > kClockStepNs) state.outcome.clock_step_ns = step_ns;
+  state.outcome.clock_step_ns = state.engine.MeasureClockStep();
   return state.outcome;
 }
 
 Status Recorder::State::Gather() {
-  std::vector<model::Batch> batches;
-  if (gpus.has_value()) batches = gpus->Poll();
-  ASSIGN_OR_RETURN(std::vector<model::Batch> profiled, collector.Poll());
-  std::ranges::move(profiled, std::back_inserter(batches));
-  std::ranges::move(diagnostician.Round(batches), std::back_inserter(batches));
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> batches, engine.Gather());
   Write(batches);
   return {};
 }
 
 Status Recorder::State::Finish(const RecorderSignals& signals) {
-  if (gpus.has_value()) gpus->RequestStop();
   const int interrupts = signals.interrupts.load();
   bool announced = false;
   const int64_t announce_ns = MonotonicNow() + kAnnounceNs;
@@ -170,34 +139,25 @@ Status Recorder::State::Finish(const RecorderSignals& signals) {
     }
     return signals.interrupts.load() == interrupts;
   };
-  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, collector.Finish(may_wait));
-  std::vector<model::Batch> batches;
-  if (gpus.has_value()) batches = gpus->Finish();
-  batches.insert(batches.end(), last.begin(), last.end());
-  std::ranges::move(diagnostician.Finish(batches), std::back_inserter(batches));
-  outcome.uncounted_rows = Write(batches);
+  ASSIGN_OR_RETURN(const std::vector<model::Batch> last, engine.Finish(may_wait));
+  outcome.uncounted_rows = Write(last);
   return {};
 }
 
-// A full disk doesn't end the recording: rows that don't fit are counted, and when there is space again all
-// names are repeated, so that later samples don't refer to lost rows. Returns the number of lost rows.
+// A full disk doesn't end the recording: rows that don't fit are counted. Returns the number of lost rows.
 int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
-  const spool::Writer::Stored stored = spool.Store(batches);
+  const spool::Writer::Stored stored = engine.Spool(batches);
   if (stored.failure.has_value() && outcome.first_failure.empty())
     outcome.first_failure = stored.failure->message;
-  if (stored.lost_rows == 0) return 0;
   outcome.failed_rows += stored.lost_rows;
-  collector.CountFailedRows(stored.lost_rows);
-  collector.Rewrite();
-  if (gpus.has_value()) gpus->Rewrite();
-  diagnostician.Rewrite();
   return stored.lost_rows;
 }
 
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
   if (MonotonicNow() >= stop_ns) return true;
   if (child.has_value()) return child->TryWait().has_value() || signals.interrupts.load() > 1;
-  return !collector.any_alive() || signals.interrupts.load() > 0 || signals.forward_signal.load() != 0;
+  return !engine.collector().any_alive() || signals.interrupts.load() > 0 ||
+         signals.forward_signal.load() != 0;
 }
 
 int Recorder::State::StoppedBy(const RecorderSignals& signals) {
@@ -210,7 +170,7 @@ void Recorder::State::PassOn(RecorderSignals& signals) const {
   if (const int number = signals.forward_signal.exchange(0); number != 0) ::kill(child->pid(), number);
 }
 
-const std::string& Recorder::refusal() const { return state_->refusal; }
+const std::string& Recorder::refusal() const { return state_->engine.refusal(); }
 
 int Recorder::WaitForProgram(RecorderSignals& signals) {
   while (true) {

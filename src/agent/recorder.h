@@ -24,7 +24,8 @@ struct RecorderSignals {
   EventFd arrived;                     // set by each handler, SIGCHLD's too: ends the wait for a round
 };
 
-// Profiles one program, or an existing process, into a spool. Not thread-safe.
+// The policy of `record` over an Engine: profiles one program, or an existing process, into a spool, which
+// keeps everything. Not thread-safe.
 class Recorder {
  public:
   struct Options {
@@ -52,7 +53,7 @@ class Recorder {
 
   // Gets everything ready: the kernel side, the spool, and the program stopped before its first instruction.
   // On a machine that has CUDA's driver but refuses the kernel side, GPU work of a program that we start is
-  // still recorded. Errors: those of Collector::Create and spool::Writer::Open; kNotFound when there is no
+  // still recorded. Errors: those of Engine::Create; kNotFound when there is no
   // process `pid`.
   static Result<Recorder> Create(Options options);
 
