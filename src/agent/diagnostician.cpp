@@ -99,7 +99,7 @@ struct Diagnostician::State {
   void ForgetEnded();
   void Follow(int32_t pid);
   void FollowGpuProcesses();
-  std::vector<model::Batch> TakeSignals();
+  std::vector<model::Batch> DrainSignals();
   void WatchNetwork(int64_t now_ns);
   void LookAtFiles(int64_t now_ns);
   void AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum, int64_t now_ns);
@@ -117,7 +117,7 @@ std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gat
   state.Learn(gathered);
   state.ForgetEnded();
   state.FollowGpuProcesses();
-  std::vector<model::Batch> batches = state.TakeSignals();
+  std::vector<model::Batch> batches = state.DrainSignals();
   for (const model::Batch& batch : batches) state.diagnosis.Ingest(batch);
   state.diagnosis.Advance(MonotonicNow() + state.options.epoch_offset_ns);
   std::ranges::move(state.diagnosis.DrainRows(), std::back_inserter(batches));
@@ -215,7 +215,7 @@ void Diagnostician::State::FollowGpuProcesses() {
   });
 }
 
-std::vector<model::Batch> Diagnostician::State::TakeSignals() {
+std::vector<model::Batch> Diagnostician::State::DrainSignals() {
   identified.clear();
   const int64_t now_ns = MonotonicNow();
   if (signals.has_value()) {

@@ -9,15 +9,15 @@
 
 namespace gpusonde::agent {
 
-// The answer to a request, in this process. Errors: kCorrupt, kUnsupported for what takes too much to read.
+// Parses a program file in this process and returns the packed result. Errors: kCorrupt; kUnsupported for a
+// file that takes too much time or memory to parse.
 Result<std::string> ParseFile(symbols::FileRequest& request);
 
-// Who parses program files where no process of its own is wanted.
+// Options of a reader without a process of its own, for tests.
 inline symbols::FileReader::Options ParsedHere() { return {.command = {}, .parse = &ParseFile}; }
 
-// Parses program files for a symbols::FileReader at the other end of the socket, until that closes it. The
-// calling process gives up everything else first (base/sandbox.h): files come open, and may be hostile.
-// Errors: kIo, kCorrupt.
+// Parses program files for the symbols::FileReader at the other end of `socket` until that closes it. Enters
+// a sandbox first (base/sandbox.h): files may be hostile, and are received open. Errors: kIo, kCorrupt.
 Status ServeFiles(int socket);
 
 }  // namespace gpusonde::agent

@@ -14,16 +14,17 @@
 namespace gpusonde::agent {
 namespace {
 
-// A look at the file costs 3 µs; code that is sampled before it was named stays unknown for no longer than
-// this.
+// Checking whether a file has grown costs 3 µs. Code that is sampled before its entry was read has no name
+// for at most this long.
 constexpr int64_t kIntervalNs = 200 * kNanosPerMilli;
 
 size_t Left(size_t limit, size_t used) { return limit - std::min(limit, used); }
 
-// /tmp is everybody's: a map by another user would name code of this process.
+// Anyone can write to /tmp: a map of another user must not name the code of this process.
 bool MayBelongTo(const proc::ProcessInfo& process, uid_t owner) {
   if (owner == static_cast<uid_t>(process.user_id)) return true;
-  // It may have changed its user. What is root's here any process can make so by being undumpable.
+  // The process may have changed its user. Root doesn't count: the files in /proc of any undumpable process
+  // belong to root.
   struct stat now{};
   return ::stat(fmt::format("/proc/{}", process.pid).c_str(), &now) == 0 && now.st_uid != 0 &&
          owner == now.st_uid;
@@ -46,8 +47,8 @@ void JitBudget::ChangeBytes(int32_t user_id, size_t from, size_t to) {
   if (of_user == 0) bytes_by_user_.erase(user_id);
 }
 
-// A process maps its jitdump as code so that profilers hear of it. That the path names a regular file is
-// looked at when it is read.
+// A process maps its jitdump as executable so that profilers get an event for it. OpenRegular doesn't block
+// on a FIFO; whether the file is a regular one is checked when it is read.
 void JitCode::OpenDump(int32_t pid, const std::string& path) {
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   if (dump_file_.valid() || !name.starts_with("jit-") || !name.ends_with(".dump")) return;
@@ -67,9 +68,9 @@ void JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops
   drops.Add(model::DropReason::kJitCodeOmitted);
   const JitBudget::Limits& limits = budget_.limits();
   LogWarn(
-      "{} ({}): its {} is not read to its end; of code made at run time {} MB are kept per process, {} MB "
-      "per "
-      "user and {} MB in all",
+      "{} ({}): its {} is too large to be read to its end; the limits for code compiled at run time are {} "
+      "MB "
+      "per process, {} MB per user and {} MB in total",
       process.name, process.pid, map_.full() ? "perf map" : "jitdump", limits.process_bytes >> 20,
       limits.user_bytes >> 20, limits.bytes >> 20);
 }
@@ -83,7 +84,7 @@ void JitCode::RefreshDump() {
 }
 
 void JitCode::RefreshMap(const proc::ProcessInfo& process) {
-  // In its own /tmp and by its own pid; after its end, ours is the only one left.
+  // The process names its map by its own pid in its own /tmp. After its end only a map in our /tmp is left.
   for (const std::string& path :
        {fmt::format("/proc/{}/root/tmp/perf-{}.map", process.pid, process.namespace_pid),
         fmt::format("/tmp/perf-{}.map", process.pid)}) {

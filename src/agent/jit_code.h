@@ -17,8 +17,8 @@
 
 namespace gpusonde::agent {
 
-// The memory and time that may be spent on what processes say of code that they made at run time: any user
-// may say a lot. Not thread-safe.
+// Limits the memory and time spent on the code that processes describe in jitdumps and perf maps: any user
+// can write large ones. Not thread-safe.
 class JitBudget {
  public:
   struct Limits {
@@ -30,11 +30,12 @@ class JitBudget {
   explicit JitBudget(const Limits& limits) : limits_(limits) {}
   const Limits& limits() const { return limits_; }
 
-  // How many bytes a process of this user that holds `held` of them may hold.
+  // The number of bytes that a process of this user may hold if it holds `held` of them now.
   size_t RoomFor(int32_t user_id, size_t held) const;
+  // Records that a process of this user holds `to` bytes instead of `from`.
   void ChangeBytes(int32_t user_id, size_t from, size_t to);
 
-  // A twentieth for each user, a fifth for all.
+  // Each user gets 5 % of this thread's time, all users together 20 %.
   TimeShares& time() { return time_; }
 
  private:
@@ -44,7 +45,7 @@ class JitBudget {
   TimeShares time_{200 * kNanosPerMilli, 10 * kNanosPerMilli, 40 * kNanosPerMilli};
 };
 
-// Code that one process made at run time, as told in its jitdump and its perf map. Not thread-safe.
+// The code that one process compiled at run time, read from its jitdump and its perf map. Not thread-safe.
 class JitCode {
  public:
   struct Symbol {
@@ -60,17 +61,18 @@ class JitCode {
   JitCode(const JitCode&) = delete;
   JitCode& operator=(const JitCode&) = delete;
 
-  // The process mapped this file: its jitdump, if it is called so, is opened while it is there.
+  // Call when the process has mapped this file. Opens it if its name is that of a jitdump: the process may
+  // remove it.
   void OpenDump(int32_t pid, const std::string& path);
 
-  // Reads on in the process's jitdump and perf map if they have grown; looks a few times a second at most. A
-  // process of which something is left out for want of room is counted once.
+  // Reads what was appended to the jitdump and the perf map since the last call, at most five times a second.
+  // A process whose code exceeds the budget is counted once in `drops`.
   void Refresh(const proc::ProcessInfo& process, model::DropCounts& drops);
 
-  // By whichever of the two files tells of it. A jitdump knows what was replaced.
+  // The function at this address, from the jitdump if it has one: it also records which code was replaced.
   std::optional<Symbol> Find(uint64_t address) const;
 
-  // Changes with what they tell.
+  // Changes whenever the answer of Find may have changed.
   uint64_t version() const { return version_; }
 
  private:

@@ -30,9 +30,9 @@ class StackDescriber {
   // Removes a process whose exit event was lost.
   void Forget(int32_t pid) { tables_.ForgetProcess(pid); }
 
-  // Of a process that was sampled: tells what changed since it was last described. Has the tables of files
-  // compiled that are seen for the first time: 2 ms for libc, 90 ms for libLLVM. A process that IsWaiting for
-  // some is to be described again when more is answered.
+  // Updates the description of a process that was sampled, if it has changed. Compiles the tables of files
+  // that are seen for the first time: 2 ms for libc, 90 ms for libLLVM. Describe a process that IsWaiting for
+  // some files again when FileReader has more answers.
   void Describe(Process& process);
   bool IsWaiting(const Process& process) const { return process.waits_for_files; }
 
@@ -40,12 +40,12 @@ class StackDescriber {
   // The file, if the kernel has its table. Sets Process::waits_for_files.
   std::optional<Id128> FileWithTable(const symbols::BinaryTable::Binary& binary, Process& process);
 
-  // Files whose unwind tables make no sense or are too large, and those without room until some may have
-  // become free (CLOCK_MONOTONIC): a process that maps one again and again would have it read each time.
-  static constexpr size_t kMaxUnusable = 10'000;  // then starting over
+  // Files that are not to be read again before a time (CLOCK_MONOTONIC), or ever, however often they are
+  // mapped: those whose unwind tables are malformed or too large, and for a while those that found no room.
+  static constexpr size_t kMaxUnusable = 10'000;  // then all are forgotten
   static constexpr int64_t kPatienceNs = 30 * kNanosPerSecond;
   std::unordered_map<Id128, int64_t> unusable_;
-  std::unordered_set<int32_t> warned_users_;  // of whose files some have no room
+  std::unordered_set<int32_t> warned_users_;  // those for which a lack of room was logged
 
   ebpf::StackTables& tables_;
   symbols::FileReader& files_;

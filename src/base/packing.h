@@ -12,7 +12,7 @@
 
 namespace gpusonde {
 
-// Plain values and arrays of them as bytes, for another process of this program: native byte order, no types.
+// Serialises plain values and arrays for another process of this program, in native byte order and untyped.
 class Packer {
  public:
   template <class T>
@@ -34,8 +34,9 @@ class Packer {
   std::string bytes_;
 };
 
-// Reads what a Packer wrote, by a process that isn't trusted. After the first that isn't there, failed() is
-// true and what is returned is empty. No T may have values that are none of its type (bool).
+// Deserialises what a Packer in an untrusted process wrote. After the first value that is missing, all
+// further values are empty and Complete() is false. Every bit pattern must be a valid T, so T can't be bool
+// or an enum that is switched over.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
@@ -64,7 +65,7 @@ class Unpacker {
     return {text.begin(), text.end()};
   }
 
-  // Whether all was there, and nothing else.
+  // Whether no value was missing and no bytes are left.
   bool Complete() const { return !failed_ && rest_.empty(); }
 
  private:

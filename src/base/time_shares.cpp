@@ -6,7 +6,7 @@
 namespace gpusonde {
 namespace {
 
-// After so many windows without work even a long debt is forgotten.
+// Bounds the products below; no debt lasts longer.
 constexpr int64_t kMaxWindows = 10'000;
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace gpusonde {
 
-// Shares of this thread's time, so that no user of the machine can take it all. Each window gives every user,
-// and all of them together, so much; work that takes longer is paid from the windows after it. Not
-// thread-safe.
+// Shares of this thread's time, so that no user of the machine can use it up. In each window of `window_ns`,
+// every user may spend `user_ns` and all of them together `all_ns`; work that takes longer is charged to the
+// windows after it. Not thread-safe.
 class TimeShares {
  public:
   TimeShares(int64_t window_ns, int64_t user_ns, int64_t all_ns)
@@ -20,7 +20,7 @@ class TimeShares {
 
  private:
   int64_t window_ns_, user_ns_, all_ns_;
-  int64_t begin_ns_ = 0;  // of the present window
+  int64_t begin_ns_ = 0;  // of the current window
   int64_t spent_ns_ = 0;
   std::unordered_map<int32_t, int64_t> spent_by_user_;
 };

@@ -41,8 +41,8 @@ Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
   std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
   while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) < 0) {
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the reader of program files is busy");
-    return Fail(ErrnoError(errno, "talk to the reader of program files"));
+    if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the process that reads program files is busy");
+    return Fail(ErrnoError(errno, "send a request to the process that reads program files"));
   }
   return {};
 }
@@ -89,7 +89,7 @@ Status SendFileAnswer(int socket, const Status& answer) {
     text += answer.error().message.substr(0, kMaxMessageBytes - 1);
   }
   while (::write(socket, text.data(), text.size()) < 0)
-    if (errno != EINTR) return Fail(ErrnoError(errno, "answer about a program file"));
+    if (errno != EINTR) return Fail(ErrnoError(errno, "send an answer about a program file"));
   return {};
 }
 
@@ -101,7 +101,7 @@ Result<std::optional<FileAnswer>> ReceiveFileAnswer(int socket) {
   if (count < 0 && errno == EAGAIN) return std::nullopt;
   const auto code = static_cast<uint8_t>(text[0]);
   if (count <= 0 || code > static_cast<uint8_t>(ErrorCode::kInternal) + 1)
-    return Fail(ErrorCode::kIo, "the reader of program files has gone");
+    return Fail(ErrorCode::kIo, "the process that reads program files has ended, or sent a malformed answer");
   if (code == 0) return FileAnswer{};
   return FileAnswer{Error{static_cast<ErrorCode>(code - 1), text.substr(1, static_cast<size_t>(count) - 1)}};
 }

@@ -8,8 +8,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-// What a profiler and the process that reads program files for it say to each other: messages on a
-// SOCK_SEQPACKET pair.
+// The messages between a FileReader and the process that reads program files for it, on a SOCK_SEQPACKET
+// pair. A message is untrusted on either side.
 namespace gpusonde::symbols {
 
 enum class FileQuestion : uint8_t {
@@ -23,21 +23,22 @@ struct FileRequest {
   std::string name;  // for messages
   Fd file;
   Fd debug_file;  // with kSymbols; may be invalid
-  Fd answer;      // an empty file that takes the answer
+  Fd answer;      // an empty file to which the server writes the answer
 };
 
-// `wait`: for room in the socket. Errors: kUnavailable when there is none; kIo.
+// With `wait`, blocks until the socket has room. Errors: kUnavailable if it has none; kIo.
 Status SendFileRequest(int socket, const FileRequest& request, bool wait);
-// Nothing when the other side has gone. Errors: kCorrupt for what is no such message; kIo.
+// Blocks until a request arrives. Returns nullopt if the other side has closed the socket. Errors: kCorrupt
+// for a malformed message; kIo.
 Result<std::optional<FileRequest>> ReceiveFileRequest(int socket);
 
-// That the answer is in its file, or why not.
+// Reports that the answer was written to its file, or why not. Errors: kIo.
 Status SendFileAnswer(int socket, const Status& answer);
 struct FileAnswer {
   std::optional<Error> error;  // none: the answer is in its file
 };
-// Never waits. Nothing when there is no message. Errors: kIo when the other side has gone, or sends no such
-// message.
+// Doesn't block; returns nullopt if no message is pending. Errors: kIo if the other side has closed the
+// socket or sent a malformed message.
 Result<std::optional<FileAnswer>> ReceiveFileAnswer(int socket);
 
 }  // namespace gpusonde::symbols

@@ -20,13 +20,14 @@
 namespace gpusonde::symbols {
 namespace {
 
+// A server without questions ends after this time.
 constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
-// An answer that nobody asks for again.
+// How long an answer is kept that is not asked for again.
 constexpr int64_t kKeptNs = 30 * kNanosPerSecond;
-// Each holds three descriptors.
+// Each job holds three descriptors.
 constexpr size_t kMaxJobs = 128;
 constexpr size_t kMaxJobsOfUser = 32;
-// Symbols of 4,000,000 functions (symbols/elf_file.cpp) with 32 bytes each.
+// The symbols of 4,000,000 functions (symbols/elf_file.cpp), at 32 bytes each, with a margin.
 constexpr size_t kMaxAnswerBytes = size_t{192} << 20;
 
 }  // namespace
@@ -45,7 +46,7 @@ std::optional<FileReader::Answer> FileReader::Ask(const Question& question,
   const Key key{question.question, question.file};
   Server& server = ServerOf(question);
   auto job = jobs_.find(key);
-  if (job != jobs_.end() && job->second.done()) return Take(job);
+  if (job != jobs_.end() && job->second.done()) return Return(job);
   if (job == jobs_.end()) {
     std::deque<Key>& queue = server.queues[question.user_id];
     if (jobs_.size() >= kMaxJobs || queue.size() >= kMaxJobsOfUser) return std::nullopt;
@@ -68,7 +69,7 @@ std::optional<FileReader::Answer> FileReader::Ask(const Question& question,
   }
   waiting_.Spend(question.user_id, MonotonicNow() - begin_ns);
   if (!job->second.done()) return std::nullopt;
-  return Take(job);
+  return Return(job);
 }
 
 FileReader::Answer FileReader::ParseHere(const Question& question, Files files) const {
@@ -85,7 +86,7 @@ FileReader::Answer FileReader::ParseHere(const Question& question, Files files) 
   return {std::move(files), std::move(bytes)};
 }
 
-FileReader::Answer FileReader::Take(std::map<Key, Job>::iterator job) {
+FileReader::Answer FileReader::Return(std::map<Key, Job>::iterator job) {
   Job done = std::move(job->second);
   jobs_.erase(job);
   if (!done.result.has_value()) return {std::move(done.files), Fail(std::move(done.result).error())};
@@ -110,9 +111,9 @@ void FileReader::Exchange(Server& server) {
     Result<std::optional<FileAnswer>> received = ReceiveFileAnswer(server.socket.get());
     const std::string& name = jobs_.at(*server.reading).question.name;
     if (!received.has_value()) {
-      LogWarn("the reader of program files died of {}", name);
+      LogWarn("the process that reads program files died while reading {}", name);
       Stop(server);
-      Finish(server, Fail(ErrorCode::kUnsupported, name + " ended the process that read it"));
+      Finish(server, Fail(ErrorCode::kUnsupported, "the process that read " + name + " died"));
     } else if (received->has_value()) {
       std::optional<Error>& error = (*received)->error;
       Finish(server, error.has_value() ? Status(Fail(std::move(*error))) : Status());
@@ -137,7 +138,7 @@ void FileReader::Finish(Server& server, Status result) {
   ++answered_;
 }
 
-// The oldest question of the user whose turn it is.
+// Sends the oldest question of the user whose turn it is.
 void FileReader::Send(Server& server) {
   while (!server.reading.has_value() && !server.queues.empty()) {
     auto queue = server.queues.upper_bound(server.last_user);
@@ -151,7 +152,7 @@ void FileReader::Send(Server& server) {
     queue->second.pop_front();
     server.since_ns = MonotonicNow();
     Job& job = jobs_.at(*server.reading);
-    // Lent: sending duplicates them.
+    // The request borrows the descriptors: sending duplicates them.
     FileRequest request{.question = job.question.question,
                         .name = job.question.name,
                         .file = Fd(job.files.file.get()),
@@ -161,7 +162,7 @@ void FileReader::Send(Server& server) {
       if (server.pid == 0) TRY(Start(server));
       return SendFileRequest(server.socket.get(), request, false);
     };
-    // One that ended meanwhile, for whatever reason, did not die of this file.
+    // A server that had ended before was not killed by this file: start another one.
     const bool was_running = server.pid != 0;
     Status sent = deliver();
     if (!sent.has_value() && was_running) {
@@ -171,7 +172,7 @@ void FileReader::Send(Server& server) {
     for (Fd* lent : {&request.file, &request.debug_file, &request.answer}) (void)lent->release();
     if (sent.has_value()) return;
     LogWarn("{} is not read: {}", job.question.name, sent.error().message);
-    Stop(server);  // started again for the next
+    Stop(server);  // the next question starts another one
     Finish(server, std::move(sent));
   }
 }

@@ -20,12 +20,11 @@
 
 namespace gpusonde::symbols {
 
-// Has program files parsed by processes of our own that have nothing to lose (agent/file_server.h): any user
-// may run a file of their own making, and whatever it does to its reader, it doesn't hold up this thread for
-// long, nor take its memory. One process reads files of the system and of trusted users, another those of
-// everybody else, user by user in turns. They are started with the first question, and ended when there has
-// been none for a while. A file at which its reader dies, or that takes too long, has no answer. Not
-// thread-safe.
+// Parses program files in sandboxed processes (agent/file_server.h): any user may run a hostile file, which
+// must not crash this process, block this thread or use its memory. One server reads files of the system and
+// of trusted users (root and ours), another those of all other users, round robin. Servers start with the
+// first question and end after some seconds without one. A file that kills its server or takes too long gets
+// an error as its answer. Not thread-safe.
 class FileReader {
  public:
   struct Options {
@@ -33,10 +32,10 @@ class FileReader {
     // this process (tests).
     std::vector<std::string> command;
     Result<std::string> (*parse)(FileRequest& request) = nullptr;
-    // Of one file. The most costly that the parsers' budgets allow take 1.2 s.
+    // For one file. The slowest files that the parsers' budgets allow take 1.2 s.
     int64_t deadline_ns = 10 * kNanosPerSecond;
-    // A caller waits so long for an answer, while the user has time left: libc takes 2 ms, libLLVM 90 ms, and
-    // what is known at once need not be corrected later.
+    // How long Ask waits for an answer, if the user has time left: libc takes 2 ms, libLLVM 90 ms, and rows
+    // whose names are known at once need not be written again.
     int64_t patience_ns = 100 * kNanosPerMilli;
   };
   explicit FileReader(Options options) : options_(std::move(options)) {}
@@ -47,9 +46,9 @@ class FileReader {
   struct Question {
     FileQuestion question{};
     Id128 file;
-    int32_t user_id = 0;  // on whose account; 0 for files of the system
-    std::string name;
-    bool wait = true;  // a little
+    int32_t user_id = 0;  // whose time it takes; 0 for files of the system
+    std::string name;     // for messages
+    bool wait = true;     // for patience_ns
   };
   struct Files {
     Fd file;
@@ -60,16 +59,16 @@ class FileReader {
     Result<std::string> bytes;
   };
 
-  // The answer, or nothing when it isn't there yet: then ask the same again later, and have it once. `open`
-  // is called for the first time; its error is an answer.
+  // Returns the answer, or nullopt if it has not arrived: ask the same question again later. An answer is
+  // returned once. `open` is called when a question is asked for the first time; its error is an answer.
   std::optional<Answer> Ask(const Question& question, const std::function<Result<Files>()>& open);
 
-  // Receives answers that are there, and sends what there is room for.
+  // Receives answers and sends the next questions; doesn't block.
   void Exchange();
 
-  // How many answers have arrived: changes when asking again may help.
+  // The number of answers that have arrived: if it has changed, asking again may succeed.
   uint64_t answered() const { return answered_; }
-  // Whether nothing is being read.
+  // Whether no file is being read.
   bool idle() const;
 
   // Waits until an answer arrives, `timeout_ms` at most.
@@ -93,12 +92,11 @@ class FileReader {
     int32_t pid = 0;
     Fd socket;
     std::map<int32_t, std::deque<Key>> queues;  // by user
-    int32_t last_user = 0;                      // who was served last
+    int32_t last_user = 0;                      // whose question was sent last
     std::optional<Key> reading;
-    int64_t since_ns = 0;  // of that, or of the last
+    int64_t since_ns = 0;  // when reading began, or ended if none is read
   };
 
-  // Of the file's server.
   Server& ServerOf(const Question& question);
   void Exchange(Server& server);
   void Send(Server& server);
@@ -106,13 +104,13 @@ class FileReader {
   Status Start(Server& server);
   static void Stop(Server& server);
   Answer ParseHere(const Question& question, Files files) const;
-  Answer Take(std::map<Key, Job>::iterator job);
+  Answer Return(std::map<Key, Job>::iterator job);
 
   Options options_;
-  std::array<Server, 2> servers_;  // of trusted users, and of others
+  std::array<Server, 2> servers_;  // for trusted users, and for others
   std::map<Key, Job> jobs_;
   uint64_t answered_ = 0;
-  // Of the time that this thread waits.
+  // Shares of the time for which Ask may block this thread.
   TimeShares waiting_{kNanosPerSecond, 200 * kNanosPerMilli, 400 * kNanosPerMilli};
 };
 

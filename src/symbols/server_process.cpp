@@ -8,15 +8,17 @@
 namespace gpusonde::symbols {
 
 Result<int32_t> StartServer(const std::vector<std::string>& command, int socket) {
-  if (command.empty()) return Fail(ErrorCode::kUnavailable, "this program's own file is not known");
+  if (command.empty())
+    return Fail(ErrorCode::kUnavailable,
+                "can't start a server process: the path of this program is not known");
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
   ::posix_spawn_file_actions_adddup2(&actions, socket, kServerFd);
-  // What ends us is ours to act on, even where it is sent to all at once (Ctrl-C, a terminal that closes,
-  // systemd): we still ask, and end it ourselves.
+  // Block signals that end this process, as they may be sent to the whole group (Ctrl-C, a closing terminal,
+  // systemd): we still have questions for the server then, and end it ourselves.
   sigset_t ends_us;
   ::sigemptyset(&ends_us);
   for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&ends_us, number);

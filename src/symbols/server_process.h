@@ -9,11 +9,12 @@
 
 namespace gpusonde::symbols {
 
-// In a server, the end of the socket that it was started with.
+// The descriptor of the socket in a server process.
 inline constexpr int kServerFd = 3;
 
-// Starts a process of our own that serves us on `socket`, and returns its pid: `command` is its program and
-// arguments.
+// Starts a server process that answers on `socket`, and returns its pid. `command` is its program and
+// arguments. Errors: kUnavailable for an empty command; kNotFound, kPermissionDenied, kIo if it can't be
+// started.
 Result<int32_t> StartServer(const std::vector<std::string>& command, int socket);
 
 }  // namespace gpusonde::symbols

@@ -9,9 +9,10 @@ Shortage RulePool::Acquire(std::span<const unwind::Rule> rules, int32_t user_id,
                            std::vector<uint16_t>& numbers, std::vector<uint16_t>& added) {
   const auto unknown = static_cast<uint64_t>(
       std::ranges::count_if(rules, [this](const unwind::Rule& rule) { return !numbers_.contains(rule); }));
-  if (const Shortage shortage = shares_.Take(user_id, unknown); shortage != Shortage::kNone) return shortage;
+  if (const Shortage shortage = shares_.Acquire(user_id, unknown); shortage != Shortage::kNone)
+    return shortage;
   if (unknown > free_.size() + (GPUSONDE_UNWIND_RULES - slots_.size())) {
-    shares_.Give(user_id, unknown);
+    shares_.Release(user_id, unknown);
     return Shortage::kOfAll;
   }
   numbers.clear();
@@ -39,7 +40,7 @@ void RulePool::Release(std::span<const uint16_t> numbers) {
     Slot& slot = slots_[number];
     if (--slot.uses > 0) continue;
     numbers_.erase(slot.rule);
-    shares_.Give(slot.user_id, 1);
+    shares_.Release(slot.user_id, 1);
     free_.push_back(number);
   }
 }

@@ -11,21 +11,21 @@
 
 namespace gpusonde::ebpf {
 
-// The numbers under which the kernel's programs know unwind rules, one for all files that use the rule: files
-// have some hundreds, mostly the same ones. A rule has its number while a file uses it, and counts for the
-// user for whose file it was added. Not thread-safe.
+// Assigns numbers to unwind rules in the eBPF programs' table. Files share them: a file has some hundreds of
+// rules, mostly the same ones as others. A rule keeps its number while any file uses it, and counts towards
+// the share of the user for whose file it was added. Not thread-safe.
 class RulePool {
  public:
-  // No user may have more than these, where a file of a compiler's has some hundreds.
+  // Limits for one user and for all users; a file that a compiler has made has some hundreds.
   static constexpr uint64_t kMaxPerUser = GPUSONDE_UNWIND_RULES / 8;
   static constexpr uint64_t kMaxOfUsers = GPUSONDE_UNWIND_RULES / 2;
 
-  // The numbers of a file's rules, which are all different, in their order, and in `added` those that the
-  // kernel doesn't know yet. With a shortage nothing is changed.
+  // Returns in `numbers` those of a file's rules, in order, and in `added` those that are new to the eBPF
+  // programs. The rules must be distinct. With a shortage nothing changes.
   Shortage Acquire(std::span<const unwind::Rule> rules, int32_t user_id, std::vector<uint16_t>& numbers,
                    std::vector<uint16_t>& added);
 
-  // What Acquire gave is no longer used, by no program either.
+  // Releases the numbers from one Acquire, once no eBPF program uses them for that file.
   void Release(std::span<const uint16_t> numbers);
 
   const unwind::Rule& At(uint16_t number) const { return slots_[number].rule; }

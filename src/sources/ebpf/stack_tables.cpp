@@ -58,7 +58,7 @@ Status StackTables::AddFile(const Id128& file, unwind::Table table, std::span<co
   if (HasFile(file)) return {};
   FreeRetired();
   File made{.user_id = user_id, .words = table.rows.size() + 2 * table.pages.size(), .used = ++clock_};
-  TRY(TakeRoom(user_id, [&] { return words_.Take(user_id, made.words); }));
+  TRY(TakeRoom(user_id, [&] { return words_.Acquire(user_id, made.words); }));
   if (Status placed = Place(made, table, rules); !placed.has_value()) {
     GiveBack(made);
     return placed;
@@ -100,7 +100,7 @@ Status StackTables::TakeRoom(int32_t user_id, const std::function<Shortage()>& t
 void StackTables::GiveBack(const File& file) {
   shards_.Remove(file.placed);
   rules_.Release(file.rules);
-  words_.Give(file.user_id, file.words);
+  words_.Release(file.user_id, file.words);
 }
 
 bool StackTables::EvictOldest(std::optional<int32_t> user_id) {
@@ -144,12 +144,12 @@ Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::ve
       static_cast<uint32_t>(std::min<size_t>(mappings.size(), GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS));
   auto slice = std::make_shared<Slice>();
   if (count == 0) return slice;
-  if (mapping_shares_.Take(user_id, count) != Shortage::kNone)
+  if (mapping_shares_.Acquire(user_id, count) != Shortage::kNone)
     return Fail(ErrorCode::kOutOfSpace,
                 fmt::format("programs of user {} use all of a user's room for mappings", user_id));
   const std::optional<uint32_t> first = places_.Allocate(count);
   if (!first.has_value()) {
-    mapping_shares_.Give(user_id, count);
+    mapping_shares_.Release(user_id, count);
     return Fail(ErrorCode::kOutOfSpace,
                 fmt::format("more than {} mappings are known", GPUSONDE_UNWIND_MAPPINGS));
   }
@@ -210,7 +210,7 @@ void StackTables::FreeRetired() {
   for (; !retired_.empty() && retired_.front().time_ns + kGraceNs <= now; retired_.pop_front()) {
     const Slice& slice = retired_.front().slice;
     if (slice.place.count > 0) places_.Free(slice.place.first, slice.place.count);
-    mapping_shares_.Give(slice.user_id, slice.place.count);
+    mapping_shares_.Release(slice.user_id, slice.place.count);
     for (const Id128& file : slice.files)
       if (const auto found = files_.find(file); found != files_.end()) --found->second.slices;
   }

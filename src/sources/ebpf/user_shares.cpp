@@ -9,21 +9,21 @@ bool UserShares::IsLimited(int32_t user_id) {
   return user_id != 0 && user_id != static_cast<int32_t>(::geteuid());
 }
 
-Shortage UserShares::Take(int32_t user_id, uint64_t count) {
+Shortage UserShares::Acquire(int32_t user_id, uint64_t count) {
   if (!IsLimited(user_id) || count == 0) return Shortage::kNone;
   const auto known = by_user_.find(user_id);
   const uint64_t before = known == by_user_.end() ? 0 : known->second;
   if (count > per_user_ - before) return Shortage::kOfUser;
-  if (count > all_users_ - taken_) return Shortage::kOfAll;
+  if (count > all_users_ - acquired_) return Shortage::kOfAll;
   by_user_[user_id] = before + count;
-  taken_ += count;
+  acquired_ += count;
   return Shortage::kNone;
 }
 
-void UserShares::Give(int32_t user_id, uint64_t count) {
+void UserShares::Release(int32_t user_id, uint64_t count) {
   const auto known = by_user_.find(user_id);
   if (known == by_user_.end()) return;
-  taken_ -= count;
+  acquired_ -= count;
   known->second -= count;
   if (known->second == 0) by_user_.erase(known);
 }
