@@ -5,40 +5,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <deque>
-#include <unordered_map>
+#include <iterator>
 #include <utility>
 
+#include "agent/host_files.h"
+#include "agent/named_processes.h"
 #include "agent/signal_rows.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "model/batch_rows.h"
 #include "model/tables/drops.h"
-#include "model/tables/processes.h"
 #include "model/tables/signals.h"
 #include "sources/ebpf/host_signals.h"
-#include "sources/proc/host_state.h"
-#include "sources/proc/io_limits.h"
 #include "sources/proc/process.h"
 
 namespace gpusonde::agent {
 namespace {
-
-using model::Metric;
-
-// Turns a counter that only grows into its increase since the last call.
-class Growth {
- public:
-  std::optional<int64_t> Update(std::optional<int64_t> now) {
-    const std::optional<int64_t> before = std::exchange(last_, now);
-    if (!before.has_value() || !now.has_value() || *now < *before) return std::nullopt;
-    return *now - *before;
-  }
-
- private:
-  std::optional<int64_t> last_;
-};
 
 std::optional<ebpf::HostSignals> OpenSignals() {
   Result<ebpf::HostSignals> signals = ebpf::HostSignals::Create();
@@ -52,18 +33,9 @@ std::optional<ebpf::HostSignals> OpenSignals() {
 }  // namespace
 
 struct Diagnostician::State {
-  struct Known {
-    int64_t start_ticks = 0;
-    Id128 id;
-  };
-  // The CPU quota of a process's cgroup, read for throttling.
-  struct Quota {
-    std::vector<std::string> files;
-    Growth throttled;
-    proc::IoLimits io;
-  };
-
-  explicit State(Options options_in) : options(std::move(options_in)), diagnosis(NewDiagnosis()) {}
+  explicit State(Options options_in) : options(std::move(options_in)), diagnosis(NewDiagnosis()) {
+    processes.SetSource(options.source, options.epoch_offset_ns);
+  }
 
   Options options;
   // Loaded when the first program uses a GPU: that takes a quarter of a second.
@@ -71,39 +43,22 @@ struct Diagnostician::State {
   bool signals_opened = false;
   diagnose::Diagnosis diagnosis;
   bool recalling = false;  // reports nothing
-  std::string boot_id = proc::ReadHost().boot_id;
   bool reported_absent = false;
   bool reported_network = false;
-  std::map<int32_t, Quota> quotas;  // by pid of a process with GPU work
-  std::array<Growth, 3> pressure;
-  Growth steal;
-  int64_t looked_ns = 0;
   int64_t network_ns = 0;  // when a wait for the network was last reported; 0: never
 
+  NamedProcesses processes{
+      [this](int32_t pid) { return signals.has_value() ? signals->Who(pid) : std::nullopt; }};
   SignalRows signal_rows;
-  std::unordered_map<int32_t, Known> known;                      // by pid
-  std::unordered_map<int32_t, std::optional<Id128>> identified;  // in this round
-  std::map<Id128, std::string> written;                          // names of processes that have a row
-  struct Ended {
-    int64_t ended_ns;
-    int32_t pid;
-    Id128 id;
-  };
-  std::deque<Ended> ended;  // by time; signals about them may still arrive
-  model::BatchBuilder<decltype(model::kProcesses)> processes{model::kProcesses};
+  HostFiles files;
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
   diagnose::Diagnosis NewDiagnosis();
-  void Learn(std::span<const model::Batch> gathered);
-  void ForgetEnded();
   void Follow(int32_t pid);
   void FollowGpuProcesses();
   std::vector<model::Batch> DrainSignals();
   void WatchNetwork(int64_t now_ns);
-  void LookAtFiles(int64_t now_ns);
-  void AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum, int64_t now_ns);
-  std::optional<Id128> Identify(int32_t pid);
   void WriteDrops();
 };
 
@@ -114,8 +69,11 @@ Diagnostician::~Diagnostician() = default;
 
 std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gathered) {
   State& state = *state_;
-  state.Learn(gathered);
-  state.ForgetEnded();
+  state.processes.BeginRound();
+  for (const model::Batch& batch : gathered) {
+    state.diagnosis.Ingest(batch);
+    state.processes.Ingest(batch);
+  }
   state.FollowGpuProcesses();
   std::vector<model::Batch> batches = state.DrainSignals();
   for (const model::Batch& batch : batches) state.diagnosis.Ingest(batch);
@@ -147,12 +105,13 @@ std::vector<model::Batch> Diagnostician::SetSource(const Id128& source, int64_t 
   std::vector<model::Batch> last = state_->diagnosis.DrainRows();
   state_->options.source = source;
   state_->options.epoch_offset_ns = epoch_offset_ns;
+  state_->processes.SetSource(source, epoch_offset_ns);
   state_->diagnosis = state_->NewDiagnosis();
   Rewrite();
   return last;
 }
 
-void Diagnostician::Rewrite() { state_->written.clear(); }
+void Diagnostician::Rewrite() { state_->processes.Rewrite(); }
 
 diagnose::Diagnosis Diagnostician::State::NewDiagnosis() {
   return diagnose::Diagnosis({.report =
@@ -163,28 +122,6 @@ diagnose::Diagnosis Diagnostician::State::NewDiagnosis() {
                                   [this](const model::Warning& warning) {
                                     if (!recalling) options.on_warning(warning);
                                   }});
-}
-
-void Diagnostician::State::Learn(std::span<const model::Batch> gathered) {
-  for (const model::Batch& batch : gathered) {
-    diagnosis.Ingest(batch);
-    if (batch.table != model::kProcesses.name()) continue;
-    for (const model::Process& process : model::RowsOf(model::kProcesses, batch)) {
-      written[process.process] = process.name;
-      if (process.exited_ns.has_value()) ended.push_back({MonotonicNow(), process.pid, process.process});
-    }
-  }
-}
-
-void Diagnostician::State::ForgetEnded() {
-  constexpr int64_t kLateNs = 60 * kNanosPerSecond;
-  for (const int64_t now_ns = MonotonicNow(); !ended.empty() && now_ns - ended.front().ended_ns > kLateNs;
-       ended.pop_front()) {
-    const Ended& process = ended.front();
-    written.erase(process.id);
-    if (const auto at = known.find(process.pid); at != known.end() && at->second.id == process.id)
-      known.erase(at);
-  }
 }
 
 // Follows the process and its existing descendants, such as data loaders.
@@ -204,20 +141,14 @@ void Diagnostician::State::Follow(int32_t pid) {
 
 void Diagnostician::State::FollowGpuProcesses() {
   const std::map<Id128, int32_t> gpu_processes = diagnosis.GpuProcesses();
-  for (const auto& [id, pid] : gpu_processes) {
-    if (quotas.contains(pid)) continue;
-    quotas.emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)});
-    Follow(pid);
-  }
-  std::erase_if(quotas, [&](const auto& quota) {
-    return std::ranges::none_of(gpu_processes,
-                                [&](const auto& entry) { return entry.second == quota.first; });
-  });
+  for (const auto& [id, pid] : gpu_processes)
+    if (!files.IsWorkload(pid)) Follow(pid);
+  files.SetWorkloads(gpu_processes);
 }
 
 std::vector<model::Batch> Diagnostician::State::DrainSignals() {
-  identified.clear();
   const int64_t now_ns = MonotonicNow();
+  const auto identify = [this](int32_t pid) { return processes.Identify(pid); };
   if (signals.has_value()) {
     const Status drained = signals->Drain(sources::VisitOnly([&](const ebpf::SignalSum& sum) {
       if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
@@ -225,13 +156,13 @@ std::vector<model::Batch> Diagnostician::State::DrainSignals() {
     }));
     if (!drained.has_value()) LogWarn("{}", drained.error().message);
     WatchNetwork(now_ns);
-    signal_rows.Write(
-        options.source, options.epoch_offset_ns, [this](int32_t pid) { return Identify(pid); }, rows);
+    signal_rows.Write(options.source, options.epoch_offset_ns, identify, rows);
   }
-  LookAtFiles(now_ns);
+  files.Write(options.source, options.epoch_offset_ns, now_ns, identify, rows);
   WriteDrops();
   std::vector<model::Batch> batches;
-  if (processes.rows() > 0) batches.push_back(processes.Take());
+  if (std::optional<model::Batch> named = processes.DrainRows(); named.has_value())
+    batches.push_back(std::move(*named));
   if (rows.rows() > 0) batches.push_back(rows.Take());
   if (drops.rows() > 0) batches.push_back(drops.Take());
   return batches;
@@ -245,75 +176,6 @@ void Diagnostician::State::WatchNetwork(int64_t now_ns) {
   if (const Status watched = signals->WatchNetwork(watch);
       !watched.has_value() && !std::exchange(reported_network, true))
     LogWarn("the network's other users are not observed: {}", watched.error().message);
-}
-
-void Diagnostician::State::LookAtFiles(int64_t now_ns) {
-  if (quotas.empty()) {  // no workload to compare with
-    looked_ns = 0;
-    return;
-  }
-  AddSum(Metric::kHostPressureCpu, std::nullopt,
-         pressure[0].Update(proc::ReadPressureNs(proc::Resource::kCpu)), now_ns);
-  AddSum(Metric::kHostPressureIo, std::nullopt, pressure[1].Update(proc::ReadPressureNs(proc::Resource::kIo)),
-         now_ns);
-  AddSum(Metric::kHostPressureMemory, std::nullopt,
-         pressure[2].Update(proc::ReadPressureNs(proc::Resource::kMemory)), now_ns);
-  AddSum(Metric::kHostSteal, std::nullopt, steal.Update(proc::ReadStealNs()), now_ns);
-  for (auto& [pid, quota] : quotas) {
-    AddSum(Metric::kCgroupThrottled, Identify(pid),
-           quota.throttled.Update(proc::ReadThrottledNs(quota.files)), now_ns);
-    AddSum(Metric::kCgroupIoThrottled, Identify(pid), quota.io.TakeThrottledNs(), now_ns);
-  }
-  looked_ns = now_ns;
-}
-
-void Diagnostician::State::AddSum(Metric metric, std::optional<Id128> process, std::optional<int64_t> sum,
-                                  int64_t now_ns) {
-  if (!sum.has_value() || looked_ns == 0 || now_ns <= looked_ns) return;
-  const bool of_process = metric == Metric::kCgroupThrottled || metric == Metric::kCgroupIoThrottled;
-  if (of_process && !process.has_value()) return;
-  rows.Append({.start_ns = looked_ns + options.epoch_offset_ns,
-               .bucket_ns = now_ns - looked_ns,
-               .source = options.source,
-               .metric = std::string(model::InfoOf(metric).name),
-               .process = process,
-               .tid = std::nullopt,
-               .other = std::nullopt,
-               .values = {*sum}});
-}
-
-// The process that has this pid now; if it has ended, the one that had it, as we or the kernel knew it.
-std::optional<Id128> Diagnostician::State::Identify(int32_t pid) {
-  const auto [found, is_new] = identified.try_emplace(pid);
-  if (!is_new) return found->second;
-  Known& process = known[pid];
-  std::string name;
-  if (const Result<proc::ProcessInfo> now = proc::ReadProcessStat(pid); now.has_value()) {
-    process = {now->start_ticks, proc::MakeProcessId(boot_id, pid, now->start_ticks)};
-    name = now->name;
-  } else if (const auto who = signals.has_value() ? signals->Who(pid) : std::nullopt; who.has_value()) {
-    process = {who->start_ticks, proc::MakeProcessId(boot_id, pid, who->start_ticks)};
-    name = who->name;
-  }
-  if (process.id.IsZero()) return std::nullopt;
-  found->second = process.id;
-  const auto [row_name, first] = written.try_emplace(process.id, name);
-  // A process has another name after exec.
-  if (!first && (name.empty() || row_name->second == name)) return process.id;
-  row_name->second = name;
-  const int64_t started_ns = proc::MonotonicFromTicks(process.start_ticks) + options.epoch_offset_ns;
-  model::Process row{
-      .process = process.id, .source = options.source, .pid = pid, .name = name, .started_ns = started_ns};
-  if (const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
-      info.has_value() && info->start_ticks == process.start_ticks) {
-    row.parent_pid = info->parent_pid;
-    row.command = info->command;
-    row.executable = info->executable;
-    row.cgroup = info->cgroup;
-    row.user_id = info->user_id;
-  }
-  processes.Append(row);
-  return process.id;
 }
 
 void Diagnostician::State::WriteDrops() {

@@ -50,7 +50,7 @@ namespace internal {
 
 struct AnyOther {
   template <class Event>
-  AnyOther(const Event&) {}  // worse than any function that takes the type of the event
+  AnyOther(const Event&) {}  // NOLINT(google-explicit-constructor): worse than any exact match
 };
 
 template <class... Functions>

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/host_files.h"
+
+#include <algorithm>
+
+#include "sources/proc/host_state.h"
+
+namespace gpusonde::agent {
+
+using model::Metric;
+
+void HostFiles::SetWorkloads(const std::map<Id128, int32_t>& pids) {
+  for (const auto& [id, pid] : pids)
+    if (!quotas_.contains(pid))
+      quotas_.emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)});
+  std::erase_if(quotas_, [&](const auto& quota) {
+    return std::ranges::none_of(pids, [&](const auto& entry) { return entry.second == quota.first; });
+  });
+}
+
+void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_ns,
+                      const std::function<std::optional<Id128>(int32_t pid)>& identify,
+                      model::BatchBuilder<decltype(model::kSignals)>& rows) {
+  if (quotas_.empty()) {
+    read_ns_ = 0;
+    return;
+  }
+  const int64_t since_ns = std::exchange(read_ns_, now_ns);
+  const auto add = [&](Metric metric, std::optional<Id128> process, std::optional<int64_t> sum) {
+    if (!sum.has_value() || since_ns == 0 || now_ns <= since_ns) return;
+    rows.Append({.start_ns = since_ns + epoch_offset_ns,
+                 .bucket_ns = now_ns - since_ns,
+                 .source = source,
+                 .metric = std::string(model::InfoOf(metric).name),
+                 .process = process,
+                 .tid = std::nullopt,
+                 .other = std::nullopt,
+                 .values = {*sum}});
+  };
+  const auto pressure = [&](size_t which, Metric metric, proc::Resource resource) {
+    add(metric, std::nullopt, pressure_[which].Update(proc::ReadPressureNs(resource)));
+  };
+  pressure(0, Metric::kHostPressureCpu, proc::Resource::kCpu);
+  pressure(1, Metric::kHostPressureIo, proc::Resource::kIo);
+  pressure(2, Metric::kHostPressureMemory, proc::Resource::kMemory);
+  add(Metric::kHostSteal, std::nullopt, steal_.Update(proc::ReadStealNs()));
+  for (auto& [pid, quota] : quotas_) {
+    const std::optional<int64_t> throttled_ns = quota.throttled.Update(proc::ReadThrottledNs(quota.files));
+    const std::optional<int64_t> io_throttled_ns = quota.io.TakeThrottledNs();
+    const std::optional<Id128> process = identify(pid);
+    if (!process.has_value()) continue;
+    add(Metric::kCgroupThrottled, process, throttled_ns);
+    add(Metric::kCgroupIoThrottled, process, io_throttled_ns);
+  }
+}
+
+}  // namespace gpusonde::agent

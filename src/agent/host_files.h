@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/id128.h"
+#include "model/batch.h"
+#include "model/metric_catalogue.h"
+#include "model/tables/signals.h"
+#include "sources/proc/io_limits.h"
+
+namespace gpusonde::agent {
+
+// Host signals that are read from files: pressure and steal of the machine, and throttling by the cgroups of
+// workloads. Needs no privileges. Not thread-safe.
+class HostFiles {
+ public:
+  // Also reads the throttling of this process's cgroups. Call it again for all workloads each round; others
+  // are no longer read.
+  void SetWorkloads(const std::map<Id128, int32_t>& pids);
+  bool IsWorkload(int32_t pid) const { return quotas_.contains(pid); }
+
+  // Appends what the counters grew by since the last call. Nothing without workloads, as there is nothing to
+  // compare with. `identify` maps a pid to a process. `now_ns`: CLOCK_MONOTONIC.
+  void Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_ns,
+             const std::function<std::optional<Id128>(int32_t pid)>& identify,
+             model::BatchBuilder<decltype(model::kSignals)>& rows);
+
+ private:
+  // Turns a counter that only grows into its increase since the last call.
+  class Growth {
+   public:
+    std::optional<int64_t> Update(std::optional<int64_t> now) {
+      const std::optional<int64_t> before = std::exchange(last_, now);
+      if (!before.has_value() || !now.has_value() || *now < *before) return std::nullopt;
+      return *now - *before;
+    }
+
+   private:
+    std::optional<int64_t> last_;
+  };
+  struct Quota {
+    std::vector<std::string> files;  // cpu.stat of the cgroup and its parents
+    Growth throttled;
+    proc::IoLimits io;
+  };
+
+  std::map<int32_t, Quota> quotas_;  // by pid of a workload
+  std::array<Growth, 3> pressure_;
+  Growth steal_;
+  int64_t read_ns_ = 0;  // CLOCK_MONOTONIC; 0: not since there are workloads
+};
+
+}  // namespace gpusonde::agent
