@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a program of the package with the packaged loader and libraries
-// (docs/decisions/0013-a-package-with-its-own-loader.md). PREFIX/bin/NAME, also if reached through a symbolic
-// link, executes
+// Starts a program of the package with the packaged loader and libraries (docs/package.md). PREFIX/bin/NAME,
+// also if reached through a symbolic link, executes
 //
 //   PREFIX/libexec/loader/NAME --argv0 ARGV0 --library-path PREFIX/lib[:$LD_LIBRARY_PATH] PREFIX/libexec/NAME
 //   …

@@ -8,7 +8,7 @@
 namespace gpusonde {
 
 // The absolute path of the file from which this program's own code is mapped. Not /proc/self/exe: in the
-// package (docs/decisions/0013-a-package-with-its-own-loader.md) that is the loader, which was started and
+// package (docs/package.md) that is the loader, which was started and
 // has mapped the program. Errors: those of reading /proc/self/maps.
 Result<std::string> ProgramFile();
 

@@ -22,9 +22,8 @@ namespace gpusonde::inject {
 template <uint32_t kClasses>
 class ClassSampler {
  public:
-  // Target of samples a second and thread. DESIGN section 7 has 250; with 100 a launch costs half as much on
-  // average, and the shares of a minute are nearly as exact
-  // (docs/decisions/0059-a-hundred-stacks-a-second.md).
+  // Target of samples a second and thread. With 250, a launch costs twice as much on average, and the shares
+  // of a minute are hardly more exact (docs/sampling.md, Launches).
   static constexpr uint32_t kPerSecond = 100;
   static constexpr uint32_t kCertain = 0x80000000;  // probabilities are in units of 2^-31
   // GPU time of each class in the last second, in any unit. Another thread may write it meanwhile.

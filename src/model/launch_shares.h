@@ -19,7 +19,7 @@
 //   sum over sampled i of (1 - p_i) / p_i² e_i²  ÷  (sum over i of d_i / p_i)²,   e_i = d_i (1[i in s] - R).
 //
 // The part of s in it, and that of the others, each count one more launch like those sampled: of a handful,
-// the interval would be too narrow (docs/decisions/0059-a-hundred-stacks-a-second.md).
+// the interval would be too narrow (docs/sampling.md).
 //
 // C.-E. Särndal, B. Swensson, J. Wretman: Model Assisted Survey Sampling, 1992, sections 2.8 and 5.6. Like
 // any such estimate it knows nothing of stacks that were never sampled: where all sampled launches are from

@@ -13,10 +13,9 @@ namespace gpusonde::unwind {
 
 // Unwind rules for the functions of a Go program. They save no registers for their callers, so that the stack
 // depth is enough; but some functions of the runtime switch to another stack, and after the switch the rule
-// is how Go's own traceback returns from it (docs/decisions/0060-across-gos-stacks.md). The offsets in the
-// runtime's structures are read from the code of runtime.systemstack, which uses all of them, so that every
-// version works, stripped or not. Functions that switch stacks in an unknown way have
-// GPUSONDE_CFA_UNSUPPORTED there.
+// is how Go's own traceback returns from it (docs/sampling.md, Stacks). The offsets in the runtime's
+// structures are read from the code of runtime.systemstack, which uses all of them, so that every version
+// works, stripped or not. Functions that switch stacks in an unknown way have GPUSONDE_CFA_UNSUPPORTED there.
 class GoFrames {
  public:
   // The code at an address of the file; empty when it can't be read.
