@@ -9,7 +9,7 @@ always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of 
 time of the listener (of `up` with its reader of lines), its kernel programs' (without what counting them takes: needs
 root), and that of the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
 what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Profiling and diagnosis have a budget each
-(DESIGN section 11): `up` runs without and with the diagnosis by turns. It stores what it has gathered once a minute, in
+(0.5 % of the machine): `up` runs without and with the diagnosis by turns. It stores what it has gathered once a minute, in
 a burst, so it is measured for whole minutes, once it has made its file of the day and met the program's files. Asleep,
 the library is loaded and nobody listens: the peer is the same program without it. Memory is what is resident while
 listening; `record` doesn't load DuckDB until it ends, so its is that of the agent's part.

@@ -10,7 +10,7 @@
 #include "privacy/bfv.h"
 
 // Identification under encryption: the catalog computes the scores of a fingerprint that it can't see, and
-// the device learns them and nothing else (DESIGN section 10, private mode).
+// the device learns them and nothing else (docs/privacy.md, Identification).
 //
 // A query is four ciphertexts under a fresh key of the device: 64 features each, as the coefficients 0 to 63
 // of a polynomial. The catalog's are laid out so that one product gives the scores of 64 applications:

@@ -18,7 +18,7 @@ namespace gpusonde::inject {
 namespace {
 
 constexpr uint64_t kSecondNs = uint64_t{1'000'000'000};
-// Period of the thread: asleep it checks for listeners, awake it flushes records. DESIGN section 7.
+// Period of the thread: asleep it checks for listeners, awake it flushes records.
 constexpr uint64_t kTickNs = 250'000'000;
 // Time until the next attempt when another tool is subscribed to CUPTI, or CUPTI has failed.
 constexpr uint64_t kBackoffNs = 60 * kSecondNs;

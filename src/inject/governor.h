@@ -11,7 +11,7 @@ namespace gpusonde::inject {
 // to a launch without reporting it is not included (docs/gpu-results.md: unconfirmed).
 class Governor {
  public:
-  // DESIGN section 7: step time rises by at most 0.5 %.
+  // Step time may rise by at most 0.5 %: the goal for profiling that is always on.
   static constexpr uint64_t kBudgetPerMille = 5;
   // Length of an awake window: several flushes (250 ms) long, yet short enough for interactive use.
   static constexpr uint64_t kWindowNs = uint64_t{2'000'000'000};

@@ -15,7 +15,7 @@
 // The BFV scheme (Brakerski 2012; Fan, Vercauteren 2012, eprint 2012/144) over the ring of ring.h: additions,
 // and products with known polynomials. A ciphertext (c₀, c₁) of m under s: c₀ + c₁·s = round(q·m/t) + noise.
 //
-// Parameters (DESIGN section 10): N = 4096, q < 2^106, ternary secrets, errors of the centred binomial
+// Parameters: N = 4096, q < 2^106, ternary secrets, errors of the centred binomial
 // distribution with η = 21 (σ = 3.24): 128 bits against classical attacks by the guidelines of 2024 (eprint
 // 2024/463), without margin. The plaintext modulus t is a power of two.
 //

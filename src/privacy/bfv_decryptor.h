@@ -12,10 +12,10 @@
 
 namespace gpusonde::privacy {
 
-// One holder of a share of the joint key, for reports as BFV ciphertexts (Penrose's way, DESIGN section 10,
-// 6). It keeps the rules that can be kept: one answer for a list, one list for a report. That its sums are
-// sums of well-formed ciphertexts it can't know, and one that isn't exposes the key (bfv_test.cpp): for
-// honest devices and aggregators only. Not thread-safe.
+// One holder of a share of the joint key, for reports as BFV ciphertexts (Penrose's way,
+// docs/privacy.md). It keeps the rules that can be kept: one answer for a list, one list for a report. That
+// its sums are sums of well-formed ciphertexts it can't know, and one that isn't exposes the key
+// (bfv_test.cpp): for honest devices and aggregators only. Not thread-safe.
 class BfvDecryptor {
  public:
   // More would fill the plaintext modulus 2^28, and their noise the room below q/2t.

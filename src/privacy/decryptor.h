@@ -46,7 +46,7 @@ class ReportList {
 };
 
 // The noise that a decryptor with this secret adds to its answer for a list: one draw for each slot, the same
-// each time. Source: DESIGN section 10, release.
+// each time (docs/privacy.md, The scheme).
 std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma);
 
 // What one decryptor gives for one list. Moves only, and serves in one Unmask.

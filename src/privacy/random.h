@@ -30,7 +30,7 @@ class Random {
  public:
   // Fresh, from the system.
   static Random FromSystem();
-  // Repeats itself: for noise that a crash must not draw twice (DESIGN section 10, release), and tests.
+  // Repeats itself: for noise that a crash must not draw twice (docs/privacy.md, The scheme), and tests.
   static Random FromKey(KeyBytes key);
 
   void Fill(std::span<uint8_t> out);

@@ -12,8 +12,7 @@
 
 // The ring of the BFV scheme: polynomials modulo X^4096 + 1 whose coefficients are numbers modulo q = q₁·q₂,
 // kept as their residues modulo the two primes. Both are 1 modulo 8192, so that a polynomial is as well its
-// values at the 4,096 roots of X^4096 + 1, where multiplication goes value by value. Source: DESIGN
-// section 10.
+// values at the 4,096 roots of X^4096 + 1, where multiplication goes value by value.
 namespace gpusonde::privacy {
 
 inline constexpr size_t kDegree = 4096;

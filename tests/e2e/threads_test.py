@@ -12,7 +12,7 @@ from program import GPUSONDE, PROGRAMS
 ALONE = "10,000 threads are a burden to others"
 
 THREADS = 10_000
-# Of the goal for `record`, DESIGN section 11: the threads' rows are written out as they come.
+# The goal for `record`: 256 MiB. The rows of threads are written out as they arrive.
 MAX_PEAK_KIB = 256 << 10
 
 
