@@ -18,7 +18,7 @@ class ClosingLine(unittest.TestCase):
     def outcome(self, output, status=0):
         return runner.read_closing_line(output, status)
 
-    def test_counts_and_reasons_are_taken(self):
+    def test_counts_and_reasons_are_parsed(self):
         outcome = self.outcome("skipped a/b: needs root\nSKIP the page loads: no Chromium\n3 passed, 0 failed, 2 skipped\n")
         self.assertEqual((outcome.passed, outcome.failed), (3, 0))
         self.assertEqual(outcome.skips, [("a/b", "needs root"), ("the page loads", "no Chromium")])
@@ -50,7 +50,7 @@ class JUnit(unittest.TestCase):
             file.flush()
             return runner.read_junit(file.name)
 
-    def test_each_kind_is_told_apart(self):
+    def test_each_kind_is_counted_separately(self):
         outcome = self.outcome('<testcase name="a" status="run"/>'
                                '<testcase name="b" status="fail"><failure message=""/></testcase>'
                                '<testcase name="c" status="notrun"><skipped/><system-out>'

@@ -50,7 +50,7 @@ class DataSet(unittest.TestCase):
                      "seed": 3, "intended": "cpu_contention", "also": []},
             "begin_ns": 20 * SECOND, "end_ns": 29 * SECOND, "epoch_offset_ns": SECOND, "own_cpu_ns": 0, "cpus": 2}))
 
-    def test_labels_logs_and_what_gpusonde_saw_come_back_as_they_were(self):
+    def test_labels_logs_and_tables_survive_a_round_trip(self):
         if not (BUILD / "tests/sample_recording").exists():
             self.skipTest(f"{BUILD} holds no gpusonde with its test programs")
         self.trial("train-1-000", slow_ms=200)
@@ -81,7 +81,7 @@ class DataSet(unittest.TestCase):
         self.assertEqual((target / "README.md").read_text(), card)
         self.assertIn("train export", (self.out / "openings.log").read_text())
 
-    def test_nothing_to_write_and_errors_of_duckdb_are_told(self):
+    def test_nothing_to_write_and_errors_of_duckdb_are_reported(self):
         with self.assertRaisesRegex(RuntimeError, "no trial of the test split"):
             dataset.export(self.out, BUILD, "test", self.out / "set")
         with duck.Duck(duck.library(BUILD)) as database, self.assertRaisesRegex(RuntimeError, "no_such_table"):

@@ -57,7 +57,7 @@ class Kit(unittest.TestCase):
         (self.folder / "labels.json").write_text(text)
         (self.folder / "labels.sha256").write_text(sealed or hashlib.sha256(text.encode()).hexdigest() + "  labels.json\n")
 
-    def test_two_recordings_are_asked_before_labels_are_there_and_scored_after(self):
+    def test_recordings_are_predicted_before_labels_exist_and_scored_after(self):
         self.recording("a", "cpu_contention")
         self.recording("b", "block_io")
         self.recording("quiet", None)
@@ -79,7 +79,7 @@ class Kit(unittest.TestCase):
         result = kit.run(self.folder, self.build)
         self.assertEqual(result["asked"]["gpusonde"]["effective"]["confusion"], {"cpu_contention → none": 1})
 
-    def test_what_was_changed_after_it_was_sealed_or_frozen_is_refused(self):
+    def test_changed_labels_and_predictions_are_refused(self):
         self.recording("a", "cpu_contention")
         self.labels({"a": slow()}, sealed="0" * 64)
         with self.assertRaisesRegex(kit.KitError, "sealed"):
@@ -120,10 +120,10 @@ class Kit(unittest.TestCase):
             with self.assertRaises(kit.KitError):
                 kit.run(self.folder, self.build)
 
-    def test_causes_that_may_be_labels_are_those_that_the_diagnosis_knows(self):
+    def test_labels_may_be_the_causes_of_the_diagnosis(self):
         self.assertEqual(set(kit.CAUSES), {path.stem for path in (ROOT / "src/diagnose/causes").glob("*.cpp")})
 
-    def test_the_real_program_says_nothing_of_a_recording_without_a_gpu(self):
+    def test_a_recording_without_a_gpu_has_no_incidents(self):
         maker = BUILD / "tests/sample_recording"
         if not maker.exists() or not (BUILD / "bin/gpusonde").exists():
             self.skipTest(f"{BUILD} holds no gpusonde with its test programs")

@@ -54,13 +54,13 @@ class Overhead(unittest.TestCase):
         (one,) = overhead.sum_up_curve([point(0.004, 0.001), point(0.004, 0.001, void="steal")])
         self.assertEqual((one["points"], one["void"], one["met"]), (1, 1, None))
 
-    def test_strangers_and_the_program_itself_are_points_of_their_own(self):
+    def test_unrelated_and_profiled_programs_are_separate_points(self):
         made = overhead.sum_up_curve([point(0.004, 0.001), point(0.004, 0.002, who="feeder")])
         self.assertEqual([one["who"] for one in made], ["feeder", "stranger"])
         self.assertIn("10000 events/s of a stranger: 1 points, 0 void; 10100 seen",
                       overhead.text({"pairs": {}, "curve": made}))
 
-    def test_what_another_program_gave_is_not_added(self):
+    def test_results_of_another_build_are_not_added(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "pairs.jsonl"
             overhead.keep(path, {"program": "old", "with": 1})

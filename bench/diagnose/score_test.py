@@ -113,13 +113,13 @@ class MadeUp(unittest.TestCase):
         alone = self.trial("train-1-001", intended="network_contention", data_ms=90, step_mb=4)
         self.assertEqual([label.label(folder)["causes"] for folder in (busy, alone)], [["network_contention"], []])
 
-    def test_a_fault_that_comes_when_its_time_is_over_makes_no_negative(self):
+    def test_a_late_fault_makes_no_negative(self):
         late = label.label(self.trial("train-1-000", slow_ms=100, after_ms=200))
         never = label.label(self.trial("train-1-001", slow_ms=100))
         self.assertEqual([(one["state"], one["void"]) for one in (late, never)],
                          [("negative", "slow afterwards"), ("negative", None)])
 
-    def test_what_is_slow_for_a_while_before_all_of_the_fault_is_there_makes_no_negative(self):
+    def test_slow_steps_while_a_fault_builds_up_make_no_negative(self):
         folder = self.trial("train-1-000", slow_ms=150, active=((BEGIN, BEGIN + 3 * SECOND),))
         record = json.loads((folder / "trial.json").read_text())
         record["active_ns"] = [[END - 3 * SECOND, END]]
@@ -127,7 +127,7 @@ class MadeUp(unittest.TestCase):
         labelled = label.label(folder)
         self.assertEqual((labelled["state"], labelled["void"]), ("negative", "slow for a while"))
 
-    def test_what_is_kept_adds_up_and_what_was_said_first_stays(self):
+    def test_kept_trials_add_up_and_first_predictions_stay(self):
         folder = self.out / "kept"
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
         failed = self.out / "trials/train-1-001"
@@ -145,7 +145,7 @@ class MadeUp(unittest.TestCase):
                          {"cpu_contention → cpu_contention": 1, "cpu_contention → none": 1})
         self.assertIn("build (hash of the program): 5a1f", report.text(result))
 
-    def test_what_an_earlier_program_said_is_told_beside_what_the_newest_one_did(self):
+    def test_predictions_of_earlier_builds_are_reported_beside_the_newest(self):
         folder = self.out / "kept"
         self.trial("train-1-000", delay=0.5)
         predict.write(self.out, "train", self.predictions)
@@ -160,7 +160,7 @@ class MadeUp(unittest.TestCase):
     def test_an_injection_that_slows_nothing_is_a_negative(self):
         self.assertEqual(label.label(self.trial(slow_ms=100, delay=0.5))["state"], "negative")
 
-    def test_the_calm_between_pulses_hides_no_slow_steps(self):
+    def test_pauses_between_pulses_hide_no_slow_steps(self):
         pulses = [(BEGIN + second * SECOND, BEGIN + (second + 1) * SECOND) for second in (0, 3, 6)]
         made = label.label(self.trial(delay=0.5, active=pulses))
         self.assertEqual((made["state"], made["slowdown"], made["causes"]), ("effective", 2.0, ["cpu_contention"]))
@@ -254,7 +254,7 @@ class MadeUp(unittest.TestCase):
             prediction["baselines"]["zscore"] = ["cpu_contention"]
         self.assertEqual(self.scored()["too_easy_for"], ["zscore"])
 
-    def test_what_is_lacking_for_a_claim_is_told(self):
+    def test_missing_trials_for_a_claim_are_reported(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
         result = self.scored()
         self.assertEqual(result["short_of"], ["cpu_contention: 1 trials of 40, 1 victims of 3", "0 negatives of 236",
@@ -262,7 +262,7 @@ class MadeUp(unittest.TestCase):
         self.assertIn("too few for a claim: cpu_contention: 1 trials", report.text(result))
         self.assertEqual(score.short_of({"hang": {"trials": 40, "victims": 3}}, 236, 76), [])
 
-    def test_faint_slow_downs_are_told_apart(self):
+    def test_faint_slow_downs_are_reported_separately(self):
         self.trial("train-1-000", slow_ms=110, delay=0.5, incidents=[self.incident("cpu_contention")])
         judged = self.scored()["asked"]["gpusonde"]
         self.assertEqual((judged["effective"]["trials"], judged["faint"]["trials"], judged["faint"]["right"]), (0, 1, 1))
@@ -294,7 +294,7 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(len(delays["seen_s"]), 2)
         self.assertIsNone(delays["seen_p95_s"], "one of three was never detected")
 
-    def test_what_has_no_cause_cannot_be_named_late(self):
+    def test_trials_without_a_cause_cannot_be_named_late(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
         self.trial("train-1-001", intended="", incidents=[self.incident("abstain")])
         delays = self.scored()["delays"]
@@ -318,7 +318,7 @@ class MadeUp(unittest.TestCase):
         self.assertEqual(result["used"], 1)
         self.assertTrue(result["foreign_load"])
 
-    def test_right_wrong_abstain_and_false_alarms_are_told_apart(self):
+    def test_right_wrong_abstain_and_false_alarms_are_counted_separately(self):
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])
         self.trial("train-1-001", delay=0.5, incidents=[self.incident("block_io")])
         self.trial("train-1-002", delay=0.5, incidents=[self.incident("abstain")])

@@ -74,7 +74,7 @@ class Soak(unittest.TestCase):
         self.assertEqual(list(result["left_out"]), ["foreign CPU"])
         self.assertIn("not counted, foreign CPU: 1 in 0.01 h", soak.text(result))
 
-    def test_pieces_of_another_program_are_not_added(self):
+    def test_results_of_another_build_are_not_added(self):
         self.piece("1-0000", [("nothing", 10, 0)], alarms_s=[4], program="older")
         self.assertEqual(soak.sum_up(self.out, "this")["hours"], 0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the programs that are recorded which cost far more to read than they are large: recording goes on, within bounds."""
+"""Files of recorded programs that are small but expensive to read: recording continues, within bounds."""
 
 import os
 import signal
@@ -12,18 +12,18 @@ import program
 
 BOMBS = program.ROOT / "tests/programs/bombs.py"
 SECONDS = 3
-# What finishing the recording may take besides, on a busy machine. Read whole, each bomb takes a minute or for ever.
+# Upper bound of finishing the recording on a busy machine. Read completely, each bomb takes a minute or forever.
 DEADLINE_S = SECONDS + 20
 MAX_RSS_MB = 512
 # Files that take half a second each.
 COPIES = 60
-# A second, and what a busy machine takes.
+# A second, and a margin for a busy machine.
 ANSWER_S = 4
 
 
 class Bombs(program.TestCase):
     def record_within_bounds(self, perf_map):
-        """Records the bombs; what the recorder logged."""
+        """Records the bombs; returns the recorder's log."""
         with (self.folder / "log").open("w+", encoding="utf-8") as log:
             began = time.monotonic()
             recorder = subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--", sys.executable, BOMBS, self.folder,
@@ -47,7 +47,7 @@ class Bombs(program.TestCase):
             LEFT JOIN binaries USING (binary_id) WHERE state = 'on_cpu' AND {condition}""")
 
     def check_samples(self):
-        """A quarter of the time of each kind of code was sampled, or more."""
+        """At least a quarter of the time of each kind of code was sampled."""
         for condition in ("binaries.name = 'symbols'", "binaries.name = 'unwind'", "l.kind = 'jit'"):
             self.assertGreater(self.samples_of(condition), SECONDS * 99 / 3 / 4, condition)
 
@@ -61,7 +61,7 @@ class Bombs(program.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can start processes of another user")
     def test_an_interrupt_is_answered_while_costly_files_of_another_user_are_read(self):
-        """Read one after the other they would hold up everything for half a minute."""
+        """Read one after the other in the agent, they would stall it for half a minute."""
         self.folder.chmod(0o777)
         bombs = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, BOMBS, self.folder,
                                   "60", "none", str(COPIES)], stdout=subprocess.PIPE)

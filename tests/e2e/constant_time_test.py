@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device computes with its secrets takes no branch and no address from them: valgrind looks."""
+"""A device's computations have no secret-dependent branches or addresses: valgrind checks."""
 
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPython interpreters of this machine, for the tests that record them."""
+"""The CPython interpreters of this machine, for tests that record them."""
 
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 
 def interpreters():
-    """(version, path) of one CPython of each version that this machine has: under pyenv, or on the PATH."""
+    """(version, path) of one CPython of each installed version, under pyenv or on the PATH."""
     found = {}
     for version in VERSIONS:
         candidates = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
@@ -24,7 +24,7 @@ def interpreters():
 
 
 class TestCase(program.TestCase):
-    """A test with `interpreters`; skipped, with the reason, where there is none."""
+    """A test with `interpreters`; skipped, with the reason, if there are none."""
 
     @classmethod
     def setUpClass(cls):

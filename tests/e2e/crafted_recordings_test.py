@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that somebody made to do harm: an answer or a plain error, whatever becomes of the process that reads them."""
+"""Malicious recordings give a result or a plain error, even if the process that reads them crashes."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ import program
 sys.path.insert(0, str(program.ROOT / "tests/programs"))
 import craft_recording  # noqa: E402
 
-# DuckDB 1.4 corrupts its memory, or stops itself, with about one of nine; which ones depends on what the file holds.
+# DuckDB 1.4 corrupts its memory or aborts with about one in nine; which ones depends on the file's content.
 SEEDS = range(16)
 ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t"
 
@@ -50,7 +50,7 @@ class CraftedRecordings(program.TestCase):
         return found
 
     def reader_of(self, command):
-        """The process that reads recordings for this one."""
+        """The child process that reads the recording."""
         children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children")
         return int(self.wait_for(lambda: children.read_text(encoding="ascii").split(), "no reader")[0])
 
@@ -67,7 +67,7 @@ class CraftedRecordings(program.TestCase):
             os.kill(self.reader_of(view), number)
             _, errors = view.communicate(timeout=30)
             self.assertEqual(view.returncode, 1)
-            # Whose fault it is isn't known.
+            # The file may be damaged, or gpusonde may have a bug.
             self.assertIn(f"the process that read {self.sample} crashed ({name}): either the file is damaged, or", errors)
 
     def test_a_query_without_end_ends_when_asked_to(self):

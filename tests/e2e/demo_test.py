@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/demo: what it says is so, and what it names is there."""
+"""tools/demo: its statements are correct, and the files that it names exist."""
 
 import importlib.util
 import json
@@ -37,7 +37,7 @@ def starts(step_ms, steps=40, noise=0.0, seed=1):
 
 
 class Verdict(unittest.TestCase):
-    def test_a_clear_difference_is_told_with_its_size(self):
+    def test_a_clear_difference_is_reported_with_its_size(self):
         text = demo_verdict.verdict(starts(200, noise=0.2), starts(100, noise=0.2, seed=2))
         self.assertRegex(text, r"made steps (1\.9|2\.[01])\d times as fast: ")
         self.assertRegex(demo_verdict.verdict(starts(100), starts(150)), r"made steps 1\.50 times slower")
@@ -80,12 +80,12 @@ class Demo(unittest.TestCase):
             self.assertIn("SM clock", metrics, text)
             self.assertIn("Power", metrics, text)
             for path in re.findall(r"\S+\.sonde", text):
-                self.assertTrue(pathlib.Path(path.rstrip(":,")).exists(), f"{path} is named and not there")
+                self.assertTrue(pathlib.Path(path.rstrip(":,")).exists(), f"{path} is named but missing")
             self.assertRegex(text, r"1 worker\(s\): GPU busy [\d.]+ % \(simulated\); while idle: [\d.]+ % \S+\.py:\d+ ")
             self.assertRegex(text, r"second worker made|Too few steps")
 
     def metrics(self, url):
-        """Names of the state strips that have values by now."""
+        """Names of the state strips that have values."""
         try:
             with urllib.request.urlopen(f"{url}api/v1/strips?metrics=1", timeout=10) as answer:
                 strips = json.load(answer)["strips"]

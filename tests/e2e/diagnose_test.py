@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde diagnose`: when steps were slow, and why, on the simulated GPU with real disturbers.
+"""`gpusonde diagnose`: when and why steps were slow, on the simulated GPU with real disturbers.
 
-The victim runs at a real-time priority, so that whatever else the machine does leaves its steps alone, and its
-disturbers at a higher one: what slows it is what the test brings, on a loaded machine too.
+The victim runs with real-time priority and its disturbers with a higher one, so that only the test's own load slows its steps,
+even on a loaded machine.
 """
 
 import http.server
@@ -26,7 +26,7 @@ SIMGPU = program.BUILD / "bin/simgpu"
 HPC = program.BUILD / "bin/hpc"
 GREEDY = program.ROOT / "tests/programs/greedy.py"
 CPU = min(os.sched_getaffinity(0))
-# Little for the host to do: other programs slow its memory, whatever their priority.
+# Little work on the host: other programs slow down memory whatever their priority.
 QUICK_HOST = ["--halo-mb", "1"]
 BEFORE_STEPS = 600
 BEFORE_S, DURING_S, AFTER_S = 10, 4, 6
@@ -40,13 +40,13 @@ class Diagnose(program.TestCase):
     def setUp(self):
         super().setUp()
         if not real_time_allowed():
-            self.skipTest("this machine gives no real-time priority, and without it whatever runs beside is a disturber")
+            self.skipTest("this machine grants no real-time priority, and without it every other program is a disturber")
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
         self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, capture_output=True, check=False)
 
     def start_victim(self, seconds):
-        """A recorder with the victim under it, once that has begun."""
+        """Starts a recorder with the victim, and waits until the victim runs."""
         recorder = subprocess.Popen(
             [program.GPUSONDE, "record", "-o", self.recording, "--", "chrt", "-f", "20", "taskset", "-c", str(CPU),
              HPC, *QUICK_HOST, "--seconds", str(seconds), "--step-log", self.folder / "steps"], env=self.environment, stdin=subprocess.DEVNULL,
@@ -55,19 +55,19 @@ class Diagnose(program.TestCase):
         return recorder
 
     def await_steps(self, recorder, steps):
-        """Until the victim has made so many: on a busy machine the recorder takes its time to start it."""
+        """Waits until the victim has made this many steps: on a busy machine the recorder starts it late."""
         log = self.folder / "steps"
         while not log.exists() or log.read_bytes().count(b"\n") < steps:
             self.assertIsNone(recorder.poll(), "the recorder has ended")
             time.sleep(0.1)
 
     def webhook(self):
-        """(its URL, the list of objects that it was told)"""
-        told = []
+        """(its URL, the list of objects that it received)"""
+        received = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(204)
                 self.end_headers()
 
@@ -78,7 +78,7 @@ class Diagnose(program.TestCase):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}/hook", told
+        return f"http://127.0.0.1:{server.server_port}/hook", received
 
     def greedy(self, name="greedy"):
         process = subprocess.Popen([sys.executable, GREEDY, str(CPU), name], stdin=subprocess.PIPE,
@@ -107,19 +107,19 @@ class Diagnose(program.TestCase):
         return victim
 
     @staticmethod
-    def told(url):
+    def incidents(url):
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.load(answer)
 
     def await_found_steps(self, url, steps, deadline):
-        while (found := self.told(url)["steps"]) < steps:
+        while (found := self.incidents(url)["steps"]) < steps:
             self.assertLess(time.monotonic(), deadline, f"{found} steps were found")
             time.sleep(0.5)
 
     def await_incident(self, url, deadline, fits):
-        """The first one that fits."""
+        """The first incident that matches."""
         while True:
-            answer = self.told(url)
+            answer = self.incidents(url)
             if found := [one for one in answer["incidents"] if fits(one)]:
                 return found[0]
             self.assertLess(time.monotonic(), deadline, answer["incidents"])
@@ -131,7 +131,7 @@ class Diagnose(program.TestCase):
         return json.loads(done.stdout)
 
     @program.measures
-    def test_cpu_contention_is_found_and_names_who_takes_the_cpu(self):
+    def test_cpu_contention_is_found_with_the_processes_behind_it(self):
         recorder = self.start_victim(BEFORE_S + DURING_S + AFTER_S)
         self.await_steps(recorder, BEFORE_STEPS)
         greedy, begun_ns = self.greedy(), time.time_ns()
@@ -153,9 +153,9 @@ class Diagnose(program.TestCase):
         self.assertGreater(incident["confidence"], 0.5)
         self.assertIn("taken by greedy", incident["sentence"])
         self.assertGreater(incident["start_ns"], begun_ns - 1e9)
-        self.assertIsNotNone(incident["end_ns"], "it is over when the disturber is gone")
+        self.assertIsNotNone(incident["end_ns"], "it ends when the disturber has ended")
 
-        # What was found while it was recorded lies in the recording's tables.
+        # The recording's tables have what was found while recording.
         (row,) = self.query(f"SELECT cause, sentence FROM incidents WHERE start_ns BETWEEN {begun_ns} - 1e9 AND {ended_ns}")
         self.assertEqual(row["cause"], "cpu_contention")
         self.assertIn("greedy", row["sentence"])
@@ -165,7 +165,7 @@ class Diagnose(program.TestCase):
                                     "AND metric = 'thread.run_queue'") > 0, True)
 
     @program.measures
-    def test_steps_that_nobody_disturbs_are_no_incident(self):
+    def test_undisturbed_steps_are_no_incident(self):
         recorder = self.start_victim(BEFORE_S)
         _, errors = recorder.communicate(timeout=120)
         self.assertEqual(recorder.returncode, 0, errors)
@@ -179,7 +179,7 @@ class Diagnose(program.TestCase):
         self.assertEqual(self.diagnose(), {"version": 1, "programs": [], "incidents": [], "warnings": []})
 
     @program.measures
-    def test_the_whole_machine_is_watched_and_tells_while_it_happens(self):
+    def test_up_reports_incidents_while_they_happen(self):
         hook, posted = self.webhook()
         up, url = self.start_up("--webhook", hook)
         victim = self.start_watched_victim()
@@ -187,12 +187,12 @@ class Diagnose(program.TestCase):
         self.await_found_steps(url, 300, deadline)
         self.greedy()
         os.set_blocking(up.stderr.fileno(), False)
-        told = b""
-        while b"greedy" not in told and time.monotonic() < deadline:
-            told += up.stderr.buffer.raw.read() or b""
+        log = b""
+        while b"greedy" not in log and time.monotonic() < deadline:
+            log += up.stderr.buffer.raw.read() or b""
             time.sleep(0.2)
         up.send_signal(signal.SIGINT)
-        self.assertRegex(told.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
+        self.assertRegex(log.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
 
         def named():
             return [one for one in posted if "taken by greedy" in one.get("incident", {}).get("sentence", "")]
@@ -201,7 +201,7 @@ class Diagnose(program.TestCase):
         self.assertEqual((named()[0]["version"], named()[0]["incident"]["cause"], named()[0]["incident"]["pid"]),
                          (1, "cpu_contention", victim.pid))
 
-        # The day's file, whose kernels lie in packs, tells the same.
+        # The file of the day, with kernels in packs, gives the same verdict.
         self.assertEqual(up.wait(timeout=60), 0)
         done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -210,7 +210,7 @@ class Diagnose(program.TestCase):
         self.assertIn("cpu_contention", [one["cause"] for one in answer["incidents"] if "taken by greedy" in one["sentence"]])
 
     @program.measures
-    def test_an_incident_outlives_the_agent_that_saw_it(self):
+    def test_an_incident_continues_after_a_restart_of_the_agent(self):
         up, url = self.start_up()
         self.start_watched_victim()
         deadline = time.monotonic() + 120
@@ -229,9 +229,9 @@ class Diagnose(program.TestCase):
         time.sleep(5)
         greedy.stdin.close()
         after = self.await_incident(url, deadline, lambda one: one["id"] == before["id"] and one["to_us"] is not None)
-        self.assertGreater(after["to_us"], begun_us, "it went on while the second agent looked")
+        self.assertGreater(after["to_us"], begun_us, "it continued while the second agent ran")
         self.assertEqual(after["cause"], "cpu_contention", after["sentence"])
-        others = [one for one in self.told(url)["incidents"] if one["process"] == before["process"]
+        others = [one for one in self.incidents(url)["incidents"] if one["process"] == before["process"]
                   and one["id"] != before["id"] and before["from_us"] <= one["from_us"] <= after["to_us"]]
         self.assertEqual(others, [], "there is one only")
 
@@ -251,13 +251,13 @@ class Diagnose(program.TestCase):
         end(up)
         up, url = self.start_up()
         time.sleep(4)
-        answer = self.told(url)
+        answer = self.incidents(url)
         end(up)
         self.assertEqual([one["sentence"] for one in answer["incidents"]], [])
         done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
         self.assertEqual([one["sentence"] for one in json.loads(done.stdout)["incidents"]], [])
 
-    def test_up_leaves_the_diagnosis_out_when_told_to(self):
+    def test_up_runs_without_diagnosis_on_request(self):
         state = self.folder / "state"
         up = subprocess.Popen([program.GPUSONDE, "up", "--no-diagnose", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],
                               env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples that use a GPU: what their READMEs promise, on the simulated one."""
+"""The examples that use a GPU do what their READMEs say, on the simulated GPU."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ TRAIN = ROOT / "examples/train/train.py"
 
 
 def on_simgpu(*command, **options):
-    """Starts a command on simulated devices of its own."""
+    """Starts a command with simulated devices of its own."""
     environment = {**os.environ, "SIMGPU_MACHINE": f"simgpu-e2e-{os.getpid()}", **options.pop("env", {})}
     return subprocess.Popen([str(SIMGPU), "run", "--", *map(str, command)], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, env=environment, **options)
@@ -96,7 +96,7 @@ class Train(unittest.TestCase):
         self.assertEqual(program.returncode, 130)
         self.assertNotIn("Traceback", output)
         self.assertRegex(output.splitlines()[-1], r"^\d+ steps, 2 workers; loss")
-        with self.assertRaises(ProcessLookupError):  # Python's own tracker of resources ends a little later
+        with self.assertRaises(ProcessLookupError):  # Python's resource tracker ends a little later
             for _ in range(100):
                 os.killpg(program.pid, 0)
                 time.sleep(0.1)

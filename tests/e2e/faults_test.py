@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks that fail: what was stored stays, what is lost is counted, and work goes on when there is room again."""
+"""Failing disks: stored data stays, lost data is counted, and recording continues when there is space again."""
 
 import errno
 import os
@@ -38,13 +38,13 @@ class Record(Faults):
         return recorder
 
     def test_a_failed_fsync_costs_one_round_which_is_counted(self):
-        # The program runs for ten rounds or more; the failure is in the middle of them.
+        # The program runs for at least ten rounds; the failure is in the middle.
         done = self.record(HOTPATHS, "--seconds", "4", env=self.fault(f"fsync:{errno.EIO}:6:1:.spool"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("rows could not be written", done.stderr)
         self.assertNotIn("nothing was dropped", done.stderr)
         self.assertGreater(self.value("SELECT sum(count) FROM drops WHERE reason = 'spool_failed'"), 0)
-        # Samples of the whole time, but for that of the round.
+        # Samples cover the whole time except that round.
         span_s = self.value("SELECT (max(time_ns) - min(time_ns)) / 1e9 FROM samples")
         self.assertGreater(span_s, 3)
         gap_s = self.value("SELECT max(gap) / 1e9 FROM (SELECT time_ns - lag(time_ns) OVER (ORDER BY time_ns) AS gap "
@@ -109,7 +109,7 @@ class Record(Faults):
     def test_a_recording_that_does_not_fit_stays_in_its_spool(self):
         disk = program.SmallDisk(self, self.folder / "disk", 16)
         self.recording = disk.folder / "run.sonde"
-        disk.fill(240 << 10)  # room for the spool of a second, but for no recording: the smallest has 260 KB
+        disk.fill(240 << 10)  # space for the spool of a second, but not for a recording: the smallest is 260 KB
         done = self.record(HOTPATHS, "--seconds", "1")
         self.assertEqual(done.returncode, 125)
         for words in ("duckdb", "Error:", "Transaction"):
@@ -133,7 +133,7 @@ class Record(Faults):
 
     def test_a_folder_that_cannot_be_written_is_one_sentence(self):
         if not pathlib.Path("/proc/sys").is_dir():
-            self.skipTest("no /proc/sys, which nobody can write files to")
+            self.skipTest("no /proc/sys, in which no files can be created")
         done = program.run("record", "-o", "/proc/sys/run.sonde", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)

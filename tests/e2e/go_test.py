@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Go programs: stacks that are whole across the runtime's own stacks, with and without what strip takes away."""
+"""Go programs: stacks are complete across the runtime's own stacks, also in stripped programs."""
 
 import collections
 import os
@@ -10,7 +10,7 @@ import unittest
 
 import program
 
-# Allocates and collects, sleeps and wakes, grows stacks, asks for the time, and calls C if it is there.
+# Allocates and collects, sleeps and wakes, grows stacks, reads the clock, and calls C if available.
 SOURCE = """
 package main
 
@@ -114,9 +114,9 @@ class Go(program.TestCase):
         for frames, n in stacks:
             if frames[0] not in STARTS:
                 broken[" > ".join(frames[:4])] += n
-        # The first fraction of a second is followed by frame pointers, which end where they end.
+        # In the first fraction of a second stacks are unwound by frame pointers and may be incomplete.
         self.assertLess(broken.total() / total, 0.1, broken.most_common(10))
-        # A stack that was left for another goes on in it.
+        # A stack that was switched continues on the other stack.
         lent = [frames for frames, _ in stacks if "runtime.systemstack" in frames]
         self.assertTrue(lent)
         unknown = collections.Counter(" > ".join(frames[:frames.index("runtime.systemstack") + 1]) for frames in lent
@@ -124,7 +124,7 @@ class Go(program.TestCase):
         self.assertLess(unknown.total() / len(lent), 0.1, unknown.most_common(10))
 
     def check_calls(self, stacks):
-        """Frames that stand next to each other call one another."""
+        """Adjacent frames call one another."""
         callers = collections.Counter()
         for frames, n in stacks:
             if "main.allocate" in frames and "runtime.systemstack" in frames:

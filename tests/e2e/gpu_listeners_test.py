@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several listeners to the GPU work of one program, in any order, and programs that don't make it easy."""
+"""Several listeners of one program's GPU work, in any order, and awkward programs."""
 
 import signal
 import subprocess
@@ -14,7 +14,7 @@ LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 KERNELS_A_ROUND = 153
-# So slow that the governor lets a listener stay awake.
+# A rate at which the governor does not suspend profiling.
 PAUSE_S = "0.1"
 
 IDENTITIES = """
@@ -31,7 +31,7 @@ class Listeners(program.TestCase):
         self.state = self.folder / "state"
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
-        # As of a rank of a recorded program, so that no governor ends its sessions and all of it can be counted.
+        # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.heard = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
 
     def start(self, *command, environment=None):
@@ -42,7 +42,7 @@ class Listeners(program.TestCase):
         return process
 
     def start_up(self, state=None):
-        """`gpusonde up`, once it listens."""
+        """Starts `gpusonde up` and waits until it listens."""
         up = self.start(program.GPUSONDE, "up", "--state", state or self.state, "--listen", "127.0.0.1:0", "--no-open")
         self.assertTrue(any("the UI is at" in line for line in up.stdout))
         return up
@@ -71,7 +71,7 @@ class Listeners(program.TestCase):
         return day
 
     def assert_identified(self, recording, kernels=None):
-        """Every kernel has its name, and its device is the one that there is. How many kernels there are."""
+        """Every kernel has a name and the machine's only device. Returns the number of kernels."""
         (row,) = self.query(IDENTITIES, recording)
         self.assertEqual((row["nameless"], row["of_no_device"], row["devices"]), (0, 0, 1), row)
         self.assertGreater(row["kernels"], 0)
@@ -96,7 +96,7 @@ class Listeners(program.TestCase):
         self.assertLess(joined, 60 * KERNELS_A_ROUND)
         self.assertGreater(joined, 20 * KERNELS_A_ROUND)
         self.assertEqual(self.value("SELECT count(*) FROM kernel_windows WHERE part = 'lost'", record.recording), 0,
-                         "what ran before it joined isn't its")
+                         "work before it joined doesn't belong to it")
 
     def test_up_joins_a_program_that_is_recorded(self):
         record = self.start_record("run.sonde", "--", sys.executable, LAUNCHES, 60, 0, PAUSE_S)
@@ -140,8 +140,8 @@ class Listeners(program.TestCase):
         left, stayed = self.assert_identified(leaving.recording), self.assert_identified(staying.recording)
         self.assertLess(left, stayed)
 
-    def test_a_graph_captured_unheard_appears_under_its_launch_and_marked(self):
-        # Fewer than 100 calls a second, so that each one's stack is taken.
+    def test_a_graph_captured_before_profiling_appears_marked_under_its_launch(self):
+        # Fewer than 100 calls a second, so that every stack is sampled.
         code = (f"import sys, time; sys.path.insert(0, '{LAUNCHES.parent}'); from gpu_launches import *\n"
                 "gpu = cuda.Cuda(); stream = gpu.stream()\n"
                 "graph = make_graph(gpu, gpu.functions(PTX, ['sgemm', 'relu']), stream)\n"
@@ -167,7 +167,7 @@ class Listeners(program.TestCase):
 
     def test_the_first_capture_of_a_program_is_whole_under_up(self):
         up = self.start_up()
-        time.sleep(3)  # its first rounds compile the tables of all that runs
+        time.sleep(3)  # its first rounds compile the unwind tables of all running programs
         self.end(self.launches(10))
         time.sleep(1.5)
         self.stop(up)
@@ -195,7 +195,7 @@ class Listeners(program.TestCase):
         kernels = self.value("SELECT count(*) FROM kernels", record.recording)
         unreported = sum(row["count"] for row in self.query("SELECT * FROM drops WHERE reason = 'gpu_work_unreported'",
                                                             record.recording))
-        # 100 + 50 launches, 20 copies and 1 launch of a graph in a round; the call that a sample stands for is estimated.
+        # 100 + 50 launches, 20 copies and 1 graph launch in a round; the number of calls is estimated from samples.
         self.assertGreater(kernels * 171 / 153 + unreported, 0.5 * 10 * 171, errors)
         if kernels < 10 * KERNELS_A_ROUND:
             self.assertGreater(unreported, 0)

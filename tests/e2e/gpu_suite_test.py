@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gpu-suite on the simulated GPU: its parts without PyTorch, and what it does when a part can't run."""
+"""tools/gpu-suite on the simulated GPU: its parts without PyTorch, and parts that cannot run."""
 
 import json
 import os
@@ -95,16 +95,16 @@ class OnTheSimulatedGpu(Folder):
     @classmethod
     def setUpClass(cls):
         if not program.can_record():
-            raise unittest.SkipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+            raise unittest.SkipTest("gpusonde can't record on this machine: see `gpusonde doctor`")
 
-    def test_what_is_known_of_the_device_is_what_gpusonde_sees(self):
+    def test_the_suite_and_gpusonde_see_the_same_device(self):
         done = self.suite("run", "--out", self.out, "--quick", "examples", "graphs", "other-tool", "attach", simulated=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for name, entry in self.results().items():
             self.assertEqual(entry["status"], "done", (name, entry.get("why")))
             for fact in entry["facts"]:
                 if fact["fact"].startswith("enabling kernel records after modules were loaded"):
-                    self.assertFalse(fact["holds"], "simgpu takes no time for that unless it is told to")
+                    self.assertFalse(fact["holds"], "simgpu takes no time for that by default")
                 else:
                     self.assertTrue(fact["holds"], fact)
 
@@ -122,7 +122,7 @@ class OnTheSimulatedGpu(Folder):
                 self.assertIsInstance(row["value"], (int, float), row)
         self.assertIn("these numbers mean nothing", (self.out / "results.md").read_text())
 
-    def test_the_devices_state_is_what_nvidia_smi_tells(self):
+    def test_the_device_state_matches_nvidia_smi(self):
         tools = self.out / "bin"
         tools.mkdir()
         (tools / "nvidia-smi").write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT}/tests/programs/nvidia_smi.py \"$@\"\n")
@@ -131,14 +131,14 @@ class OnTheSimulatedGpu(Folder):
         done = self.suite("run", "--out", self.out, "--quick", "nvml", simulated=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         nvml = self.results()["nvml"]
-        self.assertEqual(nvml["notes"], [], "nothing that one tells is missing from the other")
+        self.assertEqual(nvml["notes"], [], "both report the same metrics")
         compared = [row for row in nvml["rows"] if "goal" in row]
         self.assertEqual(len(compared), 9)
         for row in compared:
             self.assertTrue(row["met"], row)
 
     def test_a_recorded_stream_is_one_that_examples_can_replay(self):
-        # As the part `streams` writes it, of a program whose launches are known.
+        # Written like the part `streams` does, from a program with known launches.
         script = f"""
 import pathlib, sys, time
 sys.path.insert(0, {str(SUITE)!r})

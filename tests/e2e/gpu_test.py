@@ -9,8 +9,8 @@ import unittest
 import program
 
 ROUNDS = 10
-# How long a program loads before it launches anything. The recorder needs some of that to make the unwind tables of
-# an interpreter, and must read names before the program has ended; how long both take is the machine's affair.
+# How long a program loads before its first launch. The recorder needs some of that to compile the interpreter's unwind
+# tables, and must read names before the program has ended; how long both take depends on the machine.
 LOADING_S = ("2", "8", "30")
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
@@ -32,7 +32,7 @@ class Gpu(program.TestCase):
         self.assertEqual(counts, {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS})
         self.assertEqual(self.value("SELECT count(*) FROM memcpys WHERE kind = 'htod' AND bytes = 4096"), 20 * ROUNDS)
         self.assertEqual(self.value("SELECT count(*) FROM kernels WHERE graph_node IS NOT NULL"), 3 * ROUNDS)
-        self.assertEqual(self.value("SELECT count(*) FROM kernel_windows"), 0, "nothing was lost on the way")
+        self.assertEqual(self.value("SELECT count(*) FROM kernel_windows"), 0, "nothing was lost")
         self.assertEqual(self.query("SELECT reason FROM drops WHERE reason LIKE 'gpu%'"), [])
 
     def test_kernels_last_as_long_as_they_ran_within_the_recording(self):
@@ -46,7 +46,7 @@ class Gpu(program.TestCase):
         self.assertGreaterEqual(row["shortest"], 20_000)
 
     def assert_callers(self, sql, holds):
-        """That, of a program that loads long enough, the query's rows are as wanted."""
+        """Asserts that the query's rows are as expected, for a program that loads long enough."""
         for loading_s in LOADING_S:
             done = self.record_gpu(sys.executable, LAUNCHES, str(ROUNDS), loading_s)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -68,7 +68,7 @@ class Gpu(program.TestCase):
         self.assertEqual(self.value("""
             SELECT count(*) FROM api_calls JOIN stacks USING (stack) JOIN locations ON location = locations[1]
             JOIN binaries USING (binary_id) WHERE binaries.name LIKE 'libgpusonde%' OR binaries.name LIKE 'libcupti%'"""),
-            0, "what is there because we look is not shown")
+            0, "frames of the profiler itself are not shown")
 
     def test_the_summary_names_the_programs_own_callers_above_a_stripped_driver(self):
         stripped = self.folder / "stripped"
@@ -100,7 +100,7 @@ class Gpu(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions"), 0)
 
     def device_account(self, log):
-        """{pid: [kernels, ns]} as the simulated device tells it itself (SIMGPU_LOG) in whole lines: it may be writing."""
+        """{pid: [kernels, ns]} from complete lines of the simulated device's log (SIMGPU_LOG), which may still grow."""
         account = {}
         for line in log.read_text().split("\n")[:-1]:
             kind, pid, _, _, _, _, start_ns, end_ns, *_ = line.split("\t")
@@ -126,7 +126,7 @@ class Gpu(program.TestCase):
     def test_a_killed_recorder_leaves_the_program_as_it_was(self):
         log, result = self.folder / "device.log", self.folder / "result"
         self.environment["SIMGPU_LOG"] = str(log)
-        # It ends as it would: its kernels all run, its output and exit status are its own.
+        # All its kernels run, and its output and exit status are unchanged.
         script = f"{sys.executable} {LAUNCHES} 50 && sleep 3 && {sys.executable} {LAUNCHES} 50; echo $? > {result}; exit 7"
         recorder = program.subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c", script],
                                             env=self.environment, stderr=program.subprocess.DEVNULL)
@@ -135,7 +135,7 @@ class Gpu(program.TestCase):
                 kernels >= 153 * 50 for kernels, _ in self.device_account(log).values()):
             self.assertLess(time.monotonic(), deadline, "the first half never ended")
             time.sleep(0.1)
-        time.sleep(1.5)  # what was told reaches the disk within a second
+        time.sleep(1.5)  # received data reaches the disk within a second
         recorder.kill()
         recorder.wait()
         while not result.exists() or not result.read_text().strip():
@@ -145,7 +145,7 @@ class Gpu(program.TestCase):
         self.assertEqual([kernels for kernels, _ in self.device_account(log).values()], [153 * 50, 153 * 50])
         recovered = program.run("record", "--recover", "-o", self.recording)
         self.assertEqual(recovered.returncode, 0, recovered.stderr)
-        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 153 * 50, "what had been told is kept")
+        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 153 * 50, "received data is kept")
 
     def test_another_tools_injection_is_left_alone(self):
         self.environment["CUDA_INJECTION64_PATH"] = str(self.folder / "not-ours.so")
@@ -156,7 +156,7 @@ class Gpu(program.TestCase):
 
 
 class WithoutPrivileges(program.TestCase):
-    """The tree may be where nobody else may look, so the program is copied as if installed."""
+    """Other users may not be able to read the tree, so the program is copied as if installed."""
 
     needs_recording = False
     NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -164,7 +164,7 @@ class WithoutPrivileges(program.TestCase):
     def setUp(self):
         super().setUp()
         if program.os.geteuid() != 0:
-            self.skipTest("needs root, to become somebody without privileges")
+            self.skipTest("needs root, to become a user without privileges")
         self.install = self.folder / "install"
         files = {"bin": [program.GPUSONDE, SIMGPU],
                  "lib": [program.BUILD / "lib/libgpusonde-inject.so", program.ROOT / "build/deps/duckdb/libduckdb.so"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that take away or falsify what is about to be read of them: a count, never a crash or an invented frame."""
+"""Programs that unmap or falsify memory while it is read: failures are counted, and there is no crash or invented frame."""
 
 import re
 import unittest
@@ -42,7 +42,7 @@ class Hostile(program.TestCase):
             invented = [row for row in own if any(name.startswith(foreign) for name in row["frames"])]
             self.assertEqual(invented, [], thread)
         named = sum(row["n"] for row in rows if "jit::spin" in row["frames"])
-        self.assertGreater(named, 10, "what is still there when it is looked for is named")
+        self.assertGreater(named, 10, "what is still mapped when it is read has a name")
 
     def test_an_interpreter_that_lies(self):
         done = self.record_program(PROGRAMS / "fake_cpython", SECONDS)
@@ -61,7 +61,7 @@ class Hostile(program.TestCase):
                 JOIN locations l USING (location) LEFT JOIN functions f ON f.function = l.functions[1]
                 WHERE l.kind = 'python') GROUP BY stack)
             SELECT count(*) FROM samples JOIN python USING (stack) WHERE state = 'on_cpu' AND names = ['honest']""")
-        self.assertGreater(honest, SECONDS * HZ / 8, "what is true is told all the same")
+        self.assertGreater(honest, SECONDS * HZ / 8, "valid frames are still recorded")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde record` on interpreters that aren't a plain `python3`: embedded into a C program and linked statically,
-several in one process, started by another as multiprocessing does."""
+"""`gpusonde record` on interpreters other than a plain `python3`: embedded into a C program and linked statically,
+several in one process, spawned by multiprocessing."""
 
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ import unittest
 import cpython
 import program
 
-# Burns CPU in a function of its own name for a second.
+# Burns CPU in a function with a given name for a second.
 SPIN = """
 import time
 def {name}():
@@ -66,7 +66,7 @@ def c_string(text):
 
 class Interpreters(cpython.TestCase):
     def check(self, function, command):
-        """From the first sample in the function on, which may come late in a process's first second, to its last."""
+        """Nearly all samples between the function's first sample, which may come late, and its last are in it."""
         done = self.record(*command, options=("--hz", "499"))
         self.assertEqual(done.returncode, 0, done.stderr)
         (row,) = self.query(f"""
@@ -100,7 +100,7 @@ class Interpreters(cpython.TestCase):
                 built += 1
                 self.check("spin_embedded", [binary])
         if built == 0:
-            self.skipTest("no CPython here brings what a program needs to embed it")
+            self.skipTest("no CPython here can be embedded")
 
     def test_a_second_interpreter_of_a_process(self):
         for version, path in self.interpreters:
@@ -115,7 +115,7 @@ class Interpreters(cpython.TestCase):
                 self.check("spin_spawned", [path, script])
 
     def test_what_is_sampled_before_the_interpreter_is_known_is_counted(self):
-        """The first sample of a process that runs already is how one hears of it."""
+        """A process that already runs becomes known by its first sample."""
         for version, path in self.interpreters:
             with self.subTest(version=version):
                 self.recording.unlink(missing_ok=True)
@@ -133,7 +133,7 @@ class Interpreters(cpython.TestCase):
                     WHERE state = 'on_cpu' AND NOT list_has_any(locations, (
                       SELECT coalesce(list(location), []) FROM locations WHERE kind = 'python'))""")
                 self.assertGreater(counted, 0)
-                self.assertLessEqual(without, counted, "none lacks its Python frames and isn't counted")
+                self.assertLessEqual(without, counted, "all stacks without Python frames are counted")
                 self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), without, "later ones have them")
 
 

@@ -18,7 +18,7 @@ class Nvml(program.TestCase):
     def setUp(self):
         super().setUp()
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        # A machine of its own: what is broken here nobody else sees.
+        # A simulated machine of its own, so that its faults affect no other test.
         self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip(),
                                 SIMGPU_MACHINE=self.folder.name)
         self.addCleanup(self.simgpu, "reset")
@@ -39,7 +39,7 @@ class Nvml(program.TestCase):
         self.record_script("sleep 4; simgpu fault 0 pcie-replays 40; sleep 4")
         (row,) = self.query("SELECT indicator, value, end_ns, incident, lead_ns, sentence FROM warnings JOIN devices USING (device)")
         self.assertEqual((row["indicator"], row["value"], row["incident"], row["lead_ns"]), ("pcie_replays", 40, None, None))
-        self.assertIsNone(row["end_ns"], "it was not calm for long enough")
+        self.assertIsNone(row["end_ns"], "the errors have not been absent for long enough")
         self.assertEqual(row["sentence"], "40 PCIe packets were replayed in the last 30 s (usually 0)")
         text = program.run("diagnose", self.recording)
         self.assertIn(f"warning: {row['sentence']}\n  no step slowed because of it\n", text.stdout)
@@ -85,7 +85,7 @@ class Nvml(program.TestCase):
             self.assertEqual((values[0], values[-1]), (before, after), metric)
         self.assertGreater(self.value("""
             SELECT count(*) FROM metrics WHERE metric = 'gpu.throttle.reasons' AND (value::BIGINT & 4) != 0"""), 0,
-            "the neighbour's work meets the power cap")
+            "the neighbour's work reaches the power cap")
         self.assertGreater(max(self.values("gpu.utilization")), 50)
         rows = self.query("""
             SELECT DISTINCT processes.name FROM metrics JOIN processes USING (process)
@@ -96,7 +96,7 @@ class Nvml(program.TestCase):
         self.record_script("sleep 1", options=("--nvml-hz", "0"))
         self.assertEqual(self.value("SELECT count(*) FROM metrics"), 0)
 
-    def test_a_machine_without_a_driver_has_nothing_to_say(self):
+    def test_a_machine_without_a_driver_has_no_readings(self):
         done = self.record("sleep", "0.5")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("NVML", done.stderr)

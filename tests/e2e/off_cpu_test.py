@@ -8,9 +8,8 @@ import unittest
 import program
 from program import PROGRAMS
 
-# Threads that hop off their CPU some thousand times a second, so that the chance of any stop to be sampled is small,
-# and that sleep long now and then. Prints the long sleeps by thread, as it wanted and as it
-# measured them: it then waited for a CPU, too.
+# Threads that leave their CPU some thousand times a second, so that the sampling probability is small, and sometimes
+# sleep for long. Prints each thread's long sleeps as requested and as measured, which includes the wait for a CPU.
 HOPPERS = """
 import json, random, threading, time
 slept = {}
@@ -45,7 +44,7 @@ class OffCpu(program.TestCase):
         for thread, state in (("sleeper", "sleep"), ("writer", "sleep"), ("reader", "io"), ("locked", "lock"),
                               ("idle", "condition")):
             self.assertAlmostEqual(found[thread, state], 1, delta=0.2, msg=f"{thread}: {found}")
-        # Two threads share a CPU for a second, so each waits about half of it; others may want it, too.
+        # Two threads share a CPU for a second, so each waits about half of it, or longer if others use it too.
         waited, ran = found["busy", "run_queue"], found["busy", "on_cpu"]
         self.assertAlmostEqual(waited + ran, 2, delta=0.3, msg=str(found))
         self.assertGreater(waited, 0.8)
@@ -77,7 +76,7 @@ class OffCpu(program.TestCase):
                 self.assertGreater(row["frames"], 3)
         joined = self.value("""SELECT max(weight_ns) / 1e9 FROM samples JOIN threads USING (process, tid)
                                JOIN processes USING (process) WHERE tid = pid AND state <> 'run_queue'""")
-        self.assertGreater(joined, 2, "the main thread joins the first of them, and nothing of it vanishes")
+        self.assertGreater(joined, 2, "the main thread's join of the first one is complete")
 
     @program.measures
     def test_a_wait_that_never_ends_counts_up_to_the_end(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package (docs/package.md): unpacked into a folder whose name has a space, and run where nothing else is."""
+"""The package (docs/package.md), unpacked into a folder with a space in its name and run in an empty root."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class Package(unittest.TestCase):
 
     @classmethod
     def remove(cls):
-        # Never through a mount: there are none here unless a test went wrong.
+        # Never through a mount: there are none unless a test has failed.
         mounted = pathlib.Path("/proc/self/mountinfo").read_text()
         assert str(cls.top) not in mounted, f"something is still mounted below {cls.top}"
         shutil.rmtree(cls.top)
@@ -60,7 +60,7 @@ class Package(unittest.TestCase):
                               timeout=120, stdin=subprocess.DEVNULL, check=False, **options)
 
     def empty_root(self, *command):
-        """The command line that runs `command` where there is only the package."""
+        """The command line that runs `command` in a root with only the package."""
         root = self.work / "root"
         root.mkdir(exist_ok=True)
         return ["unshare", "--mount", "--propagation", "private", str(ROOT / "tests/e2e/empty_root"), str(root),
@@ -106,7 +106,7 @@ class Package(unittest.TestCase):
 
     def test_a_recorded_program_has_the_environment_it_would_have_anyway(self):
         if not program.can_record():
-            self.skipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+            self.skipTest("gpusonde can't record on this machine: see `gpusonde doctor`")
         environment = {**os.environ, "LD_LIBRARY_PATH": "/somebody's/libraries"}
         show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
         alone = json.loads(subprocess.run(show, env=environment, capture_output=True, text=True, check=True).stdout)
@@ -134,14 +134,14 @@ class Package(unittest.TestCase):
 
     def test_the_suite_for_real_gpus_runs_from_it(self):
         if not program.can_record():
-            self.skipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+            self.skipTest("gpusonde can't record on this machine: see `gpusonde doctor`")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUSONDE")}
         done = self.run_here("simgpu", "run", "--", sys.executable, self.package / "tools/gpu-suite", "run", "--quick", "--out",
                              self.work / "out", "examples", "launches", env={**environment, "SIMGPU_MACHINE": MACHINE})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         results = json.loads((self.work / "out/results.json").read_text())
         self.assertEqual([entry["status"] for entry in results["parts"]], ["done", "done"], results)
-        self.assertLessEqual(len(list((self.work / "out").iterdir())), 8, "as many files come back from a lent machine")
+        self.assertLessEqual(len(list((self.work / "out").iterdir())), 8, "a lent machine returns at most this many files")
 
     def test_alone_in_an_empty_root_it_records_a_simulated_gpu_and_shows_it(self):
         self.needs_an_empty_root()
@@ -151,7 +151,7 @@ class Package(unittest.TestCase):
         for name in ("duckdb", "ui"):
             self.assertTrue(findings[name]["works"], findings[name])
         if doctor.returncode != 0:
-            self.skipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+            self.skipTest("gpusonde can't record on this machine: see `gpusonde doctor`")
         self.assertTrue(findings["uprobes"]["works"], findings["uprobes"])
 
         done = self.run_there(there + "simgpu", "run", "--", there + "gpusonde", "record", "-o", "/work/run.sonde", "--",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Google's own pprof, built from Debian's source package, reads our pprof files and says what our folded stacks say."""
+"""Google's pprof, built from Debian's source package, reads our pprof files and agrees with our folded stacks."""
 
 import collections
 import gzip
@@ -17,7 +17,7 @@ GPUSONDE = os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde"))
 GO_SOURCES = pathlib.Path("/usr/share/gocode")
 PPROF_SOURCE = "github.com/google/pprof"
 CONTROL = re.compile(r"[\x00-\x1f]")
-BREAK = "\x01"  # stands for a line break in a name while lines are taken apart
+BREAK = "\x01"  # stands for a line break in a name while output is split into lines
 
 
 def run(*command, **options):
@@ -48,13 +48,13 @@ def folded(recording, *flags):
 
 
 def as_folded(name):
-    """A name as pprof prints it, in the way that folded stacks write it."""
+    """A name printed by pprof, as folded stacks write it."""
     name = name.removesuffix(" (inline)").replace(";", ":").replace(BREAK, "\n")
     return CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", name)
 
 
 def as_pprof(frame):
-    """A frame without a symbol as pprof prints it: without the address, which is no function for it."""
+    """A frame without a symbol, as pprof prints it: without the address."""
     return re.sub(r"^\[(.*)\+0x[0-9a-f]+\]$", r"[\1]", frame).replace("[unknown]", "<unknown>")
 
 
@@ -64,7 +64,7 @@ def traces(program, profile):
     stacks = collections.Counter()
     for block in re.split(r"^-+\+-+\n", text, flags=re.MULTILINE)[1:]:
         labels, frames, value = {}, [], None
-        # A name with a line break in it goes on at the beginning of the next line.
+        # A name with a line break continues at the beginning of the next line.
         for line in re.sub(r"\n(?=[^ \n])", BREAK, block).splitlines():
             label = re.match(r" +(process|thread|pid|tid):  (.*)$", line)
             first = re.match(r" +(\d+)   (.*)$", line)
@@ -81,7 +81,7 @@ def traces(program, profile):
 
 
 def folded_by_thread(recording):
-    """The same of our folded stacks."""
+    """The same from our folded stacks."""
     stacks = collections.Counter()
     for (process, thread, *frames), value in folded(recording, "--per-thread").items():
         pid = int(re.search(r" \(pid (\d+)\)$", process)[1])

@@ -22,7 +22,7 @@ HOTPATHS = str(BUILD / "bin/hotpaths")
 PROGRAMS = BUILD / "tests/programs"
 
 
-# Lines that an earlier program found would hide that this one doesn't.
+# Cached lines of an earlier build would hide failures of this one.
 _cache = tempfile.TemporaryDirectory(prefix="gpusonde-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 
@@ -38,7 +38,7 @@ def can_record():
 
 
 def cpu_ticks():
-    """(all CPU time of the machine so far, what the hypervisor kept of it), in clock ticks"""
+    """(the machine's CPU time so far, the part stolen by the hypervisor), in clock ticks"""
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(field) for field in file.readline().split()[1:9]]
     return sum(ticks), ticks[7]
@@ -59,8 +59,8 @@ ATTEMPTS = 3
 
 
 def measures(test):
-    """Of a test (or a part of one) that measures time: what fails while the hypervisor keeps the CPUs from working for
-    more than MOST_STOLEN of their time says nothing. It is done again, and after ATTEMPTS skipped for this reason."""
+    """Runs a test, or a part of one, that measures time. A failure while the hypervisor stole more than MOST_STOLEN of the
+    CPU time proves nothing: the test is repeated, and after ATTEMPTS skipped with that reason."""
     @functools.wraps(test)
     def measured(self, *arguments):
         for _ in range(ATTEMPTS):
@@ -81,14 +81,14 @@ def measures(test):
 
 
 class TestCase(unittest.TestCase):
-    """A test with a folder of its own; skipped, with the reason, where recording isn't possible."""
+    """A test with a folder of its own; skipped, with the reason, if recording isn't possible."""
 
     needs_recording = True
 
     @classmethod
     def setUpClass(cls):
         if cls.needs_recording and not can_record():
-            raise unittest.SkipTest("this machine doesn't let gpusonde record: see `gpusonde doctor`")
+            raise unittest.SkipTest("gpusonde can't record on this machine: see `gpusonde doctor`")
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-e2e-"))
@@ -105,7 +105,7 @@ class TestCase(unittest.TestCase):
         return json.loads(done.stdout)
 
     def value(self, sql, recording=None):
-        """The one value of a query."""
+        """The single value of a query."""
         (row,) = self.query(sql, recording)
         (value,) = row.values()
         return value
@@ -123,7 +123,7 @@ class TestCase(unittest.TestCase):
 
 @contextlib.contextmanager
 def serving(command):
-    """Where this `gpusonde view` or `up` answers, while it runs."""
+    """The URL of this `gpusonde view` or `up`, while it runs."""
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         try:
             url = next((found.group() for line in running.stdout if (found := re.search(r"http://\S+/", line))), None)
@@ -134,7 +134,7 @@ def serving(command):
 
 
 class SmallDisk:
-    """A file system of so many MB at `folder`, until the test ends; the test is skipped where mounting isn't allowed."""
+    """A file system of this many MB at `folder` until the test ends; skips the test if mounting isn't allowed."""
 
     def __init__(self, test, folder, megabytes):
         self.folder = folder
@@ -146,7 +146,7 @@ class SmallDisk:
         test.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
 
     def fill(self, leave_bytes):
-        """A file takes all but about `leave_bytes`."""
+        """Fills it with a file, except for about `leave_bytes`."""
         space = os.statvfs(self.folder)
         with (self.folder / "ballast").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - leave_bytes))
@@ -163,7 +163,7 @@ class UpTestCase(TestCase):
         self.state = self.folder / "state"
 
     def start(self, *options):
-        """A running `gpusonde up`; its URL is in .url."""
+        """Starts `gpusonde up`; its URL is in .url."""
         up = subprocess.Popen([GPUSONDE, "up", "--state", self.state, "--hz", "99", "--listen", "127.0.0.1:0",
                                "--no-open", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, up)
@@ -189,7 +189,7 @@ class UpTestCase(TestCase):
             return json.load(answer)
 
     def wait_for_samples(self, up, more_than=0):
-        deadline = time.monotonic() + 120  # the first round compiles the tables of all that runs
+        deadline = time.monotonic() + 120  # the first round compiles the unwind tables of all running programs
         while time.monotonic() < deadline:
             overview = self.get(up, "overview")
             if overview["samples"] > more_than:

@@ -76,8 +76,8 @@ class Python(cpython.TestCase):
             self.assertAlmostEqual(row["s"], 0.5, delta=0.05)
 
     def test_every_function_that_lives_on_has_its_name(self):
-        """Unlike the code of a module, which is gone as soon as it has run, and what is first seen so shortly before its
-        program ends that nobody can look for its name."""
+        """Except the code of modules, which is freed when it has run, and functions first sampled just before their program
+        ends."""
         for version, path in self.interpreters:
             with self.subTest(version=version):
                 self.check_names(path)
@@ -94,7 +94,7 @@ class Python(cpython.TestCase):
             f"SELECT count(*) FROM stacks WHERE {in_main} AND {early} AND list_has_any(locations, {unnamed})"), 0)
 
     def python_stacks(self):
-        """The distinct stacks of the recording as the names of their Python frames alone, root first."""
+        """The recording's distinct stacks as the names of their Python frames only, root first."""
         return [row["names"] for row in self.query("""
             WITH names AS (SELECT l.location, f.name FROM locations l JOIN functions f ON f.function = l.functions[1]
                            WHERE l.kind = 'python'),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde diagnose` of a job of two ranks that add up their gradients over TCP: one that comes last, a link that
-somebody else keeps busy, packets that are lost. Simulated GPU, real sockets, devices and faults.
+"""`gpusonde diagnose` of a job of two ranks that sum their gradients over TCP: a straggler, a link that others keep busy,
+lost packets. Simulated GPU, real sockets, devices and faults.
 
-The ranks run at a real-time priority, so that what slows them is what the test brings, on a loaded machine too.
+The ranks run with real-time priority, so that only the test's own load slows them, even on a loaded machine.
 """
 
 import json
@@ -29,7 +29,7 @@ SIMGPU = program.BUILD / "bin/simgpu"
 RANKS = BENCH / "victims/ranks.py"
 BEFORE_STEPS = 400
 DURING_S = 5
-SECONDS = 600  # at most: they are ended before
+SECONDS = 600  # upper bound: they are ended before
 PATIENCE_S = 120
 
 
@@ -41,7 +41,7 @@ class Ranks(program.TestCase):
     def setUp(self):
         super().setUp()
         if not real_time_allowed():
-            self.skipTest("this machine gives no real-time priority, and without it whatever runs beside is a disturber")
+            self.skipTest("this machine grants no real-time priority, and without it every other program is a disturber")
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name,
                                 PYTHONDONTWRITEBYTECODE="1")
@@ -49,18 +49,18 @@ class Ranks(program.TestCase):
         self.log = self.folder / "steps"
 
     def link(self):
-        """Two namespaces with a link of limited rate, where the machine has what that takes."""
+        """Two namespaces with a link of limited rate, if the machine supports it."""
         if os.geteuid() != 0 or not shutil.which("tc") or not shutil.which("ip"):
             self.skipTest("making network namespaces and shaping a link needs root, ip and tc")
         try:
             link = networks.Link("e2e")
         except (OSError, subprocess.CalledProcessError) as error:
-            self.skipTest(f"this kernel makes no shaped link between namespaces: {error}")
+            self.skipTest(f"this kernel can't make a shaped link between namespaces: {error}")
         self.addCleanup(link.close)
         return link
 
     def start(self, *arguments):
-        """A recorder with two ranks under it, once they have made enough clean steps."""
+        """Starts a recorder with two ranks, and waits until they have made enough clean steps."""
         recorder = subprocess.Popen(
             [program.GPUSONDE, "record", "-o", self.recording, "--", "chrt", "-f", "20", sys.executable, RANKS,
              "--seconds", str(SECONDS), "--step-log", self.log, *arguments],
@@ -105,7 +105,7 @@ class Ranks(program.TestCase):
                 and (one["end_ns"] or ended_ns) > begun_ns]
 
     def disturbers(self, link, kind):
-        """Somebody who sends through the link; its name says nothing."""
+        """A process that sends through the link, under a neutral name."""
         for end, what in ((1, "receive"), (0, kind)):
             process = subprocess.Popen(link.command(end, [sys.executable, BENCH / "work.py", what, 1, link.addresses[1]]),
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -114,7 +114,7 @@ class Ranks(program.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
 
     @program.measures
-    def test_a_rank_that_comes_last_is_named_by_the_others(self):
+    def test_a_straggler_is_named_in_the_incidents_of_the_others(self):
         cpus = sorted(os.sched_getaffinity(0))
         if len(cpus) < 2:
             self.skipTest("two ranks need two CPUs to be late by themselves")
@@ -126,14 +126,14 @@ class Ranks(program.TestCase):
         ended_ns = time.time_ns()
         answer = self.finish(recorder, ranks)
 
-        # Their launcher has closed what it inherited: what they did came through the probes alone.
+        # Their launcher has closed the inherited socket, so their work was reported through probes only.
         self.assertEqual({one["pid"] for one in answer["programs"]}, set(ranks.values()))
         self.assertGreater(min(one["steps"] for one in answer["programs"]), 100)
         found = self.incidents(answer, ranks[0], begun_ns, ended_ns)
         self.assertIn("straggler", [one["cause"] for one in found], answer["incidents"])
         said = next(one for one in found if one["cause"] == "straggler")
         self.assertIn(f"(process {ranks[1]}) came last", said["sentence"])
-        # The one that comes last waits for nobody: its own incident says something else.
+        # The straggler waits for nobody, so its own incident has another cause.
         self.assertNotIn("straggler", [one["cause"] for one in self.incidents(answer, ranks[1], begun_ns, ended_ns)])
 
     @program.measures

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde record` on real programs, on good days and bad ones."""
+"""`gpusonde record` on real programs, including failures."""
 
 import os
 import pathlib
@@ -59,7 +59,7 @@ class ProgramsOfEveryKind(program.TestCase):
         self.assertGreater(rows[0]["samples"], total / 2)
 
     def test_a_program_that_ends_before_the_first_sample(self):
-        for _ in range(10):  # of a hundred moments in a second one may hit it
+        for _ in range(10):  # one of 99 samples per second may hit it
             done = self.record("true")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
@@ -90,7 +90,7 @@ class ProgramsOfEveryKind(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
 
     def test_inside_a_root_of_its_own(self):
-        """As in a container: the binary is found through /proc/PID/root, where our own root lacks it."""
+        """As in a container: the binary is found through /proc/PID/root, as our own root lacks it."""
         root = self.folder / "root"
         root.mkdir()
         libraries = subprocess.run(["ldd", HOTPATHS], capture_output=True, text=True, check=True).stdout.split()
@@ -105,7 +105,7 @@ class ProgramsOfEveryKind(program.TestCase):
 
 
     def test_from_within_a_container(self):
-        """In a pid namespace of its own the kernel's numbers of processes aren't those that anybody there knows."""
+        """In a pid namespace, the kernel's process ids differ from those that its processes see."""
         contained = ("unshare", "--pid", "--fork", "--mount-proc")
         if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no pid namespace can be made here")
@@ -201,7 +201,7 @@ class BadDays(program.TestCase):
     def test_a_disk_that_fills_up_keeps_what_was_gathered(self):
         disk = self.folder / "disk"
         disk.mkdir()
-        # The program fills the disk in the middle of its life, and makes room again before it ends.
+        # The program fills the disk while it runs, and frees space before it ends.
         script = f"""
             mount -t tmpfs -o size=24m none {disk} || exit 99
             {GPUSONDE} record --hz 999 -o {disk}/run.sonde -- sh -c '
@@ -213,7 +213,7 @@ class BadDays(program.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("No space left", done.stderr)
         self.assertGreater(self.value("SELECT sum(count) FROM drops WHERE reason = 'spool_failed'"), 0)
-        # Before and after; and nothing refers to a row that was lost.
+        # Samples from before and after, and no reference to a lost row.
         self.assertGreater(self.value("SELECT count(*) FROM samples"), 500)
         self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN stacks USING (stack)"), 0)
 
@@ -245,7 +245,7 @@ class Killed(program.TestCase):
         recorder.wait()
         subprocess.run(["pkill", "-KILL", "-s", str(recorder.pid)], check=False)
         if not pathlib.Path(f"{self.recording}.spool").exists():
-            return  # killed before it had begun
+            return  # killed before it began
         done = program.run("record", "--recover", "-o", self.recording)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertFalse(os.path.exists(f"{self.recording}.spool"))

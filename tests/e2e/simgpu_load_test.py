@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated GPU keeps its own time: what the host does moves no kernel's duration. Else faults of the host would be
-faults of the GPU too, and bench/diagnose would measure nothing."""
+"""Load on the host doesn't change the durations of simulated kernels. Otherwise faults of the host would be faults of the
+GPU too, and bench/diagnose would measure nothing."""
 
 import os
 import pathlib
@@ -15,11 +15,11 @@ ALONE = "it takes all CPUs"
 BUSY = "while True: sum(range(10_000))"
 STEPS = 150
 KERNELS_NS = {"interior_stencil": 6_000_000, "boundary_stencil": 400_000, "pack_halo": 150_000, "unpack_halo": 150_000,
-              "residual_norm": 80_000}  # as examples/hpc/hpc.cpp tells them
+              "residual_norm": 80_000}  # as in examples/hpc/hpc.cpp
 
 
 def idle_ticks():
-    """(ticks in which CPUs had nothing to do, all ticks)"""
+    """(idle CPU ticks, all CPU ticks)"""
     ticks = list(map(int, pathlib.Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]))
     return ticks[3] + ticks[4], sum(ticks)
 
@@ -33,8 +33,7 @@ class SimulatedKernels(program.TestCase):
                         check=False)
 
     def durations(self, busy=0):
-        """{kernel: (how many, shortest, longest)}, and the share of time that CPUs were idle, beside so many that keep them
-        busy."""
+        """{kernel: (count, shortest, longest)}, and the idle share of the CPUs, beside this many busy processes."""
         log = self.folder / "steps"
         log.unlink(missing_ok=True)
         hogs = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(busy)]
@@ -62,7 +61,7 @@ class SimulatedKernels(program.TestCase):
         alone, _ = self.durations()
         busy, idle = self.durations(busy=2 * os.cpu_count())
         self.assertEqual(alone, busy)
-        self.assertLess(idle, 0.1, "the host was not busy enough for this to say anything")
+        self.assertLess(idle, 0.1, "the host was not busy enough for a conclusion")
         for name, duration_ns in KERNELS_NS.items():
             (found,) = (times for mangled, times in busy.items() if mangled.lstrip("_Z0123456789") == f"{name}m")
             self.assertEqual(found, (STEPS, duration_ns, duration_ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of real programs: whole, and named down to lines and inlined functions."""
+"""Stacks of real programs are complete, with names, lines and inlined functions."""
 
 import http.server
 import os
@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
 
 
 class Lines(program.TestCase):
-    """A program of its own, of which lines and inlined functions are known."""
+    """A program with known lines and inlined functions."""
 
     def setUp(self):
         super().setUp()
@@ -102,7 +102,7 @@ class Lines(program.TestCase):
         environment = dict(os.environ, DEBUGINFOD_CACHE_PATH=str(self.folder / "cache"))
         environment.pop("DEBUGINFOD_URLS", None)
         self.check_lines(False, env=environment)
-        self.assertEqual(asked, [], "nobody is asked unless it is configured")
+        self.assertEqual(asked, [], "no server is queried unless configured")
         self.recording.unlink()
         self.check_lines(True, env=environment | {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}"})
         build_id = subprocess.run(["file", "-b", self.shop], capture_output=True, text=True, check=False).stdout
@@ -143,7 +143,7 @@ class Whole(program.TestCase):
         whole = sum(n for frames, n in stacks
                     if "five::FirstLibrary(long)" in frames and any("FifthLibrary" in frame for frame in frames)
                     and "[unknown]" not in frames)
-        # Until the first library has called the fifth, and where the C++ library throws.
+        # Before the first library has called the fifth, and where the C++ library throws.
         in_between = sum(n for frames, n in stacks if not any("FifthLibrary" in frame for frame in frames))
         self.assertGreater((whole + in_between) / total, 0.99)
 

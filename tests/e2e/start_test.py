@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first half second of a recording, and its end: signals at any moment, and what counts."""
+"""The first half second of a recording and its end: signals at any moment, and what is recorded."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 import program
 from program import GPUSONDE
 
-STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "50"))  # 5 is what was tried by hand
+STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "50"))  # 5 was tried by hand
 LAST_MS = 500
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of programs that count their own, on the simulated GPU: as many in SQL, in `diagnose` and in the UI's API."""
+"""The steps of programs that count their own, on the simulated GPU: SQL, `diagnose` and the UI's API find the same number."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ ALONE = "a machine at its limit delays the records that end a step"
 
 STEPS = program.ROOT / "tests/programs/gpu_steps.py"
 SIMGPU = program.BUILD / "bin/simgpu"
-# Kinds of programs (gpu_steps.py), steps, and what marks them.
+# Kinds of programs (gpu_steps.py), numbers of steps, and anchors.
 KINDS = (("training", 200, "sync context"), ("named", 150, "range train_step"), ("numbered", 200, "range ProfilerStep"),
          ("evaluating", 200, "sync context"), ("accumulating", 150, "sync context"), ("warming", 200, "sync context"),
          ("short", 800, "sync context"), ("graphs", 200, "sync context"), ("serving", 150, "sync context"),

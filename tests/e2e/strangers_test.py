@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another user's processes may do to what root records: spoil their own rows, and nothing else."""
+"""Processes of another user can only damage their own rows in what root records."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
 """
 
 
-# Maps a file as code again and again, and runs meanwhile.
+# Maps a file as code repeatedly while it runs.
 MAPPER = """
 import mmap, sys, time
 end = time.monotonic() + 3
@@ -43,7 +43,7 @@ class Strangers(program.TestCase):
         self.folder.chmod(0o755)
 
     def build(self, name, owner):
-        """A program whose hot function has this name, with the same code and build id whatever the name."""
+        """A program whose hot function has this name; code and build id don't depend on it."""
         (self.folder / f"{name}.c").write_text(PROGRAM.replace("NAME", name))
         subprocess.run(["gcc", "-O1", "-Wl,--build-id=0x0123456789abcdef0123", "-o", name, f"{name}.c"], check=True,
                        cwd=self.folder)
@@ -51,7 +51,7 @@ class Strangers(program.TestCase):
         return self.folder / name
 
     def hot_functions(self, of):
-        """The names of what ran in the processes called so."""
+        """The names of the leaf functions of processes with this name."""
         return {row["name"] for row in self.query(f"""
             SELECT DISTINCT f.name FROM samples JOIN processes p USING (process) JOIN stacks USING (stack)
             JOIN locations l ON l.location = stacks.locations[1] JOIN functions f ON f.function = l.functions[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde up` on a disk that fills up and empties again: it says so, answers, recovers by itself, and doubles nothing."""
+"""`gpusonde up` on a disk that fills up and empties: it shows a notice, answers queries, recovers, and duplicates nothing."""
 
 import time
 import unittest
@@ -18,7 +18,7 @@ class FullDisk(program.UpTestCase):
         self.state = self.disk.folder / "state"
 
     def wait_for_notice(self, up, wanted):
-        """The page's notices, once there is one (or none, as wanted). Asking has the store commit what it holds."""
+        """Waits until the page has a notice, or none, and returns its notices. A query makes the store commit buffered frames."""
         deadline = time.monotonic() + 60
         while True:
             notices = self.get(up, "overview")["notices"]
@@ -49,11 +49,11 @@ class FullDisk(program.UpTestCase):
             seen = self.wait_for_samples(up, more_than=seen)["samples"]
         self.stop(up)
         self.check_the_day()
-        # The spool had room: what came while the store took nothing is in it now.
+        # The spool had space: data received while the store was stopped is stored now.
         (day,) = (self.state / "days").glob("*.sonde")
         self.assertEqual(self.query("SELECT reason FROM drops WHERE reason = 'spool_failed'", day), [])
 
-    def test_a_disk_that_fills_up_altogether_is_got_over(self):
+    def test_it_recovers_from_a_full_disk(self):
         self.burn(300)
         up = self.start("--disk-reserve-mb", "0")
         seen = self.wait_for_samples(up)["samples"]
@@ -62,7 +62,7 @@ class FullDisk(program.UpTestCase):
             try:
                 (notice,) = self.wait_for_notice(up, True)
                 self.assertIn("no space", notice.lower())
-            except urllib.error.HTTPError as error:  # the store may be closed, which is said
+            except urllib.error.HTTPError as error:  # the store may be closed, which a notice says
                 self.assertEqual(error.code, 503)
             time.sleep(2)
             self.assertIsNone(up.poll(), "it goes on")

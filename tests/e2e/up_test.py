@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpusonde up`: always on, and what it has told of survives."""
+"""`gpusonde up`: continuous profiling, whose acknowledged data survives."""
 
 import unittest
 
@@ -32,16 +32,16 @@ class Up(program.UpTestCase):
         self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN stacks USING (stack)", day), 0)
         self.assertEqual(self.value("SELECT count(*) FROM samples ANTI JOIN processes USING (process)", day), 0)
 
-    def test_killed_again_and_again_it_keeps_what_it_had_told(self):
+    def test_killed_repeatedly_it_keeps_what_it_had_acknowledged(self):
         self.burn(60)
-        told = 0
+        acknowledged = 0
         for _ in range(5):
             up = self.start()
-            told = self.wait_for_samples(up, more_than=told)["samples"]
+            acknowledged = self.wait_for_samples(up, more_than=acknowledged)["samples"]
             up.kill()
             up.communicate()
         up = self.start()
-        self.assertGreaterEqual(self.get(up, "overview")["samples"], told)
+        self.assertGreaterEqual(self.get(up, "overview")["samples"], acknowledged)
         self.stop(up)
         (day,) = (self.state / "days").glob("*.sonde")
         self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (cpu, time_ns)) FROM samples WHERE state = 'on_cpu'", day), 0,
@@ -54,14 +54,14 @@ class Up(program.UpTestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(str(self.state), done.stderr)
 
-    def test_a_port_in_use_is_said(self):
+    def test_a_port_in_use_is_an_error(self):
         up = self.start()
         port = up.url.rsplit(":", 1)[1].strip("/")
         done = program.run("up", "--state", self.folder / "other", "--listen", f"127.0.0.1:{port}", "--no-open")
         self.assertEqual(done.returncode, 1)
         self.assertIn(port, done.stderr)
 
-    def test_a_state_folder_that_cannot_be_made_is_said(self):
+    def test_a_state_folder_that_cannot_be_made_is_an_error(self):
         done = program.run("up", "--state", "/proc/nothing", "--no-open")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/proc/nothing", done.stderr)

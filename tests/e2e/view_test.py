@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `gpusonde view` answers about a recording just made: waits, and source files line by line."""
+"""What `gpusonde view` returns for a recording: waits, and source files by line."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ SHAPES = program.ROOT / "tests/programs/py_shapes.py"
 
 
 def view(recording, *options):
-    """Where a `gpusonde view` of the recording answers, while it runs."""
+    """The URL of a `gpusonde view` of the recording, while it runs."""
     return program.serving([program.GPUSONDE, "view", recording, "--listen", "127.0.0.1:0", "--no-open", *options])
 
 
@@ -54,7 +54,7 @@ class View(program.TestCase):
                 get(url, "source", file=self.recording)
             self.assertEqual(refused.exception.code, 404)
 
-    def test_waits_are_told_by_what_they_are_for(self):
+    def test_waits_are_named_by_reason(self):
         with view(self.recording) as url:
             waits = get(url, "flamegraph", type="off_cpu")
             self.assertEqual(waits["type"], "off_cpu")
@@ -65,7 +65,7 @@ class View(program.TestCase):
                      ("io", "lock", "condition", "sleep", "run_queue", "gpu_wait")]
             self.assertEqual(sum(parts), waits["total"])
 
-    def test_a_folder_of_sources_that_is_not_there_is_said(self):
+    def test_a_missing_source_folder_is_an_error(self):
         done = program.run("view", self.recording, "--sources", self.folder / "nowhere", "--no-open")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "^gpusonde view: .*nowhere.*")
@@ -74,7 +74,7 @@ class View(program.TestCase):
 class GpuTime(program.TestCase):
     def test_strip_devices_summary_and_sql_agree_on_how_busy_the_device_was(self):
         simgpu = subprocess.run([program.BUILD / "bin/simgpu", "env"], capture_output=True, text=True, check=True)
-        # It loads for a second, in which the device has nothing to do and the library isn't there yet.
+        # It loads for a second, in which the device is idle and the library isn't loaded.
         done = self.record(sys.executable, program.ROOT / "tests/programs/gpu_launches.py", 20, 1,
                            env=dict(program.os.environ, LD_LIBRARY_PATH=simgpu.stdout.strip()))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA program (driver API) for tests with the simulated GPU. It does what its arguments say, in their
-// order:
-//   kernels=N         N kernels by turns alpha (2 us) and beta (5 us)
+// A CUDA program (driver API) for tests with the simulated GPU. It executes its arguments in order:
+//   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
 //   mix=R,S           the same, and 10 kernels delta (5 ms) a second
 //   threads=T,N       T threads with a stream and N kernels each
@@ -10,8 +9,8 @@
 //   modules=N         N times: load a module, run its kernel gamma, unload it
 //   sync              waits for the device
 //   wait=MS exit=CODE
-//   exec              becomes this program anew, with the steps that are left
-//   dlclose           gives back every library of CUPTI's and of ours, more often than it opened them
+//   exec              executes this program again with the remaining arguments
+//   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +43,7 @@ constexpr const char* kModule = R"(
 .visible .entry delta() { ret; }
 )";
 
-// A function of a library that must be there.
+// A function of a library; exits if it is missing.
 template <class Function>
 Function* Find(const char* path, const char* name) {
   void* library = dlopen(path, RTLD_NOW);
@@ -56,7 +55,7 @@ Function* Find(const char* path, const char* name) {
   return reinterpret_cast<Function*>(function);
 }
 
-// Calls one of the driver's or the runtime's functions; the program ends when it fails.
+// Calls a function of the driver or the runtime; exits if it fails.
 template <class... Arguments>
 void CallIn(const char* library, const char* name, Arguments... arguments) {
   const int result = Find<int(Arguments...)>(library, name)(arguments...);
@@ -172,7 +171,7 @@ void RuntimeCopies(long count) {
            g.host.size(), kHostToDevice, g.stream);
 }
 
-// Of an NVTX instance: the functions that a tool puts there.
+// The functions that a tool installs into an NVTX instance.
 gpusonde_nvtx_function g_push;
 gpusonde_nvtx_function g_pop;
 gpusonde_nvtx_function* g_core[GPUSONDE_NVTX_CORE_RANGE_POP + 1];
@@ -217,7 +216,7 @@ void PrintHolder() {
   std::fflush(stdout);
 }
 
-// As Kineto does: whoever registers last gets all buffers.
+// Like Kineto: the last tool to register gets all buffers.
 void TakeBuffers() {
   Find<gpusonde_cupti_activity_register_callbacks_fn>(kCupti, "cuptiActivityRegisterCallbacks")(
       [](uint8_t** buffer, size_t* bytes, size_t*) {

@@ -24,11 +24,11 @@
 
 #include "sources/cupti/gpu_events.h"
 
-// The client (client.cpp) and the agent's end of what it says.
+// The client (client.cpp), and the agent's end of its channel.
 namespace gpusonde::cupti {
 
-// What was heard, with the texts kept.
-struct HasListeners {
+// The received events, with copies of their texts.
+struct Received {
   struct KernelOf : Kernel {
     std::string kernel_name;
     uint32_t session = 0;
@@ -60,16 +60,16 @@ struct HasListeners {
   std::vector<GraphNode> nodes;
   std::vector<std::string> ranges;
   std::vector<std::string> holders;
-  // By session, what and name: the newest.
+  // The newest totals by session, kind and name.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
-  // The same when the session was joined: not counted here.
+  // The same for what ran before the session was joined.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> earlier_totals;
 
   void operator()(const Event& event);
   Sum TotalOf(Total::Of of, const std::string& name) const;
 };
 
-inline void HasListeners::operator()(const Event& event) {
+inline void Received::operator()(const Event& event) {
   pids.insert(event.pid);
   if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
   if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
@@ -95,7 +95,7 @@ inline void HasListeners::operator()(const Event& event) {
         total->count, total->untimed, total->total_ns, total->bytes};
 }
 
-inline HasListeners::Sum HasListeners::TotalOf(Total::Of of, const std::string& name) const {
+inline Received::Sum Received::TotalOf(Total::Of of, const std::string& name) const {
   Sum sum;
   for (const auto& [key, total] : totals) {
     if (std::get<1>(key) != of || std::get<2>(key) != name) continue;
@@ -107,7 +107,7 @@ inline HasListeners::Sum HasListeners::TotalOf(Total::Of of, const std::string& 
   return sum;
 }
 
-// The simulated GPU that this test program's clients share with nobody else.
+// The simulated GPU of this test program's clients.
 class Machine {
  public:
   static const std::string& Name() {
@@ -126,10 +126,10 @@ class Machine {
   std::string name_;
 };
 
-// The client (client.cpp) with the library injected and a simulated GPU, from its start to its end.
+// A client process (client.cpp) with the library injected and a simulated GPU.
 class Client {
  public:
-  // `variables`: "NAME=value" for its environment. `before_exec` is called while it is not yet itself.
+  // `variables`: "NAME=value" for its environment. `before_exec` is called before the client is executed.
   Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
          const std::function<void(int32_t pid)>& before_exec = {}) {
     std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
@@ -167,8 +167,9 @@ class Client {
 
   int32_t pid() const { return pid_; }
 
-  // Waits for its end, draining what it says meanwhile and after. Returns the exit status, 128 + a signal.
-  int Finish(GpuEvents& events, HasListeners& heard) {
+  // Waits until it exits, draining its events meanwhile and after. Returns its exit status, or 128 + its
+  // signal.
+  int Finish(GpuEvents& events, Received& received) {
     int status = 0;
     for (;;) {
       EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
@@ -183,8 +184,8 @@ class Client {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // Drains what it says for this long.
-  void Listen(GpuEvents& events, HasListeners& heard, std::chrono::milliseconds duration) {
+  // Drains its events for this long.
+  void Listen(GpuEvents& events, Received& received, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
       EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
@@ -203,14 +204,14 @@ class Client {
 inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
 
 struct Outcome {
-  HasListeners heard;
+  Received received;
   int status = -1;
   std::string printed;
   model::DropCounts drops;
 };
 
-// Runs the client with a socket. `variables`: more for its environment, e.g. simgpu's knobs.
-inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::string> variables = {}) {
+// Runs the client with a socket. `variables` are added to its environment, such as simgpu's settings.
+inline Outcome RunWithSocket(const std::vector<std::string>& steps, std::vector<std::string> variables = {}) {
   Outcome outcome;
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
@@ -219,7 +220,7 @@ inline Outcome Hear(const std::vector<std::string>& steps, std::vector<std::stri
   variables.push_back(inheritance->environment);
   Client client(steps, std::move(variables));
   inheritance->fd.Close();
-  outcome.status = client.Finish(*events, outcome.heard);
+  outcome.status = client.Finish(*events, outcome.received);
   outcome.printed = client.printed();
   events->Forget(client.pid());
   outcome.drops = events->DrainDrops();

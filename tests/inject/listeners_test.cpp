@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several listeners to one program (client.cpp), which come and go while it runs.
+// Several listeners of one program (client.cpp) that come and go while it runs.
 #include <memory>
 #include <set>
 
@@ -15,26 +15,26 @@ using ::testing::SizeIs;
 
 struct Listener {
   GpuEvents events;
-  HasListeners heard;
+  Received received;
 
-  // Kernels of the sessions since they were joined, as their totals have it.
+  // The kernels of all sessions since they were joined, by their totals.
   uint64_t CountTotals() const {
     uint64_t count = 0;
-    for (const auto& [key, sum] : heard.totals) {
+    for (const auto& [key, sum] : received.totals) {
       if (std::get<Total::Of>(key) != Total::Of::kKernel) continue;
-      const auto earlier = heard.earlier_totals.find(key);
-      count += sum.count - (earlier == heard.earlier_totals.end() ? 0 : earlier->second.count);
+      const auto earlier = received.earlier_totals.find(key);
+      count += sum.count - (earlier == received.earlier_totals.end() ? 0 : earlier->second.count);
     }
     return count;
   }
 
-  // Everything that it received is named, and the totals that it may compare with are of that alone.
+  // All received work has names, and matches the totals.
   void ExpectWhole(const std::string& who) {
-    EXPECT_THAT(heard.kernels, Not(IsEmpty())) << who;
-    for (const HasListeners::KernelOf& kernel : heard.kernels)
+    EXPECT_THAT(received.kernels, Not(IsEmpty())) << who;
+    for (const Received::KernelOf& kernel : received.kernels)
       ASSERT_TRUE(kernel.kernel_name == "alpha" || kernel.kernel_name == "beta") << who;
     std::set<std::string> devices;
-    for (const HasListeners::DeviceOf& device : heard.devices)
+    for (const Received::DeviceOf& device : received.devices)
       devices.emplace(reinterpret_cast<const char*>(device.uuid.data()), device.uuid.size());
     EXPECT_THAT(devices, SizeIs(1)) << who;
     EXPECT_THAT(heard.begins, SizeIs(1)) << who;
@@ -44,7 +44,7 @@ struct Listener {
   }
 };
 
-// It looks like a rank of a recorded program, so that no governor ends its sessions.
+// Makes it look like a rank of a recorded program, so that no governor ends its sessions.
 const std::vector<std::string> kUngoverned = {"GPUSONDE_INJECT_SOCKET=99:1"};
 
 class Listeners : public ::testing::Test {
@@ -59,7 +59,7 @@ class Listeners : public ::testing::Test {
   std::unique_ptr<Listener> Create(bool every_process = false) {
     Result<GpuEvents> events = GpuEvents::Create(
         {.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = every_process}, &*tables_);
-    return std::make_unique<Listener>(std::move(*events), HasListeners{});
+    return std::make_unique<Listener>(std::move(*events), Received{});
   }
 
   static void Attach(Listener& listener, int32_t pid) {
@@ -72,24 +72,24 @@ class Listeners : public ::testing::Test {
     EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
   }
 
-  // All of them drain what the client says for this long.
+  // All listeners drain the client's events for this long.
   static void Listen(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
     for (int passed = 0; passed < milliseconds; passed += 10 * static_cast<int>(listeners.size()))
       for (Listener* listener : listeners)
-        client.Listen(listener->events, listener->heard, std::chrono::milliseconds(10));
+        client.Listen(listener->events, listener->received, std::chrono::milliseconds(10));
   }
 
   static void Finish(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
     Listen(client, listeners, milliseconds);
-    EXPECT_EQ(client.Finish(listeners[0]->events, listeners[0]->heard), 0);
+    EXPECT_EQ(client.Finish(listeners[0]->events, listeners[0]->received), 0);
     for (Listener* listener : listeners)
-      client.Listen(listener->events, listener->heard, std::chrono::milliseconds(20));
+      client.Listen(listener->events, listener->received, std::chrono::milliseconds(20));
   }
 
   std::optional<ebpf::StackTables> tables_;
 };
 
-TEST_F(Listeners, ThatJoinLaterKnowTheNamesOfWhatTheyReceive) {
+TEST_F(Listeners, ThatJoinLateReceiveNames) {
   const auto first = Create();
   const auto second = Create();
   Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, kUngoverned,
@@ -103,16 +103,16 @@ TEST_F(Listeners, ThatJoinLaterKnowTheNamesOfWhatTheyReceive) {
   first->ExpectWhole("the first");
   second->ExpectWhole("the second");
   third->ExpectWhole("the one of every process");
-  EXPECT_EQ(first->heard.kernels.size(), 8100U);
-  EXPECT_FALSE(first->heard.begins[0].joined);
-  EXPECT_TRUE(second->heard.begins[0].joined);
-  EXPECT_GT(second->heard.begins[0].begin_ns, first->heard.begins[0].begin_ns);
-  EXPECT_GT(second->heard.kernels.size(), third->heard.kernels.size());
-  EXPECT_THAT(second->heard.calls, Not(IsEmpty()));
-  for (const HasListeners::CallOf& call : second->heard.calls) EXPECT_TRUE(call.stack_taken);
+  EXPECT_EQ(first->received.kernels.size(), 8100U);
+  EXPECT_FALSE(first->received.begins[0].joined);
+  EXPECT_TRUE(second->received.begins[0].joined);
+  EXPECT_GT(second->received.begins[0].begin_ns, first->received.begins[0].begin_ns);
+  EXPECT_GT(second->received.kernels.size(), third->received.kernels.size());
+  EXPECT_THAT(second->received.calls, Not(IsEmpty()));
+  for (const Received::CallOf& call : second->received.calls) EXPECT_TRUE(call.stack_taken);
 }
 
-TEST_F(Listeners, ThatLeaveDisturbNobody) {
+TEST_F(Listeners, ThatLeaveDoNotAffectOthers) {
   const auto first = Create();
   auto second = Create(true);
   const auto third = Create();
@@ -125,17 +125,17 @@ TEST_F(Listeners, ThatLeaveDisturbNobody) {
   Finish(client, {first.get(), third.get()}, 3500);
   first->ExpectWhole("the first");
   third->ExpectWhole("the third");
-  EXPECT_EQ(first->heard.kernels.size(), 8000U);
+  EXPECT_EQ(first->received.kernels.size(), 8000U);
 }
 
-// As `up` that is restarted while `record` listens: the process doesn't notice.
-TEST_F(Listeners, ThatComeBackJoinLikeAnyOther) {
+// Like `up` that is restarted while `record` listens: the process is not affected.
+TEST_F(Listeners, ThatReturnJoinAgain) {
   const auto first = Create();
   auto second = Create(true);
   EXPECT_TRUE(second->events.Consider(::getpid(), GPUSONDE_INJECT_LIBRARY).value_or(false));
   Client client({"rate=2000,5", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
   Listen(client, {first.get(), second.get()}, 1000);
-  EXPECT_THAT(second->heard.begins, SizeIs(1));
+  EXPECT_THAT(second->received.begins, SizeIs(1));
   second.reset();
   Listen(client, {first.get()}, 500);
   second = Create(true);
@@ -145,16 +145,16 @@ TEST_F(Listeners, ThatComeBackJoinLikeAnyOther) {
   second->ExpectWhole("the one that came back");
 }
 
-// It isn't there yet when the rank starts its work: recorders follow new processes a little later.
-TEST_F(Listeners, OfARankWithoutItsSocketAreExpectedForASecond) {
+// Recorders follow new processes with a delay, so the rank starts its work without one.
+TEST_F(Listeners, OfARankWithoutASocketAreAwaitedForASecond) {
   const auto recorder = Create();
   Client client({"kernels=1000", "sync", "wait=500", "kernels=500", "sync", "wait=300"}, kUngoverned);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   Join(*recorder, client.pid());
   Finish(client, {recorder.get()}, 1000);
   recorder->ExpectWhole("the recorder");
-  EXPECT_EQ(recorder->heard.kernels.size(), 1500U) << "from its first kernel on";
-  EXPECT_FALSE(recorder->heard.begins[0].joined);
+  EXPECT_EQ(recorder->received.kernels.size(), 1500U) << "from its first kernel on";
+  EXPECT_FALSE(recorder->received.begins[0].joined);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inject library in a program of its own (client.cpp), heard through its USDT probes.
+// The inject library in a child process (client.cpp) that reports through USDT probes.
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -29,43 +29,45 @@ class Probes : public ::testing::Test {
     events_.emplace(std::move(*events));
   }
 
-  // Everything of a program that is not yet itself.
+  // Attaches all probes to a process that has not executed the client yet.
   void Attach(int32_t pid) {
     const Status attached = events_->AttachBeforeExec(pid);
     EXPECT_TRUE(attached.has_value()) << attached.error().message;
     EXPECT_TRUE(events_->EnableLaunchStacks(pid).has_value());
   }
 
-  // Runs it from before its first instruction to its end.
-  int Hear(const std::vector<std::string>& steps, const std::vector<std::string>& variables = {}) {
+  // Runs the client, attached before its first instruction. Returns its exit status.
+  int RunWithProbes(const std::vector<std::string>& steps, const std::vector<std::string>& variables = {}) {
     Client client(steps, variables, [&](int32_t pid) { Attach(pid); });
-    const int status = client.Finish(*events_, heard_);
+    const int status = client.Finish(*events_, received_);
     printed_ = client.printed();
     events_->Forget(client.pid());
     return status;
   }
 
   std::optional<GpuEvents> events_;
-  HasListeners heard_;
+  Received received_;
   std::string printed_;
 };
 
-TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
+TEST_F(Probes, ReportTheSameRecordsAsTheSocketPlusStacks) {
   const std::vector<std::string> steps = {"kernels=2001", "copies=77", "sets=33", "graph=10,2",
                                           "ranges=3",     "sync",      "wait=50", "exit=7"};
-  EXPECT_EQ(Hear(steps), 7);
-  const Outcome socket = cupti::Hear(steps);
+  EXPECT_EQ(RunWithProbes(steps), 7);
+  const Outcome socket = cupti::RunWithSocket(steps);
   std::map<std::tuple<Total::Of, std::string>, uint64_t> here, there;
-  for (const auto& [key, sum] : heard_.totals) here[{std::get<1>(key), std::get<2>(key)}] = sum.count;
-  for (const auto& [key, sum] : socket.heard.totals) there[{std::get<1>(key), std::get<2>(key)}] = sum.count;
+  for (const auto& [key, sum] : received_.totals) here[{std::get<1>(key), std::get<2>(key)}] = sum.count;
+  for (const auto& [key, sum] : socket.received.totals)
+    there[{std::get<1>(key), std::get<2>(key)}] = sum.count;
   EXPECT_EQ(here, there);
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha"), socket.heard.TotalOf(Total::Of::kKernel, "alpha"));
-  EXPECT_EQ(heard_.kernels.size(), 2021U);
-  EXPECT_EQ(heard_.kernels.size(), socket.heard.kernels.size());
-  EXPECT_EQ(heard_.nodes.size(), socket.heard.nodes.size());
-  EXPECT_EQ(heard_.ranges, socket.heard.ranges);
-  ASSERT_THAT(heard_.calls, ::testing::Not(IsEmpty()));
-  for (const HasListeners::CallOf& call : heard_.calls) {
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha"),
+            socket.received.TotalOf(Total::Of::kKernel, "alpha"));
+  EXPECT_EQ(received_.kernels.size(), 2021U);
+  EXPECT_EQ(received_.kernels.size(), socket.received.kernels.size());
+  EXPECT_EQ(received_.nodes.size(), socket.received.nodes.size());
+  EXPECT_EQ(received_.ranges, socket.received.ranges);
+  ASSERT_THAT(received_.calls, ::testing::Not(IsEmpty()));
+  for (const Received::CallOf& call : received_.calls) {
     EXPECT_TRUE(call.stack_taken);
     // At least the probe's function, the call's end in the library, CUPTI, and main.
     EXPECT_GE(call.stack.size(), 4U);
@@ -73,10 +75,10 @@ TEST_F(Probes, GiveTheSameRecordsAsTheSocketAndStacks) {
   ExpectNothingLost(events_->DrainDrops());
 }
 
-TEST_F(Probes, BesideASocketGiveEachCallOnceAndWithItsStack) {
+TEST_F(Probes, BesideASocketReportEachCallOnceWithItsStack) {
   Result<GpuEvents::Inheritance> inheritance = events_->MakeSocket();
   ASSERT_TRUE(inheritance.has_value());
-  EXPECT_EQ(Hear({"kernels=80", "sync", "wait=50"}, {inheritance->environment}), 0);
+  EXPECT_EQ(RunWithProbes({"kernels=80", "sync", "wait=50"}, {inheritance->environment}), 0);
   inheritance->fd.Close();
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 40U);
   EXPECT_THAT(heard_.kernels, SizeIs(80));
@@ -94,31 +96,31 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
   EXPECT_TRUE(events_->EnableLaunchStacks(client.pid()).has_value());
-  client.Listen(*events_, heard_, std::chrono::milliseconds(1300));
+  client.Listen(*events_, received_, std::chrono::milliseconds(1300));
   events_->Stop();
-  EXPECT_EQ(client.Finish(*events_, heard_), 5);
+  EXPECT_EQ(client.Finish(*events_, received_), 5);
   EXPECT_EQ(client.printed(), "free\nfree\n");
-  ASSERT_THAT(heard_.begins, SizeIs(1));
+  ASSERT_THAT(received_.begins, SizeIs(1));
   // What ran before it woke was not observed.
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 50U);
-  EXPECT_THAT(heard_.calls, SizeIs(100));
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha").count, 50U);
+  EXPECT_THAT(received_.calls, SizeIs(100));
 }
 
-TEST_F(Probes, WakeOnceByWhatIsToldAfterTheTimeAskedFor) {
+TEST_F(Probes, WakeOnceForTheFirstReportAfterTheGivenTime) {
   Client client({"rate=20,4", "exit=0"}, {}, [&](int32_t pid) { Attach(pid); });
   const auto woken = [&](int patience_ms) {
     client.Listen(*events_, heard_, std::chrono::milliseconds(30));
     pollfd wait{.fd = events_->wake_fds().front(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, patience_ms) == 1;
   };
-  client.Listen(*events_, heard_, std::chrono::milliseconds(500));
+  client.Listen(*events_, received_, std::chrono::milliseconds(500));
   EXPECT_FALSE(woken(600)) << "nobody asked";
   const int64_t after_ns = MonotonicNow() + 300 * kNanosPerMilli;
   events_->WakeAfter(after_ns);
   EXPECT_TRUE(woken(3000));
   EXPECT_GE(MonotonicNow(), after_ns);
   EXPECT_FALSE(woken(600)) << "once";
-  EXPECT_EQ(client.Finish(*events_, heard_), 0);
+  EXPECT_EQ(client.Finish(*events_, received_), 0);
 }
 
 TEST_F(Probes, OfEveryProcessNeedNoPid) {
@@ -128,14 +130,14 @@ TEST_F(Probes, OfEveryProcessNeedNoPid) {
   EXPECT_TRUE(*ours);
   Client first({"kernels=100", "sync", "wait=50"}, {});
   Client second({"kernels=100", "sync", "wait=50"}, {});
-  EXPECT_EQ(first.Finish(*events_, heard_), 0);
-  EXPECT_EQ(second.Finish(*events_, heard_), 0);
-  EXPECT_TRUE(heard_.pids.contains(first.pid()));
-  EXPECT_TRUE(heard_.pids.contains(second.pid()));
-  EXPECT_THAT(heard_.kernels, SizeIs(200));
+  EXPECT_EQ(first.Finish(*events_, received_), 0);
+  EXPECT_EQ(second.Finish(*events_, received_), 0);
+  EXPECT_TRUE(received_.pids.contains(first.pid()));
+  EXPECT_TRUE(received_.pids.contains(second.pid()));
+  EXPECT_THAT(received_.kernels, SizeIs(200));
 }
 
-TEST_F(Probes, AreNotTakenFromALibraryThatIsNotOurs) {
+TEST_F(Probes, AreNotAttachedToAnotherLibrary) {
   const TempFolder folder;
   const std::string path = folder.path() + "/libgpusonde-inject.so";
   std::filesystem::copy_file(GPUSONDE_INJECT_LIBRARY, path);
@@ -161,8 +163,8 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   for (const model::DropInfo& info : model::kDropReasons)
     EXPECT_TRUE(info.reason == model::DropReason::kGpuRecordsDropped || drops.Of(info.reason) == 0)
         << info.name;
-  ASSERT_GE(heard_.begins.size(), 2U) << "it slept, and woke again";
-  EXPECT_EQ(heard_.ends[0].reason, EndReason::kGovernor);
+  ASSERT_GE(received_.begins.size(), 2U) << "it slept and woke again";
+  EXPECT_EQ(received_.ends[0].reason, EndReason::kGovernor);
 
   std::map<uint32_t, uint64_t> device;  // correlation id: duration
   int64_t asleep = 0;
@@ -181,20 +183,20 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   }
   EXPECT_GT(asleep, 0);
 
-  std::map<uint32_t, uint64_t> told;
+  std::map<uint32_t, uint64_t> reported;
   struct Ends {
     uint32_t last_timed = 0, first_untimed = std::numeric_limits<uint32_t>::max();
   };
   std::map<uint32_t, Ends> sessions;
-  // Launched while it slept, and run when it had woken: they count, and have no number.
+  // Launched while the library slept, and run after it woke: counted, without a correlation id.
   uint64_t strays = 0, strays_ns = 0;
-  for (const HasListeners::KernelOf& kernel : heard_.kernels) {
+  for (const Received::KernelOf& kernel : received_.kernels) {
     const auto duration_ns = static_cast<uint64_t>(kernel.end_ns - kernel.start_ns);
     if (kernel.correlation == 0) {
       ++strays;
       strays_ns += duration_ns;
     } else {
-      told[kernel.correlation] = duration_ns;
+      reported[kernel.correlation] = duration_ns;
       Ends& ends = sessions[kernel.session];
       if (duration_ns != 0)
         ends.last_timed = std::max(ends.last_timed, kernel.correlation);
@@ -202,29 +204,30 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
         ends.first_untimed = std::min(ends.first_untimed, kernel.correlation);
     }
   }
-  EXPECT_EQ(told.size() + strays, heard_.kernels.size()) << "each once";
-  ASSERT_GT(told.size(), 1000U);
+  EXPECT_EQ(reported.size() + strays, received_.kernels.size()) << "each once";
+  ASSERT_GT(reported.size(), 1000U);
   uint64_t did_ns = 0, untimed = 0;
   size_t gaps = 0;
   bool in_gap = false;
-  for (auto at = device.find(told.begin()->first); at != device.end() && at->first <= told.rbegin()->first;
-       ++at) {
-    const bool is_told = told.contains(at->first);
-    // Still queued or running when its window ended: it counts, and how long it took isn't known.
-    const bool is_timed = is_told && told[at->first] != 0;
+  for (auto at = device.find(reported.begin()->first);
+       at != device.end() && at->first <= reported.rbegin()->first; ++at) {
+    const bool is_reported = reported.contains(at->first);
+    // Still queued or running when its window ended: counted, with an unknown duration.
+    const bool is_timed = is_reported && reported[at->first] != 0;
     if (is_timed) did_ns += at->second;
-    if (is_told && !is_timed) ++untimed;
-    if (!is_told && !in_gap) ++gaps;
-    in_gap = !is_told;
+    if (is_reported && !is_timed) ++untimed;
+    if (!is_reported && !in_gap) ++gaps;
+    in_gap = !is_reported;
   }
-  EXPECT_LE(gaps, heard_.begins.size() - 1 + dropped) << "between windows, and where CUPTI dropped records";
-  const HasListeners::Sum total = heard_.TotalOf(Total::Of::kKernel, "alpha");
-  EXPECT_EQ(total.count, told.size() + strays);
+  EXPECT_LE(gaps, received_.begins.size() - 1 + dropped)
+      << "between windows, and where CUPTI dropped records";
+  const Received::Sum total = received_.TotalOf(Total::Of::kKernel, "alpha");
+  EXPECT_EQ(total.count, reported.size() + strays);
   EXPECT_EQ(total.untimed, untimed);
   for (const auto& [session, ends] : sessions)
     EXPECT_LT(ends.last_timed, ends.first_untimed)
-        << "session " << session << ": of one stream, only the last";
-  EXPECT_LT(untimed, told.size() / 100) << "what is queued when a window ends, of two seconds";
+        << "session " << session << ": only the last kernels of a stream are untimed";
+  EXPECT_LT(untimed, reported.size() / 100) << "what is queued when a window ends, of two seconds";
   EXPECT_EQ(total.total_ns, did_ns + strays_ns);
 }
 
@@ -239,14 +242,14 @@ TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
   EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
 }
 
-TEST_F(Probes, AKilledProgramLeavesWhatItHadSaid) {
+TEST_F(Probes, RecordsBeforeAKillAreReceived) {
   Client client({"kernels=1000", "sync", "wait=60000"}, {}, [&](int32_t pid) { Attach(pid); });
-  client.Listen(*events_, heard_, std::chrono::milliseconds(3000));  // a busy machine takes its time
+  client.Listen(*events_, received_, std::chrono::milliseconds(3000));  // long enough for a busy machine
   ::kill(client.pid(), SIGKILL);
-  EXPECT_EQ(client.Finish(*events_, heard_), 128 + SIGKILL);
-  EXPECT_THAT(heard_.kernels, SizeIs(1000));
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 500U);
-  EXPECT_THAT(heard_.ends, IsEmpty());
+  EXPECT_EQ(client.Finish(*events_, received_), 128 + SIGKILL);
+  EXPECT_THAT(received_.kernels, SizeIs(1000));
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha").count, 500U);
+  EXPECT_THAT(received_.ends, IsEmpty());
 }
 
 }  // namespace

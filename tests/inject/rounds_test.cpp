@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's rounds beside the inject library in a program of its own (client.cpp).
+// The agent's rounds with the inject library in a child process (client.cpp).
 #include <sys/wait.h>
 
 #include "agent/collector.h"
@@ -20,7 +20,7 @@ class Rounds : public ::testing::TestWithParam<bool> {
   }
   static bool every_process() { return GetParam(); }
 
-  // A program of our own tells by its socket, another by its probes.
+  // A recorded program reports through its socket, others through probes.
   cupti::Client Start(const std::vector<std::string>& steps) {
     if (every_process()) return {steps, {}};
     const GpuChannel ear = collector_->MakeGpuChannel().value();
@@ -33,7 +33,7 @@ class Rounds : public ::testing::TestWithParam<bool> {
   std::optional<Collector> collector_;
 };
 
-TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
+TEST_P(Rounds, FollowTheFlushesOfTheProgram) {
   constexpr int kMinMs = 100, kMaxMs = 2000;
   const cupti::Client client = Start({"rate=160,6", "exit=0"});
   const int64_t begin_ns = MonotonicNow();
@@ -45,13 +45,14 @@ TEST_P(Rounds, FollowWhatAProgramTellsOfItsWork) {
     ASSERT_TRUE(collector_->Poll().has_value());
     ++rounds;
   }
-  EXPECT_GE(rounds, 8) << "it tells four times a second: without being told, two or three rounds would do";
+  EXPECT_GE(rounds, 8)
+      << "it flushes four times a second; without wake-ups there would be two or three rounds";
   int status = 0;
   EXPECT_EQ(::waitpid(client.pid(), &status, 0), client.pid());
   EXPECT_EQ(status, 0);
 }
 
-TEST_P(Rounds, WhereNobodyWorksLastAsLongAsTheyMay) {
+TEST_P(Rounds, LastTheirMaximumWithoutGpuWork) {
   const int64_t before_ns = MonotonicNow();
   collector_->Wait(100, 700);
   EXPECT_GE(MonotonicNow() - before_ns, 690 * kNanosPerMilli);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inject library beside the simulated GPU's CUPTI: what is told is what the device says that it did.
+// The inject library with the simulated GPU's CUPTI: its reports match the device's own log.
 #include <unistd.h>
 
 #include <cctype>
@@ -15,7 +15,7 @@
 namespace gpusonde::cupti {
 namespace {
 
-// One operation of the device's own account (SIMGPU_LOG), and of what was told.
+// An operation in the device's log (SIMGPU_LOG), or in the library's reports.
 struct Operation {
   std::string kind;
   uint32_t correlation = 0;
@@ -32,8 +32,8 @@ class SimGpu : public ::testing::Test {
   void RunClient(const std::vector<std::string>& steps, std::vector<std::string> knobs = {}) {
     const std::string log = folder_ / ("log" + std::to_string(runs_++));
     knobs.push_back("SIMGPU_LOG=" + log);
-    Outcome outcome = Hear(steps, std::move(knobs));
-    heard_ = std::move(outcome.heard);
+    Outcome outcome = RunWithSocket(steps, std::move(knobs));
+    received_ = std::move(outcome.received);
     status_ = outcome.status;
     printed_ = outcome.printed;
     drops_ = outcome.drops;
@@ -51,30 +51,31 @@ class SimGpu : public ::testing::Test {
     }
   }
 
-  std::vector<Operation> Told() const {
-    std::vector<Operation> told;
-    for (const HasListeners::KernelOf& kernel : heard_.kernels)
-      told.push_back({"kernel", kernel.correlation, kernel.start_ns, kernel.end_ns, 0, kernel.graph_node,
-                      kernel.kernel_name});
-    for (const Memcpy& copy : heard_.copies)
-      told.push_back(
+  std::vector<Operation> Reported() const {
+    std::vector<Operation> reported;
+    for (const Received::KernelOf& kernel : received_.kernels)
+      reported.push_back({"kernel", kernel.correlation, kernel.start_ns, kernel.end_ns, 0, kernel.graph_node,
+                          kernel.kernel_name});
+    for (const Memcpy& copy : received_.copies)
+      reported.push_back(
           {"memcpy", copy.correlation, copy.start_ns, copy.end_ns, copy.bytes, copy.graph_node, ""});
-    for (const Memset& set : heard_.sets)
-      told.push_back({"memset", set.correlation, set.start_ns, set.end_ns, set.bytes, set.graph_node, ""});
-    return told;
+    for (const Memset& set : received_.sets)
+      reported.push_back(
+          {"memset", set.correlation, set.start_ns, set.end_ns, set.bytes, set.graph_node, ""});
+    return reported;
   }
 
-  // What the device did and what was told, record by record and in sum, to the nanosecond.
+  // Compares the reports with the device's log, record by record and in total, to the nanosecond.
   void ExpectTheDevicesOwnAccount() {
-    std::vector<Operation> told = Told();
+    std::vector<Operation> reported = Reported();
     const auto order = [](const Operation& operation) {
       return std::tie(operation.kind, operation.correlation, operation.graph_node, operation.start_ns);
     };
-    std::ranges::sort(told, {}, order);
+    std::ranges::sort(reported, {}, order);
     std::ranges::sort(device_, {}, order);
-    EXPECT_EQ(told.size(), device_.size());
-    for (size_t i = 0; i < std::min(told.size(), device_.size()); ++i) {
-      const Operation& here = told[i];
+    EXPECT_EQ(reported.size(), device_.size());
+    for (size_t i = 0; i < std::min(reported.size(), device_.size()); ++i) {
+      const Operation& here = reported[i];
       const Operation& there = device_[i];
       EXPECT_EQ(std::tie(here.kind, here.name, here.correlation, here.bytes, here.graph_node),
                 std::tie(there.kind, there.name, there.correlation, there.bytes, there.graph_node));
@@ -83,18 +84,18 @@ class SimGpu : public ::testing::Test {
       ASSERT_NEAR(static_cast<double>(here.start_ns - there.start_ns), 0, 5000)
           << here.name << " " << here.correlation;
     }
-    std::map<std::pair<Total::Of, std::string>, HasListeners::Sum> sums;
+    std::map<std::pair<Total::Of, std::string>, Received::Sum> sums;
     for (const Operation& operation : device_) {
       const Total::Of of = operation.kind == "kernel"   ? Total::Of::kKernel
                            : operation.kind == "memcpy" ? Total::Of::kMemcpy
                                                         : Total::Of::kMemset;
-      HasListeners::Sum& sum = sums[{of, of == Total::Of::kMemcpy ? "htod" : operation.name}];
+      Received::Sum& sum = sums[{of, of == Total::Of::kMemcpy ? "htod" : operation.name}];
       ++sum.count;
       sum.total_ns += static_cast<uint64_t>(operation.end_ns - operation.start_ns);
       sum.bytes += operation.bytes;
     }
     for (const auto& [key, sum] : sums) {
-      const HasListeners::Sum sent_sum = heard_.TotalOf(key.first, key.second);
+      const Received::Sum sent_sum = received_.TotalOf(key.first, key.second);
       EXPECT_EQ(sent_sum.count, sum.count) << key.second;
       EXPECT_EQ(sent_sum.untimed, 0U) << key.second;
       EXPECT_EQ(sent_sum.total_ns, sum.total_ns) << key.second;
@@ -104,14 +105,14 @@ class SimGpu : public ::testing::Test {
 
   TempFolder folder_;
   int runs_ = 0;
-  HasListeners heard_;
+  Received received_;
   std::vector<Operation> device_;
   model::DropCounts drops_;
   std::string printed_;
   int status_ = -1;
 };
 
-TEST_F(SimGpu, EverythingIsToldAsTheDeviceDidIt) {
+TEST_F(SimGpu, ReportsExactlyTheOperationsOfTheDevice) {
   RunClient({"kernels=5000", "copies=100", "sets=50", "graph=20,30", "threads=3,500", "sync", "wait=100",
              "exit=6"});
   EXPECT_EQ(status_, 6);
@@ -133,61 +134,61 @@ TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
 INSTANTIATE_TEST_SUITE_P(LaunchesPerSecond, SimGpuRate, ::testing::Values(1'000, 10'000, 100'000));
 
 // Sampling probabilities follow the time that kernels take, which is in their records.
-TEST_F(SimGpu, ASeldomLongKernelsLaunchesAreAllChosen) {
+TEST_F(SimGpu, AllLaunchesOfARareLongKernelAreSampled) {
   RunClient({"mix=20000,10", "sync", "wait=100"});
   int64_t first_ns = INT64_MAX;
-  for (const HasListeners::KernelOf& kernel : heard_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
+  for (const Received::KernelOf& kernel : received_.kernels) first_ns = std::min(first_ns, kernel.start_ns);
   std::map<uint32_t, double> chosen;  // correlation id: probability
-  for (const HasListeners::CallOf& call : heard_.calls) chosen[call.correlation] = call.probability;
+  for (const Received::CallOf& call : received_.calls) chosen[call.correlation] = call.probability;
   int long_ones = 0;
-  for (const HasListeners::KernelOf& kernel : heard_.kernels) {
-    // The first is launched by chance, its time is known a second later and used in the second after that; a
-    // busy machine gives the library's thread its time later still.
+  for (const Received::KernelOf& kernel : received_.kernels) {
+    // The first one is sampled by chance. Its time is known a second later and used in the second after that,
+    // later still on a busy machine.
     if (kernel.kernel_name != "delta" || kernel.start_ns < first_ns + 7'000'000'000) continue;
     ++long_ones;
     EXPECT_EQ(chosen[kernel.correlation], 1) << kernel.start_ns - first_ns;
   }
   EXPECT_GT(long_ones, 20);
-  EXPECT_LT(heard_.calls.size(), 7500U);
+  EXPECT_LT(received_.calls.size(), 7500U);
 }
 
 TEST_F(SimGpu, AwkwardDeliveryChangesNothing) {
-  // Each record that comes early takes a buffer of its own: at a speed at which those don't run out on a
-  // machine that gives the library's thread no time for a while.
+  // Each early record takes a buffer of its own. At this rate they don't run out even if the library's thread
+  // gets no CPU for a while.
   RunClient({"rate=1000,5", "sync", "wait=300"},
             {"SIMGPU_CUPTI_LATE_US=20000", "SIMGPU_CUPTI_EARLY=0.3", "SIMGPU_CUPTI_REORDER=0.5"});
   ExpectTheDevicesOwnAccount();
   ExpectNothingLost(drops_);
 }
 
-TEST_F(SimGpu, NamesAreRightThoughModulesComeAndGo) {
+TEST_F(SimGpu, NamesAreRightWhenModulesAreUnloaded) {
   RunClient({"modules=200", "sync", "wait=100"});
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "gamma").count, 200U);
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "gamma").count, 200U);
   ExpectTheDevicesOwnAccount();
 }
 
 TEST_F(SimGpu, DroppedAndUntimedRecordsAreCounted) {
   RunClient({"kernels=10000", "sync", "wait=100"}, {"SIMGPU_CUPTI_DROP=0.01", "SIMGPU_CUPTI_ZERO=0.01"});
-  const uint64_t told =
-      heard_.TotalOf(Total::Of::kKernel, "alpha").count + heard_.TotalOf(Total::Of::kKernel, "beta").count;
+  const uint64_t reported = received_.TotalOf(Total::Of::kKernel, "alpha").count +
+                            received_.TotalOf(Total::Of::kKernel, "beta").count;
   const int64_t dropped = drops_.Of(model::DropReason::kGpuRecordsDropped);
   EXPECT_GT(dropped, 0);
-  EXPECT_EQ(static_cast<int64_t>(told) + dropped, 10000);
-  EXPECT_GT(heard_.TotalOf(Total::Of::kKernel, "alpha").untimed, 0U);
+  EXPECT_EQ(static_cast<int64_t>(reported) + dropped, 10000);
+  EXPECT_GT(received_.TotalOf(Total::Of::kKernel, "alpha").untimed, 0U);
 }
 
 TEST_F(SimGpu, CorrelationIdsWrap) {
   RunClient({"kernels=100", "sync", "wait=100"}, {"SIMGPU_CORRELATION_START=4294967270"});
   ExpectTheDevicesOwnAccount();
-  EXPECT_EQ(heard_.calls.size(), 100U);
+  EXPECT_EQ(received_.calls.size(), 100U);
 }
 
-TEST_F(SimGpu, TheDeviceIsToldByItsOwnName) {
+TEST_F(SimGpu, DevicesAreReportedWithTheirNames) {
   RunClient({"kernels=10", "sync", "wait=400"});
-  ASSERT_EQ(heard_.devices.size(), 1U);
-  EXPECT_NE(heard_.devices[0].name.find("imulated"), std::string::npos) << heard_.devices[0].name;
-  EXPECT_GT(heard_.devices[0].sm_count, 0);
-  EXPECT_GT(heard_.devices[0].memory_bytes, 0);
+  ASSERT_EQ(received_.devices.size(), 1U);
+  EXPECT_NE(received_.devices[0].name.find("imulated"), std::string::npos) << received_.devices[0].name;
+  EXPECT_GT(received_.devices[0].sm_count, 0);
+  EXPECT_GT(received_.devices[0].memory_bytes, 0);
 }
 
 // Every function of CUPTI's that the library calls: their names are in it.
@@ -202,7 +203,7 @@ std::set<std::string> CuptiCalls() {
 
 class CuptiFault : public SimGpu, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(CuptiFault, InAnyCallLeavesTheProgramAsItIs) {
+TEST_P(CuptiFault, InAnyCallDoesNotAffectTheProgram) {
   const std::set<std::string> calls = CuptiCalls();
   ASSERT_TRUE(calls.contains("cuptiActivityFlushAll") && calls.contains("cuptiSubscribe_v2")) << calls.size();
   const std::string fault = GetParam();
@@ -212,7 +213,7 @@ TEST_P(CuptiFault, InAnyCallLeavesTheProgramAsItIs) {
               {knob + function + fault.substr(fault.find(' ') + 1)});
     EXPECT_EQ(status_, 6) << function;
     EXPECT_EQ(printed_, "") << function;
-    EXPECT_EQ(device_.size(), 210U) << function << ": the device does what it would";
+    EXPECT_EQ(device_.size(), 210U) << function << ": the device's work is unchanged";
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, CuptiFault,
@@ -221,16 +222,16 @@ INSTANTIATE_TEST_SUITE_P(All, CuptiFault,
                                            "SIMGPU_CUPTI_FAIL :999@2",  // after it worked once
                                            "SIMGPU_CUPTI_DELAY :100"));
 
-TEST_F(SimGpu, AnExecBeginsAnewAndLosesNothing) {
+TEST_F(SimGpu, AnExecStartsANewSessionWithoutLoss) {
   RunClient({"kernels=1000", "sync", "wait=600", "exec", "kernels=500", "sync", "wait=100", "exit=6"});
   EXPECT_EQ(status_, 6);
   EXPECT_EQ(printed_, "");
-  EXPECT_EQ(heard_.begins.size(), 2U);
-  EXPECT_EQ(heard_.pids.size(), 1U);
-  EXPECT_EQ(heard_.kernels.size(), 1500U);
+  EXPECT_EQ(received_.begins.size(), 2U);
+  EXPECT_EQ(received_.pids.size(), 1U);
+  EXPECT_EQ(received_.kernels.size(), 1500U);
 }
 
-TEST_F(SimGpu, LibrariesThatTheProgramGivesBackStay) {
+TEST_F(SimGpu, LibrariesThatTheProgramClosesStayLoaded) {
   RunClient({"kernels=1000", "dlclose", "kernels=1000", "sync", "dlclose", "wait=400", "exit=6"});
   EXPECT_EQ(status_, 6);
   EXPECT_EQ(printed_, "");
@@ -239,14 +240,14 @@ TEST_F(SimGpu, LibrariesThatTheProgramGivesBackStay) {
   ExpectNothingLost(drops_);
 }
 
-TEST_F(SimGpu, AnExitInTheMiddleOfAFlushIsAnExit) {
+TEST_F(SimGpu, AnExitDuringAFlushKeepsItsStatus) {
   // Flushes take longer than the time between them, so one is under way.
   RunClient({"kernels=5000", "sync", "wait=700", "exit=6"}, {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:300"});
   EXPECT_EQ(status_, 6);
   EXPECT_EQ(printed_, "");
 }
 
-TEST_F(SimGpu, ASlowCuptiDelaysTheExitOnlySoLong) {
+TEST_F(SimGpu, ASlowFlushAtTheExitKeepsItsStatus) {
   RunClient({"kernels=200", "sync", "wait=300", "exit=6"}, {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:5000"});
   EXPECT_EQ(status_, 6);
   EXPECT_EQ(printed_, "");
