@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door: what a person does with this tree. `make` alone lists it. The build itself is CMake's
-# (CMakePresets.json); this file only strings steps together.
+# The entry points for people; `make` alone lists them. CMake builds (CMakePresets.json); this file only combines
+# steps.
 
 PRESET ?= release
 PROGRAM := build/$(PRESET)/bin/gpusonde

@@ -21,7 +21,7 @@ function(gpusonde_bpf name source)
   add_library(gpusonde::bpf_${name} ALIAS bpf_${name})
   add_dependencies(bpf_${name} bpf_${name}_skeleton)
   target_include_directories(bpf_${name} SYSTEM INTERFACE ${CMAKE_CURRENT_BINARY_DIR})
-  # Skeletons speak C: g++ knows _Bool in C++, clang does not.
+  # Skeletons are C: g++ accepts _Bool in C++, clang does not.
   target_compile_definitions(bpf_${name} INTERFACE $<$<CXX_COMPILER_ID:Clang>:_Bool=bool>)
   target_link_libraries(bpf_${name} INTERFACE PkgConfig::LIBBPF)
 endfunction()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles through ccache where it is installed and nobody chose a launcher: a second build in another folder, or
+# Compiles through ccache if it is installed and no other launcher is set: a second build in another folder, or
 # after `make clean`, takes seconds. CCACHE_DISABLE=1 in the environment builds without it.
 find_program(GPUSONDE_CCACHE ccache)
 if(GPUSONDE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# One static library and one test program per folder of src/, so that the folder is the unit people think in.
+# One static library and one test program per folder of src/.
 
 # gpusonde_library(base SOURCES a.cpp … DEPENDS fmt::fmt …): target gpusonde_base, alias gpusonde::base.
-# HOT: every event passes through it, so that its functions are worth being put together.
+# HOT: every event passes through this library, so it is compiled at -O3.
 function(gpusonde_library name)
   cmake_parse_arguments(arg "HOT" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   string(REPLACE "/" "_" target "gpusonde_${name}")
@@ -26,8 +26,8 @@ function(gpusonde_library name)
 endfunction()
 
 # gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
-# TEST. EXCLUSIVE: nothing else runs beside its tests, because they measure shares of CPU or of time; they go into a
-# program of their own, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
+# TEST. EXCLUSIVE: its tests run alone, because they measure shares of CPU or of time; they are a separate
+# program, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()
@@ -48,7 +48,7 @@ function(gpusonde_test name)
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock_main gpusonde::warnings)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  # What is tested is optimised as ever; the tests' own code, half of all there is to compile, needn't be.
+  # The code under test is optimised; the tests' own code, half of all code to compile, is not.
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60

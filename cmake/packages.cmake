@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything from outside, found once. tools/setup installs what is missing here.
+# All external packages. tools/setup installs missing ones.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -29,8 +29,8 @@ if(GPUSONDE_BENCH)
   find_package(benchmark REQUIRED)
 endif()
 
-# DuckDB: a system install if there is one, else what `make setup` took from npm (tools/duckdb). The library is
-# opened at run time, so only the header is needed to build.
+# DuckDB: the system's if installed, else the one from npm (`make setup`, tools/duckdb). The library is loaded at run
+# time, so the build only needs the header.
 find_path(DUCKDB_INCLUDE_DIR duckdb.h
   PATHS ${CMAKE_SOURCE_DIR}/build/deps/duckdb REQUIRED)
 find_file(DUCKDB_LIBRARY_FILE libduckdb.so

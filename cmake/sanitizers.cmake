@@ -10,7 +10,7 @@ option(GPUSONDE_TESTS "Build the tests" ON)
 option(GPUSONDE_BENCH "Build the benchmarks" OFF)
 option(GPUSONDE_FUZZ "Build the fuzzers (clang only)" OFF)
 if(GPUSONDE_FUZZ)
-  # Of all code, so that a fuzzer sees which of it an input reaches.
+  # Instruments all code, so that a fuzzer sees what an input reaches.
   add_compile_options(-fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()

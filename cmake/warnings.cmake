@@ -10,10 +10,10 @@ if(GPUSONDE_WERROR)
   target_compile_options(gpusonde_warnings INTERFACE -Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports false positives of these three from inside libstdc++ once it inlines at -O2.
+  # GCC 12 reports false positives of these three inside libstdc++ when it inlines at -O2.
   target_compile_options(gpusonde_warnings INTERFACE -Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized)
   if(GPUSONDE_SANITIZE)
-    # And of this from coroutines of Boost.Asio, whose allocation it inlines and whose release it doesn't.
+    # And of this one in coroutines of Boost.Asio, whose allocation it inlines but not their release.
     target_compile_options(gpusonde_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
   endif()
 endif()

@@ -4,8 +4,8 @@
 
     tests/python_suite.py FOLDER|FILE…
 
-Each file is a process of its own, as many at a time as there are CPUs. A file that says `ALONE = "WHY"` at its top runs
-when no other does, after them: it measures, or takes the whole machine.
+Each file is a separate process, as many at a time as there are CPUs. Files with `ALONE = "WHY"` at the top run after
+the others and one at a time: they measure, or use the whole machine.
 
 Prints a line per test and, for each skip, `skipped NAME: REASON`; closes with `N passed, N failed, N skipped`.
 """
@@ -26,7 +26,7 @@ CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
 
 def load(path):
-    """The tests of one file. Its own folder is importable, so that a test can import what it tests."""
+    """The tests of one file. Its folder is importable, so that a test can import the code under test."""
     sys.path.insert(0, str(path.parent))
     name = "_".join(path.relative_to(ROOT).with_suffix("").parts)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -37,7 +37,7 @@ def load(path):
 
 
 class Result(unittest.TextTestResult):
-    """Counts what passed: a class that is skipped or fails as a whole ran no test."""
+    """Counts passed tests: a class that is skipped or fails as a whole ran no test."""
 
     passed = 0
 
@@ -51,7 +51,7 @@ class Result(unittest.TextTestResult):
 
 
 def run_here(path):
-    """Runs the tests of one file; what it prints closes with their sums."""
+    """Runs the tests of one file; the output ends with their sums."""
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(load(path))
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     for test, reason in result.skipped:
@@ -61,7 +61,7 @@ def run_here(path):
 
 
 def run_apart(path):
-    """Runs the tests of one file in a process of its own: its sums, and what is to be told of failures."""
+    """Runs the tests of one file in a separate process. Returns its sums and the text for failures."""
     begun = time.monotonic()
     done = subprocess.run([sys.executable, __file__, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the text cases: what the program does, told without a line of C++.
+"""Runs the text cases, which test the program's behaviour without C++.
 
     tests/cases/run.py [--jobs N] [CASE …]        a CASE is a .case file or a folder of them; default: all
 
 A case is a file `*.case` under tests/cases. Its lines:
 
-    # TEXT                  a comment; the first says what holds
-    needs:  THING, …        skip the case, saying why, unless the machine has every THING:
+    # TEXT                  a comment; the first states what holds
+    needs:  THING, …        skip the case, with the reason, unless the machine has every THING:
                               root                    the tests run as root
-                              net                     a network namespace of one's own can be made
+                              net                     a network namespace can be made
                               program NAME            NAME is on the PATH
                               shared/…, tests/…, …    that path is there (shared/ lies beside the tree)
                               NAME                    the capability NAME works, as `gpusonde doctor` says
@@ -18,18 +18,18 @@ A case is a file `*.case` under tests/cases. Its lines:
                             tests/cases/analyze/made_traces.py writes when a case first asks for it
     exclusive: REASON       nothing else runs meanwhile, because REASON
     timeout: SECONDS        for each run (default 60)
-    run:    COMMAND         begins a step: bash runs it in an empty folder, `gpusonde` is the program under test;
-                            {input}, {root} (the tree) and {tmp} (the folder) are replaced by paths, and $HOME
-                            lies in the folder. Nothing is on standard input.
+    run:    COMMAND         begins a step: bash runs it in an empty folder; `gpusonde` is the program under test;
+                            {input}, {root} (the tree) and {tmp} (the folder) are replaced by paths, and $HOME is
+                            in that folder. Standard input is empty.
 
 and, for the step above them, what must hold:
 
     exit:   N               its exit status (default 0)
-    expect: FILTER          standard output is JSON and jq's FILTER says true: `.kernels | length == 3`
+    expect: FILTER          standard output is JSON for which jq's FILTER is true: `.kernels | length == 3`
     stdout contains: TEXT   (also `stderr contains`; `stdout lacks`, `stderr lacks`)
-    stdout is: TEXT         all of it but the last newline; nothing after the colon: it is empty (also `stderr is`)
+    stdout is: TEXT         all of it except the last newline; empty if nothing follows the colon (also `stderr is`)
 
-Prints a line per case, and closes as tools/test wants it.
+Prints a line per case, and ends with the totals that tools/test reads.
 """
 
 import argparse
@@ -59,7 +59,7 @@ CASE_KEYS = ("needs", "input", "exclusive", "timeout", "run")
 
 
 class BadCase(Exception):
-    """The file is no case; the message begins FILE:LINE."""
+    """The file is not a valid case; the message begins with FILE:LINE."""
 
 
 @dataclasses.dataclass
@@ -76,7 +76,7 @@ class Case:
     name: str
     needs: list = dataclasses.field(default_factory=list)
     inputs: list = dataclasses.field(default_factory=list)
-    input: str = ""  # the one of `inputs` that this run is with
+    input: str = ""  # the element of `inputs` for this run
     exclusive: str = ""
     timeout_s: int = DEFAULT_TIMEOUT_S
     steps: list = dataclasses.field(default_factory=list)
@@ -121,7 +121,7 @@ def parse(path, text, name):
 
 
 class MadeTraces:
-    """The folder made/traces: written once, when it is first asked for, and removed at the end of the run."""
+    """The folder made/traces, written at first use and removed at the end of the run."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -141,14 +141,14 @@ MADE_TRACES = MadeTraces()
 
 
 def resolve(path):
-    """A path as cases write it, from the tree's root; shared/ lies beside the tree."""
+    """Resolves a path of a case, from the tree's root; shared/ is beside the tree."""
     if path == MADE or path.startswith(MADE + "/"):
         return MADE_TRACES.path() / path.removeprefix(MADE).lstrip("/")
     return (ROOT.parent if path.startswith("shared/") else ROOT) / path
 
 
 def with_each_input(case):
-    """The case once per input, each named for its own where there are several."""
+    """The case once per input, named after the input if there are several."""
     if len(case.inputs) < 2:
         return [dataclasses.replace(case, input="".join(case.inputs))]
     return [dataclasses.replace(case, name=f"{case.name} [{path}]", input=path,
@@ -158,7 +158,7 @@ def with_each_input(case):
 
 @functools.cache
 def capabilities():
-    """What `gpusonde doctor` says, by name."""
+    """The capabilities of `gpusonde doctor`, by name."""
     answer = subprocess.run([program(), "doctor", "--format", "json"], capture_output=True, text=True,
                             stdin=subprocess.DEVNULL, timeout=60, check=False)
     try:
@@ -168,7 +168,7 @@ def capabilities():
 
 
 def unmet(need):
-    """Why the machine lacks what a case needs, or an empty text."""
+    """Why a need of the case is unmet, or an empty text."""
     if need == "root":
         return "" if os.geteuid() == 0 else "needs root"
     if need == "net":
@@ -224,7 +224,7 @@ def run_step(case, step, folder, environment):
         try:
             stdout, stderr = shell.communicate(timeout=case.timeout_s)
         except subprocess.TimeoutExpired:
-            os.killpg(shell.pid, signal.SIGKILL)  # what it started, too
+            os.killpg(shell.pid, signal.SIGKILL)  # including its children
             return f"{case.path}:{step.line}: still running after {case.timeout_s} s: {command}"
     problems = []
     if shell.returncode != step.exit:
@@ -244,11 +244,11 @@ def run_case(case):
         if why := unmet(need):
             return case, "skipped", why
     if case.input and not resolve(case.input).exists():
-        return case, "failed", f"{case.path}: input {case.input} is not there; say `needs:` if it may be missing"
+        return case, "failed", f"{case.path}: input {case.input} is not there; add `needs:` if it may be missing"
     with tempfile.TemporaryDirectory(prefix="gpusonde-case-") as folder:
         work = pathlib.Path(folder).resolve()
         (work / "home").mkdir()
-        # Readable for everyone, so that a case can run the program as somebody else.
+        # Readable by all users, so that a case can run the program as another user.
         work.chmod(0o755)
         bin_folder = os.path.dirname(os.path.abspath(program()))
         environment = dict(os.environ, HOME=str(work / "home"), PATH=f"{bin_folder}:{os.environ['PATH']}",

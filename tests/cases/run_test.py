@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner of the text cases can fail, and says where."""
+"""The runner of the text cases detects failures and reports where they are."""
 
 import pathlib
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say about the tree is true.
+"""Checks that the pages' statements about the tree are true.
 
 In every Markdown file, except in sections whose heading ends in "(planned)":
   - links to other pages, to files and to headings resolve;
@@ -22,7 +22,7 @@ FENCE = re.compile(r"^\s*```")
 MAKE = re.compile(r"\bmake ([a-z][a-z-]*)")
 COMMAND = re.compile(r"(?:^|[\s`(/$])gpusonde ([a-z][a-z-]*)(?=[\s`.,;:)]|$)")
 PATH = re.compile(r"^\.{0,2}/?[\w.*{},-]+(/[\w.*{},-]*)+$")
-# Not part of the tree: what is built, installed, or lies beside it.
+# Not part of the tree: built, installed, or beside it.
 ELSEWHERE = ("build/", "../", "/", "web/dist", "web/node_modules", "bench/results", "shared/")
 
 
@@ -39,7 +39,7 @@ def anchors(text):
 
 
 def prose(text):
-    """(number, line) of what is not inside a fence."""
+    """(number, line) outside fences."""
     fenced = False
     for number, line in tree.numbered(text):
         if FENCE.match(line):
@@ -49,7 +49,7 @@ def prose(text):
 
 
 def checked_lines(text):
-    """(number, line, in a fence) of the sections that speak of what is there."""
+    """(number, line, in a fence) of sections about existing things."""
     fenced, planned_depth = False, 0
     for number, line in tree.numbered(text):
         if FENCE.match(line):
@@ -67,7 +67,7 @@ def checked_lines(text):
 
 
 def expand(pattern):
-    """The patterns that a{b,c}d stands for."""
+    """The patterns that a{b,c}d expands to."""
     match = re.search(r"\{([^{}]*)\}", pattern)
     if not match:
         return [pattern]
@@ -91,7 +91,7 @@ def exists(path, paths, folders):
 
 
 def resolve(page, target):
-    """The path in the tree that a link of a page means, or None when it leaves the tree."""
+    """The path in the tree that a page's link resolves to, or None if it leaves the tree."""
     parts = page.split("/")[:-1]
     for part in target.split("/"):
         if part == "..":
@@ -129,7 +129,7 @@ def check_paths(page, number, code, known, folders):
     path = re.sub(r":\d+$", "", code)
     beside = page.rpartition("/")[0]
     if beside and exists(f"{beside}/{path}", known, folders):
-        return  # a page inside a folder speaks of its own
+        return  # a page inside a folder may name files relative to it
     if not PATH.match(path) or path.startswith(ELSEWHERE):
         return
     top = path.removeprefix("./").split("/")[0]

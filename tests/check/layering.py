@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom. docs/architecture.md tells why; this holds it.
+"""Which layer may include which: docs/architecture.md explains the rule, this check enforces it.
 
-A layer is a folder of src/. It may include itself, the layers named for it here, and what those may include. What
-the program, tests, benchmarks, tools and examples include is free. Headers of heavy libraries (6-11 s of compile time
-each, measured with g++ 12) stay in .cpp files, so that nobody pays for them by including one of our headers.
+A layer is a folder of src/. It may include itself, the layers listed for it here, and what those may include. The
+program, tests, benchmarks, tools and examples may include anything. Headers of heavy libraries (6-11 s of compile time
+each, measured with g++ 12) stay in .cpp files, so that including one of our headers doesn't cost that time.
 """
 
 import re
@@ -33,7 +33,7 @@ ALLOWED = {
     "wire": set(),
 }
 
-# What stands in for somebody else's libraries knows nothing of ours but the ABI.
+# The stand-ins for NVIDIA's libraries use nothing of ours but the ABI.
 APART = {"simgpu": ("simgpu/", "wire/")}
 
 HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "simdjson", "spdlog/")
@@ -44,7 +44,7 @@ CODE = (".h", ".cpp", ".c")
 
 
 def closure(layer):
-    """Everything that a layer may include, itself too."""
+    """Everything that a layer may include, itself included."""
     reached, todo = set(), [layer]
     while todo:
         here = todo.pop()
@@ -83,7 +83,7 @@ def check(files):
             if f"src/{target}" not in files:
                 where = ", written from src/" if beside in files else ""
                 if path.endswith(".c") and beside in files:
-                    continue  # kernel programs keep their own headers beside them
+                    continue  # kernel programs have their own headers beside them
                 findings.append(f'{path}:{number}: there is no "src/{target}"; name headers from src/{where}')
                 continue
             other = target.split("/")[0]

@@ -5,7 +5,7 @@ import layering
 
 
 def tree_with(extra):
-    """A tree in which every layer is there, and these files."""
+    """A tree with every layer and these files."""
     files = {f"src/{layer}/plain.h": "" for layer in layering.ALLOWED}
     files |= {"src/model/tables/table.h": ""}
     return files | extra

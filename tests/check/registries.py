@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packages are named, never where they come from: that is each machine's own setting.
+"""Packages are named without their registry, which is a setting of each machine.
 
 Lock files hold no addresses, and no file names the host of a package registry or mirror.
 """

@@ -3,7 +3,7 @@ import unittest
 
 import registries
 
-# Put together here, so that this file names none itself.
+# Composed here, so that this file itself names no registry.
 HOST = "registry" + ".example.org"
 
 

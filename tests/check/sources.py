@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every source says its licence, stays readable in one sitting, and can be run if it says by whom."""
+"""Every source has a licence line and a bounded length, and is executable if it begins with `#!`."""
 
 import os
 import re
@@ -13,7 +13,7 @@ MAX_LINES = 600
 LONG = {}
 
 SOURCE = re.compile(r"\.(h|cpp|c|py|cmake|ts|tsx|mjs|css|sh)$|(^|/)(CMakeLists\.txt|Makefile)$|\.proto$")
-# Written by others and kept as they are: they carry their own licence.
+# Written by others and unchanged, with their own licence.
 FOREIGN = re.compile(r"(^|/)third_party/")
 SPDX = "SPDX-License-Identifier:"
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy-19 (.clang-tidy) over every source of the tree that a compiler reads.
+"""Runs clang-tidy-19 (.clang-tidy) over every source of the tree that is compiled.
 
     tests/check/tidy.py [FILE …]
 
-Uses the commands of the preset `tidy` (build/tidy), whose generated headers must be there. Most of clang-tidy's time
+Uses the commands of the preset `tidy` (build/tidy), whose generated headers must exist. Most of clang-tidy's time
 goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and the sources of a target
-are checked in batches, as a unity build would compile them. Sources that don't compile beside those before them (two
-use one name) form another batch. What was clean is not checked again until a file that it reads, its command or
-.clang-tidy changes. Files that are named are checked alone.
+are checked in batches, as a unity build would compile them. Sources that don't compile together with those before them (two
+use one name) form another batch. A clean batch is not checked again until a file that it reads, its command or
+.clang-tidy changes. Files named on the command line are checked one by one.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build/tidy"
-CLEAN = BUILD / "clean"  # per batch that was found clean: what it read, and the hash of that
+CLEAN = BUILD / "clean"  # per clean batch: the files it read, and their hash
 PLUGIN = BUILD / "own_declarations.so"
 PLUGIN_SOURCE = ROOT / "tests/check/own_declarations.cpp"
 TIDY = "clang-tidy-19"
@@ -50,12 +50,12 @@ def options(command):
 
 
 def settings_of(path):
-    """The .clang-tidy that holds for a source."""
+    """The .clang-tidy that applies to a source."""
     return next(folder / ".clang-tidy" for folder in path.parents if (folder / ".clang-tidy").exists())
 
 
 def targets():
-    """The sources that are ours, each once, by (target, settings, options)."""
+    """Our sources, each once, by (target, settings, options)."""
     seen, found = set(), {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
@@ -87,10 +87,10 @@ class Batch:
         self.record = CLEAN / name
 
     def parts(self, errors):
-        """Two batches from one that doesn't compile: without the sources that have errors, and these."""
+        """Splits a batch that doesn't compile into the sources without and with errors."""
         bad = [source for source in self.sources if str(source) in errors]
         good = [source for source in self.sources if source not in bad]
-        if not good or not bad:  # an error in a header, or a mess
+        if not good or not bad:  # an error in a header, or not attributable
             middle = len(self.sources) // 2
             good, bad = self.sources[:middle], self.sources[middle:]
         return [Batch(self.settings, self.command, part) for part in (good, bad)]
@@ -108,7 +108,7 @@ class Batch:
     def write(self):
         """Writes the batch as one source, with the command that compiles it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self.settings.parent != ROOT:  # else clang-tidy finds it above
+        if self.settings.parent != ROOT:  # otherwise clang-tidy finds it above
             shutil.copy(self.settings, self.folder)
         batch = self.folder / "batch.cpp"
         batch.write_text("".join(f'#include "{path}"\n' for path in self.sources))
@@ -116,7 +116,7 @@ class Batch:
             json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": [*self.command, "-c", str(batch)]}]))
 
     def check(self, rules):
-        """What clang-tidy says; empty when the batch is clean."""
+        """clang-tidy's output; empty if the batch is clean."""
         done = subprocess.run([TIDY, f"--load={PLUGIN}", "-p", self.folder, "--quiet", self.folder / "batch.cpp"],
                               capture_output=True, text=True, check=False)
         if done.returncode == 0 and not done.stdout.strip():
@@ -133,7 +133,7 @@ class Batch:
 
 
 class Run:
-    """Batches looked at by a thread per core; findings are printed as they come."""
+    """Checks batches with a thread per core, and prints findings as they come."""
 
     def __init__(self, rules, batches):
         self.rules, self.work, self.lock = rules, queue.Queue(), threading.Lock()

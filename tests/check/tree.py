@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the tree, as the checks see them: {path: text}, and what they found: "path:line: what"."""
+"""The files of the tree for the checks, {path: text}, and their findings, "path:line: what"."""
 
 import pathlib
 import subprocess
@@ -9,15 +9,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def paths():
-    """Every file that git knows or would add."""
+    """Every file that git tracks or would add."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, check=True).stdout
-    # What is deleted and not yet committed is listed too.
+    # The list includes deletions that are not committed.
     return [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
 
 
 def read():
-    """The text of each; what is no text (pictures) has none."""
+    """The text of each file; binary files (pictures) are left out."""
     files = {}
     for name in paths():
         try:
@@ -32,7 +32,7 @@ def numbered(text):
 
 
 def main(check):
-    """Runs one check over the tree; exit status 1 when it found something."""
+    """Runs one check over the tree; exit status 1 if it has findings."""
     findings = check(read())
     for finding in findings:
         print(finding)

@@ -14,7 +14,7 @@
 #include "analyze/analyzer.h"
 #include "base/fd.h"
 
-// A file of its own on disk, gone at exit: libsqlite3 follows /proc/self/fd/N to a name that isn't there.
+// A file on disk, removed at exit: libsqlite3 resolves /proc/self/fd/N to a name, which must exist.
 class FuzzedFile {
  public:
   FuzzedFile() : fd_(::mkostemp(path_.data(), O_CLOEXEC)) {
@@ -36,8 +36,8 @@ class FuzzedFile {
   gpusonde::Fd fd_;
 };
 
-// Everything that `gpusonde analyze` does with a file, of whatever bytes it is; once as it is, once with
-// --partial. What it says must add up.
+// Does everything that `gpusonde analyze` does with a file, with and without --partial. Its sums must be
+// consistent.
 inline void AnalyzeBytes(const uint8_t* data, size_t size) {
   static FuzzedFile file;
   file.Fill({data, size});
@@ -45,7 +45,7 @@ inline void AnalyzeBytes(const uint8_t* data, size_t size) {
     const auto report =
         gpusonde::analyze::Analyze({file.path()}, {.threads = 1, .partial = partial, .rank_from = {}});
     if (!report.has_value()) {
-      if (report.error().message.empty()) std::abort();  // nobody could tell what is wrong
+      if (report.error().message.empty()) std::abort();  // an error needs a message
       continue;
     }
     for (const auto& rank : report->ranks)

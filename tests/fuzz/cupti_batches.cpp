@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of the inject library, as a hostile process would send them. The input is a sequence of batches,
-// each behind two bytes of length; magic, version and size are put right, so that mutations reach the
-// records.
+// Batches of the inject library from a hostile process. The input is a sequence of batches, each preceded by
+// a two-byte length; magic, version and size are corrected, so that mutations reach the records.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>

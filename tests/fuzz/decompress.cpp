@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream under every trace: plain, gzip or zstd, told by its first bytes. Output is bounded here as the
-// importers bound it, by reading no more than they need.
+// The stream of every trace: plain, gzip or zstd, recognised by its first bytes. As in the importers, output
+// is bounded by reading no more than needed.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole ELF file, as its lines are read. What crashes here kills a process that is there to be killed
+// A whole ELF file, whose source lines are read. A crash only kills a disposable process
 // (symbols/line_server.h), and most of the code is libdw's.
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call frame information as a section of its own: the first byte says which kind of section it is.
+// A section of call frame information; the first byte selects its kind.
 #include <cstdint>
 #include <cstdlib>
 #include <span>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto table = Compile({{bytes, 0x1000, format}},
                              {{.file_offset = 0, .size = uint64_t{1} << 24, .address = 0}}, rules);
   if (!table.has_value()) return 0;
-  // What the kernel relies on.
+  // Invariants that the eBPF unwinder relies on.
   for (const Table::Page& page : table->pages) {
     if (page.count == 0 || page.first + page.count > table->rows.size()) std::abort();
     if ((table->rows[page.first] & 0xFFFF) != 0) std::abort();

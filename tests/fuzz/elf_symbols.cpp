@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole ELF file, as it is read for build ids, symbols, debug links and unwind tables.
+// A whole ELF file, read for build ids, symbols, debug links and unwind tables.
 #include <cstdint>
 #include <span>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fleet's aggregator, device and simulator read of strangers: reports, ciphertexts, answers, kernel
+// Untrusted input of a fleet's aggregator, device and simulator: reports, ciphertexts, answers, kernel
 // streams.
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request's first line and Host header are read with, and the addresses that a person types.
+// Parsers of a request's first line and Host header, and of addresses on the command line.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

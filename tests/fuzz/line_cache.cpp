@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of the cache of source lines, as somebody else left it.
+// A file of the source line cache with untrusted content.
 #include "symbols/line_cache.h"
 
 #include <cstdint>
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   const LineCache cache(folder.path());
   const auto lines = cache.Load(kBinary);
-  // What is added after damage is found again, and nothing that was read is lost.
+  // Entries added after damage are found again, and earlier ones are kept.
   const LineCache::Found found{{~uint64_t{0}, {{.function = "f", .file = "f.c", .line = 1}}}};
   cache.Add(kBinary, found);
   const auto more = cache.Load(kBinary);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process that reads debug information says to us: it may have been taken over by what it read.
+// Messages of the process that reads debug information, which may be compromised by its input.
 #include <sys/socket.h>
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace gpusonde {
 
-// A file with these bytes, in memory.
+// A memory file with these bytes.
 inline Fd MemoryFile(std::span<const uint8_t> bytes) {
   Fd fd(::memfd_create("fuzz", MFD_CLOEXEC));
   if (fd.valid() && !WriteAll(fd.get(), std::as_bytes(bytes)).has_value()) fd.Close();

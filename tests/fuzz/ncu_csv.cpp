@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Nsight Compute prints.
+// Output of Nsight Compute.
 #include "analyze_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

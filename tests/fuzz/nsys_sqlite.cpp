@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports of Nsight Systems: SQLite files, of which pages are decoded directly.
+// Exports of Nsight Systems: SQLite files, whose pages are decoded directly.
 #include "analyze_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

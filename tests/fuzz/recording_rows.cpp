@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our code makes of the rows of a recording that a stranger made: indices, sums and texts of any value,
-// rows that are missing or there twice. The rows come straight from the input, not from DuckDB, which isn't
-// ours to mend: it corrupts its memory with files that were changed, so that a fuzzer of whole files would
-// find nothing else, and the process that reads them may die for it. tests/e2e/crafted_recordings_test.py
-// changes files.
+// Our handling of rows from an untrusted recording: indices, sums and texts of any value, missing and
+// repeated rows. The rows come from the input, not from DuckDB: changed files corrupt DuckDB's memory, so
+// that a fuzzer of whole files would find nothing else. tests/e2e/crafted_recordings_test.py changes files.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,7 +44,7 @@ class Input {
     bytes_ = bytes_.subspan(1);
     return byte;
   }
-  // Few, so that rows name each other.
+  // Few, so that rows refer to each other.
   Id128 Id() {
     const uint8_t byte = Byte();
     return {.high = byte % 16U, .low = byte % 16U};
@@ -96,10 +94,10 @@ class Input {
   std::span<const uint8_t> bytes_;
 };
 
-// A column has one value in a row, however often and as whatever it is read.
+// A column of a row keeps its value, however often and as whatever type it is read.
 class InputRows final : public store::Rows {
  public:
-  // `counts`: of numbers that our SQL counted.
+  // `counts`: numbers that our SQL counted.
   explicit InputRows(Input& input, bool counts = false) : input_(input), counts_(counts) {}
 
   std::span<const Column> columns() const override { return {}; }
@@ -164,8 +162,7 @@ class InputStore final : public store::Store {
   Status Append(std::span<const model::Batch> /*batches*/) override { return {}; }
   Result<std::unique_ptr<store::Rows>> Query(const std::string& sql,
                                              std::span<const store::Parameter> /*parameters*/) override {
-    // How much work there is, to be read in slices: the answer to the next question, which pieces have how
-    // much, is bounded by what ours puts into it.
+    // The amount of work, which decides the slices; the size of each slice is bounded by our SQL.
     if (sql.starts_with("SELECT sum(count)::BIGINT, min(start_ns), max(start_ns)"))
       return std::make_unique<InputRows>(nothing_);
     return std::make_unique<InputRows>(input_, sql.contains("count(*) OVER ()"));
@@ -201,7 +198,7 @@ void CheckIndices(const Profile& profile) {
   }
 }
 
-// As `gpusonde export` and the end of `gpusonde record`.
+// Like `gpusonde export` and the summary of `gpusonde record`.
 void Export(store::Store& store, Input& input, bool gpu) {
   const model::Selection selection{.off_cpu = !gpu && input.Byte() % 2 != 0};
   const auto profile = gpu ? store::ReadGpuProfile(store, selection) : store::ReadProfile(store, selection);
@@ -216,7 +213,7 @@ void Export(store::Store& store, Input& input, bool gpu) {
   Require(!exporters::Summarise(*profile, facts).empty());
 }
 
-// As the UI of `gpusonde view`.
+// Like the UI of `gpusonde view`.
 void Ask(store::Store& store, Input& input) {
   constexpr const char* kPaths[] = {"devices",   "flamegraph", "incidents", "overview",
                                     "processes", "source",     "strips",    "summary"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzzer over the files of a folder, once each. Exit status 1 when there is none: a test must not pass
-// because its corpus was lost.
+// Runs a fuzzer over the files of a folder, once each. Exit status 1 if there are none: a test must not pass
+// because its corpus is missing.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-// A folder of a fuzzer's own, removed at exit.
+// A temporary folder, removed at exit.
 class ScratchFolder {
  public:
   ScratchFolder() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An encoded batch. Odd inputs are compressed first, so that mutations reach what lies inside the zstd frame.
+// An encoded batch. Odd inputs are compressed first, so that mutations reach the content of the zstd frame.
 #include <zstd.h>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto batch = DecodeBatch(bytes);
   if (!batch.has_value()) return 0;
   if (!gpusonde::model::Validate(*batch).has_value()) std::abort();
-  // What was accepted survives a round trip.
+  // Accepted input survives a round trip.
   const auto again = gpusonde::spool::EncodeBatch(*batch);
   if (!again.has_value()) std::abort();
   const auto decoded = DecodeBatch(*again);

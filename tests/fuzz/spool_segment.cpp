@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of a spool after a crash: whole frames, then any bytes, or any bytes from the file's beginning.
+// A segment of a spool after a crash: complete frames followed by arbitrary bytes, or only arbitrary bytes.
 #include <unistd.h>
 
 #include <cstdint>
@@ -22,8 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const ScratchFolder folder;
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
-  // Bit 0: a header before the input; bits 1-2: whole frames between; bit 3: the last of them claims that all
-  // were synced.
+  // Bit 0: a header before the input; bits 1-2: the number of complete frames between; bit 3: the last one
+  // claims
+  // that all were synced.
   auto file = spool::CreateSegment(folder.path(), kSpool, 1);
   if (!file.has_value()) std::abort();
   const int frames = (data[0] & 1) != 0 ? (data[0] >> 1) & 3 : 0;
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!segments.has_value() || segments->size() != 1) std::abort();
   auto reader = spool::SegmentReader::Open(segments->front());
   if (!reader.has_value()) {
-    if ((data[0] & 1) != 0) std::abort();  // its header is whole
+    if ((data[0] & 1) != 0) std::abort();  // its header is complete
     return 0;
   }
   int64_t read = 0;
@@ -51,6 +52,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if ((*frame)->sequence != ++read) std::abort();
     if ((*frame)->payload.size() > spool::kMaxPayloadBytes) std::abort();
   }
-  if (read < frames) std::abort();  // whole frames are read whatever follows them
+  if (read < frames) std::abort();  // complete frames are read whatever follows
   return 0;
 }

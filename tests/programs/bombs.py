@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bombs.py FOLDER SECONDS fifo|large|none [COPIES]: runs code of files that a profiler can't afford to read whole, made in FOLDER:
-of `symbols` 2000 tables share the same bytes; the functions of `unwind` share instructions, half a billion in all.
-Besides it runs code that is made at run time, whose perf map is a FIFO without a writer, has ten million lines, or isn't
-there. With COPIES there are so many of `symbols`. Prints a line when it begins."""
+"""bombs.py FOLDER SECONDS fifo|large|none [COPIES]: runs code from files in FOLDER that are too expensive to read completely:
+in `symbols` 2000 tables share the same bytes; the functions of `unwind` share half a billion instructions. It also runs
+generated code whose perf map is a FIFO without a writer, has ten million lines, or is missing. COPIES is the number of
+`symbols` files. Prints a line when it begins."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ def section(kind, offset=0, size=0, name=0, link=0, entry_size=0, address=0):
 
 
 def elf(content, sections, names_index):
-    """A library with CODE at CODE_OFFSET, `content` behind it and these section headers."""
+    """A library with CODE at CODE_OFFSET, followed by `content` and these section headers."""
     headers_at = CODE_OFFSET + 0x1000 + len(content)
     header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, headers_at, 0, 64, 56, 1, 64,
                          len(sections), names_index)
@@ -66,7 +66,7 @@ def function_at(address):
 
 
 def map_code(path):
-    """The function that CODE is, of the file mapped as a loader maps it."""
+    """The function in CODE, from the file mapped like a loader does."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device computes with its secrets, the secrets marked as undefined: valgrind then reports every
-// branch and every address that depends on them (Langley's ctgrind). `constant_time leaky` has such a branch,
-// and must be found.
+// A device's computations with its secrets marked as undefined: valgrind then reports every branch and
+// address that depends on them (Langley's ctgrind). `constant_time leaky` has such a branch, which must be
+// found.
 #include <fmt/format.h>
 #include <valgrind/memcheck.h>
 
@@ -35,7 +35,7 @@ std::array<uint8_t, kKeyBytes> Bytes(uint8_t byte) {
   return bytes;
 }
 
-// A query, its answer and what the device makes of it: which application runs is secret, and so is the key.
+// A query, its answer and its evaluation: the application and the key are secret.
 void Identify() {
   Random random = Random::FromKey(Bytes(1));
   std::vector<int64_t> coefficients(kDegree);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""craft_recording.py FILE SEED OUTPUT: changes bytes of a recording and mends DuckDB's checksums, so that what was
-changed reaches the code behind them."""
+"""craft_recording.py FILE SEED OUTPUT: changes bytes of a recording and corrects DuckDB's checksums, so that the
+changes reach the code behind them."""
 
 import pathlib
 import random
@@ -9,7 +9,7 @@ import struct
 import sys
 
 # DuckDB's src/include/duckdb/storage/storage_info.hpp and src/common/checksum.cpp. The file begins with three headers;
-# a header and a block begin with the checksum of their rest.
+# headers and blocks begin with the checksum of the rest.
 HEADER_BYTES = 4096
 HEADERS = 3
 CHECKSUM_BYTES = 8
@@ -33,7 +33,7 @@ def is_whole(data, start, size):
 
 
 def craft(original, seed):
-    """The file with 1 to 24 bytes changed in the part of one block that is used."""
+    """The file with 1 to 24 bytes changed in the used part of one block."""
     rng = random.Random(seed)
     data = bytearray(original)
     block_bytes = struct.unpack_from("<Q", data, HEADER_BYTES + BLOCK_SIZE_OFFSET)[0]

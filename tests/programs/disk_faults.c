@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library to preload: makes calls on files fail as a failing disk would.
+// A library for LD_PRELOAD that makes calls on files fail like on a failing disk.
 //
 //   DISK_FAULT=CALL:ERRNO:FROM:COUNT:PART      e.g. fsync:5:3:1:run.sonde.spool
 //
-// Of the calls named CALL (fsync, which includes fdatasync; write, which includes pwrite; rename) on files
-// whose path contains PART (or ends with it, where it is written PART$), those with the numbers FROM to FROM
-// + COUNT - 1, counted from 1 in this process, fail with ERRNO.
+// The calls FROM to FROM + COUNT - 1, counted from 1 in this process, of CALL (fsync, which includes
+// fdatasync; write, which includes pwrite; rename) on files whose path contains PART, or ends with it if
+// written as PART$, fail with ERRNO.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

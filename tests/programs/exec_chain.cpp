@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec_chain [LINKS]: uses 50 ms of CPU time, then replaces itself by itself, LINKS times (default 3): one
-// pid, several address spaces.
+// exec_chain [LINKS]: uses 50 ms of CPU time, then executes itself, LINKS times (default 3): one pid,
+// several address spaces.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fake_cpython SECONDS: claims to be CPython 3.12, by the names of its symbols, and keeps what profilers read
-// there: a thread's state, frames, code objects and strings. Every other turn its one frame is of the
-// function `honest`; in the others its frames are lies that another thread tells anew all the time: pointers
-// to anywhere, frames that call themselves, lengths beyond all memory, pages that come and go. Says how many
-// turns there were.
+// fake_cpython SECONDS: imitates CPython 3.12 by its symbols and by the data that profilers read: a thread's
+// state, frames, code objects and strings. In every second turn its only frame is of the function `honest`;
+// in the others another thread keeps falsifying the frames: wild pointers, cycles, lengths beyond all memory,
+// pages that disappear. Prints the number of turns.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -24,7 +23,7 @@
 #include "burn.h"
 #include "symbols/python_layout.h"
 
-// What an interpreter is known by; the names are CPython's.
+// The symbols by which an interpreter is recognised, with CPython's names.
 extern "C" {
 [[gnu::used]] alignas(8) std::array<uint8_t, 4096> _PyRuntime{};   // NOLINT
 [[gnu::used]] extern const uint32_t Py_Version = 0x030c01f0;       // NOLINT
@@ -39,7 +38,7 @@ constexpr size_t kPageWords = 512;
 constexpr size_t kPages = kWords / kPageWords;
 constexpr int64_t kWorkNs = 2'000'000;
 
-// In words from the heap's begin; its first page is true.
+// In words from the begin of the heap, whose first page is valid.
 constexpr size_t kTrueWords = kPageWords;
 constexpr size_t kState = 0, kCurrent = 16, kCode = 32, kName = 96, kFile = 112, kLines = 128, kFrame = 160;
 
@@ -53,7 +52,7 @@ void Put(size_t word, size_t offset, Value value) {
   std::memcpy(reinterpret_cast<char*>(heap + word) + offset, &value, sizeof value);
 }
 
-// Objects begin with their number of references and their type.
+// Objects begin with their reference count and type.
 void PutString(const gpusonde::symbols::PythonLayout& layout, size_t word, std::string_view text) {
   constexpr uint32_t kCompactAscii = 1 << 2 | 1 << 5 | 1 << 6;
   Put(word, 0, uint64_t{1});
@@ -78,13 +77,13 @@ void TellTheTruth(const gpusonde::symbols::PythonLayout& layout) {
   Put(kFrame, layout.walk.frame_code, AddressOf(kCode));
 }
 
-// One word, of the kind that an interpreter would have there, or of none.
+// A word that is plausible in an interpreter, or not.
 uint64_t Lie(std::mt19937_64& chance) {
   switch (chance() % 8) {
     case 0:
       return chance();
     case 1:
-      return chance() | 0xFFFF'8000'0000'0000;  // the kernel's
+      return chance() | 0xFFFF'8000'0000'0000;  // a kernel address
     case 2:
       return 0;
     case 3:
@@ -117,7 +116,7 @@ void _PyEval_EvalFrameDefault(long depth) {  // NOLINT
     _PyEval_EvalFrameDefault(depth - 1);
   else
     Burn(kWorkNs);
-  asm volatile("");  // keeps it a call
+  asm volatile("");  // prevents a tail call
 }
 
 int main(int count, char** arguments) {

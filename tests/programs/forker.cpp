@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forks 1,000 children, one after the other, that use a millisecond of CPU time each. Prints how much time
-// they used in all: {"children":1000,"cpu_ns":…}.
+// Forks 1,000 children, one after the other, that use a millisecond of CPU time each. Prints their total CPU
+// time: {"children":1000,"cpu_ns":…}.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

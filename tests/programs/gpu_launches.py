@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Launches kernels, copies and a graph whose numbers are known: `gpu_launches.py [ROUNDS [SECONDS [PAUSE]]]`. It waits
-for SECONDS first, as programs do that load something, and for PAUSE seconds after each round. A round is 100 sgemm from forward(), 50 relu from backward(), 20
+"""Launches known numbers of kernels, copies and graphs: `gpu_launches.py [ROUNDS [SECONDS [PAUSE]]]`. It waits
+for SECONDS first, like programs that load data, and for PAUSE seconds after each round. A round is 100 sgemm from forward(), 50 relu from backward(), 20
 copies of 4096 bytes and one launch of a graph of three relu captured in make_graph()."""
 
 import ctypes

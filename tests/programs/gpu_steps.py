@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GPU programs that count their own steps: `gpu_steps.py KIND STEPS`; prints how many it made. KIND is one of KINDS
-below: each is a function that is called with the step's number and does one step."""
+"""GPU programs that count their own steps: `gpu_steps.py KIND STEPS`; prints their number. KIND is one of KINDS
+below: each is a function that receives the step's number and does one step."""
 
 import ctypes
 import pathlib
@@ -52,7 +52,7 @@ class Program:
         self.gpu.synchronize()
 
     def named(self, _):
-        """Whose steps the program names; data is loaded outside of them."""
+        """Steps have NVTX names; data is loaded between them."""
         self.load()
         with nvtx.annotate("train_step"):
             self.train()
@@ -82,7 +82,7 @@ class Program:
         self.gpu.synchronize()
 
     def warming(self, step):
-        """The first steps try each kernel often."""
+        """The first steps launch each kernel many times."""
         if step < 5:
             self.run("gemm", "grad", times=100)
         self.train()
@@ -101,7 +101,7 @@ class Program:
         self.gpu.synchronize()
 
     def serving(self, _):
-        """Requests come when they come."""
+        """Requests arrive at irregular times."""
         time.sleep(self.random.expovariate(100))
         self.load()
         self.run("embed")
@@ -109,21 +109,21 @@ class Program:
         self.gpu.synchronize()
 
     def decoding(self, _):
-        """A token a step, in which the cache is read more and more."""
+        """A step is a token; each reads more of the cache."""
         self.run("embed")
         self.run("decode", "norm", times=8)
         self.load(4)
         self.gpu.synchronize()
 
     def pipeline(self, _):
-        """Two streams, and no wait for either but at the step's end."""
+        """Two streams, and a wait only at the end of the step."""
         self.load()
         self.run("stage", times=6)
         self.run("gemm", times=6, stream=self.second)
         self.gpu.synchronize()
 
     def logging(self, step):
-        """Nobody waits for a step; the loss is read every twentieth."""
+        """No waits within steps; the loss is read every twentieth step."""
         self.train()
         if step % 20 == 19:
             self.gpu.synchronize()

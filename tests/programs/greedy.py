@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a CPU two thirds of the time from everybody but those of a higher priority, as long as its standard input is open.
+"""Occupies a CPU two thirds of the time, except for programs with higher priority, while its standard input is open.
 
-greedy.py CPU NAME: says "ready" once it does.
+greedy.py CPU NAME: prints "ready" when it begins.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// jitmap [SECONDS [FOLDER]]: spends its time (default 2 s) in code that it generates itself, and says so to
-// profilers in /tmp/perf-PID.map, or with a folder in its jit-PID.dump: there the code is line 7 of
-// /app/spin.js up to its loop, and line 9 from there on. It is named `jit::spin`. As with other compilers at
-// run time the file stays behind, for who looks at the profile later. Prints {"pid":…,"calls":…}.
+// jitmap [SECONDS [FOLDER]]: spends its time (default 2 s) in generated code, described in /tmp/perf-PID.map,
+// or, with a folder, in its jit-PID.dump: there the code is line 7 of /app/spin.js up to its loop, and line 9
+// from there on. The function is named `jit::spin`. As with other run-time compilers the file is not removed.
+// Prints {"pid":…,"calls":…}.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ constexpr uint32_t kRounds = 1'000'000;
 
 using Spin = void (*)(uint32_t rounds);
 
-// Null, with a message, when the machine allows no generated code.
+// Null, with a message, if the machine allows no generated code.
 Spin Generate() {
   void* code = ::mmap(nullptr, kSpin.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (code == MAP_FAILED) {
@@ -87,7 +87,7 @@ bool WriteDump(Spin spin, const std::string& folder) {
                           Record(2, lines) + Record(0, load);
   const std::string path = fmt::format("{}/jit-{}.dump", folder, pid);
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
-  // Mapped as code: that is how profilers hear of it.
+  // Mapped as code, so that profilers get a mapping event.
   if (file < 0 || ::write(file, all.data(), all.size()) != static_cast<ssize_t>(all.size()) ||
       ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED) {
     std::perror(path.c_str());

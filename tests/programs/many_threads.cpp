@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts as many threads as it is told to, each with a name, which all wait until the last one is there; then
-// each works a little, and all end. Says how many there were.
+// many_threads [COUNT]: starts named threads that wait until all have started, do a little work and end.
+// Prints their number.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/prctl.h>

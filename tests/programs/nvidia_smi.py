@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""As much of nvidia-smi as tools/gpu-suite asks for, over whatever NVML there is: `--query-gpu=FIELD,… [-lms MS]`, as
-CSV without header and units. NVIDIA's own is a client of NVML too, but there is none for the simulated GPU."""
+"""The part of nvidia-smi that tools/gpu-suite uses, over any NVML: `--query-gpu=FIELD,… [-lms MS]`, as
+CSV without header and units. NVIDIA's nvidia-smi does not run with the simulated GPU."""
 
 import ctypes
 import sys

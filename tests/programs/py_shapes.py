@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python code of every shape that a profiler meets, each busy for a known share of the CPU time.
+"""Python code in the forms that a profiler meets, each busy for a known share of the CPU time.
 
 Usage: py_shapes.py SECONDS. Works with CPython 3.9 and newer.
 """
 
 import functools
 import multiprocessing
-import multiprocessing.popen_fork  # else imported when the first child starts: code that is gone once it has run
+import multiprocessing.popen_fork  # otherwise imported when the first child starts, and its code freed after it has run
 import sys
 import threading
 import time

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample_recording FILE [--gpu]: makes a recording of exporters::SampleProfile(), for tests that need a
-// recording and nothing running. Its 60 samples lie evenly in two seconds, in the order of the profile: --to
-// 1 selects the first 30. With --gpu a device works for process 411: in the first half second, of which the
-// launch was sampled; in the quarter after one second; and in the tenth after one and a half.
+// sample_recording FILE [--gpu]: writes a recording of exporters::SampleProfile(), for tests that need a
+// recording without running a program. Its 60 samples are spread evenly over two seconds, in the order of the
+// profile: --to 1 selects the first 30. With --gpu a device works for process 411: in the first half second,
+// with a sampled launch, for a quarter of a second after 1 s, and for a tenth after 1.5 s.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -223,7 +223,7 @@ model::Batch Calls(const Profile& profile) {
   return rows.Take();
 }
 
-// `without`: tables whose rows are left out, as if they had been lost.
+// `without`: tables whose rows are omitted, as if they had been lost.
 Status MakeRecording(const std::string& path, bool gpu, std::string_view without) {
   const Profile profile = exporters::SampleProfile();
   const std::string folder = path + ".spool";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works for 200 ms of CPU time, then dies by SIGSEGV, under a sanitizer too.
+// Uses 200 ms of CPU time, then dies of SIGSEGV, also under a sanitizer.
 #include <sys/mman.h>
 #include <unistd.h>
 

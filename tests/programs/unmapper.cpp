@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// unmapper SECONDS LIBRARY: takes away what a profiler is about to look at. Three threads, named for what
-// they do, work in code or on stacks that are unmapped a moment later, and the next mapping often gets their
-// place:
+// unmapper SECONDS LIBRARY: unmaps memory that a profiler is about to read. Three threads run code, or on
+// stacks, that are unmapped a moment later and often replaced by the next mapping. By thread name:
 //   library  loads libfive_fifth.so, calls it, closes it
-//   jit      makes code, tells of it in /tmp/perf-PID.map, written anew each time, calls it, unmaps it
+//   jit      generates code, describes it in /tmp/perf-PID.map (rewritten each time), calls it, unmaps it
 //   stack    starts threads on stacks that it unmaps
-// Says how often each did.
+// Prints how often each did.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <pthread.h>

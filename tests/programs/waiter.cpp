@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Five threads that hardly ever run, each waiting for a second of one kind, and then one that computes beside
-// another on one CPU.
+// Five threads that hardly run and wait for a second each, each in a different way, then two that compute on
+// one CPU.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ std::thread Named(const char* name, Function function) {
 }  // namespace
 
 int main() {
-  // Until a profiler knows this program.
+  // Gives a profiler time to find this program.
   std::this_thread::sleep_for(milliseconds(500));
   std::array<int, 2> pipe{};
   if (::pipe(pipe.data()) != 0) return 1;

@@ -29,7 +29,7 @@ namespace {
   return static_cast<long>(values.front() & 0xFF);
 }
 
-// In the C library: memcpy, malloc, free; and in the C++ one: the balancing of trees.
+// In the C library: memcpy, malloc, free; in the C++ library: the balancing of trees.
 [[gnu::noinline]] long Collect(long rounds) {
   std::map<std::string, long> counts;
   for (long i = 0; i < rounds; ++i)

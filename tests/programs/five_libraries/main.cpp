@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs through five libraries on two threads, all compiled with -O2 -fomit-frame-pointer, until the seconds
-// given are over.
+// Runs through five libraries on two threads, all compiled with -O2 -fomit-frame-pointer, for the
+// given number of seconds.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
