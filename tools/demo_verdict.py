@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo's second run won over its first: demo_verdict.py FIRST SECOND
+"""Compares the demo's second run with its first: demo_verdict.py FIRST SECOND
 
-Each file holds when steps began, one time in ns per line. A machine does other things too, so a difference is only
-claimed when every fifth of one run is faster than every fifth of the other: if nothing but chance divided ten equal
-fifths, that would come out in 1 of 126 cases.
+Each file has the begins of steps, one time in ns per line. Other programs disturb the runs, so a difference is only
+claimed if every fifth of one run is faster than every fifth of the other: by chance, that happens in 1 of 126 cases.
 """
 
 import os
@@ -14,11 +13,11 @@ import sys
 PARTS = 5
 # The first steps of a run fill the loader's queue and load the GPU's code.
 WARM_UP_STEPS = 2
-MIN_STEPS = 3 * PARTS  # a median of three steps bears one slow one
+MIN_STEPS = 3 * PARTS  # a median of three steps tolerates a slow one
 
 
 def part_medians(starts_ns):
-    """The median step of each fifth of a run, in ms; None when there are too few steps."""
+    """The median step of each fifth of a run, in ms; None if there are too few steps."""
     steps_ms = [(after - before) / 1e6 for before, after in zip(starts_ns, starts_ns[1:])][WARM_UP_STEPS:]
     if len(steps_ms) < MIN_STEPS:
         return None

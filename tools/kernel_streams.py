@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes data/kernel-streams/ from the traces of ../shared/traces: what each program put on its GPU, in the order in
-which it did. data/kernel-streams/README.md describes the format.
+"""Writes data/kernel-streams/ from the traces of ../shared/traces: the work that each program launched, in the order of
+its launches. data/kernel-streams/README.md describes the format.
 
     tools/kernel_streams.py [--traces FOLDER] [--out FOLDER] [--evaluation]
 """
@@ -17,8 +17,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION = 1
 
-# What is taken: file, trace, where it is from, its licence, device number, and which part. A part is `steps`: so many
-# whole profiler steps after the first one, `after`: what was launched after the annotation began, or all of it.
+# The streams: file, trace, source, licence, device number, and part. A part is `steps`: this many complete profiler
+# steps after the first one, `after`: everything launched after the annotation began, or everything.
 STREAMS = [
     ("alexnet-infer-a100", "kineto/hta_critical_path_alexnet.json.gz", "facebookresearch/HolisticTraceAnalysis", "MIT",
      0, {"after": "[param|pytorch.model.alex_net|0|0|0|measure|forward]", "which": 1}),
@@ -31,7 +31,7 @@ STREAMS = [
     ("vit-classifier-h100", "kineto/tracelens_h100_vit_classifier.json.gz", "AMD-AGI/TraceLens", "MIT", None, {}),
 ]
 
-# For the evaluation of identification (--evaluation): MODEL+RUN, every trace whose model is known, whole. Runs of a model
+# For the evaluation of identification (--evaluation): MODEL+RUN, every trace of a known model, complete. Runs of a model
 # on one GPU: two ranks of a job, two configurations; on GPUs of two makers: h100 and mi300.
 EVALUATION = [
     ("alexnet+1", "kineto/hta_critical_path_alexnet.json.gz", None),
@@ -142,7 +142,7 @@ def read_kineto(path, part):
 
 
 def cut(operations, annotations, part):
-    """The wanted part of a trace, with its steps and phases marked."""
+    """The selected part of a trace, with its steps and phases marked."""
     def span(annotation):
         return round(1000 * annotation["ts"]), round(1000 * (annotation["ts"] + annotation.get("dur", 0)))
 
@@ -196,10 +196,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=pathlib.Path, default=ROOT.parent / "shared/traces")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "data/kernel-streams")
-    parser.add_argument("--evaluation", action="store_true", help="one stream of every trace whose model is known")
+    parser.add_argument("--evaluation", action="store_true", help="a stream of every trace of a known model")
     arguments = parser.parse_args()
     if not arguments.traces.is_dir():
-        sys.exit(f"kernel_streams: there are no traces in {arguments.traces}; say where with --traces")
+        sys.exit(f"kernel_streams: no traces in {arguments.traces}; name their folder with --traces")
     streams = STREAMS
     if arguments.evaluation:
         streams = [(name, trace, "shared/traces", "see there", device, {}) for name, trace, device in EVALUATION]

@@ -9,8 +9,8 @@ A result file is one run of one benchmark:
      "machine": {"cpu": "…", "cores": 2, …},
      "rows": [{"name": "…", "value": 0.31, "unit": "% of the machine", "spread": "0.29-0.34", "goal": "≤ 0.5",
                "met": true, "peer": "perf record -g: 0.52", "ratio": 0.6}, …]}
-`title`, and of a row all but name, value and unit, may be missing or null. A `value` of null was not measured, and
-`note` says why.
+`title`, and all keys of a row but name, value and unit, may be missing or null. A `value` of null was not measured, and
+`note` gives the reason.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main():
             results.append(json.loads(path.read_text()))
             section(results[-1])
         except (ValueError, KeyError, TypeError) as error:
-            sys.exit(f"{path}: is no result of a benchmark: {type(error).__name__} {error}")
+            sys.exit(f"{path}: not a result of a benchmark: {type(error).__name__} {error}")
     arguments.output.write_text(page(results))
 
 

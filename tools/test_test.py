@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum of the suites: nothing that went wrong in one may be lost."""
+"""The totals of the suites include every failure."""
 
 import importlib.machinery
 import importlib.util

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every check of gpusonde that wants a real GPU, in parts that each run in a process of their own. README.md says what
-they are, METHOD.md how to run them where time on a GPU is short.
+"""All checks of gpusonde that need a real GPU, in parts that run in separate processes. README.md lists the parts,
+METHOD.md explains how to run them with little time on a GPU.
 
     python3 tools/gpu-suite list
     python3 tools/gpu-suite run --out DIR [--budget SECONDS] [--done RESULTS]… [PART…]
@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 
-sys.dont_write_bytecode = True  # the package may lie on a read-only file system
+sys.dont_write_bytecode = True  # the package may be on a read-only file system
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import parts  # noqa: E402
@@ -29,11 +29,11 @@ import report  # noqa: E402
 import suite  # noqa: E402
 
 GRACE_S = 20  # what a part may overrun its budget before it is killed
-LEAST_S = 10  # a part isn't begun with less
+LEAST_S = 10  # a part isn't started with less
 
 
 def run_part(name, out, budget_s, done, quick):
-    """In a process of its own: the part's entry of the results."""
+    """Runs a part in this process; returns its entry of the results."""
     started = time.monotonic()
     entry = {"part": name, "title": parts.ALL[name].TITLE, "status": "done"}
     try:
@@ -42,13 +42,13 @@ def run_part(name, out, budget_s, done, quick):
         entry |= {"status": "skipped", "why": str(reason)}
     except suite.Failed as reason:
         entry |= {"status": "failed", "why": str(reason)}
-    except Exception:  # whatever it is, the other parts go on
+    except Exception:  # whatever it is, the other parts continue
         entry |= {"status": "failed", "why": traceback.format_exc(limit=-6)}
     return entry | {"seconds": round(time.monotonic() - started, 1)}
 
 
 def run_apart(name, out, budget_s, done, quick):
-    """The same, seen from outside: a part that crashes or hangs is an entry too."""
+    """Runs a part in a separate process; if it crashes or hangs, that is its entry."""
     entry_path = out / "work" / f"{name}.json"
     entry_path.parent.mkdir(parents=True, exist_ok=True)
     entry_path.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def run_apart(name, out, budget_s, done, quick):
             why = f"it did not end within {budget_s + GRACE_S:.0f} s and was killed"
         finally:
             try:
-                os.killpg(child.pid, signal.SIGKILL)  # what it left running
+                os.killpg(child.pid, signal.SIGKILL)  # its remaining children
             except ProcessLookupError:
                 pass
             child.wait()
@@ -81,7 +81,7 @@ def machine():
 
 
 def finished_before(files):
-    """(parts that need no more, {part: items done}) of earlier results."""
+    """(finished parts, {part: finished items}) of earlier results."""
     whole, items = set(), {}
     for file in files:
         for entry in json.loads(pathlib.Path(file).read_text())["parts"]:
@@ -108,7 +108,7 @@ def run(arguments):
         else:
             entry = run_apart(name, out, left_s, sorted(items.get(name, ())), arguments.quick)
         results["parts"].append(entry)
-        # After each part, so that what is known survives whatever comes.
+        # After each part, so that its results survive a failure.
         (out / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
         print(report.summary_of(entry), flush=True)
     shutil.rmtree(out / "work", ignore_errors=True)
@@ -123,10 +123,10 @@ def main():
     verbs.add_parser("list", help="the parts, and what each needs")
     running = verbs.add_parser("run", help="run parts; without names, all")
     running.add_argument("--out", type=pathlib.Path, required=True, help="folder for the results")
-    running.add_argument("--budget", type=float, default=450, help="seconds for all of it (default: 450)")
+    running.add_argument("--budget", type=float, default=450, help="seconds for everything (default: 450)")
     running.add_argument("--done", action="append", default=[], metavar="RESULTS",
-                         help="results.json of an earlier run, may be repeated: what it finished is not run again")
-    running.add_argument("--quick", action="store_true", help="tries the suite itself: its numbers then mean nothing")
+                         help="results.json of an earlier run, may be repeated: finished items are not run again")
+    running.add_argument("--quick", action="store_true", help="a smoke test of the suite; its numbers mean nothing")
     running.add_argument("parts", nargs="*", metavar="PART")
     one = verbs.add_parser("part")  # what `run` starts for each part
     one.add_argument("name", choices=list(parts.ALL))

@@ -17,7 +17,7 @@ def number(value):
 
 
 def summary_of(entry):
-    """A part in a line or few, for the terminal."""
+    """A part as a few lines for the terminal."""
     lines = [f"{entry['part']}: {entry['status']}" + (f": {entry['why']}" if entry.get("why") else "")]
     for row in entry.get("rows", ()):
         goal = f"  (goal {row['goal']} {MARK[row['met']]})" if row.get("goal") else ""
@@ -45,7 +45,7 @@ def section(entry):
                          f"| {cell(row.get('spread', ''))} |")
         lines.append("")
     if entry.get("facts"):
-        lines.append("| what we take for granted | holds | seen |\n|---|---|---|")
+        lines.append("| assumption | holds | seen |\n|---|---|---|")
         lines += [f"| {cell(fact['fact'])} | {MARK[fact['holds']]} | {cell(fact['seen'])} |" for fact in entry["facts"]]
         lines.append("")
     lines += [f"- {cell(note)}" for note in entry.get("notes", ())]
@@ -57,12 +57,12 @@ def section(entry):
 def markdown(results):
     about = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if key != "device")
     return (f"<!-- Made by tools/gpu-suite. -->\n# {results['machine']['device']}\n\n{about}\n"
-            + ("\nTried only: these numbers mean nothing.\n" if results.get("quick") else "")
+            + ("\nA smoke test: these numbers mean nothing.\n" if results.get("quick") else "")
             + "\n".join(section(entry) for entry in results["parts"]) + "\n")
 
 
 def merged(all_results):
-    """Several runs on one device as one: of each part the newest that is done, else the newest; items add up."""
+    """Merges several runs on one device: of each part the newest finished one, else the newest; items add up."""
     devices = {results["machine"]["device"] for results in all_results}
     if len(devices) != 1:
         raise ValueError(f"results of different devices: {', '.join(sorted(devices))}")
@@ -83,7 +83,7 @@ def merged(all_results):
 
 
 def write(files, data, docs):
-    """One dated JSON file and one page of these results, named for the day and the device."""
+    """Writes a JSON file and a page of these results, named after the day and the device."""
     try:
         results = merged([json.loads(file.read_text()) for file in files])
     except (OSError, ValueError, KeyError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every part of the suite works with: where things are, how to record a program, what a result looks like."""
+"""What all parts share: finding files, recording programs, results."""
 
 import ctypes
 import dataclasses
@@ -23,23 +23,23 @@ RUNTIME = ("libcudart.so.13", "libcudart.so.12")
 
 
 class Skip(Exception):
-    """This part can't run here; the text says what it misses."""
+    """This part can't run here; the text says what is missing."""
 
 
 class Failed(Exception):
-    """Something that the part relied on did not happen; the text says what."""
+    """A precondition of the part failed; the text says which."""
 
 
 @dataclasses.dataclass
 class Result:
-    """What a part found. A row is as in bench/results (tools/performance_doc.py); a fact is one of the things that
-    docs/gpu-results.md takes for granted: {"fact", "holds" (None: can't be told here), "seen"}."""
+    """The results of a part. A row is as in bench/results (tools/performance_doc.py); a fact is one of the assumptions of
+    docs/gpu-results.md: {"fact", "holds" (None: can't be decided here), "seen"}."""
 
     rows: list = dataclasses.field(default_factory=list)
     facts: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
-    done: list = dataclasses.field(default_factory=list)  # items of a part that has many, as models
-    left: list = dataclasses.field(default_factory=list)  # items that there was no time for
+    done: list = dataclasses.field(default_factory=list)  # items of a part with many of them, such as models
+    left: list = dataclasses.field(default_factory=list)  # items for which no time was left
 
     def row(self, name, value, unit, at_most=None, at_least=None, **more):
         row = {"name": name, "value": value, "unit": unit, **more}
@@ -68,7 +68,7 @@ def build_folder():
 
 
 def find(in_package, in_build):
-    """A program or library of ours: from the package that this suite lies in, else from the build folder."""
+    """A program or library of ours, from this suite's package, else from the build folder."""
     for path in (ROOT / in_package, build_folder() / in_build):
         if path.exists():
             return path
@@ -77,15 +77,15 @@ def find(in_package, in_build):
 
 
 def have(module):
-    """Whether a Python package can be imported, found out in another process: importing may crash or take long."""
+    """Whether a Python package can be imported; tried in another process, as importing may crash or take long."""
     done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, timeout=300,
                           check=False)
     return done.returncode == 0
 
 
 class Suite:
-    """One part's view of the machine. `budget_s`: what is left of the time, in seconds; `out`: where files go that
-    are to be kept; `done`: items that earlier runs finished; `quick`: as little as shows that a part works."""
+    """A part's view of the machine. `budget_s`: remaining seconds; `out`: folder for files to keep; `done`: items that
+    earlier runs finished; `quick`: do just enough to show that a part works."""
 
     def __init__(self, out, budget_s, done=(), quick=False):
         self.out = pathlib.Path(out)
@@ -102,11 +102,11 @@ class Suite:
         return self.ends - time.monotonic()
 
     def timeout(self, seconds):
-        """At most so many seconds, and never past the end of the budget."""
+        """At most this many seconds, and not beyond the budget."""
         return max(1.0, min(seconds, self.seconds_left()))
 
     def run(self, *command, timeout=120, env=None, check=True):
-        """A finished command, its output as text. Failed when its exit status isn't 0 and `check`."""
+        """Runs a command; its output is text. Raises Failed if its exit status isn't 0 and `check`."""
         words = [str(word) for word in command]
         try:
             done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False,
@@ -137,11 +137,11 @@ class Suite:
         return value
 
     def forget(self, recorded):
-        """Recordings are large; what isn't needed any more makes room."""
+        """Removes a recording that is no longer needed, as recordings are large."""
         recorded.path.unlink(missing_ok=True)
 
     def injected(self):
-        """The environment of a program that has the library, and that nobody listens to."""
+        """The environment of a program with the library loaded, without listeners."""
         return {"CUDA_INJECTION64_PATH": str(self.inject), "NVTX_INJECTION64_PATH": str(self.inject)}
 
     def doctor(self):
@@ -150,7 +150,7 @@ class Suite:
         return {finding["name"]: finding for finding in json.loads(done.stdout)["capabilities"]}
 
     def cupti_path(self):
-        """The libcupti that gpusonde would use; Skip when there is none."""
+        """The libcupti that gpusonde would use; raises Skip if there is none."""
         for name in CUPTI:
             if path := loaded_from(name):
                 return path
@@ -180,8 +180,8 @@ class Suite:
 
 
 def loaded_from(name):
-    """The path of the library that the dynamic linker finds by this name; None when it finds none. In another process,
-    because libraries stay."""
+    """The path of the library that the dynamic linker finds by this name, or None. Loaded in another process, as libraries
+    stay loaded."""
     script = ("import ctypes, sys; ctypes.CDLL(sys.argv[1]); "
               "print(next(line.split(maxsplit=5)[5] for line in open('/proc/self/maps') if sys.argv[1] in line))")
     done = subprocess.run([sys.executable, "-c", script, name], capture_output=True, text=True, timeout=60, check=False)
@@ -189,8 +189,8 @@ def loaded_from(name):
 
 
 def library_path():
-    """LD_LIBRARY_PATH with which programs that aren't Python's also find CUPTI and the CUDA runtime: where they lie in
-    Python's packages or in a toolkit, unless the dynamic linker finds them anyway."""
+    """LD_LIBRARY_PATH with which non-Python programs also find CUPTI and the CUDA runtime: in Python's packages or in a
+    toolkit, unless the dynamic linker finds them anyway."""
     path = os.environ.get("LD_LIBRARY_PATH", "")
     places = [f"{folder}/nvidia/*/lib" for folder in sys.path if folder]
     places += ["/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64"]

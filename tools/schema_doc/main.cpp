@@ -101,8 +101,8 @@ std::string_view WhoseMetric(std::string_view name) {
   if (name.starts_with("gpu.process.")) return "each process on a GPU";
   if (name.starts_with("gpu.")) return "each GPU";
   if (name.starts_with("host.")) return "the machine";
-  if (name.starts_with("step.")) return "the steps of a program that feeds a GPU";
-  if (name.starts_with("thread.")) return "each thread of a program that feeds a GPU";
+  if (name.starts_with("step.")) return "the steps of a program with GPU work";
+  if (name.starts_with("thread.")) return "each thread of a program with GPU work";
   return "each process";
 }
 
@@ -118,7 +118,7 @@ void PrintCatalogue() {
       "sum of flags is as it was at the time of its row, a counter counts from when the driver was loaded, "
       "and "
       "an event is\n"
-      "a row at its time. A value that the driver doesn't tell has no rows; one that can't be true is "
+      "a row at its time. A value that the driver doesn't report has no rows; one that can't be true is "
       "counted, "
       "not stored.\n\n"
       "    gpusonde query run.sonde \"SELECT metric, avg(value), max(value) FROM metrics GROUP BY metric\"\n"

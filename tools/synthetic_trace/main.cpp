@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes traces of a made-up job, for tests and benchmarks of gpusonde analyze: see workload.h.
+// Writes traces of a synthetic job, for tests and benchmarks of gpusonde analyze: see workload.h.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   std::string format = "nsys";
   std::string output;
   int operators = 2;
-  CLI::App app("Writes traces of a made-up job: Nsight Systems SQLite, or Kineto JSON");
+  CLI::App app("Writes traces of a synthetic job: Nsight Systems SQLite, or Kineto JSON");
   app.add_option("--format", format, "nsys or kineto")->check(CLI::IsMember({"nsys", "kineto"}));
   app.add_option("-o,--output", output, "The file; for kineto with {} for the rank")->required();
   app.add_option("--ranks", plan.ranks, "Ranks, each on a GPU of its own")->check(CLI::Range(1, 4096));
@@ -29,9 +29,9 @@ int main(int argc, char** argv) {
                  "A rank that is slower from 40 % to 50 % of the steps…");
   app.add_option("--window-factor", plan.window_factor, "… by this factor");
   app.add_option("--late-rank", plan.late_rank, "A rank whose host is late for every collective…");
-  app.add_option("--late-ns", plan.late_ns, "… by so much");
+  app.add_option("--late-ns", plan.late_ns, "… by this time");
   app.add_option("--clock-offset-ns", plan.clock_offset_ns,
-                 "Each rank's clock is so far ahead of the one before, for kineto");
+                 "Offset of each rank's clock from the previous rank's, for kineto");
   app.add_option("--variable-factor", plan.variable_factor, "Factor on every eighth run of kernel_3");
   app.add_option("--operators", operators, "cpu_op events per call, for kineto");
   CLI11_PARSE(app, argc, argv);

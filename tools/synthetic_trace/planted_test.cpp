@@ -9,7 +9,7 @@
 #include "analyze/report_builder.h"
 #include "workload.h"
 
-// What was planted in a made-up job is found, and nothing else is.
+// Effects planted in a synthetic job are found, and nothing else.
 namespace gpusonde::synthetic {
 namespace {
 
@@ -76,8 +76,8 @@ size_t FindingsOf(const analyze::Report& report) {
          Stragglers(report).size();
 }
 
-// At a false discovery rate of 5 % for each of four kinds of findings, less than one run in five has any
-// where there is nothing to find; and what is found must make a difference of 5 % besides.
+// At a false discovery rate of 5 % for each of four kinds of findings, fewer than one run in five has a false
+// finding; findings must also make a difference of 5 %.
 TEST(Planted, NothingIsFoundWhereNothingIs) {
   int runs_with_findings = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed)
@@ -144,7 +144,7 @@ TEST(Planted, ALateHostIsAStragglerThoughItsKernelsAreNotSlow) {
   EXPECT_GT(report.ranks[3].idle.host_ns, 2 * report.ranks[0].idle.host_ns);
 }
 
-// One trace per rank, whose clocks are ahead by so much more each.
+// One trace per rank, each with a larger clock offset.
 analyze::Report ReportOfTraces(const Plan& plan, analyze::Alignment alignment) {
   analyze::ReportBuilder builder(alignment);
   for (int rank = 0; rank < plan.ranks; ++rank) {

@@ -113,7 +113,7 @@ std::vector<Step> Workload::Next() {
     RunKernels(number, steps[i]);
     if (number == plan_.late_rank) rank.host_ns = std::max(rank.host_ns, rank.gpu_ns) + plan_.late_ns;
     const int64_t ready_ns = Launch(rank, steps[i], false);
-    // Arrivals differ a little even where nothing is the matter.
+    // Arrivals always differ a little.
     const int64_t start_ns =
         std::max(ready_ns, rank.gpu_ns + kGpuGapNs) + static_cast<int64_t>(rank.random() % 5'000);
     steps[i].events.push_back({.start_ns = start_ns,

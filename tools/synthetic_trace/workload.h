@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-// A training job on several GPUs, made up: steps of kernels on one stream, copies on another beside them, and
-// a collective at the end that all ranks leave together. Durations are drawn independently, log-normal about
-// a fixed one for each kernel and launch shape, so that nothing is to be found in it but what was planted.
+// A synthetic training job on several GPUs: steps of kernels on one stream, concurrent copies on another, and
+// a collective at the end that all ranks leave together. Durations are drawn independently from a log-normal
+// distribution for each kernel and launch shape, so that only planted effects can be found.
 namespace gpusonde::synthetic {
 
 struct Plan {
@@ -23,7 +23,7 @@ struct Plan {
   double window_factor = 1;     // … this much longer between 40 % and 50 % of the steps
   int late_rank = -1;           // whose host comes to the collective…
   int64_t late_ns = 0;          // … this much later
-  int64_t clock_offset_ns = 0;  // each rank's clock is so far ahead of the one before (where it has one)
+  int64_t clock_offset_ns = 0;  // of each rank's clock from the previous rank's (in formats with clocks)
   double variable_factor = 1;   // on every eighth run of the kernel named kVariableKernel
 };
 
@@ -44,7 +44,7 @@ struct Event {
   int64_t bytes = 0;  // of copies, which are pinned, host to device
 };
 
-// What one rank did in one step, both by their starts.
+// The work of one rank in one step, both sorted by start.
 struct Step {
   std::vector<Call> calls;
   std::vector<Event> events;

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """break_trace.py HOW IN OUT: damages an Nsight Systems export.
 
-    cut      takes the last third away
+    cut      removes the last third
     circle   makes the root of the kernels' table its own first child
-    types    adds kernels with texts for times, times out of range and backwards, a negative device, two centuries
-    noise    eight files OUT.1 … OUT.8 with 40 random bytes each, the same every time
+    types    adds kernels with texts as times, times out of range and reversed, a negative device, a span of 200 years
+    noise    writes eight files OUT.1 … OUT.8 with 40 random bytes each, always the same ones
 """
 
 import pathlib
@@ -19,7 +19,7 @@ TABLE = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
 def circle(data, root):
-    """The b-tree page header is at the page's beginning; type 5 is an interior page of a table."""
+    """The b-tree page header is at the beginning of the page; type 5 is an interior page of a table."""
     size = struct.unpack_from(">H", data, 16)[0]
     page = (root - 1) * size
     if data[page] != 5:

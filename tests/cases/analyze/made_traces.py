@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""made_traces.py FOLDER: small traces of the shapes that real ones have, so that the cases need the tree alone.
+"""made_traces.py FOLDER: small traces in the forms of real ones, so that the cases need nothing but the tree.
 
     nsys/two_ranks.sqlite       two processes of one job, correlation ids of both from 1
-    nsys/one_rank.sqlite        one process; names that are no UTF-8, as in the Rodinia traces
+    nsys/one_rank.sqlite        one process; names that are not UTF-8, as in the Rodinia traces
     kineto/rank0.json.gz        two ranks of a job, with operators, communication and copies
     kineto/rank1.json.gz
     kineto/reversed.json.gz     the events of rank 0 in the opposite order, without distributedInfo
@@ -30,7 +30,7 @@ def synthetic(*options):
 
 
 def spoil_names(path):
-    """Bytes that are no UTF-8 in the names of two kernels."""
+    """Puts bytes that are not UTF-8 into the names of two kernels."""
     database = sqlite3.connect(path)
     for place, (row,) in enumerate(database.execute(
             "SELECT id FROM StringIds WHERE value LIKE '%kernel_%' ORDER BY id LIMIT 2").fetchall()):
@@ -46,7 +46,7 @@ def compress(path, text):
 
 
 def kineto_event_texts(text):
-    """The head of a trace, and its events as they are written."""
+    """The head of a trace, and the text of its events."""
     head, _, body = text.partition('"traceEvents": [')
     events = re.split(r",\n(?=  \{)", body[: body.rindex("]")].strip("\n "))
     return head, events

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ncu_csv.py LONG WIDE GERMAN: one made-up job of two ranks as Nsight Compute prints it: a metric a row, a metric a
-column, and a metric a row with the numbers of a German locale. Longer launches of gemm read more and reach less
+"""ncu_csv.py LONG WIDE GERMAN: a synthetic job of two ranks in Nsight Compute's format: a metric per row, a metric per
+column, and a metric per row with the numbers of a German locale. Longer launches of gemm read more and reach less
 throughput; copy reads twice as much on the second rank."""
 
 import random
@@ -28,7 +28,7 @@ def launches():
 
 
 def plain(micro):
-    """A number of millionths, as C has it."""
+    """A number of millionths, in C's format."""
     return f"{micro // 10**6}.{micro % 10**6:06d}"
 
 
@@ -51,7 +51,7 @@ def main():
     wide.write(row(("",) * len(names) + UNITS))
     for number, (identity, (duration, read, throughput, registers)) in enumerate(launches()):
         wide.write(row(identity + (grouped(duration, ","), read, plain(throughput), registers)))
-        # A unit of its own in every row, as Nsight Compute chooses one that suits the value.
+        # Nsight Compute chooses a unit for each row by its value.
         time = (("usecond", f"{duration // 1000}.{duration % 1000:03d}") if number % 2 else
                 ("nsecond", grouped(duration, ",")))
         size = ("Mbyte", plain(read)) if number % 3 else ("byte", grouped(read, ","))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvprof_db.py FILE [serial]: a database as nvprof's tables are described, with two kernels (in the table of those that
-ran one after the other, if `serial`), copies, a set, calls, a range, and tables that are empty, as nvprof makes them."""
+"""nvprof_db.py FILE [serial]: a database with nvprof's documented tables, with two kernels (in the table of serialised
+kernels, if `serial`), copies, a set, calls, a range, and empty tables, as nvprof writes them."""
 
 import sqlite3
 import sys

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """reference.py TRACE: totals and the timeline of each rank of an Nsight export or a Kineto trace, as JSON.
 
-An independent implementation of docs/analyze.md's definitions, by sorting everything in memory, that
-`gpusonde analyze` is compared with:
+An independent implementation of docs/analyze.md's definitions, which sorts everything in memory, for comparison
+with `gpusonde analyze`:
 
     {"kernels": …, "kernel_ns": …, "memcpys": …, "memcpy_ns": …, "api_calls": …, "ranks": [{"events": …, …}, …]}
 """

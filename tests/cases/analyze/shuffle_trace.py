@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""shuffle_trace.py TRACE OUT: the same events in another order, which is always the same one."""
+"""shuffle_trace.py TRACE OUT: writes the same events in another, fixed order."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ def shuffle_sqlite(path, out):
 
 def shuffle_kineto(path, out):
     text = gzip.open(path, "rb").read().decode(errors="surrogateescape")
-    # Numbers stay as they are written: a double would lose digits.
+    # Numbers keep their text: a double would lose digits.
     trace = json.loads(text, parse_float=lambda number: "@" + number + "@")
     random.shuffle(trace["traceEvents"] if isinstance(trace, dict) else trace)
     text = re.sub(r'"@([-+.0-9eE]+)@"', r"\1", json.dumps(trace))

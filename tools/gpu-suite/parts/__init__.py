@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts, in the order in which they run: the quick ones first. A part is a module with TITLE, NEEDS (a phrase) and
-run(suite) -> Result, which raises Skip with the reason where it can't run."""
+"""The parts in the order in which they run, quick ones first. A part is a module with TITLE, NEEDS (a phrase) and
+run(suite) -> Result, which raises Skip with the reason if it can't run."""
 
 from . import (attach, doctor, examples, graphs, launches, machine, ncu, nvml, other_tool, steps, streams, torch_graphs,
                torch_totals)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpusonde says that it can do on this machine."""
+"""gpusonde's capabilities on this machine."""
 
 from suite import Result, device_name
 

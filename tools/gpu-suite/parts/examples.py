@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example programs, whose every launch is known and whose kernels last as long as they are told."""
+"""The example programs, whose launches and kernel durations are known."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ TITLE = "Known work: the example programs"
 NEEDS = "a CUDA device"
 
 HPC_STEPS = 200
-# What a step of examples/hpc launches, and for how long each kernel is told to run.
+# The launches of a step of examples/hpc, and the requested duration of each kernel.
 HPC_KERNELS = {"_Z16interior_stencilm": 6_000_000, "_Z16boundary_stencilm": 400_000, "_Z9pack_halom": 150_000,
                "_Z11unpack_halom": 150_000, "_Z13residual_normm": 80_000}
 TRAIN_STEPS = 20
@@ -25,7 +25,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-MOST_LATE = 0.02  # a kernel's wait ends with the next look at %globaltimer, which ticks in up to 1 µs
+MOST_LATE = 0.02  # a kernel polls %globaltimer, whose resolution is up to 1 µs
 
 
 def stencil(suite, result):
@@ -40,7 +40,7 @@ def stencil(suite, result):
     result.fact("and a copy out, a copy in and a residual each", {row["kind"]: row["n"] for row in copies} ==
                 {"dtoh": 2 * HPC_STEPS, "htod": HPC_STEPS}, copies)
     waits = {name: rows[name]["ns"] / told - 1 for name, told in HPC_KERNELS.items() if name in rows}
-    result.fact("the PTX of examples/hpc waits as long as it is told", bool(waits) and
+    result.fact("the PTX of examples/hpc waits for the requested time", bool(waits) and
                 all(-0.001 <= late <= MOST_LATE + 2000 / HPC_KERNELS[name] for name, late in waits.items()),
                 ", ".join(f"{name} {100 * late:+.2f} %" for name, late in waits.items()))
     (row,) = suite.query(recorded, """
@@ -69,7 +69,7 @@ def training(suite, result):
         GROUP BY ALL ORDER BY ALL""")
     if not counts:
         raise Failed(f"no kernel lies within a step: {last_lines(recorded.stderr)}")
-    # The stream has two steps, of which each is replayed every other time.
+    # The stream has two steps, which are replayed alternately.
     even, odd = {row["n"] for row in counts[0::2]}, {row["n"] for row in counts[1::2]}
     result.fact("the same step has the same number of kernels", len(even) == len(odd) == 1,
                 f"{sorted(even)} and {sorted(odd)}")
@@ -77,10 +77,10 @@ def training(suite, result):
 
 
 def driver(suite, result):
-    """What the driver does that simgpu plays from documents alone."""
+    """The driver's behaviour that simgpu implements from documents alone."""
     hpc = find("bin/gpusonde-hpc", "bin/hpc")
     done = suite.run(hpc, "--steps", 1, env={"CUDA_INJECTION64_PATH": "/nonexistent/library.so"}, check=False)
-    result.fact("a CUDA_INJECTION64_PATH that can't be loaded is passed over in silence",
+    result.fact("a CUDA_INJECTION64_PATH that can't be loaded is silently ignored",
                 done.returncode == 0 and not done.stderr, f"exit status {done.returncode}, {last_lines(done.stderr) or 'silence'}")
     done = suite.run(sys.executable, "-c", FORK, check=False)
     result.fact("every driver call in a forked child returns 3 (not initialised)", done.stdout.strip() == "3 3 3",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA graphs: every replayed node is counted, and leads back to the code that captured it."""
+"""CUDA graphs: every replayed node is counted and attributed to the code that captured it."""
 
 import sys
 
@@ -35,5 +35,5 @@ def run(suite):
     if suite.doctor()["bpf"]["works"]:
         result.fact("the stacks of nodes name the function that captured them", "make_graph" in callers, callers)
     else:
-        result.notes.append("no stacks here: kernel programs can't be loaded")
+        result.notes.append("no stacks here: eBPF programs can't be loaded")
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch costs its thread: alone, with the library asleep, with CUPTI only, and awake."""
+"""The cost of a launch to its thread: alone, with the library asleep, with CUPTI only, and awake."""
 
 from suite import Failed, Result, Skip, find, last_json, median, spread
 
@@ -9,13 +9,13 @@ NEEDS = "a CUDA device"
 ROUNDS = 3
 SECONDS = 3
 DEPTH = 40  # a typical stack of a C++ training program above the launch
-# Rates at which every launch, some, and hardly any is sampled (src/inject/call_sampler.h: 100 a second).
+# Rates at which all launches, some, and hardly any are sampled (src/inject/call_sampler.h: 100 a second).
 EACH_SAMPLED = 80
 RATES = {f"{EACH_SAMPLED} launches/s, each with its stack": EACH_SAMPLED, "10,000 launches/s": 10_000, "as many as go": 0}
 
 
 def ways(suite):
-    """{name: how to run launch_cost}; each gives what the program printed."""
+    """{name: how to run launch_cost}; each returns the program's output."""
     program = find("bin/gpusonde-launch-cost", "bin/launch_cost")
 
     def command(rate):
@@ -38,7 +38,7 @@ def ways(suite):
                       "GPU_SUITE_CUPTI": suite.cupti_path()}
         found["CUPTI only"] = lambda rate: suite.run(*command(rate), env=cupti_only).stdout
     except Skip:
-        pass  # then what is ours can't be told from what is CUPTI's
+        pass  # our cost can't be separated from CUPTI's
     return found
 
 
@@ -49,7 +49,7 @@ def run(suite):
     for title, rate in RATES.items():
         runs = {way: [] for way in found}
         for _ in range(1 if suite.quick else ROUNDS):
-            for way, measure in found.items():  # by turns: whatever drifts, drifts for all
+            for way, measure in found.items():  # alternately, so that drift affects all
                 if suite.seconds_left() < 30:
                     result.left = [*dict.fromkeys([*result.left, title])]
                     continue
@@ -59,7 +59,7 @@ def run(suite):
 
 
 def compare(result, title, rate, runs, simulated):
-    """Rows of one rate. What the simulated CUPTI costs is its own affair: no goals there."""
+    """Rows of one rate; without goals on the simulated CUPTI, whose cost means nothing."""
     if "alone" not in runs:
         return
     figure = "p99_ns" if rate == EACH_SAMPLED else "mean_ns"

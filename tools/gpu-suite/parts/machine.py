@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the numbers of the other parts were measured on."""
+"""The machine on which the other parts were measured."""
 
 import os
 import pathlib

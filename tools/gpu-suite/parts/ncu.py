@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nsight Compute's measurements of models, as CSV: what its importer reads."""
+"""Nsight Compute's measurements of models, as CSV for the importer."""
 
 import shutil
 import sys
@@ -31,7 +31,7 @@ def run(suite):
         model, todo = todo[0], todo[1:]
         path = folder / f"{model}.csv"
         sections = [word for section in SECTIONS for word in ("--section", section)]
-        # The clocks stay as they are: the card's settings are not ours.
+        # Clocks are not changed: the card's settings are not ours.
         try:
             done = suite.run(ncu, "--csv", "--page", "raw", "--clock-control", "none", "--profile-from-start", "off",
                              "--launch-count", LAUNCHES, "--target-processes", "all", *sections, "--log-file", path,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's state as gpusonde records it and as nvidia-smi tells it: each value of one against the nearest in time of
-the other, and of the differences the median."""
+"""The device's state as recorded by gpusonde and as printed by nvidia-smi: the median difference between values nearest
+in time."""
 
 import bisect
 import subprocess
@@ -14,7 +14,7 @@ NEEDS = "nvidia-smi"
 
 SECONDS = 15
 NEAREST_NS = 300_000_000
-# Metric of ours: nvidia-smi's field, its unit in ours, by how much they may differ (in the metric's unit, or as a share).
+# Our metric: nvidia-smi's field, its unit in ours, and the allowed difference (in the metric's unit, or as a share).
 FIELDS = {
     "gpu.utilization": ("utilization.gpu", 1, {"points": 5}),
     "gpu.memory.used": ("memory.used", 1 << 20, {"share": 0.02}),
@@ -28,8 +28,8 @@ FIELDS = {
 }
 
 
-def watch(lines, told):
-    """Adds (CLOCK_REALTIME in ns, values) to `told` for each line; None for a value that the device doesn't have."""
+def watch(lines, printed):
+    """Adds (CLOCK_REALTIME in ns, values) to `printed` for each line; None for a value that the device doesn't have."""
     for line in lines:
         values = []
         for text in line.split(","):
@@ -38,7 +38,7 @@ def watch(lines, told):
             except ValueError:
                 values.append(None)
         if len(values) == len(FIELDS):
-            told.append((time.time_ns(), values))
+            printed.append((time.time_ns(), values))
 
 
 def differences(ours, theirs):
@@ -59,8 +59,8 @@ def run(suite):
     fields = ",".join(field for field, _, _ in FIELDS.values())
     watching = subprocess.Popen([smi, "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-lms", "200"],
                                 stdout=subprocess.PIPE, text=True)
-    told = []
-    reader = threading.Thread(target=watch, args=(watching.stdout, told))
+    printed = []
+    reader = threading.Thread(target=watch, args=(watching.stdout, printed))
     reader.start()
     try:
         recorded = suite.record(find("bin/gpusonde-hpc", "bin/hpc"), "--seconds", 6 if suite.quick else SECONDS)
@@ -74,10 +74,10 @@ def run(suite):
     if not ours:
         raise Failed("the recording has no metric of the GPU")
     for column, (metric, (field, unit, bound)) in enumerate(FIELDS.items()):
-        theirs = [(moment, values[column] * unit) for moment, values in told if values[column] is not None]
+        theirs = [(moment, values[column] * unit) for moment, values in printed if values[column] is not None]
         pairs = list(differences(ours.get(metric, []), theirs))
         if not pairs:
-            result.notes.append(f"{metric}: {'not recorded' if theirs else 'not told by nvidia-smi'}")
+            result.notes.append(f"{metric}: {'not recorded' if theirs else 'not printed by nvidia-smi'}")
         elif "share" in bound:
             result.row(f"{metric} against {field}", median([100 * abs(here - there) / max(abs(there), 1e-9)
                                                             for here, there in pairs]), "%", at_most=100 * bound["share"])
@@ -85,6 +85,6 @@ def run(suite):
             result.row(f"{metric} against {field}", median([abs(here - there) for here, there in pairs]), "",
                        at_most=bound["points"])
     quickest = max(ours.values(), key=len)
-    result.row("values a second of the quickest metric",
+    result.row("values per second of the fastest metric",
                (len(quickest) - 1) / max((quickest[-1][0] - quickest[0][0]) / 1e9, 1e-9), "Hz")
     return result

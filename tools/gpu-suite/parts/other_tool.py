@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside another user of CUPTI: whoever is first keeps it, and neither disturbs the program."""
+"""Beside another user of CUPTI: the first one keeps it, and neither disturbs the program."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ def subscriber(suite, result):
     recorded = suite.record(sys.executable, WORKLOADS / "subscriber.py", suite.cupti_path())
     said = last_json(recorded.stdout)
     result.fact("a second subscriber gets error 39", said["second"] == 39, said["second"])
-    result.fact("who subscribed first is told to the next as CUPTI for NAME", None if said["holder"] is None else
+    result.fact("the next subscriber gets the first one's name as CUPTI for NAME", None if said["holder"] is None else
                 said["holder"].startswith("CUPTI for gpu-suite"), said["holder"])
     sessions = suite.value(recorded, "SELECT count(*) FROM gpu_sessions")
     result.fact("gpusonde stays out while another tool has CUPTI", sessions == 0, f"{sessions} sessions")
@@ -23,7 +23,7 @@ def subscriber(suite, result):
 
 
 def kineto(suite, result):
-    """PyTorch's profiler, in a program that gpusonde records."""
+    """PyTorch's profiler in a program that gpusonde records."""
     command = [sys.executable, WORKLOADS / "torch_work.py", "--model", "mlp", "--steps", 30, "--profiler", 1]
     alone = last_json(suite.run(*command, timeout=200).stdout)
     recorded = suite.record(*command, timeout=200)

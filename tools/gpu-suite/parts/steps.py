@@ -36,12 +36,12 @@ def programs(quick):
 def run(suite):
     suite.needs_gpu()
     result = Result()
-    goal = None if suite.simulated() else MOST_PERCENT  # what simgpu's CUPTI costs is its own affair
+    goal = None if suite.simulated() else MOST_PERCENT  # the cost of simgpu's CUPTI means nothing
     if not have("torch"):
         result.notes.append("no PyTorch here: only examples/hpc was measured")
     for name, (command, read) in programs(suite.quick).items():
         runs = {"alone": [], "asleep": [], "recorded": []}
-        for _ in range(1 if suite.quick else ROUNDS):  # by turns: whatever drifts, drifts for all
+        for _ in range(1 if suite.quick else ROUNDS):  # alternately, so that drift affects all
             if suite.seconds_left() < 45:
                 result.left.append(name)
                 break

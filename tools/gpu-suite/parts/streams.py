@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel streams (data/kernel-streams/README.md) of models with random weights, as gpusonde records them: training and
+"""Kernel streams (data/kernel-streams/README.md) of models with random weights, recorded by gpusonde: training and
 inference, small batches in fp32 and large ones in bf16."""
 
 import shutil
@@ -11,7 +11,7 @@ from suite import Failed, Result, WORKLOADS, device_name, last_json, last_lines
 TITLE = "Kernel streams of models"
 NEEDS = "PyTorch with CUDA; torchvision, timm, transformers and torch-geometric for most models"
 
-PROCESS_MODELS = 5  # models of one process: importing takes long, and a crash takes its process's models along
+PROCESS_MODELS = 5  # models per process: importing takes long, and a crash loses the models of its process
 PROCESS_S = 150
 LEAST_S = 60
 
@@ -46,7 +46,7 @@ def run(suite):
 
 
 def record_models(suite, result, group, folder):
-    """Writes the streams of these models; how many."""
+    """Writes the streams of these models; returns their number."""
     recorded = suite.record(sys.executable, WORKLOADS / "torch_models.py", *group, timeout=PROCESS_S, check=False)
     said = [line for line in recorded.stdout.splitlines() if line.startswith("{")]
     if not said:
@@ -71,7 +71,7 @@ def record_models(suite, result, group, folder):
 
 
 def read_operations(suite, recorded, steps):
-    """What ran within these steps ([start, end] in ns), in the order of launches; each with the number of its step."""
+    """The operations within these steps ([start, end] in ns) in launch order, each with the number of its step."""
     spans = " ".join(f"WHEN start_ns BETWEEN {start} AND {end} THEN {index}" for index, (start, end) in enumerate(steps))
     columns = "correlation, stream, start_ns, end_ns"
     return suite.query(recorded, f"""

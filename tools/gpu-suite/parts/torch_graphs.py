@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA graphs as PyTorch makes them: the same work launched and replayed."""
+"""PyTorch's CUDA graphs: the same work launched and replayed."""
 
 import sys
 

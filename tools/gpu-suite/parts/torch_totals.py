@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU time as gpusonde and as PyTorch's profiler count it, of the same steps. Only one of them can have CUPTI at a
-time, so the program runs under each by turns."""
+"""GPU time of the same steps by gpusonde and by PyTorch's profiler. Only one of them can use CUPTI at a time, so the
+program runs under each alternately."""
 
 import sys
 
@@ -17,7 +17,7 @@ TABLES = {"kernels": "kernels", "copies": "memcpys", "sets": "memsets"}
 
 
 def seen_by_gpusonde(suite, command):
-    """({"kernels": {"n", "ns"}, …}, drops, streams of kernels) between the two moments that the program names."""
+    """({"kernels": {"n", "ns"}, …}, drops, streams of kernels) between the two times that the program prints."""
     recorded = suite.record(*command, timeout=200)
     said = last_json(recorded.stdout)
     sums = {}

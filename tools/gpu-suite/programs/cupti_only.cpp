@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that any tool of CUPTI's does: subscribes to launches and copies, and lets the records of
-// kernels, copies and sets come, as libgpusonde-inject.so does, but looks at nothing. Loaded in its place
-// (CUDA_INJECTION64_PATH), it shows what CUPTI itself costs. GPU_SUITE_CUPTI is libcupti's path.
+// A minimal CUPTI tool: subscribes to launches and copies and receives the records of kernels, copies and
+// sets, like libgpusonde-inject.so, but ignores them. Loaded in its place (CUDA_INJECTION64_PATH), it shows
+// the cost of CUPTI itself. GPU_SUITE_CUPTI is libcupti's path.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ Function* Find(void* library, const char* name) {
 
 }  // namespace
 
-// What CUDA's driver calls (CUPTI's documentation, "Dynamic attach and injection").
+// Called by CUDA's driver (CUPTI's documentation, "Dynamic attach and injection").
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* path = getenv("GPU_SUITE_CUPTI");
   void* cupti = path == nullptr ? nullptr : dlopen(path, RTLD_NOW);

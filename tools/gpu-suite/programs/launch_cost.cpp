@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a kernel launch keeps its thread: launches an (almost) empty kernel and prints, as JSON, what each
-// call took.
-//   launch_cost --rate R --seconds S --depth D     R launches a second (0: as many as go), from D frames deep
+// The duration of a kernel launch for its thread: launches an (almost) empty kernel and prints the durations
+// of the calls as JSON.
+//   launch_cost --rate R --seconds S --depth D     R launches a second (0: as many as possible), from D
+//   frames deep
 #include <fmt/format.h>
 #include <getopt.h>
 
@@ -26,9 +27,9 @@ constexpr const char* kModule = R"(
 // simgpu: duration_ns=500
 .visible .entry nothing(.param .u64 unused) { ret; }
 )";
-// Not measured: what the first launches load, and until the sampler of a thread knows its rate.
+// Not measured: the first launches, which load code, and the time until the thread's sampler knows its rate.
 constexpr double kWarmUpS = 2.5;
-// At a given rate, so many launches follow each other: waking for each would measure the waking.
+// At a given rate, launches come in batches of this length: waking up for each would measure the wake-ups.
 constexpr auto kPause = std::chrono::milliseconds(10);
 constexpr size_t kMaxLaunches = 5'000'000;
 
@@ -43,7 +44,7 @@ class Launcher {
   explicit Launcher(const hpc::Cuda& cuda)
       : cuda_(cuda), kernel_(cuda.Load(kModule, "nothing")), stream_(cuda.MakeStream()) {}
 
-  // Nanoseconds of one launch from `depth` frames below here.
+  // The duration in ns of one launch, from `depth` frames below.
   [[gnu::noinline]] double From(int depth) const {
     if (depth > 0) {
       const double nanoseconds = From(depth - 1);
@@ -55,7 +56,7 @@ class Launcher {
     return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
   }
 
-  // What each launch took, in ns.
+  // The duration of each launch in ns.
   std::vector<double> Run(const Flags& flags, double seconds) const {
     std::vector<double> took;
     took.reserve(flags.rate > 0 ? static_cast<size_t>(flags.rate * seconds * 1.1) + 1 : kMaxLaunches);
@@ -69,7 +70,7 @@ class Launcher {
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count / flags.rate));
         std::this_thread::sleep_until(next);
       } else {
-        cuda_.Synchronize(stream_);  // or a launch would wait until the queue has room
+        cuda_.Synchronize(stream_);  // otherwise a launch might wait for room in the queue
         next = Clock::now();
       }
     }
@@ -83,7 +84,7 @@ class Launcher {
   hpc::Cuda::Stream stream_;
 };
 
-// Nothing when the arguments make no sense.
+// Nothing if the arguments are invalid.
 std::optional<Flags> ReadFlags(int argc, char** argv) {
   constexpr std::array kOptions = {option{"rate", required_argument, nullptr, 'r'},
                                    option{"seconds", required_argument, nullptr, 's'},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""graphs.py NODES LAUNCHES: captures so many kernels called `node` in make_graph(), and launches the graph so often."""
+"""graphs.py NODES LAUNCHES: captures NODES kernels named `node` in make_graph(), and launches the graph LAUNCHES times."""
 
 import pathlib
 import sys
@@ -28,7 +28,7 @@ def main():
     nodes, launches = int(sys.argv[1]), int(sys.argv[2])
     gpu = cuda.Cuda()
     stream = gpu.stream()
-    time.sleep(2)  # what profiles it may still be reading the interpreter's unwind tables
+    time.sleep(2)  # the profiler may still be compiling the interpreter's unwind tables
     module = ".version 7.0\n.target sm_70\n.address_size 64\n" + replay.KERNEL.format(name="node")
     graph = make_graph(gpu, gpu.functions(module, ["node"])["node"], stream, nodes)
     for _ in range(launches):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""subscriber.py LIBCUPTI: subscribes to CUPTI before CUDA starts, as another tool would, launches work for three seconds,
-and prints what a second subscriber would be told: {"second": result, "holder": text or null}."""
+"""subscriber.py LIBCUPTI: subscribes to CUPTI before CUDA starts, like another tool, launches work for three seconds,
+and prints the result of a second subscription: {"second": result, "holder": text or null}."""
 
 import ctypes
 import json
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "examples/t
 import cuda  # noqa: E402
 import replay  # noqa: E402
 
-HOLDER_BYTES = 64  # at least, says cupti_callbacks.h
+HOLDER_BYTES = 64  # the minimum by cupti_callbacks.h
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
 
 

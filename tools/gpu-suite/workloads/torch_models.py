@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with random weights, by the names that TorchBench gives them, trained and asked for a few steps each:
+"""Models with random weights, by TorchBench's names, trained and run for a few steps each:
 
     torch_models.py [--modes train,infer] [--steps N] MODEL…
 
 Prints a JSON line for each model, mode and batch size, with the begin and end of each step (CLOCK_REALTIME, ns; the
-device is idle between steps), or with the error that came instead: one model's failure is not another's. Inputs have
+device is idle between steps), or with the error: a failing model doesn't affect others. Inputs have
 TorchBench's usual sizes. Small batches run in fp32, large ones in bf16.
 """
 
@@ -14,7 +14,7 @@ import json
 import time
 
 WARM_UP = 3
-PAUSE_S = 0.003  # between steps: far more than two clocks are apart
+PAUSE_S = 0.003  # between steps: much more than the difference between two clocks
 
 
 # --- models: each builder gives (model, batch -> arguments of its call); torch is imported late, for --list --------
@@ -241,7 +241,7 @@ MODELS = {
 
 
 def loss_of(torch, output):
-    """Some scalar that depends on everything that the model returns first."""
+    """A scalar that depends on all of the model's first output."""
     while not torch.is_tensor(output):
         output = output[0]
     return output.float().mean()
@@ -252,7 +252,7 @@ def call(model, arguments):
 
 
 def steps_of(torch, model, arguments, mode, dtype, count, ncu):
-    """[[begin, end] in ns] of each step, after those that warm up."""
+    """[[begin, end] in ns] of each step after the warm-up."""
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4) if mode == "train" else None
     model.train(mode == "train")
 
@@ -311,7 +311,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="prints the models' names")
     parser.add_argument("--modes", default="train,infer")
     parser.add_argument("--steps", type=int, default=2)
-    parser.add_argument("--ncu", action="store_true", help="small batch only, with only its steps to be profiled")
+    parser.add_argument("--ncu", action="store_true", help="only the small batch, with only its steps profiled")
     options = parser.parse_args()
     if options.list:
         print(json.dumps({"models": list(MODELS)}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of a small model on random data; prints, as JSON, how long each took, and what PyTorch's profiler saw
+"""Training steps of a small model on random data; prints their durations as JSON, and the totals of PyTorch's profiler
 with --profiler 1. The same arguments launch the same kernels."""
 
 import argparse
@@ -80,7 +80,7 @@ def main():
         model(data).square().mean().backward()
         optimizer.step()
 
-    stream = torch.cuda.Stream()  # as capture wants it
+    stream = torch.cuda.Stream()  # as capture requires
     with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
             step()
@@ -99,7 +99,7 @@ def main():
         def keep(finished):
             seen["totals"], seen["kernels"] = totals_of(finished)
 
-        # Its own warm-up, or the first of the steps would lack what ran before it was ready.
+        # A warm-up of the profiler: without it, the first step would lack the work before it was ready.
         profiler = torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CUDA], on_trace_ready=keep,
             schedule=torch.profiler.schedule(wait=0, warmup=PROFILER_WARM_UP, active=arguments.steps, repeat=1))
