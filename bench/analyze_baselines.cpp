@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpusonde analyze is measured against (bench/analyze_bench.py), each printing the CPU seconds it took:
+// The baselines of gpusonde analyze (bench/analyze_bench.py); each prints its CPU seconds:
 //
 //   bench_analyze_baselines scan FILE.sqlite
 //       libsqlite3's count(*), sum(end-start) of the event tables, mapped
 //   bench_analyze_baselines scan-kernels FILE.sqlite
-//       the same of the kernels alone
+//       the same for the kernels alone
 //   bench_analyze_baselines duckdb FILE.sqlite CACHE.parquet
-//       the kernels' summary by way of DuckDB (analyze_duckdb.h)
+//       the kernel summary through DuckDB (analyze_duckdb.h)
 //   bench_analyze_baselines simdjson FILE.json
-//       an on-demand pass that takes name, cat, ts, dur and correlation
+//       an on-demand pass that reads name, cat, ts, dur and correlation
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -25,7 +25,7 @@
 
 namespace {
 
-// CPU time of this process, of its one thread: what the neighbours do doesn't count.
+// CPU time of this single-threaded process, which excludes other programs.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 int Scan(const std::string& path, std::initializer_list<const char*> tables) {

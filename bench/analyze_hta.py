@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""analyze_hta.py FILE.json: what HTA does with a Kineto trace, on plain pandas: parses it with Python's json, makes a data
-frame of the events, joins launches by correlation, and takes kernels' sums, busy time, communication's overlap, idle time
-by stream, launch delay and queue length. Written after HTA's documents; prints {"events", "busy_ns", …}."""
+"""analyze_hta.py FILE.json: HTA's analyses of a Kineto trace on plain pandas: parses it with Python's json, makes a data frame
+of the events, joins launches by correlation, and computes kernel sums, busy time, communication overlap, idle time by
+stream, launch delay and queue length. Written from HTA's documents; prints {"events", "busy_ns", …}."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""analyze_pandas.py FILE.sqlite: what a notebook does with an Nsight export: reads the kernels, copies and calls into
-pandas, sums kernels by name, takes the union of busy time, and joins launches. Prints {"rows", …}."""
+"""analyze_pandas.py FILE.sqlite: a notebook's analysis of an Nsight export: reads kernels, copies and calls into pandas,
+sums kernels by name, computes the union of busy time, and joins launches. Prints {"rows", …}."""
 
 import json
 import sqlite3

@@ -11,10 +11,10 @@
 
 #include "base/result.h"
 
-// What the benchmark programs share.
+// Shared by the benchmark programs.
 namespace gpusonde {
 
-// A folder that goes with its object.
+// A folder that is removed with its object.
 class Folder {
  public:
   Folder() : path_(std::filesystem::temp_directory_path() / "gpusonde-bench-XXXXXX") {
@@ -29,7 +29,7 @@ class Folder {
   std::string path_;
 };
 
-// The value, or the end of the program with the reason: what fails isn't measured.
+// Returns the value, or ends the program with the error.
 template <class T>
 T Must(Result<T> result) {
   if (result.has_value()) return std::move(result).value();

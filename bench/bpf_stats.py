@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run times of kernel programs, as Linux counts them while kernel.bpf_stats_enabled is set. Needs root, bpftool and
-clang."""
+"""Run times of eBPF programs, which Linux measures while kernel.bpf_stats_enabled is set. Needs root, bpftool and clang."""
 
 import contextlib
 import json
@@ -17,7 +16,7 @@ EMPTY_RUNS = 1_000_000
 
 @contextlib.contextmanager
 def counting():
-    """The kernel counts meanwhile. Yields what that adds to each run of a program, ns, or None where it can't be had."""
+    """Enables the measurement. Yields its cost per run of a program, in ns, or None if it is not available."""
     try:
         before = ENABLED.read_text()
         ENABLED.write_text("1")
@@ -31,20 +30,20 @@ def counting():
 
 
 def runs():
-    """{id of a kernel program: (its run time so far, ns; how often it ran)}"""
+    """{id of an eBPF program: (its run time so far in ns, number of runs)}"""
     shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True, stdout=subprocess.PIPE).stdout
     return {program["id"]: (program.get("run_time_ns", 0), program.get("run_cnt", 0)) for program in json.loads(shown)}
 
 
 class Programs:
-    """Those that are loaded after it was made. `counting_ns`: what counting() yields; None: they aren't counted."""
+    """The programs loaded after this was created. `counting_ns`: from counting(); None: not measured."""
 
     def __init__(self, counting_ns):
         self.counting_ns = counting_ns
         self.others = set() if counting_ns is None else set(runs())
 
     def spent_s(self):
-        """(their run time so far; what counting took beside)"""
+        """(their run time so far, the cost of measuring it)"""
         if self.counting_ns is None:
             return 0.0, 0.0
         told = [counted for number, counted in runs().items() if number not in self.others]
@@ -53,7 +52,7 @@ class Programs:
 
 
 def empty_run_ns():
-    """The run time that the kernel counts of a program that does nothing."""
+    """The measured run time of an empty program."""
     with tempfile.TemporaryDirectory() as folder:
         program, packet = pathlib.Path(folder) / "empty.o", pathlib.Path(folder) / "packet"
         pinned = pathlib.Path(f"/sys/fs/bpf/empty-{os.getpid()}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does nothing: the run time that the kernel counts of it is what the counting takes (bpf_stats.py).
+// Does nothing: its measured run time is the cost of the measurement (bpf_stats.py).
 
 __attribute__((section("classifier"), used)) int nothing(void* packet) {
   (void)packet;

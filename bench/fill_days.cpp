@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a folder of days as `gpusonde up` would have done until now: for bench/page_bench.py and tests/e2e.
+// Fills a folder with the files of days, as `gpusonde up` would have until now, for bench/page_bench.py and
+// tests/e2e.
 //
 //     bench_fill_days FOLDER HOURS KERNELS_PER_SECOND
 //
-// Hours may have a fraction, of whole minutes.
+// HOURS may be a fraction of whole minutes.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: bench_fill_days FOLDER HOURS KERNELS_PER_SECOND, of which at least 100\n");
     return 2;
   }
-  char host[256] = {};  // of this machine, whose next run `up` will be
+  char host[256] = {};  // of this machine, on which `up` runs next
   if (::gethostname(host, sizeof(host) - 1) != 0) return 1;
   auto store = Must(gpusonde::store::LiveStore::Open(argv[1]));
   // A tenth of the names of bench_gpu: a second is then a tenth of the rows.

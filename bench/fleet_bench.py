@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures private fleet telemetry, as a result for bench/run.py: what the schemes cost (bench_privacy), what a fleet of
-100,000 devices costs and learns (`gpusonde fleet simulate`), and how well applications are told apart
-(bench_fleet_identification), and whether time tells of secrets (bench_timing).
+"""Measures private fleet telemetry, as a result for bench/run.py: the cost of the schemes (bench_privacy), cost and
+results of a fleet of 100,000 devices (`gpusonde fleet simulate`), how well applications are identified
+(bench_fleet_identification), and whether run times depend on secrets (bench_timing).
 
     bench/fleet_bench.py [--devices N] [--timing-runs N] FILE
 """
@@ -37,12 +37,12 @@ def nanoseconds(entry):
 
 
 def schemes():
-    """Rows of bench_privacy, and from the same run each scheme's cost per counter beside Paillier's."""
+    """Rows of bench_privacy, and each scheme's cost per counter beside Paillier's from the same run."""
     done = subprocess.run([BUILD / "bin/bench_privacy", "--benchmark_format=json", "--benchmark_repetitions=5",
                            "--benchmark_report_aggregates_only=true"], check=True, stdout=subprocess.PIPE, text=True)
     median = {entry["run_name"]: entry for entry in json.loads(done.stdout)["benchmarks"]
               if entry.get("aggregate_name") == "median"}
-    # Those that count items count counters or bytes a second; the table has ns per counter instead.
+    # Items are counters or bytes per second; the table has ns per counter instead.
     rows = [one for one in run.read_google_benchmark(done.stdout) if one["unit"] != "items/s"]
 
     def per_item(name, items=1):
@@ -110,7 +110,7 @@ def fleet(devices):
 
 
 def identification():
-    """On streams of every trace that there is, more than data/kernel-streams holds."""
+    """On the streams of all available traces, which are more than data/kernel-streams has."""
     with tempfile.TemporaryDirectory() as folder:
         streams = ROOT / "data/kernel-streams"
         if TRACES.is_dir():
@@ -123,7 +123,7 @@ def identification():
 
 
 def timing(runs):
-    """How much time tells of secrets."""
+    """How much run times depend on secrets."""
     done = subprocess.run([BUILD / "bin/bench_timing", runs], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)["rows"]
 

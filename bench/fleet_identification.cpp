@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well applications are told apart by their kernels: on kernel streams of real programs, MODEL+RUN.stream
-// in the folder that is named on the command line (tools/kernel_streams.py --evaluation). Beside the integer
-// fingerprints stands plain nearest neighbour in floating point, on all features unhashed, with the same
-// floor.
+// How well applications are identified by their kernels, on kernel streams of real programs, MODEL+RUN.stream
+// in the folder named on the command line (tools/kernel_streams.py --evaluation). Integer fingerprints are
+// compared with nearest neighbour in floating point, on all unhashed features, with the same floor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +31,8 @@ struct Known {
   std::map<uint64_t, double> features;
 };
 
-// Some kernels of a stream: of its operations the range; after every tenth one of somebody else's that takes
-// as long, if there is one: a tenth of the time.
+// A range of a stream's kernels; if `other` is given, every tenth one is followed by one of its kernels with
+// the same duration.
 FingerprintBuilder Look(const KernelStream& stream, double from, double to,
                         const KernelStream* other = nullptr) {
   FingerprintBuilder builder;
@@ -124,7 +123,7 @@ class Evaluation {
       const Found unknown = Find(unlike, Look(*one.stream, 0, 1));
       unknown_.Add(one.model, std::nullopt, unknown);
       if (unknown.model.has_value()) Confuse(one, *unknown.model, "unknown");
-      // Another run of the model must be there to be found; on another maker's GPU counts apart.
+      // Another run of the model must be in the catalog; GPUs of another maker count separately.
       const auto is_own_gpu = [&](const Known& known) {
         return known.model == one.model && (&known == &one || Maker(known) == Maker(one));
       };

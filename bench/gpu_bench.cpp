@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast GPU questions are answered over what `gpusonde up` keeps: an hour of one program that launches
-// 10,000 kernels a second on one device, 250 of them with a stack.
+// Query times for GPU work in the store of `gpusonde up`: an hour of a program that launches 10,000 kernels a
+// second on one device, 250 of them with a stack.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -34,7 +34,7 @@ store::LiveStore& Node() {
   return *store;
 }
 
-// The last so many minutes.
+// The last `minutes` minutes.
 model::Selection Last(int64_t minutes) {
   return {.from_ns = kFirstNs + (kMinutes - minutes) * 60 * kNanosPerSecond,
           .to_ns = kFirstNs + kMinutes * 60 * kNanosPerSecond};
@@ -46,8 +46,8 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// The store's part of listening always: CPU time for a minute of frames, committed every half minute as
-// LiveStore::Hold does it by the clock.
+// The store's part of continuous profiling: CPU time for a minute of frames, committed every half minute, as
+// LiveStore::Hold does.
 void StoreAMinute(benchmark::State& state) {
   const Folder folder;
   auto store = Must(store::LiveStore::Open(folder / "live"));
@@ -59,7 +59,7 @@ void StoreAMinute(benchmark::State& state) {
     Must(store->CommitHeld());
     state.SetIterationTime(CpuSeconds() - before_s);
   }
-  // Half of what listening may take of two CPUs.
+  // Half of the goal for profiling on two CPUs.
   state.SetLabel("goal: <= 300 ms");
 }
 BENCHMARK(StoreAMinute)->Unit(benchmark::kMillisecond)->UseManualTime()->Iterations(12);

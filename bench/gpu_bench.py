@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what listening to a GPU costs the machine, beside `perf record -g`, as a result for bench/run.py.
+"""Measures the cost of profiling GPU work, beside `perf record -g`, as a result for bench/run.py.
 
     bench/gpu_bench.py [--build FOLDER] [--seconds S] [--up-seconds S] [--repetitions N] FILE
 
-A program launches 10,000 kernels a second on the simulated GPU, from 20 frames deep: heard by `gpusonde up` (19 Hz,
-always on, as the governor allows), whole by `gpusonde record` (19 Hz), and, of its CPU alone, by perf. Ours is the CPU
-time of the listener (of `up` with its reader of lines), its kernel programs' (without what counting them takes: needs
-root), and that of the inject library's thread in the program. What the library does on the program's own threads is in bench_inject, and
-what CUPTI does is CUPTI's (tools/gpu-suite measures it on real GPUs). Profiling and diagnosis have a budget each
-(0.5 % of the machine): `up` runs without and with the diagnosis by turns. It stores what it has gathered once a minute, in
-a burst, so it is measured for whole minutes, once it has made its file of the day and met the program's files. Asleep,
-the library is loaded and nobody listens: the peer is the same program without it. Memory is what is resident while
-listening; `record` doesn't load DuckDB until it ends, so its is that of the agent's part.
+A program launches 10,000 kernels a second on the simulated GPU, from 20 frames deep, profiled by `gpusonde up` (19 Hz,
+continuously, within the governor's budget), completely by `gpusonde record` (19 Hz), and, CPU only, by perf. Our cost is the
+CPU time of the profiler (of `up` with its child processes), of its eBPF programs (less the cost of measuring them: needs
+root), and of the inject library's thread in the program. bench_inject measures the library's work on the program's own
+threads, and tools/gpu-suite the cost of CUPTI on real GPUs. Profiling and diagnosis have a goal of 0.5 % of the machine each:
+`up` runs alternately without and with the diagnosis. It computes roll-ups once a minute, in a burst, so it is measured for
+whole minutes, after it has created the file of the day and read the program's files. Asleep, the library is loaded without
+listeners; the peer is the same program without it. Memory is resident memory while profiling; `record` doesn't load DuckDB
+until it ends, so its memory is that of the agent.
 """
 
 import argparse
@@ -36,8 +36,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RATE = 10_000
 DEPTH = 20
 HZ = 19
-WARM_UP_S = 4.0  # the program's own, and the start of who listens
-UP_WARM_UP_S = 20.0  # half of it before it is asked for the first time, half after
+WARM_UP_S = 4.0  # of the program, and of the profiler's start
+UP_WARM_UP_S = 20.0  # half of it before the first query, half after
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 CPU_GOAL_PERCENT = 0.5
 AGENT_GOAL_MIB = 32
@@ -49,13 +49,13 @@ MACHINE = f"simgpu-bench-{os.getpid()}"
 @dataclasses.dataclass
 class Run:
     percent: float  # CPU time of the whole machine
-    mib: float  # resident, but for the maps
-    map_mib: float  # of kernel programs' maps, resident in it
+    mib: float  # resident, without the maps
+    map_mib: float  # maps of eBPF programs, resident in it
     launch_ns: float  # mean, as the program sees it
 
 
 def resident_mib(pid):
-    """(resident memory without the maps of kernel programs, those maps)"""
+    """(resident memory without the maps of eBPF programs, those maps)"""
     sizes = {True: 0, False: 0}
     is_map = False
     for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
@@ -67,7 +67,7 @@ def resident_mib(pid):
 
 
 def children_s(pid):
-    """CPU time of a process's children, those that have ended included."""
+    """CPU time of a process's children, including ended ones."""
     waited_ticks = sum(int(ticks) for ticks in pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15])
     living = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return waited_ticks / TICKS_PER_S + sum(cpu_s(child) for child in living)
@@ -92,8 +92,8 @@ def child_of(parent, name):
 
 
 def measure(listener_s, program, kernel_programs, seconds):
-    """The share of the machine, percent, that listening takes while the program runs, from now on. `listener_s` tells the
-    listener's CPU time."""
+    """The cost of profiling as a percentage of the machine, from now on while the program runs. `listener_s` returns the
+    profiler's CPU time."""
     def used_s():
         return listener_s() + kernel_programs.spent_s()[0] + library_s(program)
 
@@ -104,7 +104,7 @@ def measure(listener_s, program, kernel_programs, seconds):
 
 
 def run_around(command, workload, environment, counting_ns, seconds):
-    """A listener that starts the program itself."""
+    """A profiler that starts the program itself."""
     kernel_programs = bpf_stats.Programs(counting_ns)
     with subprocess.Popen([*command, "--", *workload], env=environment, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL) as listener:
@@ -152,7 +152,7 @@ class Alone:
 
 
 def run_alone(library, workload, environment, seconds):
-    """The program with the library in it (or not) and nobody who listens."""
+    """The program with or without the library, without listeners."""
     added = {"CUDA_INJECTION64_PATH": str(library)} if library else {}
     with subprocess.Popen(workload, env={**environment, **added}, stdout=subprocess.PIPE, text=True) as program:
         time.sleep(WARM_UP_S)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inject library adds to a CUDA launch, beside a CUPTI that costs nothing: a launch of the runtime
-// is four callbacks, entry and exit of the runtime's call and of the driver's inside it.
+// The inject library's cost per CUDA launch, with a CUPTI that costs nothing: a launch through the runtime
+// makes four callbacks, at entry and exit of the runtime's call and of the driver's call inside it.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -31,11 +31,11 @@ constexpr uint32_t kCuLaunchKernel = 307;
 // A typical stack of a C++ training program above the launch.
 constexpr int kDepth = 40;
 
-// What the library subscribed with.
+// The library's subscription.
 gpusonde_cupti_callback* g_callback = nullptr;
 void* g_user = nullptr;
 
-// Launches are of so many kernels by turns.
+// Launches alternate among this many kernels.
 constexpr size_t kKernels = 64;
 const char* SymbolName(uint32_t correlation) {
   static const auto names = [] {
@@ -75,8 +75,8 @@ __attribute__((noinline)) double LaunchFrom(int depth) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The library in this program, awake because somebody listens: by its socket, as `record` without root does,
-// or by its probes, as `up` does.
+// The library in this program, awake because of a listener: on its socket, like `record` without root, or on
+// its probes, like `up`.
 class Awake {
  public:
   static Awake& Get() {
@@ -84,7 +84,7 @@ class Awake {
     return awake;
   }
 
-  // Listens by the probes from now on, no longer by the socket; why not, if it can't be.
+  // Switches from the socket to the probes. Returns the reason if that is not possible.
   std::optional<std::string> Attach() {
     if (attached_) return std::nullopt;
     Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
@@ -101,7 +101,7 @@ class Awake {
     return std::nullopt;
   }
 
-  // Whether callbacks come. Who listens by the probes alone has a governor, which makes the library sleep.
+  // Whether callbacks arrive. With listeners on probes only, the governor may suspend the library.
   static bool IsAwake() { return BenchCallback() != nullptr; }
   static void Wait() {
     while (!IsAwake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -155,13 +155,13 @@ double SecondsOf(int launches) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// At this speed one launch in tens of thousands is sampled. Less the same calls of a function that does
-// nothing.
+// At this rate one launch in tens of thousands is sampled. The cost of calling an empty function is
+// subtracted.
 void LaunchUnsampled(benchmark::State& state) {
   constexpr int kLaunches = 5'000'000;
   Awake::Get();
   gpusonde_cupti_callback* library = g_callback;
-  SecondsOf(4 * kLaunches);  // until the sampler knows the rate
+  SecondsOf(4 * kLaunches);  // until the sampler has adapted to the rate
   for (auto _ : state) {
     const double with = SecondsOf(kLaunches);
     g_callback = [](void*, uint32_t, uint32_t, const void* data) { benchmark::DoNotOptimize(data); };
@@ -173,7 +173,7 @@ void LaunchUnsampled(benchmark::State& state) {
 }
 BENCHMARK(LaunchUnsampled)->UseManualTime()->Iterations(10);
 
-// The first calls of a new thread are all sampled: the p99 of those of many threads.
+// The first calls of a thread are all sampled: measures their p99 over many threads.
 void SampledP99(benchmark::State& state, bool probes) {
   constexpr int kThreads = 40;
   constexpr int kCalls = 100;
@@ -206,7 +206,7 @@ void LaunchAt10000ASecond(benchmark::State& state) {
     double nanoseconds = 0;
     std::thread([&] {
       auto next = Clock::now();
-      // In the first second the sampler learns the rate.
+      // In the first second the sampler adapts to the rate.
       for (int batch = -100; batch < kBatches;) {
         Awake::Wait();
         const auto start = Clock::now();

@@ -57,7 +57,7 @@ int32_t cuptiActivityRegisterCallbacks(gpusonde_cupti_buffer_requested* requeste
   return 0;
 }
 int32_t cuptiActivityRegisterTimestampCallback(gpusonde_cupti_timestamp*) { return 0; }
-// One record at each flush, or the library thinks that another tool gets them, and leaves.
+// One record per flush; otherwise the library assumes that another tool gets them, and unsubscribes.
 int32_t cuptiActivityFlushAll(uint32_t) {
   uint8_t* buffer = nullptr;
   size_t bytes = 0;

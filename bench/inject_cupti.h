@@ -5,7 +5,7 @@
 
 // A libcupti that does nothing, so that bench_inject measures the inject library's own cost.
 extern "C" {
-// What the inject library subscribed with; null while it is asleep.
+// The inject library's callback; null while it is asleep.
 gpusonde_cupti_callback* BenchCallback();
 void* BenchUser();
 }

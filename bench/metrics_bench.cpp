@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a week of a GPU's state is asked about: eight metrics of one device once a second, as `up` reads
-// them.
+// Query times for a week of a GPU's state: eight metrics of one device once a second, as `up` reads them.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -43,7 +43,7 @@ model::Batch RowsOf(const Table& table, const std::vector<typename Table::Row>& 
   return builder.Take();
 }
 
-// What the rows below point to.
+// The rows that others refer to.
 std::vector<model::Batch> Names(int64_t started_ns, const std::string& host) {
   std::mt19937_64 random(1);
   std::vector<model::Function> functions;
@@ -87,7 +87,7 @@ NodeFeed::NodeFeed(store::LiveStore& store, const Options& options) : store_(sto
 
 int64_t NodeFeed::NowNs() const { return options_.first_ns + second_ * kNanosPerSecond; }
 
-// Everything that happens in a second, as the agent writes it.
+// The rows of a second, as the agent writes them.
 std::vector<model::Batch> NodeFeed::Second() {
   const Id128 process = IdOf("process");
   const Id128 device = IdOf("device");
@@ -170,7 +170,7 @@ std::vector<std::vector<model::Batch>> NodeFeed::Prepare() {
 }
 
 void NodeFeed::Hold(std::vector<model::Batch> frames) {
-  // Each day's file stands for itself.
+  // Each day's file is complete by itself.
   const store::Day day = store::DayOf(NowNs() - 1);
   if (std::exchange(day_, day) != day) Hold(Names(options_.first_ns, options_.host));
   const auto count = std::ssize(frames);

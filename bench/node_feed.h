@@ -11,8 +11,8 @@
 
 namespace gpusonde {
 
-// Fills a store as `gpusonde up` does on a node of two CPUs on which one program launches kernels all the
-// time, 250 of them a second at most with a stack.
+// Fills a store like `gpusonde up` on a node of two CPUs on which a program launches kernels continuously, at
+// most 250 a second with a stack.
 class NodeFeed {
  public:
   struct Options {
@@ -24,11 +24,11 @@ class NodeFeed {
   };
   NodeFeed(store::LiveStore& store, const Options& options);
 
-  // Holds the next minute's frames, one per second.
+  // Adds the next minute's frames, one per second, to the store's buffer.
   void Minute();
-  // The next minute's frames, without handing them over.
+  // Returns the next minute's frames without adding them.
   std::vector<std::vector<model::Batch>> Prepare();
-  // Hands over frames of the present day.
+  // Adds frames of the current day.
   void Hold(std::vector<model::Batch> frames);
 
  private:

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what reading the GPUs' state costs, on the simulated GPU, as a result for bench/run.py.
+"""Measures the cost of reading the GPUs' state, on the simulated GPU, as a result for bench/run.py.
 
     bench/nvml_bench.py [--build FOLDER] [--seconds S] [--repetitions N] FILE
 
-`gpusonde record --nvml-hz N -- sleep` with nothing else to do: the CPU time of its NVML threads, and that of all of
-it less that of a run with `--nvml-hz 0`, in turns. Both from /proc/PID/task/*/schedstat, from a second after the start
-until the program ends. simgpu's NVML locks and advances a timeline and takes no driver's time; a real driver's calls
-cost what they cost there (tools/gpu-suite).
+`gpusonde record --nvml-hz N -- sleep`: the CPU time of its NVML threads, and that of the whole process less that of a run
+with `--nvml-hz 0`, alternately. Both from /proc/PID/task/*/schedstat, from a second after the start until the program
+ends. simgpu's NVML only advances a timeline; tools/gpu-suite measures a real driver's calls.
 """
 
 import argparse
@@ -24,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORES = os.cpu_count()
 WARM_UP_S = 1.0
 THREADS = ("nvml", "nvml-xid")
-# (devices, Hz): what `record` does with one and with eight devices, and `up` with eight.
+# (devices, Hz): `record` with one and with eight devices, and `up` with eight.
 CASES = ((1, 10), (8, 10), (8, 1))
 
 
@@ -38,7 +37,7 @@ def cpu_ns(pid):
 
 
 def run(build, devices, hertz, seconds, folder):
-    """Percent of the machine: of the NVML threads, and of the whole process; and readings of power per second."""
+    """The NVML threads and the whole process in percent of the machine; readings of power per second."""
     simgpu = build / "bin/simgpu"
     environment = dict(os.environ, SIMGPU_DEVICES=str(devices), SIMGPU_MACHINE=pathlib.Path(folder).name)
     recording = f"{folder}/run.sonde"

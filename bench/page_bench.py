@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what an open page costs `gpusonde up` that has kept a day, as a result for bench/run.py.
+"""Measures the cost of an open page for `gpusonde up` with a day of data, as a result for bench/run.py.
 
     bench/page_bench.py [--build FOLDER] [--hours H] [--rate N] [--seconds S] [--repetitions N] [--state FOLDER] FILE
 
-bench_fill_days makes the day: one program that launches kernels all the time. A program on the simulated GPU goes on
-launching while `up` runs, without a page and with each of the pages open in Chromium, in turns. The cost is the CPU time of
-`up` with the page less that without, as a share of one core; the browser's own CPU time isn't in it, but what it costs `up`
-to sample the browser is. Each page is measured once it has been open for a while. `--state` keeps the day's files for
-another run.
+bench_fill_days makes the day, with a program that launches kernels continuously. A program on the simulated GPU keeps
+launching while `up` runs, alternately without a page and with each of the pages open in Chromium. The cost is the CPU time
+of `up` with the page less that without, as a share of one core; it excludes the browser's CPU time, but includes sampling the
+browser. Each page is measured after it has been open for a while. `--state` keeps the day's files for another run.
 """
 
 import argparse
@@ -29,13 +28,13 @@ from record_bench import BUILD, cpu_s
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MACHINE = f"simgpu-bench-page-{os.getpid()}"
-SETTLE_S = 20  # the first answers, and who waits for them
+SETTLE_S = 20  # the first queries
 GOAL_PERCENT = 2
 PAGES = {"the profile page": "", "the incidents page": "?page=incidents", "the profile page of the whole day": "?last=all"}
 
 
 def fill(build, state, hours, rate):
-    """Makes the day, unless it is there."""
+    """Makes the day unless it exists."""
     days = state / "days"
     if days.exists() and any(days.glob("*.sonde")):
         return
@@ -46,7 +45,7 @@ def fill(build, state, hours, rate):
 
 @contextlib.contextmanager
 def running_up(build, state):
-    """`up` over the day, beside a program that launches: (its process id, its address)"""
+    """Runs `up` over the day, beside a program that launches: (its process id, its URL)"""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib/simgpu"), "SIMGPU_MACHINE": MACHINE,
                    "CUDA_INJECTION64_PATH": str(build / "lib/libgpusonde-inject.so")}
     up = subprocess.Popen([build / "bin/gpusonde", "up", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],
@@ -55,7 +54,7 @@ def running_up(build, state):
         url = next((match[0] for line in up.stdout if (match := re.search(r"http://\S+/", line))), None)
         if url is None:
             raise RuntimeError("gpusonde up did not start")
-        # It ends by itself after ten minutes at most.
+        # It ends by itself after at most ten minutes.
         again_and_again = ["sh", "-c", 'while "$@"; do :; done', "sh"]
         programs = subprocess.Popen([*again_and_again, build / "bin/launch_cost", "--rate", str(RATE), "--depth", "20",
                                      "--seconds", "600"], env=environment, stdout=subprocess.DEVNULL,

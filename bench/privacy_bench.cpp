@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What encrypted reports cost, beside sums in the clear and Paillier's scheme.
+// The cost of encrypted reports, beside sums in the clear and Paillier's scheme.
 #include <benchmark/benchmark.h>
 #include <gmp.h>
 #include <sodium.h>
@@ -73,7 +73,7 @@ void EncryptBfv(benchmark::State& state) {
 }
 BENCHMARK(EncryptBfv)->Name("BFV encryption, 4,096 slots")->Unit(benchmark::kMicrosecond);
 
-// What the catalog's server computes for one query among 1,000 applications.
+// The catalog server's work for one query among 1,000 applications.
 void AnswerQuery(benchmark::State& state) {
   Random random = Random::FromSystem();
   fleet::Catalog catalog;
@@ -93,7 +93,7 @@ void AnswerQuery(benchmark::State& state) {
 }
 BENCHMARK(AnswerQuery)->Name("private identification among 1,000")->Unit(benchmark::kMillisecond);
 
-// Far more than any cache holds.
+// Much larger than any cache.
 constexpr size_t kReports = 16'384;
 
 const std::vector<uint32_t>& Reports() {
@@ -101,7 +101,7 @@ const std::vector<uint32_t>& Reports() {
   return reports;
 }
 
-// Every row's items are bytes read, so that ratios are those of bandwidths.
+// All items are bytes read, so that ratios are ratios of bandwidths.
 void ReadMemory(benchmark::State& state) {
   const std::vector<uint32_t>& reports = Reports();
   for (auto _ : state) {
@@ -128,7 +128,7 @@ void AddReports(benchmark::State& state) {
 }
 BENCHMARK(AddReports)->Name("masked reports added, bytes")->Unit(benchmark::kMillisecond);
 
-// What adding would be if nobody encrypted.
+// Adding without encryption.
 void AddPlain(benchmark::State& state) {
   const std::vector<uint32_t>& reports = Reports();
   for (auto _ : state) {
@@ -168,8 +168,8 @@ void AnswerForReports(benchmark::State& state) {
 }
 BENCHMARK(AnswerForReports)->Name("a decryptor's answer, reports")->Unit(benchmark::kMillisecond);
 
-// Paillier (1999) with a 3,072-bit modulus, as many 32-bit counters in one ciphertext as fit: what Penrose
-// uses.
+// Paillier (1999) with a 3,072-bit modulus, as many 32-bit counters per ciphertext as fit, as in
+// Penrose.
 struct Paillier {
   static constexpr unsigned kBits = 3072;
   static constexpr unsigned kCounters = kBits / 32 - 1;

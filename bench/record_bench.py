@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what `gpusonde record` costs, beside `perf record` by frame pointers and by DWARF, as a result for
+"""Measures the cost of `gpusonde record`, beside `perf record` with frame pointers and with DWARF, as a result for
 bench/run.py.
 
     bench/record_bench.py [--gpusonde PROGRAM] [--hotpaths PROGRAM] [--seconds S] [--repetitions N] FILE
 
-The hotpaths example keeps every core busy and counts its work, alone and under each sampler at 19 and 99 Hz, in
-turns, so that whatever else the machine does meets all of them. The sampler's own CPU time and the run time of its
-kernel programs (which Linux counts while kernel.bpf_stats_enabled is set: needs root) are read twice: when hotpaths
-has run for a second, and when it has printed its result; what the counting itself takes is taken off. Before lies the
-start, between the sampling, and after it the writing of the file. perf's kernel side can't be read anywhere; only the
-work that is lost shows it. The kernel's maps are those that came with the sampler, by the size that the kernel says they
-have.
+The hotpaths example keeps every core busy and counts its work, alternately alone and under each sampler at 19 and
+99 Hz, so that other load affects all of them. The sampler's CPU time and the run time of its eBPF programs (which Linux
+measures while kernel.bpf_stats_enabled is set: needs root) are read twice: after hotpaths has run for a second, and after
+it has printed its result; the cost of the measurement is subtracted. The start is before the first reading, sampling between
+the two, and writing the file after. perf's kernel side can't be measured; only the lost work shows it. Maps are those
+created with the sampler, by the size that the kernel reports.
 """
 
 import argparse
@@ -44,10 +43,10 @@ PEERS = ("fp", "dwarf")  # of perf record --call-graph
 
 @dataclasses.dataclass
 class Run:
-    """One run of hotpaths; all but the first under a sampler, and of it."""
+    """A run of hotpaths; the fields after the first are of the sampler."""
     units_per_s: float
     start_cpu_s: float = 0.0
-    sampling_percent: float = 0.0  # CPU time, its own and its kernel programs', of the whole machine
+    sampling_percent: float = 0.0  # CPU time of it and its eBPF programs, of the whole machine
     end_cpu_s: float = 0.0
     sampling_mib: float = 0.0
     peak_mib: float = 0.0
@@ -69,7 +68,7 @@ def cpu_s(pid):
 
 
 def peak_mib(pid):
-    """The most memory that a process has had resident so far; None once it has ended."""
+    """The peak resident memory of a process so far; None after it has ended."""
     try:
         match = re.search(r"^VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except (FileNotFoundError, ProcessLookupError):
@@ -83,7 +82,7 @@ def run_alone(workload):
 
 
 def wait_for_program(sampler, name):
-    """Until `sampler` has a child that runs the program `name`."""
+    """Waits until `sampler` has a child that runs the program `name`."""
     while sampler.poll() is None:
         for child in pathlib.Path(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read_text().split():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -93,8 +92,7 @@ def wait_for_program(sampler, name):
 
 
 def watch(sampler, kernel_programs, maps_before, workload, run):
-    """Fills in what can be seen of a sampler while it lives; maps_before: the kernel's maps that aren't its own, or None:
-    not counted."""
+    """Fills in what is known of a running sampler. maps_before: maps that aren't its own, or None: not counted."""
     wait_for_program(sampler, pathlib.Path(workload[0]).name)
     time.sleep(WARM_UP_S)
     run.start_cpu_s, kernel_before_s, started = cpu_s(sampler.pid), kernel_programs.spent_s()[0], time.monotonic()
@@ -117,7 +115,7 @@ def watch(sampler, kernel_programs, maps_before, workload, run):
 
 
 def run_sampled(command, workload, counting_ns):
-    """`counting_ns`: as bpf_stats.Programs has it."""
+    """`counting_ns`: as in bpf_stats.Programs."""
     run = Run(units_per_s=0.0)
     kernel_programs = bpf_stats.Programs(counting_ns)
     maps_before = None if counting_ns is None else set(bpf_map_bytes())
@@ -137,7 +135,7 @@ def run_sampled(command, workload, counting_ns):
 
 
 def samplers(gpusonde, folder):
-    """{(name, Hz): command} of those that are on this machine."""
+    """{(name, Hz): command} of the installed samplers."""
     commands = {}
     for hz in FREQUENCIES_HZ:
         if gpusonde.exists():
@@ -150,7 +148,7 @@ def samplers(gpusonde, folder):
 
 
 def measure(gpusonde, workload, repetitions):
-    """{("alone", 0) or (sampler, Hz): [Run, …]}, in turns; and whether kernel programs were counted."""
+    """{("alone", 0) or (sampler, Hz): [Run, …]}, run alternately; and whether eBPF programs were measured."""
     runs = {}
     with tempfile.TemporaryDirectory() as folder, bpf_stats.counting() as counting_ns:
         commands = samplers(gpusonde, folder)
@@ -167,7 +165,7 @@ def spread(values):
 
 
 def row(name, unit, ours, peers, peer_name, goal=None, more_peers=None):
-    """A row of medians; `ours` and `peers` are one value per turn, empty where the program is missing. The ratio is to
+    """A row of medians; `ours` and `peers` have one value per turn, or are empty if the program is missing. The ratio is to
     `peers`; `more_peers` are others by name."""
     if not ours:
         return {"name": name, "value": None, "unit": unit, "note": f"{name}: no gpusonde to run"}
@@ -189,7 +187,7 @@ def rows_of(runs, bpf_counted):
     alone = [run.units_per_s for run in runs["alone", 0]]
 
     def made(name, unit, hz, value, goal=None, note=""):
-        """Of one number of each run, beside every peer's."""
+        """A row of one number of each run, beside every peer's."""
         peers = {f"perf record --call-graph {graph}{note}": [value(run, turn) for turn, run in enumerate(runs[graph, hz])]
                  for graph in PEERS if (graph, hz) in runs}
         first = next(iter(peers), "")

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmarks, prints what they measured and writes it to bench/results/NAME.json.
+"""Runs the benchmarks, prints their results and writes them to bench/results/NAME.json.
 
     bench/run.py --build build/release [NAME …]
 
 The format of a result is in tools/performance_doc.py, which makes docs/performance.md from them. A benchmark is one
 of:
   - a Google Benchmark program `bench_NAME` in the build's bin folder. Its rows are medians of several repetitions:
-    items per second where it counts items, else time. A benchmark that has a goal says so as its label, e.g.
-    state.SetLabel("goal: >= 1000000 rows/s"); the unit is what follows the number.
-  - a program that writes its result to the file named last on its command line.
-A benchmark that isn't there is said to be missing; one that fails makes the exit status 1.
+    items per second if it counts items, else time. A goal is a benchmark's label, e.g.
+    state.SetLabel("goal: >= 1000000 rows/s"); the unit follows the number.
+  - a program that writes its result to the file that is last on its command line.
+Missing benchmarks are reported; if one fails, the exit status is 1.
 """
 
 import argparse
@@ -35,7 +35,7 @@ GOAL = re.compile(r"goal: (>=|<=) ([\d.]+) (.+)")
 class Benchmark:
     name: str
     title: str
-    needs: str  # the benchmark is there when this path is; {build} is the build folder
+    needs: str  # the benchmark exists if this path does; {build} is the build folder
     command: tuple = ()  # empty for a Google Benchmark program
     folder: str = "."
 
@@ -97,8 +97,8 @@ def read_google_benchmark(text):
 
 
 def measure(benchmark, build):
-    """The result of one benchmark, and why it isn't whole, if it isn't: of one that fails or is stopped, what it had
-    written by then. Raises CalledProcessError where there is none."""
+    """The result of one benchmark, and the reason if it is incomplete: if it fails or is stopped, the part written by
+    then. Raises CalledProcessError if there is none."""
     about = machine()
     environment = dict(os.environ, GPUSONDE=str(build / "bin/gpusonde"), GPUSONDE_BUILD=str(build))
     result = {"benchmark": benchmark.name, "title": benchmark.title,

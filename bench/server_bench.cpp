@@ -17,9 +17,9 @@ constexpr int kDepth = 40;
 constexpr int kFunctions = 20'000;
 constexpr int kOwnFrames = 10;
 
-// Stacks of kDepth frames that merge into about `nodes` nodes. One in so many has frames of its own,
-// kOwnFrames on average, where it leaves an earlier one: shared near the root, apart near the leaf. The
-// others differ by address only. In random order, as a store gives them.
+// Stacks of kDepth frames that merge into about `nodes` nodes. Some branch off from an earlier stack with
+// kOwnFrames frames of their own on average: shared near the root, separate near the leaf. The others differ
+// by address only. In random order, as from a store.
 model::Profile MakeProfile(int64_t stacks, int64_t nodes) {
   std::mt19937 random(1);
   model::Profile profile;
@@ -34,7 +34,7 @@ model::Profile MakeProfile(int64_t stacks, int64_t nodes) {
   for (int64_t i = 0; i < stacks; ++i) {
     std::vector<int32_t> stack(kDepth);
     if (i > 0) stack = profile.stacks[random() % static_cast<uint64_t>(std::min(i, distinct))];
-    // Leaf first: the last frames of its own are the first elements.
+    // Leaf first: its own frames come first.
     size_t own = 1 + random() % (2 * kOwnFrames - 1);
     if (i == 0) own = kDepth;
     if (i >= distinct) own = 0;
@@ -48,7 +48,7 @@ model::Profile MakeProfile(int64_t stacks, int64_t nodes) {
   return profile;
 }
 
-// The last one made: 160 MB that all benchmarks of the same size share.
+// The newest profile, 160 MB, shared by all benchmarks of the same size.
 const model::Profile& ProfileOf(int64_t stacks, int64_t nodes) {
   static model::Profile profile;
   static std::pair<int64_t, int64_t> made;

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how whole the stacks of real programs are, as a result for bench/run.py.
+"""Measures how complete the stacks of real programs are, as a result for bench/run.py.
 
     bench/stacks_bench.py [--gpusonde PROGRAM] [--seconds S] [--only NAME] [--details] FILE
 
 Each program runs under `perf record --call-graph dwarf`, and that under `gpusonde record`, so that both see the same
-run. A stack is whole when its outermost frame is where a thread starts, by name. perf's stacks are the second opinion:
-of those that are whole, the share of each of its ten hottest paths is compared with the share of the same path in
-ours. A path is the functions of the process, without those that only one of the two can name (code made at run
-time by its address, frames of Python).
+run. A stack is complete if its outermost frame is where a thread starts, by name. As a second opinion, the share of each of the
+ten hottest paths among perf's complete stacks is compared with its share in ours. A path is the functions of the process,
+without those that only one of the two can name (generated code by address, Python frames).
 
 Two samplers of one run see different moments of it: of n samples each, a path of share p differs by
 sqrt(2 p (1 - p) / n), one point for p = 0.3 and n = 4,000. So a program is run again until the standard error of the
-largest difference is half a point; it is told beside it. It comes from leaving out one second after the other (a
-jackknife), so that what a program does in phases is in it.
+largest difference is half a point; the result includes it. It is a jackknife over the seconds of the runs, so that it
+includes the variation of programs that work in phases.
 
-Reasons for which stacks aren't whole are those of the recording, with perf itself among its processes, which has an
-interpreter of Python's inside.
+The reasons for incomplete stacks are those of the recording, which includes perf itself with its embedded Python
+interpreter.
 """
 
 import argparse
@@ -38,17 +37,17 @@ PROGRAMS = ROOT / "bench/stacks"
 HZ = 499
 GOAL_PERCENT = 99
 GOAL_POINTS = 2
-JUDGE_PERCENT = 90  # of perf's stacks must be whole for it to judge ours
+JUDGE_PERCENT = 90  # of perf's stacks must be complete for a comparison
 HOTTEST = 10
 NOISE_POINTS = 0.5
-FEWEST_SECONDS = 16  # to tell the noise by
+FEWEST_SECONDS = 16  # to estimate the noise
 MOST_RUNS = 4
 PERF_STACK_BYTES = 32768
 
 # Where threads begin: programs, the C library's threads, the dynamic loader, Go's two kinds of thread.
 STARTS = re.compile(r"(_start|_dl_start_user|(__GI_)?(__)*clone3?|start_thread|runtime\.goexit(\.abi0)?|runtime\.rt0_go(\.abi0)?"
                     r"|runtime\.mstart(\.abi0)?|_rt0_amd64_linux)$")
-# What only one of the two names, or both by another name.
+# Functions that only one of the two names, or both name differently.
 LEFT_OUT = re.compile(r"_PyEval_EvalFrameDefault|.*@plt$|\[.*\]$|(Lazy|Eval|Function|Script|Builtin|Bytecode|Stub|RegExp)"
                       r"[^ ]*:|JS:|py::|_PyEval_EvalFrame.*|(__GI_)?(__)*clone3?$")
 
@@ -60,10 +59,10 @@ class Profile:
 
     def __init__(self):
         self.stacks = collections.Counter()  # {Stack: samples}, of stacks with frames of the process
-        # {moment: {path: samples}}, a moment being a second of a run: of whole stacks in code of the process itself,
-        # all that perf is asked for
+        # {moment: {path: samples}}, a moment being a second of a run: complete stacks in code of the process itself,
+        # which is all that perf records
         self.paths = collections.defaultdict(collections.Counter)
-        self.without_frames = 0  # of the kernel only: a program that begins or ends
+        self.without_frames = 0  # of the kernel only: a program that starts or ends
         self.reasons = collections.Counter()
 
     def add(self, stack, samples, second, in_kernel=False):
@@ -90,7 +89,7 @@ class Profile:
 
 @dataclasses.dataclass
 class Difference:
-    """How much more of its time one of perf's hottest paths has in ours, in points."""
+    """The difference of the shares of one of perf's hottest paths, ours minus perf's, in points."""
     path: Stack
     ours: float  # percent
     perfs: float
@@ -124,12 +123,12 @@ def compare(ours, perfs):
 
 
 def plain(name):
-    """Without what compilers add to the names of parts and copies of a function."""
+    """Strips the suffixes that compilers add to the names of parts and clones of a function."""
     return re.sub(r"(\.(cold|part|isra|constprop|llvm|lto_priv)(\.\d+)*)+$|@@?[A-Z].*$", "", name)
 
 
 def without_alias(name):
-    """The C library's functions have many names at one address, and each of the two takes its own pick."""
+    """The C library's functions have several names at one address, of which each profiler picks another."""
     return name if name.startswith("_Z") else re.sub(r"^_*(GI_)?_*(libc_)?|_impl$", "", name)
 
 
@@ -188,12 +187,12 @@ def run(gpusonde, command, folder):
     """(ours, perf's or None) of one run of the program."""
     recording, data = f"{folder}/run.sonde", f"{folder}/perf.data"
     if shutil.which("perf"):
-        # Of the process alone: paths are those of its own functions. Where two listeners differ on whether they want build
-        # ids of mappings, Linux 6.1 gives one of them the wrong answer, and perf dies of it: so both want them.
+        # User space only: paths are those of its own functions. If two listeners differ on whether they want build ids of
+    # mappings, Linux 6.1 gives one of them the wrong one, which crashes perf: so both request them.
         command = ["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u", "-F", str(HZ), "--call-graph",
                    f"dwarf,{PERF_STACK_BYTES}", "-o", data, "--", *command]
     whole = [gpusonde, "record", "--hz", str(HZ), "-o", recording, "--", *command]
-    # In the folder, since node writes its log where it stands.
+    # In the folder, as node writes its log to the current one.
     done = subprocess.run(whole, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(whole)}: exit status {done.returncode}\n{done.stderr}")
@@ -201,7 +200,7 @@ def run(gpusonde, command, folder):
 
 
 def programs(seconds, folder):
-    """{name: command, or why not}"""
+    """{name: command, or why it is missing}"""
     found = {"C++ at -O2 -fomit-frame-pointer through five libraries":
              [str(BUILD / "tests/programs/five_libraries"), str(seconds)]}
     for minor in (9, 10, 11, 12, 13):
@@ -224,17 +223,17 @@ def programs(seconds, folder):
     else:
         found["Go"] = "not installed"
     gofmt = shutil.which("gofmt")
-    # Folders that parse, and not through a link, which gofmt doesn't follow.
+    # Folders that parse, and no link, which gofmt doesn't follow.
     sources = (pathlib.Path(os.path.realpath(gofmt)).parent.parent / "src").resolve() if gofmt else None
     folders = [str(sources / name) for name in ("runtime", "net", "crypto")] if sources else []
-    # Debian's has neither .debug_frame nor .symtab. Formats what it finds, and writes nothing.
+    # Debian's has neither .debug_frame nor .symtab. It formats files without writing them.
     found["Go, stripped: gofmt"] = ([gofmt, "-l", *folders * max(1, int(seconds / 2))]
                                     if sources and sources.exists() else "not installed")
     return found
 
 
 def python_of(minor):
-    """A CPython of this version that runs: Debian's, or one of pyenv's."""
+    """A working CPython of this version: Debian's, or pyenv's."""
     candidates = [f"/usr/bin/python3.{minor}", *sorted(map(str, pathlib.Path("/root/.pyenv/versions").glob(
         f"3.{minor}.*/bin/python3.{minor}")))]
     for candidate in candidates:
@@ -246,7 +245,7 @@ def python_of(minor):
 
 
 def runs_of(gpusonde, command, folder):
-    """(ours, perf's or None) of as many runs of the program as it takes to compare their paths."""
+    """(ours, perf's or None) of enough runs of the program to compare their paths."""
     ours, perfs, runs = Profile(), Profile(), 0
     while runs < MOST_RUNS:
         with tempfile.TemporaryDirectory(dir=folder) as own_folder:
@@ -274,7 +273,7 @@ def rows_of(name, ours, perfs, details):
     if details:
         report(name, ours, perfs)
     if not perfs or perfs.whole_percent < JUDGE_PERCENT:
-        return  # it is no judge of paths that it can't follow itself
+        return  # it can't judge paths that it can't unwind itself
     differences = compare(ours, perfs)
     if not differences:
         return
@@ -288,7 +287,7 @@ def rows_of(name, ours, perfs, details):
 
 
 def report(name, ours, perfs):
-    """What is behind the numbers, for whoever mends them."""
+    """Details behind the numbers, for debugging."""
     print(f"== {name}", file=sys.stderr)
     for label, profile in (("ours", ours), ("perf", perfs)):
         if profile is None:
@@ -326,7 +325,7 @@ def main():
             except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
                 sys.exit(f"stacks_bench: {error}")
             rows += rows_of(name, ours, perfs, arguments.details)
-            # What there is so far is kept when the rest fails or is stopped.
+            # Keeps the results so far if the rest fails or is stopped.
             arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
     arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
 

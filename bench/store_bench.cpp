@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rests: how fast rows get into the spool, the store and a recording, and how fast a day and a week of
-// one node are asked about. The node is busy: 19 samples a second on each of two CPUs around the clock.
+// Data at rest: how fast rows are written to the spool, the store and a recording, and query times over a day
+// and a week of a node. The node is busy: 19 samples a second on each of two CPUs around the clock.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ Id128 IdOf(std::string_view kind, int number) {
   return IdHasher(kind).Add(static_cast<uint64_t>(number)).Finish();
 }
 
-// What samples point to.
+// The rows that samples refer to.
 std::vector<model::Batch> Names() {
   std::mt19937_64 random(1);
   model::BatchBuilder sources(model::kSources);
@@ -95,7 +95,7 @@ std::vector<model::Batch> Names() {
   return batches;
 }
 
-// `count` samples from first_ns on; a few stacks take most of them, as in life.
+// `count` samples from first_ns on; a few stacks have most of them, as in real programs.
 model::Batch Samples(int64_t first_ns, int64_t count, std::mt19937_64& random) {
   static const std::vector<Id128> stacks = [] {
     std::vector<Id128> ids;
@@ -152,7 +152,7 @@ void DecodeFrame(benchmark::State& state) {
 }
 BENCHMARK(DecodeFrame)->Unit(benchmark::kMillisecond);
 
-// Rows per second of all the CPU time that the process takes, DuckDB's threads included: on one core.
+// Rows per second of the process's CPU time, DuckDB's threads included: on one core.
 void StoreAppend(benchmark::State& state) {
   const Folder folder;
   auto store = Must(store::CreateRecording(folder / "store.sonde"));
@@ -224,7 +224,7 @@ void ReadProfile(benchmark::State& state) {
 }
 BENCHMARK(ReadProfile)->Arg(1)->Arg(7)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// As the first question after a start is answered: nothing is in memory yet.
+// Like the first query after a start, with empty caches.
 void ReadProfileFirst(benchmark::State& state) {
   static const Folder folder;
   static bool is_made = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From addresses to names: how fast a profile of a large library is named. libLLVM (some 130 MB, tens of
-// thousands of exported functions) is mapped into this process as it would be into a profiled one, and the
-// samples are of its code. libdw, which eu-addr2line and many profilers use, is asked the same in the same
-// run.
+// From addresses to names: how fast a profile of a large library is symbolised. libLLVM (some 130 MB, tens of
+// thousands of exported functions) is mapped into this process like into a profiled one, and the samples are
+// of its code. libdw, which eu-addr2line and many profilers use, does the same in the same run.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
@@ -36,7 +35,7 @@ constexpr size_t kDepth = 30;
   std::abort();
 }
 
-// Everything that names a stack, as the agent has it; nothing is read yet.
+// The agent's symbolisation of stacks, with nothing read yet.
 struct Namer {
   Namer() {
     if (!processes.Follow(::getpid()).has_value()) Die("this process can't be read from /proc");
@@ -52,12 +51,12 @@ struct Namer {
   symbols::BinaryTable binaries;
   agent::Rows rows;
   agent::ProcessTable processes{{.host = {}, .source = {1, 2}, .epoch_offset_ns = 0}, binaries, rows};
-  symbols::LineClient lines{{}};  // asks nobody
+  symbols::LineClient lines{{}};  // without a child process
   agent::StackInterner stacks{{}, binaries, lines, rows};
   model::DropCounts drops;
 };
 
-// Addresses all over the library's code, the same in every run of one process.
+// Addresses spread over the library's code, the same in every run of a process.
 const std::vector<uint64_t>& Addresses() {
   static const std::vector<uint64_t> addresses = [] {
     if (::dlopen(kLibrary, RTLD_LAZY | RTLD_LOCAL) == nullptr) Die(::dlerror());
@@ -83,8 +82,8 @@ std::vector<std::vector<uint64_t>> Stacks() {
   return stacks;
 }
 
-// A million samples of some twenty thousand stacks, a few of which take most of them; the files are read,
-// too.
+// A million samples of some twenty thousand stacks, a few of which have most of them; includes reading the
+// files.
 void Symbolise(benchmark::State& state) {
   const auto stacks = Stacks();
   for (auto _ : state) {
@@ -113,7 +112,7 @@ void NameAddresses(benchmark::State& state) {
 }
 BENCHMARK(NameAddresses)->Name("distinct addresses named")->Unit(benchmark::kMillisecond);
 
-// Some only: libdw goes through the whole table for each.
+// Only some: libdw scans the whole table for each.
 void NameAddressesByLibdw(benchmark::State& state) {
   const auto addresses = std::span(Addresses()).first(500);
   const Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,

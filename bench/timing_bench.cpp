@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what a device does with its secrets takes a time that depends on them, by measuring: dudect
-// (Reparaz, Balasch, Verbauwhede, "Dude, is my code constant time?", 2017). Each function runs on a fixed and
-// on random secrets in random turns; Welch's t of the two times must stay below 4.5, with the slowest of all
-// times left out as what the machine did. `leaky` is the control: it must be found.
+// Measures whether the run time of a device's computations depends on its secrets: dudect (Reparaz, Balasch,
+// Verbauwhede, "Dude, is my code constant time?", 2017). Each function runs on a fixed and on random secrets
+// in random order; Welch's t of the two times must stay below 4.5, without the slowest times, which are noise
+// of the machine. `leaky` is the control, which must be found.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <x86intrin.h>
@@ -34,7 +34,7 @@ uint64_t Cycles() {
   return __rdtscp(&ignored);
 }
 
-// The largest |t| when the slowest 5, 10 and 20 % of all times are left out.
+// The largest |t| without the slowest 5, 10 and 20 % of all times.
 double LargestT(std::array<std::vector<double>, 2> times) {
   std::vector<double> all = times[0];
   all.insert(all.end(), times[1].begin(), times[1].end());
@@ -62,7 +62,7 @@ double LargestT(std::array<std::vector<double>, 2> times) {
   return largest;
 }
 
-// Secrets are prepared beforehand, in blocks: class 0 is one secret again and again, class 1 any.
+// Secrets are prepared beforehand, in blocks: class 0 repeats one secret, class 1 has random ones.
 template <class Secret>
 double Measure(size_t runs, Random& random, const std::function<Secret(bool is_fixed)>& draw,
                const std::function<void(const Secret&)>& work) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the kernel's unwind tables of large files take to make, and how large they are, as a result for
+// How long the unwind tables of large files take to compile, and how large they are, as a result for
 // bench/run.py: bench_unwind FILE.
 #include <fcntl.h>
 #include <fmt/format.h>

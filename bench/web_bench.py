@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the UI's benchmark (`npm run bench` in web/) measured in Chromium as a result for bench/run.py.
+"""Writes the measurements of the UI's benchmark (`npm run bench` in web/) in Chromium as a result for bench/run.py.
 
     bench/web_bench.py FILE
 """
@@ -34,7 +34,7 @@ def rows_of(measured):
 
 
 def graph_rows(graph):
-    """One row per number that the canvas' own measurement gives for this many nodes, named as there."""
+    """One row per number of the canvas's own measurement for this many nodes, with its name."""
     nodes = graph.get("nodes")
     for key, value in graph.items():
         if key != "nodes" and isinstance(value, (int, float)) and key.endswith("_ms"):

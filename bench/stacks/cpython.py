@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python program of everyday parts for bench/stacks_bench.py: recursion, generators, C extensions that call back,
-threads. Runs for the seconds given."""
+"""A Python program with everyday code for bench/stacks_bench.py: recursion, generators, C extensions that call back,
+threads. Runs for the given seconds."""
 
 import functools
 import json
