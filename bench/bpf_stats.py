@@ -46,9 +46,9 @@ class Programs:
         """(their run time so far, the cost of measuring it)"""
         if self.counting_ns is None:
             return 0.0, 0.0
-        told = [counted for number, counted in runs().items() if number not in self.others]
-        counting_s = self.counting_ns * sum(count for _, count in told) / 1e9
-        return sum(ns for ns, _ in told) / 1e9 - counting_s, counting_s
+        counted_runs = [counted for number, counted in runs().items() if number not in self.others]
+        counting_s = self.counting_ns * sum(count for _, count in counted_runs) / 1e9
+        return sum(ns for ns, _ in counted_runs) / 1e9 - counting_s, counting_s
 
 
 def empty_run_ns():

@@ -111,7 +111,7 @@ class Awake {
   Awake() {
     Result<cupti::GpuEvents> events =
         cupti::GpuEvents::Create({.library_path = GPUSONDE_INJECT_LIBRARY}, nullptr);
-    if (!events.has_value()) Give("hear the library", events.error().message);
+    if (!events.has_value()) Give("listen to the library", events.error().message);
     Result<cupti::GpuEvents::Inheritance> inheritance = events->MakeSocket();
     if (!inheritance.has_value()) Give("make a socket", inheritance.error().message);
     static std::string variable = inheritance->environment;

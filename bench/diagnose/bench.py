@@ -62,7 +62,7 @@ def run_slice(out, build, plans, shares):
             print(f"  failed: {error}", flush=True)
 
 
-def tell(result, text, path):
+def report_result(result, text, path):
     """Prints a result, and writes it as JSON if there is a path."""
     if path:
         path.write_text(json.dumps(result, indent=1) + "\n")
@@ -101,18 +101,18 @@ def ask_kit(arguments):
         frozen = (arguments.folder / "predictions-kit.sha256").read_text().strip()
         print(f"frozen: {frozen}; now add labels.json and run again")
     else:
-        tell(result, report.text, arguments.result)
+        report_result(result, report.text, arguments.result)
 
 
 def measure_overhead(arguments):
     plan, name = (overhead.QUICK, "overhead-quick") if arguments.quick else (overhead.WHOLE, "overhead")
     if arguments.only == ["curve"]:
         plan = dataclasses.replace(plan, victims=())
-    tell(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
+    report_result(overhead.run(arguments.build, arguments.out / name, plan, arguments.seed), overhead.text, arguments.result)
 
 
 def soak_for(arguments):
-    tell(soak.run(arguments.build, arguments.out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
+    report_result(soak.run(arguments.build, arguments.out / "soak", arguments.minutes, arguments.seed), soak.text, arguments.result)
 
 
 def keep(arguments):
@@ -120,8 +120,8 @@ def keep(arguments):
     print(f"kept {count} more trials in {kept.KEPT.relative_to(ROOT)}")
 
 
-def tell_total(arguments):
-    tell(kept.total(arguments.split), report.text, arguments.result)
+def report_total(arguments):
+    report_result(kept.total(arguments.split), report.text, arguments.result)
 
 
 def export(arguments):
@@ -141,13 +141,13 @@ def run_trials(arguments):
         predict.freeze(out, arguments.build, arguments.split)
     if quick or arguments.what == "score":
         result = score.score(out, arguments.split, arguments.with_foreign_load)
-        tell(result | ({"claim": "none: smoke"} if quick else {}), report.text, arguments.result)
+        report_result(result | ({"claim": "none: smoke"} if quick else {}), report.text, arguments.result)
 
 
 def main():
     arguments = parse()
     doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit, "keep": keep,
-            "total": tell_total}.get(arguments.what, run_trials)
+            "total": report_total}.get(arguments.what, run_trials)
     try:
         doer(arguments)
     except (kit.KitError, score.NotFrozen, RuntimeError, OSError, subprocess.SubprocessError) as error:

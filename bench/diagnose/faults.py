@@ -114,7 +114,7 @@ def quota(trial, share, period_us=DEFAULT_PERIOD_US):
 
 @contextlib.contextmanager
 def memory_limit(trial, keep_mb):
-    """Limits the memory of the victim's group to what its processes hold, plus so many MB of page cache."""
+    """Limits the memory of the victim's group to the memory of its processes plus this many MB of page cache."""
     group = trial.groups["victim"]
     held = next(int(line.split()[1]) for line in group.read("memory", "memory.stat").splitlines()
                 if line.startswith("rss "))
@@ -127,7 +127,7 @@ def memory_limit(trial, keep_mb):
 
 @contextlib.contextmanager
 def sidecar(trial, megabytes):
-    """Limits the memory of the victim's group to little more than it has; then another process in it allocates so much."""
+    """Limits the memory of the victim's group to little more than it uses; then another process in it allocates this much."""
     group = trial.groups["victim"]
     group.write("memory", "memory.limit_in_bytes", int(group.read("memory", "memory.usage_in_bytes")) + (SLACK_MB << 20))
     try:
@@ -170,7 +170,7 @@ def gpu_rival(trial, batch):
 
 @contextlib.contextmanager
 def lossy_link(trial, one_in):
-    """Drops one in so many packets between the ranks, at random."""
+    """Drops one in this many packets between the ranks, at random."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "drop.o"
         subprocess.run([shutil.which("clang-19") or "clang", "-O2", "-target", "bpf", f"-DONE_IN={int(one_in)}", "-c",
@@ -186,7 +186,7 @@ def lossy_link(trial, one_in):
 
 @contextlib.contextmanager
 def io_limit(trial, amount, kind):
-    """Limits the victim's group to so many bytes ("bps") or operations ("iops") per second on the disk of the data files."""
+    """Limits the victim's group to this many bytes ("bps") or operations ("iops") per second on the disk of the data files."""
     device = os.stat(trial.disk_file).st_dev
     disk = f"{os.major(device)}:{os.minor(device)}"
     files = [f"blkio.throttle.{what}_{kind}_device" for what in ("read", "write")]

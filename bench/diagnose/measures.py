@@ -21,7 +21,7 @@ def interval(values, digits=3):
 
 
 def at_most(successes, trials, chance):
-    """Binomial probability of at most so many successes."""
+    """Binomial probability of at most this many successes."""
     if chance <= 0:
         return 1.0
     if chance >= 1:
@@ -54,7 +54,7 @@ def lower_bound(successes, trials):
 
 
 def most_events(events):
-    """One-sided 95 % upper bound of the mean of a Poisson variable with so many observed events."""
+    """One-sided 95 % upper bound of the mean of a Poisson variable with this many observed events."""
     return solve(lambda mean: math.fsum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1))
                                         for k in range(events + 1)) - (1 - BOUND), 1e-9, 10 * (events + 3))
 

@@ -178,11 +178,11 @@ def compare(trials, with_foreign_load):
 
 
 def detail(trial):
-    told, plan, truth = answer("gpusonde", trial), trial.record["plan"], trial.truth
+    verdict, plan, truth = answer("gpusonde", trial), trial.record["plan"], trial.truth
     return {"trial": trial.name, "victim": plan["victim"], "fault": plan["fault"], "amount": plan["amount"],
             "shape": plan["shape"], "state": truth["state"], "slowdown": truth["slowdown"], "labels": truth["causes"],
-            "root": truth.get("root"), "said": told.first, "named": sorted(told.named), "root_said": told.root,
-            "confidence": told.confidence, "void": truth["void"], "explained_ms": truth["explained_ms"],
+            "root": truth.get("root"), "said": verdict.first, "named": sorted(verdict.named), "root_said": verdict.root,
+            "confidence": verdict.confidence, "void": truth["void"], "explained_ms": truth["explained_ms"],
             "excess_ms": round(truth["ms_during"] - truth["ms_before"], 2)}
 
 
@@ -246,8 +246,8 @@ def calibration(used):
     effective trials: the share that is answered with at least some confidence, and the share of these answers that is wrong."""
     claims, answered, asked = [], [], 0
     for trial in used:
-        told = answer("gpusonde", trial)
-        claim = None if told.confidence is None else (told.confidence, int(told.first in trial.truth["causes"]))
+        verdict = answer("gpusonde", trial)
+        claim = None if verdict.confidence is None else (verdict.confidence, int(verdict.first in trial.truth["causes"]))
         if claim:
             claims.append(claim)
         if trial.truth["state"] == "effective":
@@ -276,22 +276,22 @@ def roots(effective):
     for trial in effective:
         if "straggler" not in trial.truth["causes"]:
             continue
-        told = answer("gpusonde", trial)
+        verdict = answer("gpusonde", trial)
         made["of"] += 1
-        made["proximate_named"] += int("straggler" in told.named)
+        made["proximate_named"] += int("straggler" in verdict.named)
         if trial.truth.get("root"):
             made["roots_known"] += 1
-            made["root_right"] += int(told.root == trial.truth["root"])
-            made["confusion"][f"{trial.truth['root']} → {told.root or 'none'}"] += 1
+            made["root_right"] += int(verdict.root == trial.truth["root"])
+            made["confusion"][f"{trial.truth['root']} → {verdict.root or 'none'}"] += 1
     return made | {"confusion": dict(sorted(made["confusion"].items()))}
 
 
-def in_order(told, cause_ms):
+def in_order(verdict, cause_ms):
     """Whether two causes are named in the order of their ms. If neither is clearly larger, either order is right."""
     large, small = sorted(cause_ms, key=cause_ms.get, reverse=True)[:2]
     if cause_ms[large] < LARGER * cause_ms[small]:
         return True
-    for incident in told.incidents:
+    for incident in verdict.incidents:
         names = list(confident(incident))
         if large in names and small in names:
             return names.index(large) < names.index(small)
@@ -305,10 +305,10 @@ def twos(effective):
         truth = set(trial.truth["causes"])
         if len(truth) < 2:
             continue
-        told = answer("gpusonde", trial)
-        both = truth <= set(told.named)
-        ordered = both and in_order(told, trial.truth["cause_ms"])
-        alone = set(told.named) <= truth
+        verdict = answer("gpusonde", trial)
+        both = truth <= set(verdict.named)
+        ordered = both and in_order(verdict, trial.truth["cause_ms"])
+        alone = set(verdict.named) <= truth
         for name, holds in (("of", True), ("both_named", both), ("in_order", ordered), ("no_third", alone),
                             ("all", ordered and alone)):
             made[name] += int(holds)

@@ -223,9 +223,9 @@ class MadeUp(unittest.TestCase):
         self.assertEqual((twos["of"], twos["both_named"], twos["in_order"]), (2, 2, 1))
 
     def test_behind_a_straggler_the_root_is_scored_by_itself(self):
-        told = self.incident("straggler", root="cpu_contention")
-        for number, (waits, runs, incident) in enumerate(((0.6, 0.0, told), (0.6, 0.0, self.incident("straggler")),
-                                                           (0.0, 0.6, told), (0.0, 0.0, told))):
+        verdict = self.incident("straggler", root="cpu_contention")
+        for number, (waits, runs, incident) in enumerate(((0.6, 0.0, verdict), (0.6, 0.0, self.incident("straggler")),
+                                                           (0.0, 0.6, verdict), (0.0, 0.0, verdict))):
             self.trial(f"train-1-00{number}", intended="straggler", data_ms=90, rank_ms=95, rank_delay=waits, rank_cpu=runs,
                        incidents=[incident])
         result = self.scored()

@@ -119,7 +119,7 @@ def connect(address):
 
 
 def send(address, size):
-    """Sends forever over one connection, or over a new one after so many bytes."""
+    """Sends forever over one connection, or over a new one after this many bytes."""
     block = bytes(MB)
     while True:
         with connect(address) as connection:

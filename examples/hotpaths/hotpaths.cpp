@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program whose profile is known beforehand: each of its threads spends 50, 30 and 20 % of its CPU time on
+// A program with a known profile: each of its threads spends 50, 30 and 20 % of its CPU time on
 //
 //   prepare_batch → decode   → hash_block
 //   train_step    → forward  → multiply
 //   train_step    → backward → multiply
 //
-// One leaf is reached on two ways, so only a profiler with right stacks gets the shares right. A thread
-// always works on the path that is furthest behind its share, for a slice of 0.5 to 1.5 ms by its own CPU
-// clock: the shares are met to a slice whatever else runs on the machine, and the random lengths keep the
-// slices out of step with any sampling clock. At the end it prints what the clock measured.
+// One leaf is on two paths, so only a profiler with correct stacks gets the shares right. A thread always
+// works on the path that is furthest below its share, for a slice of 0.5 to 1.5 ms by its own CPU clock: the
+// shares are met to within a slice under any load, and random lengths keep slices from aligning with a
+// sampling clock. At the end it prints the measured times.
 #include <fmt/format.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ int64_t CpuNs(clockid_t clock) {
 }
 int64_t ThreadCpuNs() { return CpuNs(CLOCK_THREAD_CPUTIME_ID); }
 
-// What a thread works on, and how much of it is done. Both leaves count units of about 10 µs.
+// A thread's data, and the work done. Both leaves count units of about 10 µs.
 struct Work {
   uint64_t hash = 1;
   std::array<float, 1024> matrix{};
@@ -50,8 +50,8 @@ void Keep(T& value) {
   asm volatile("" : "+m"(value) : : "memory");
 }
 
-// A call of its own, so that the leaves above it are no leaves to the compiler: GCC gives those no frame,
-// whatever its flags say, and without one a frame-pointer profiler misses their callers.
+// A call, so that the leaves above are not leaf functions to the compiler: GCC gives those no frame despite
+// its flags, and without one a frame-pointer profiler misses their callers.
 [[gnu::noinline]] void CountUnit(Work& work) {
   ++work.units;
   Keep(work);
@@ -72,8 +72,8 @@ void Keep(T& value) {
   Keep(work);
 }
 
-// The CPU clock is a system call of half a unit's length, and its wrapper in libc keeps no frame pointer, so
-// the profiler can't see who calls it: ask seldom.
+// Reading the CPU clock is a system call of half a unit's length, and its wrapper in libc has no frame
+// pointer, so its caller is lost: read it rarely.
 constexpr int kUnitsPerLook = 10;
 
 [[gnu::noinline]] void decode(Work& work, int64_t until_ns) {
@@ -184,7 +184,7 @@ void PrintJson(const Measured& measured, const Flags& flags) {
   fmt::print("]}}\n");
 }
 
-// Nothing when the arguments make no sense.
+// Nothing if the arguments are invalid.
 std::optional<Flags> ReadFlags(int argc, char** argv) {
   constexpr std::array kOptions = {option{"seconds", required_argument, nullptr, 's'},
                                    option{"threads", required_argument, nullptr, 't'}, option{}};

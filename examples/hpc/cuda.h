@@ -8,8 +8,8 @@
 
 namespace hpc {
 
-// As much of the CUDA driver API as the example needs, found at run time: it builds and starts where there is
-// no CUDA. Every call ends the program with a message when it fails.
+// The part of the CUDA driver API that the example needs, loaded at run time: it builds and starts without
+// CUDA. A failing call ends the program with a message.
 class Cuda {
  public:
   using Stream = void*;
@@ -40,7 +40,7 @@ class Cuda {
   void Check(int result, const char* call) const;
 
   struct Functions;
-  const Functions* functions_ = nullptr;  // of the process, for ever
+  const Functions* functions_ = nullptr;  // never freed
 };
 
 }  // namespace hpc

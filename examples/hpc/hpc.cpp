@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a stencil code on many nodes, on one GPU: every step computes the boundary, exchanges it
+// The structure of a stencil code on many nodes, on one GPU: every step computes the boundary, exchanges it
 // through the host while the interior computes, and ends with a reduction that the host waits for.
 //
 //   boundary ─▶ pack ─▶ copy out ─▶ exchange (host) ─▶ copy in ─▶ unpack ─┐
 //   interior ─────────────────────────────────────────────────────────────┴▶ reduce ─▶ copy out
 //
-// The kernels take the time that they are told to and compute nothing; the host's exchange really works
-// through the halo.
+// The kernels take a given time and compute nothing; the host's exchange really processes the halo.
 #include <fmt/format.h>
 #include <getopt.h>
 
@@ -28,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A kernel that only takes time: the first thread of the grid waits, everybody else leaves at once. A
-// simulated GPU reads the comment, a real one runs the code.
+// A kernel that only takes time: the first thread of the grid waits, all others exit at once. A simulated GPU
+// reads the comment, a real one runs the code.
 constexpr const char* kKernel = R"(
 // simgpu: duration_ns=param0
 .visible .entry {0}(.param .u64 duration_ns)
@@ -142,7 +141,7 @@ class Stencil {
   Clock::duration waited_{};
 };
 
-// Nothing when the arguments make no sense.
+// Nothing if the arguments are invalid.
 std::optional<Flags> ReadFlags(int argc, char** argv) {
   constexpr std::array kOptions = {option{"seconds", required_argument, nullptr, 's'},
                                    option{"steps", required_argument, nullptr, 'n'},
@@ -168,11 +167,11 @@ std::optional<Flags> ReadFlags(int argc, char** argv) {
   return flags;
 }
 
-// One line per step: its begin and end (CLOCK_MONOTONIC, ns), and ns of waiting for data, for disks (there is
-// neither here) and for the GPU.
+// One line per step: its begin and end (CLOCK_MONOTONIC, ns), and ns of waiting for data, for disks (both 0
+// here) and for the GPU.
 class StepLog {
  public:
-  // Null, and nothing is logged, without a path. False where the file can't be written.
+  // Null without a path: nothing is logged. False if the file can't be written.
   bool Open(const std::string& path) {
     if (path.empty()) return true;
     file_.reset(std::fopen(path.c_str(), "w"));
@@ -217,7 +216,7 @@ int Run(const Flags& flags) {
   }
   fmt::print("{} steps; {:.2f} ms a step; checksum {:08x}\n", steps, 1e3 * seconds() / std::max(steps, 1),
              stencil.checksum());
-  return interrupted == 0 ? 0 : 130;  // as shells count a program that Ctrl-C ended
+  return interrupted == 0 ? 0 : 130;  // the shell's status for Ctrl-C
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As much of CUDA as the example needs, by ctypes: the runtime for memory, streams and graphs, the driver for kernels
-that are loaded as PTX. Nothing but Python's standard library."""
+"""The part of CUDA that the example needs, through ctypes: the runtime for memory, streams and graphs, the driver for
+kernels loaded as PTX. Only Python's standard library."""
 
 import ctypes
 import ctypes.util
@@ -30,7 +30,7 @@ def open_runtime():
     runtime = open_library(["libcudart.so.13", "libcudart.so.12"])
     if runtime is not None:
         return runtime
-    # PyTorch's wheels bring the runtime along, outside of the linker's path.
+    # PyTorch's wheels contain the runtime, outside the linker's path.
     for folder in sys.path:
         for version in ("13", "12"):
             for part in ("cu13/lib", "cuda_runtime/lib"):
@@ -41,7 +41,7 @@ def open_runtime():
 
 
 class Cuda:
-    """The first device. Raises CudaError, with advice, when there is none."""
+    """The first device. Raises CudaError, with advice, if there is none."""
 
     def __init__(self):
         self.driver = open_library(["libcuda.so.1"])
@@ -90,7 +90,7 @@ class Cuda:
         return stream
 
     def functions(self, ptx, names):
-        """The kernels called `names` of a module."""
+        """A module's kernels with these names."""
         module, functions = c_void_p(), {}
         self.check(self.driver.cuModuleLoadData(byref(module), ptx.encode()))
         for name in names:
@@ -99,7 +99,7 @@ class Cuda:
         return functions
 
     def capture(self, stream, work):
-        """A graph of what work() puts on `stream`, ready to be launched."""
+        """An executable graph of the work that work() launches on `stream`."""
         graph, executable = c_void_p(), c_void_p()
         self.check(self.runtime.cudaStreamBeginCapture(stream, RELAXED))
         work()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of compressed records, and the processes that load them."""
+"""Batches of compressed records, and the loader processes."""
 
 import hashlib
 import multiprocessing
@@ -9,13 +9,13 @@ import zlib
 
 CLASSES = 8
 FEATURES = 64
-RECORDS = 224  # in a batch: loading it takes one core longer than the GPU needs for a step
+RECORDS = 224  # per batch: loading it takes one core longer than a step takes the GPU
 RECORD_BYTES = 96 * 1024
 PATCH_BYTES = RECORD_BYTES // FEATURES
 
 
 def make_record(generator, label):
-    """Noise that is brighter in the patches of its class: compresses to about a half, and can be learnt."""
+    """Noise that is brighter in the patches of its class: compresses to about half, and can be learnt."""
     noise = generator.getrandbits(8 * RECORD_BYTES).to_bytes(RECORD_BYTES, "little")
     dark, bright = (bytes(base + (i & 15) for i in range(256)) for base in (96, 104))
     return b"".join(noise[at:at + PATCH_BYTES].translate(bright if patch % CLASSES == label else dark)
@@ -40,7 +40,7 @@ def preprocess(record):
 
 
 def load_batch(entry):
-    """(features, labels) of one entry of the data set. Raises ValueError when it was damaged."""
+    """(features, labels) of an entry of the data set. Raises ValueError if it is damaged."""
     packed, digest, labels = entry
     if hashlib.sha256(packed).digest() != digest:
         raise ValueError("a batch of the data set is damaged: its checksum differs")
@@ -49,8 +49,8 @@ def load_batch(entry):
 
 
 def load_forever(dataset, first, stride, pipe):
-    """A worker: sends the batches first, first + stride, … until nobody reads them. The pipe's buffer is how far
-    it gets ahead."""
+    """A worker: sends the batches first, first + stride, … until its reader ends. The pipe's buffer bounds how far it runs
+    ahead."""
     index = first
     try:
         while True:
@@ -61,15 +61,15 @@ def load_forever(dataset, first, stride, pipe):
 
 
 class Loader:
-    """An endless iterator over the batches, loaded by `workers` processes, or as they are asked for with none.
-    The order of batches is the same with any number of workers."""
+    """An endless iterator over the batches, loaded by `workers` processes, or on demand without workers. The order of
+    batches is the same for any number of workers."""
 
     def __init__(self, dataset, workers):
         self.dataset = dataset
         self.next_index = 0
         self.pipes = []
         self.processes = []
-        # Ctrl-C reaches every process of the terminal. The workers are born deaf to it: close() ends them.
+        # Ctrl-C reaches every process of the terminal. The workers ignore it: close() ends them.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         for first in range(workers):
             self.start_worker(first, workers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU of the example: every step, it is given the work of one step of a real program."""
+"""The GPU of the example: each step gives it the work of a step of a real program."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ LEAST_MEMORY = 16 << 20
 
 
 class Device:
-    """The first CUDA device, with a kernel stream to replay on it. Raises CudaError where there is none."""
+    """The first CUDA device, with a kernel stream to replay on it. Raises CudaError if there is none."""
 
     def __init__(self, stream):
         self.cuda = cuda.Cuda()
@@ -28,20 +28,20 @@ class Device:
 
     @staticmethod
     def group(step):
-        """{phase: calls}: a phase may come more than once in a step."""
+        """{phase: calls}: a phase may occur more than once in a step."""
         phases = {}
         for phase, calls in step:
             phases.setdefault(phase, []).extend(calls)
         return phases
 
     def call(self, functions, operation):
-        """(function, arguments) that put one operation of a stream on the device."""
+        """(function, arguments) that launch one operation of a stream."""
         kind, stream = operation[0], self.streams[operation[1]]
         if kind == "k":
             _, _, name, shape, shared, duration_ns = operation
             argument = self.durations.setdefault(duration_ns, ctypes.c_uint64(duration_ns))
             parameters = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
-            # The recorded kernels' shared memory may be more than this device gives to one that didn't ask.
+            # Recorded kernels may use more shared memory than this device allows by default.
             return self.cuda.launch, (functions[name], *shape, min(shared, 48 << 10), stream, parameters, None)
         if kind == "c":
             target, source, direction = {
@@ -55,7 +55,7 @@ class Device:
         self.step_index = (self.step_index + 1) % len(self.steps)
 
     def run(self, phase):
-        """Queues what this step has in `phase`."""
+        """Queues this step's work in `phase`."""
         with annotate(phase):
             for function, arguments in self.steps[self.step_index].get(phase, ()):
                 code = function(*arguments)
@@ -63,7 +63,7 @@ class Device:
                     self.cuda.check(code)
 
     def run_as_graph(self, phase):
-        """The same through a CUDA graph, captured at the first time."""
+        """The same through a CUDA graph, captured at first use."""
         calls = self.steps[self.step_index].get(phase)
         if not calls:
             return
@@ -79,7 +79,7 @@ class Device:
 
         def work():
             for function, arguments in calls:
-                # One stream, whatever it was recorded on: what another stream does would not be captured.
+                # On one stream, whatever the recorded ones: work on others would not be captured.
                 position = 8 if function is self.cuda.launch else len(arguments) - 1
                 self.cuda.check(function(*arguments[:position], stream, *arguments[position + 1:]))
 

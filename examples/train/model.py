@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the example learns, so that its results can be checked: by softmax regression, which class a record is of.
-Plain Python on the CPU; the GPU's own work is replayed and computes nothing of this."""
+"""The example's model, so that its results can be checked: softmax regression of a record's class, in plain Python on the
+CPU. The GPU's replayed work computes nothing of it."""
 
 import math
 import random
@@ -20,12 +20,12 @@ class Model:
         self.weights = [[generator.gauss(0, 1 / math.sqrt(features)) for _ in range(features)] for _ in range(classes)]
 
     def forward(self, inputs):
-        """The probability of every class for every input; what backward needs is kept."""
+        """The probability of every class for every input; keeps what backward needs."""
         self.inputs = inputs
         self.probabilities = [softmax([sum(map(mul, row, weights)) for weights in self.weights]) for row in inputs]
 
     def loss(self, labels):
-        """Mean cross entropy of the last forward."""
+        """Mean cross entropy of the last forward pass."""
         return -sum(math.log(max(row[label], 1e-12)) for row, label in zip(self.probabilities, labels)) / len(labels)
 
     def backward(self, labels):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVTX ranges as any program makes them: where NVTX_INJECTION64_PATH names a tool, it is loaded at the first range and
-told of all of them; else they cost next to nothing.
+"""NVTX ranges like in any program: if NVTX_INJECTION64_PATH names a tool, it is loaded at the first range and receives all
+of them; otherwise they cost almost nothing.
 
-What NVTX 3's headers do in C (nvtxDetail/nvtxInit.h of the CUDA toolkit), by ctypes: the tool is handed a function that
-gives it tables of addresses, at which it stores its own functions.
+Implements NVTX 3's headers (nvtxDetail/nvtxInit.h of the CUDA toolkit) with ctypes: the tool gets a function that returns
+tables of addresses, at which it stores its own functions.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import os
 EXPORT_TABLE_CALLBACKS = 1
 MODULE_CORE, MODULE_CORE2 = 1, 5
 RANGE_PUSH_A, RANGE_POP = 9, 11  # NvtxCallbackIdCore
-ENTRIES = {MODULE_CORE: 16, MODULE_CORE2: 16}  # one more than the last id: id 0 is none
+ENTRIES = {MODULE_CORE: 16, MODULE_CORE2: 16}  # one more than the last id: id 0 is unused
 
 
 class ExportTableCallbacks(ctypes.Structure):
@@ -60,7 +60,7 @@ def find_tool():
     try:
         return Tool(path)
     except (OSError, AttributeError):
-        return None  # NVTX runs programs with the tool or without
+        return None  # programs run with or without the tool
 
 
 TOOL = find_tool()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel streams (data/kernel-streams/README.md): what a real program put on its GPU, put on this one."""
+"""Kernel streams (data/kernel-streams/README.md): replays a real program's GPU work on this GPU."""
 
 import re
 
 VERSION = "kernel-stream 1"
 
-# A kernel that does nothing but take its time: the first thread of the grid waits, everybody else leaves at once.
-# A simulated GPU reads the comment and takes the parameter for its duration.
+# A kernel that only takes time: the first thread of the grid waits, all others exit at once. A simulated GPU reads the
+# comment and uses the parameter as its duration.
 KERNEL = """\
 // simgpu: duration_ns=param0
 .visible .entry {name}(.param .u64 duration_ns)
@@ -40,7 +40,7 @@ class StreamError(Exception):
 
 
 def identifier(name, taken):
-    """A name that PTX allows: mangled ones are kept, others lose what is not a letter or digit."""
+    """A name that PTX allows: keeps mangled ones, and removes all but letters and digits from others."""
     plain = name
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:200] or "kernel"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains on compressed records, with a GPU that does the work of a real training, and says where the time goes."""
+"""Trains on compressed records, with a GPU that replays the work of a real training, and prints where the time goes."""
 
 import argparse
 import math
@@ -18,13 +18,13 @@ from replay import Stream, StreamError
 
 STREAMS = pathlib.Path(__file__).resolve().parent.parent.parent / "data/kernel-streams"
 BATCHES = 4
-LEARNT = 32  # records of a batch that the model learns from: more would keep the CPU from feeding the GPU
+LEARNT = 32  # records per batch that the model learns from: more would delay the launches
 RATE = 0.5
 REPORT_EVERY_S = 1.0
 
 
 class Times:
-    """What steps cost: the seconds that passed until their data was there, and those of the step itself."""
+    """The cost of steps: seconds of waiting for data, and of the steps themselves."""
 
     def __init__(self):
         self.steps = 0
@@ -74,8 +74,8 @@ def train_step(device, model, inputs, labels):
 
 
 class CtrlC:
-    """Whether Ctrl-C was pressed. A flag and no KeyboardInterrupt: that one is lost when it is raised while Python
-    runs a destructor, and the program goes on."""
+    """Whether Ctrl-C was pressed. A flag instead of KeyboardInterrupt, which is lost if it is raised while Python runs a
+    destructor."""
 
     def __init__(self):
         self.pressed = False
@@ -86,7 +86,7 @@ class CtrlC:
 
 
 def train(loader, device, model, steps, seconds, times, ctrl_c):
-    """Until `steps` steps or `seconds` are over or Ctrl-C, whichever is first; `times` is kept up to date."""
+    """Trains until `steps` steps, `seconds` or Ctrl-C, whichever is first; keeps `times` up to date."""
     started = reported = time.perf_counter()
     recent = Times()
     while not ctrl_c.pressed and times.steps < steps and time.perf_counter() - started < seconds:
@@ -104,9 +104,9 @@ def train(loader, device, model, steps, seconds, times, ctrl_c):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=1, help="processes that load data; 0: the training loop does")
+    parser.add_argument("--workers", type=int, default=1, help="processes that load data; 0: the training loop loads it")
     parser.add_argument("--stream", type=pathlib.Path, default=STREAMS / "dlrm-train-a100.stream",
-                        help="what the GPU does in a step (default: data/kernel-streams/dlrm-train-a100.stream)")
+                        help="the GPU's work in a step (default: data/kernel-streams/dlrm-train-a100.stream)")
     parser.add_argument("--steps", type=int, help="stop after this many steps")
     parser.add_argument("--seconds", type=float, help="stop after this time (default: 10 s, unless --steps is given)")
     arguments = parser.parse_args()
@@ -132,7 +132,7 @@ def main():
     finally:
         loader.close()
     print(f"{times.steps} steps, {arguments.workers} workers; loss {times.loss:.6f}; {times}", flush=True)
-    return 130 if ctrl_c.pressed else 0  # as shells count a program that Ctrl-C ended
+    return 130 if ctrl_c.pressed else 0  # the shell's status for Ctrl-C
 
 
 if __name__ == "__main__":

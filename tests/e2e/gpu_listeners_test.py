@@ -32,10 +32,10 @@ class Listeners(program.TestCase):
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
-        self.heard = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
+        self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
 
     def start(self, *command, environment=None):
-        process = subprocess.Popen([str(part) for part in command], env=environment or self.heard,
+        process = subprocess.Popen([str(part) for part in command], env=environment or self.injected,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)

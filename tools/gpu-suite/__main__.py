@@ -135,10 +135,10 @@ def main():
     one.add_argument("--entry", type=pathlib.Path, required=True)
     one.add_argument("--quick", action="store_true")
     one.add_argument("--items-done", nargs="*", default=[])
-    telling = verbs.add_parser("report", help="results of several runs as one dated file, and as a page")
-    telling.add_argument("results", nargs="+", type=pathlib.Path)
-    telling.add_argument("--data", type=pathlib.Path, default=suite.ROOT / "data/gpu-results")
-    telling.add_argument("--docs", type=pathlib.Path, default=suite.ROOT / "docs/gpu-results")
+    reporting = verbs.add_parser("report", help="results of several runs as one dated file, and as a page")
+    reporting.add_argument("results", nargs="+", type=pathlib.Path)
+    reporting.add_argument("--data", type=pathlib.Path, default=suite.ROOT / "data/gpu-results")
+    reporting.add_argument("--docs", type=pathlib.Path, default=suite.ROOT / "docs/gpu-results")
     arguments = parser.parse_args()
 
     if arguments.verb == "list":

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 
 const CANDIDATES = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-// Nothing that asks the network, and no graphics card: what is measured is the slowest case.
+// Without network access and without a graphics card, which is the slowest case.
 const ARGS = [
   "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -70,7 +70,7 @@ const POSTGRES = [
   [1, "pg!main;pg!PostmasterMain;pg!ServerLoop;pg!BackgroundWriterMain;pg!BgBufferSync"],
 ];
 
-// GPU work under what launched it: [ms in a second, half the interval in ms, stream, stack].
+// GPU work under the stack that launched it: [ms in a second, half the interval in ms, stream, stack].
 const LAUNCH = "rt!cudaLaunchKernel;cuda!cuLaunchKernel";
 const GPU_WORK = [
   [210, 9, 7, `${STEP};script!forward@model.py:41;torch!at::native::addmm_out_cuda_impl;${LAUNCH};gpu!sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64`],
@@ -100,7 +100,7 @@ export const PROCESSES = [
   },
 ];
 
-// Every sample there is: [slice, process, thread, stack, weight in samples].
+// All samples: [slice, process, thread, stack, weight in samples].
 function makeSamples() {
   const next = random(7);
   const rows = [];
@@ -252,7 +252,7 @@ export function sourceFile({ file }) {
   };
 }
 
-// The same stacks, waiting for one thing or another.
+// The same stacks, waiting for different reasons.
 export function waitingFlamegraph(selection, until) {
   const waits = [["io", "wait![waits for I/O]"], ["lock", "wait![waits for a lock]"], ["sleep", "wait![sleeps]"]];
   const rows = inSelection(selection, until).map(([, p, t, s, weight]) => ({

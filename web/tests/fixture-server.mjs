@@ -6,7 +6,7 @@ import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as data from "./fixture-data.mjs";
 
-// docs/api.md over generated data, and the built UI beside it.
+// Serves docs/api.md over generated data, and the built UI.
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
@@ -47,7 +47,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   const requests = [];
   const unchanged = [];
   const large = new Map();
-  // In `live`, time passes: 5 s of data for each look at the overview.
+  // In `live`, each request for the overview adds 5 s of data.
   let until = END_US;
   if (scenario === "live") until = data.START_US + data.LENGTH_US / 3;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs the unit and the end-to-end tests: one line per failure and skip, then exactly
-// "N passed, N failed, N skipped". Exits with 0 only when none failed.
+// "N passed, N failed, N skipped". Exits with 0 only if none failed.
 //
 //   node tests/run.mjs [TEXT]     only end-to-end tests whose name contains TEXT, and no unit tests
 //   GPUSONDE_URL=http://…         end-to-end tests against that server, those that need no fixture

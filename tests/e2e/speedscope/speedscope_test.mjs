@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves speedscope and a profile of ours from this process on loopback, opens both in Chromium, and looks at what
-// a person would see there.
+// Serves speedscope and a profile of ours from this process on loopback, opens both in Chromium, and checks what is
+// displayed.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ async function serve(profile) {
   return server;
 }
 
-// A page that shows the profile; `complaints` gathers what must stay empty.
+// A page that shows the profile; `complaints` collects errors and must stay empty.
 async function open(browser, origin, complaints) {
   const page = await browser.newPage();
   page.on('pageerror', (error) => complaints.push(String(error)));

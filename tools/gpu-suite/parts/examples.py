@@ -39,7 +39,7 @@ def stencil(suite, result):
     copies = suite.query(recorded, "SELECT kind, count(*) AS n, sum(bytes) AS bytes FROM memcpys GROUP BY kind ORDER BY kind")
     result.fact("and a copy out, a copy in and a residual each", {row["kind"]: row["n"] for row in copies} ==
                 {"dtoh": 2 * HPC_STEPS, "htod": HPC_STEPS}, copies)
-    waits = {name: rows[name]["ns"] / told - 1 for name, told in HPC_KERNELS.items() if name in rows}
+    waits = {name: rows[name]["ns"] / requested - 1 for name, requested in HPC_KERNELS.items() if name in rows}
     result.fact("the PTX of examples/hpc waits for the requested time", bool(waits) and
                 all(-0.001 <= late <= MOST_LATE + 2000 / HPC_KERNELS[name] for name, late in waits.items()),
                 ", ".join(f"{name} {100 * late:+.2f} %" for name, late in waits.items()))

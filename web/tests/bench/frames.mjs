@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs in the browser: how long the flame graph's own steps take on a tree of a given size.
+// Runs in the browser: measures the flame graph's steps on a tree of a given size.
 import { Painter } from "../../src/flamegraph/draw.ts";
 import { foldFunctions } from "../../src/flamegraph/fold.ts";
 import { groupFunctions } from "../../src/flamegraph/groups.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Measures the UI in Chromium without a graphics card and prints JSON: frame times of the flame
-// graph at 200,000 and 1,000,000 nodes, first paint, and the size of what is served.
+// graph at 200,000 and 1,000,000 nodes, first paint, and the size of the served files.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -38,7 +38,7 @@ async function firstPaint(browser, scenario, nodes) {
   const server = await startFixture({ scenario, nodes });
   const paints = [];
   const graphs = [];
-  // Once unmeasured: the fixture generates its data on the first request.
+  // One unmeasured load: the fixture generates its data on the first request.
   for (let i = 0; i <= LOADS; i++) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();

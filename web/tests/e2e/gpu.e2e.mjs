@@ -5,7 +5,7 @@ import { DEVICES } from "../fixture-data.mjs";
 const GPU0 = DEVICES[0].device;
 const pressed = (page, name) => page.raw.getByRole("button", { name, exact: true }).getAttribute("aria-pressed");
 
-// Where the frame lies: walks the graph from its root to where the frame is, by arrow keys.
+// The position of a frame: walks the graph from its root to the frame with arrow keys.
 async function focusOn(page, name) {
   await page.raw.locator(".flame-scroller").focus();
   const spoken = () => page.raw.locator("#flame-spoken").textContent();
@@ -51,7 +51,7 @@ export const tests = [
       const names = (await page.rows(100)).map(([name]) => name);
       assert.match(names[0], /^sm90_xmma_gemm/, "kernels come first");
       for (const name of ["Py_BytesMain", "cuLaunchKernel", "main thread"]) assert.ok(!names.includes(name), name);
-      assert.ok(!/libcuda/.test(await page.text(".legend")), "the legend lists what is drawn");
+      assert.ok(!/libcuda/.test(await page.text(".legend")), "the legend lists only drawn groups");
     },
   },
   {
@@ -68,7 +68,7 @@ export const tests = [
     },
   },
   {
-    name: "CPU time, GPU time and waiting are a press away and in the address, and Back returns",
+    name: "a click selects CPU time, GPU time or waiting, the address follows, and Back returns",
     scenario: "gpu",
     query: "?type=cpu",
     async run(page, server) {
@@ -84,7 +84,7 @@ export const tests = [
     },
   },
   {
-    name: "a kernel's share of time has its interval, what is exact has none",
+    name: "a kernel's share of time has an interval, exact values have none",
     scenario: "gpu",
     query: "?type=gpu",
     async run(page) {
@@ -101,7 +101,7 @@ export const tests = [
     },
   },
   {
-    name: "frames that merge by folding claim no interval",
+    name: "frames that folding merges have no interval",
     scenario: "gpu",
     query: "?type=gpu&colour=kind&only=gpu",
     async run(page) {
@@ -137,7 +137,7 @@ export const tests = [
     },
   },
   {
-    name: "each device has a strip above the CPU's, and one brush rules them all",
+    name: "each device has a strip above the CPU's, and they share one brush",
     scenario: "gpu",
     async run(page) {
       await page.ready();
@@ -155,7 +155,7 @@ export const tests = [
     async run(page, server) {
       await page.ready();
       assert.equal(await page.count(".strip.state"), 0);
-      assert.ok(!server.requests.some((r) => r.includes("metrics=1")), "nothing is asked for what is not shown");
+      assert.ok(!server.requests.some((r) => r.includes("metrics=1")), "hidden strips are not requested");
       await page.raw.getByRole("button", { name: "GPU state" }).click();
       await page.settle();
       assert.equal(page.param("metrics"), "1");
@@ -170,7 +170,7 @@ export const tests = [
     },
   },
   {
-    name: "XIDs and throttling are marks on their device's strip, and say what they are",
+    name: "XIDs and throttling are marks on their device's strip, with a description",
     scenario: "gpu",
     async run(page) {
       await page.ready();
@@ -233,7 +233,7 @@ export const tests = [
     },
   },
   {
-    name: "keys pressed faster than the page draws each count",
+    name: "every key counts, even faster than the page draws",
     scenario: "gpu",
     async run(page) {
       await page.ready();
@@ -246,7 +246,7 @@ export const tests = [
     },
   },
   {
-    name: "simulated GPU time wears the badge beside its total",
+    name: "simulated GPU time has a badge beside its total",
     scenario: "gpu",
     query: "?type=gpu",
     async run(page) {
@@ -256,7 +256,7 @@ export const tests = [
     },
   },
   {
-    name: "without any GPU work the page says why and what to do, and the way back stays",
+    name: "without any GPU work the page says why and what to do, and keeps the way back",
     query: "?type=gpu",
     async run(page) {
       assert.match(await page.text(".message.empty"), /no GPU work[^]*gpusonde record -- COMMAND[^]*gpusonde doctor/);
@@ -266,7 +266,7 @@ export const tests = [
     },
   },
   {
-    name: "a selection without GPU work says what to let go",
+    name: "a selection without GPU work says what to reset",
     scenario: "gpu",
     query: `?type=gpu&device=${GPU0}&stream=99`,
     async run(page) {

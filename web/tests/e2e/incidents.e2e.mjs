@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 export const tests = [
   {
-    name: "an incident says what to do, shows its account, and leads to the profile of its time",
+    name: "an incident says what to do, shows its account, and links to the profile of its time",
     scenario: "gpu",
     async run(page) {
       await page.ready();

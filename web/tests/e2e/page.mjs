@@ -2,7 +2,7 @@
 
 const ROW = 18;
 
-// The Profile page as a person uses it: what can be pointed at, pressed and read.
+// The Profile page as a user operates it.
 export class Page {
   constructor(raw, server) {
     this.raw = raw;
@@ -22,7 +22,7 @@ export class Page {
     await this.settle();
   }
 
-  // After a zoom's animation, and any answer under way.
+  // Waits for a zoom's animation and pending responses.
   async settle() {
     await this.raw.waitForTimeout(260);
   }
@@ -39,7 +39,7 @@ export class Page {
     return this.raw.keyboard.press(key);
   }
 
-  // By searching for it.
+  // Finds it by searching.
   async chooseProcess(text) {
     await this.raw.getByRole("combobox", { name: "Process" }).fill(text);
     await this.press("Enter");
@@ -53,7 +53,7 @@ export class Page {
 
   // Text with plain spaces.
   async text(selector) {
-    // What appears late (a loading state does, on purpose) is invisible at first.
+    // Elements with a delay, such as loading states, are invisible at first.
     const element = this.raw.locator(selector).first();
     await element.waitFor({ state: "visible" });
     return (await element.innerText()).replace(/[\u202f\u00a0]/g, " ");

@@ -15,7 +15,7 @@ export const tests = [
     },
   },
   {
-    name: "the first row spans all, and a tooltip tells self, total and share",
+    name: "the first row spans everything, and a tooltip has self, total and share",
     anyServer: true,
     async run(page) {
       await page.ready();
@@ -38,7 +38,7 @@ export const tests = [
       assert.match(page.param("zoom"), /^[0-9a-f]{16}$/);
       assert.match(await page.text(".chip"), /zoomed to\s*step/);
       assert.notEqual((await page.pixels()).hash, before.hash);
-      // What filled half of the width now fills it: its right end is still the same frame.
+      // The frame that had half of the width now has all of it: its right end is still the same frame.
       await page.hover(0.98, 5);
       assert.match(await page.text(".tooltip"), /^step\n[^]*of zoomed[^]*100 %/);
       assert.ok(!(await page.rows(40)).some(([name]) => name === "inflate_fast"), "the table is of the zoomed frame");
@@ -50,7 +50,7 @@ export const tests = [
     },
   },
   {
-    name: "waits: what for stands under who waited, and one kind can be asked for",
+    name: "the reason of a wait is below the stack that waited, and one reason can be selected",
     async run(page, server) {
       await page.ready();
       await page.raw.getByRole("button", { name: "Waiting" }).click();
@@ -91,7 +91,7 @@ export const tests = [
     },
   },
   {
-    name: "a source file that can't be read: its lines have numbers and times, and why is said",
+    name: "the lines of an unreadable source file have numbers and times, with the reason",
     query: "?source=/elsewhere/model.py",
     async run(page) {
       await page.settle();
@@ -117,7 +117,7 @@ export const tests = [
     },
   },
   {
-    name: "a link to a frame that is not there says so and shows everything",
+    name: "a link to a missing frame says so and shows everything",
     query: "?zoom=00000000deadbeef",
     async run(page) {
       await page.ready();
@@ -127,7 +127,7 @@ export const tests = [
     },
   },
   {
-    name: "dragging on the strip selects time, everything follows, a double click takes it back",
+    name: "dragging on the strip selects time, everything follows, a double click undoes it",
     async run(page, server) {
       await page.ready();
       const whole = await page.text(".summary");
@@ -163,7 +163,7 @@ export const tests = [
     },
   },
   {
-    name: "arrow keys on the strip select and move time, Escape takes it back",
+    name: "arrow keys on the strip select and move time, Escape undoes it",
     anyServer: true,
     async run(page) {
       await page.ready();
@@ -177,7 +177,7 @@ export const tests = [
     },
   },
   {
-    name: "the search tells the matched share, dims the rest and narrows the table",
+    name: "the search shows the matched share, dims the rest and narrows the table",
     async run(page) {
       await page.ready();
       const before = await page.pixels();
@@ -275,7 +275,7 @@ export const tests = [
     },
   },
   {
-    name: "a row of the table highlights its function, again takes it back",
+    name: "a click on a row highlights its function, another click undoes it",
     anyServer: true,
     async run(page) {
       await page.ready();
@@ -291,7 +291,7 @@ export const tests = [
     },
   },
   {
-    name: "flame and icicle are each other upside down",
+    name: "an icicle is an inverted flame graph",
     async run(page) {
       await page.ready();
       await page.raw.getByRole("button", { name: "Flame", exact: true }).click();
@@ -304,7 +304,7 @@ export const tests = [
     },
   },
   {
-    name: "process and thread filter on the server, and the thread goes with its process",
+    name: "process and thread filter on the server, and resetting the process resets the thread",
     async run(page, server) {
       await page.ready();
       await page.chooseProcess("train.py");
@@ -321,7 +321,7 @@ export const tests = [
     },
   },
   {
-    name: "processes are searched by name, process id and command line, by keys alone",
+    name: "processes are searched by name, process id and command line, with keys only",
     async run(page) {
       await page.ready();
       const field = page.raw.getByRole("combobox", { name: "Process" });
@@ -345,7 +345,7 @@ export const tests = [
     },
   },
   {
-    name: "a link to a thread shows it as chosen once its name is known",
+    name: "a link to a thread shows it as selected once its name is known",
     query: `?process=${PYTHON}&tid=431&filter=inflate`,
     async run(page) {
       await page.ready();

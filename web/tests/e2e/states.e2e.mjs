@@ -17,7 +17,7 @@ export const tests = [
     name: "while samples are read the page says so",
     scenario: "slow",
     async run(page) {
-      // Until the overview has come, the page can't say what it reads, nor has it a header.
+      // Before the overview has arrived, the page has no header.
       await page.raw.waitForSelector(".header");
       assert.match(await page.text(".message.loading"), /Reading samples/);
     },
@@ -35,7 +35,7 @@ export const tests = [
     },
   },
   {
-    name: "a server that is gone is named, and comes back by itself",
+    name: "a lost server is named, and the page recovers by itself",
     scenario: "live",
     async run(page, server) {
       await page.ready();
@@ -50,7 +50,7 @@ export const tests = [
     },
   },
   {
-    name: "an update that fails leaves what was read, and says so",
+    name: "a failed update keeps the previous data, and says so",
     scenario: "live",
     async run(page, server) {
       await page.ready();
@@ -62,7 +62,7 @@ export const tests = [
     },
   },
   {
-    name: "a selection without samples says what to let go",
+    name: "a selection without samples says what to reset",
     query: "?filter=nosuchfunction",
     async run(page) {
       assert.match(await page.text(".message.empty"), /No samples in this selection/);
@@ -72,7 +72,7 @@ export const tests = [
     },
   },
   {
-    name: "what is missing is listed: drops and omitted frames",
+    name: "missing data is listed: drops and omitted frames",
     scenario: "partial",
     async run(page) {
       await page.ready();
@@ -93,7 +93,7 @@ export const tests = [
     },
   },
   {
-    name: "simulated data wears a badge, real data does not",
+    name: "simulated data has a badge, real data has none",
     scenario: "simulated",
     async run(page, server) {
       await page.ready();
@@ -153,7 +153,7 @@ export const tests = [
     },
   },
   {
-    name: "without new data a live page asks only whether there is any",
+    name: "without new data a live page only polls the overview",
     scenario: "live",
     async run(page, server) {
       await page.ready();
@@ -168,7 +168,7 @@ export const tests = [
     },
   },
   {
-    name: "the incidents page asks for no profile",
+    name: "the incidents page requests no profile",
     scenario: "live",
     query: "?page=incidents",
     async run(page, server) {
@@ -180,7 +180,7 @@ export const tests = [
     },
   },
   {
-    name: "a hidden page asks for nothing, and looks again when it is shown",
+    name: "a hidden page sends no requests, and polls again when it is shown",
     scenario: "live",
     async run(page, server) {
       await page.ready();
@@ -234,7 +234,7 @@ export const tests = [
     },
   },
   {
-    name: "nothing is asked of any other host",
+    name: "no request goes to another host",
     anyServer: true,
     async run(page, server) {
       const hosts = new Set();
@@ -245,7 +245,7 @@ export const tests = [
     },
   },
   {
-    name: "every control has a name, and the graph has a table behind it",
+    name: "every control has a name, and the graph has a table",
     anyServer: true,
     async run(page) {
       await page.ready();

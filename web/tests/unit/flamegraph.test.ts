@@ -90,7 +90,7 @@ describe("search", () => {
     expect(matched(SMALL, find(SMALL, "parse"), matches)).toEqual({ nodes: 1, total: 30 });
   });
 
-  test("an empty search is none; a picked name matches whole names only", () => {
+  test("an empty text is no search; a selected name matches whole names only", () => {
     expect(matchText(SMALL.functions, "  ")).toBeNull();
     const tree = treeOf("read;reader 1");
     expect([...matchName(tree.functions, "read")!]).toEqual([1, 0]);
@@ -197,13 +197,13 @@ describe("walk", () => {
     expect(go("a", "callee")).toBe("a");
   });
 
-  test("passes over frames too thin to see, and stays where there is no neighbour", () => {
+  test("skips invisible frames, and stays if there is no neighbour", () => {
     expect(go("a", "right")).toBe("b");
     expect(go("b", "right")).toBe("b");
     expect(go("b", "left")).toBe("a");
   });
 
-  test("never leaves what is zoomed to", () => {
+  test("never leaves the zoomed frame", () => {
     const span = spanOf(layout, find(tree, "main"));
     expect(walk(tree, layout, find(tree, "main"), "right", span, 0)).toBe(find(tree, "main"));
   });

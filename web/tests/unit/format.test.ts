@@ -16,7 +16,7 @@ test.each([
   [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 100_000, "0.00100 %"], [1, 1e9, "<0.001 %"],
 ])("%d of %d is %s", (part, whole, text) => expect(plain(formatShare(part, whole))).toBe(text));
 
-test("what is exact or not known has no interval", () => {
+test("exact and unknown values have no interval", () => {
   expect(plain(formatInterval(1.5e6, "ns"))).toBe("± 1.50 ms");
   expect([formatInterval(0, "ns"), formatInterval(NaN, "ns")]).toEqual(["", ""]);
 });

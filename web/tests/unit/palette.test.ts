@@ -61,17 +61,17 @@ describe.each([["light", LIGHT], ["dark", DARK]])("the %s palette", (_, theme) =
 });
 
 describe("hues", () => {
-  test("a file's hue follows from its name alone, without versions", () => {
+  test("a file's hue depends only on its name without versions", () => {
     expect(hueOf("libcuda.so.1")).toBe(hueOf("libcuda.so.550.54"));
     expect(hueOf("libpython3.11.so.1.0")).toBe(hueOf("python3.12"));
     expect(hueOf("libmine.so.2")).toBe(hueOf("libmine-1.3.so"));
   });
 
-  test("Python and GPU kernels have theirs to themselves", () => {
+  test("Python and GPU kernels have hues of their own", () => {
     for (let i = 0; i < 100; i++) expect([KIND_SLOTS.python, KIND_SLOTS.gpu]).not.toContain(hueOf(`library${String.fromCharCode(97 + (i % 26))}${i}x`));
   });
 
-  test("files that are often seen together differ", () => {
+  test("files that often appear together differ", () => {
     const together = ["libc.so.6", "libpython3.11.so.1.0", "libcuda.so.1", "libz.so.1"].map(hueOf);
     expect(new Set(together).size).toBe(together.length);
   });

@@ -18,7 +18,7 @@ function jsonOf(text: string | null, times: Record<number, [cpu: number, gpu: nu
 }
 
 describe("the lines of a source file", () => {
-  test("stand beside their times", () => {
+  test("are beside their times", () => {
     const source = parseSource(jsonOf("one\r\ntwo\nthree\n", { 2: [30, 5, 0] }));
     expect(source.lines.map(({ number, code, self }) => [number, code, self.cpu])).toEqual([
       [1, "one", 0],
@@ -37,11 +37,11 @@ describe("the lines of a source file", () => {
     ]);
   });
 
-  test("without a text are those that have time", () => {
+  test("without text are those with time", () => {
     expect(parseSource(jsonOf(null, { 4: [1, 0, 0], 8: [0, 1, 0] })).lines.map(({ number }) => number)).toEqual([4, 8]);
   });
 
-  test("open at the one that has the most of what is looked at, else of anything", () => {
+  test("open at the line with most time of the selected kind, else of any kind", () => {
     const source = parseSource(jsonOf(null, { 4: [9, 0, 0], 6: [9, 0, 0], 8: [1, 7, 0] }));
     expect(hottestLine(source, "cpu")).toBe(0);
     expect(hottestLine(source, "gpu")).toBe(2);
@@ -49,13 +49,13 @@ describe("the lines of a source file", () => {
     expect(hottestLine(parseSource(jsonOf("one", {})), "cpu")).toBe(-1);
   });
 
-  test("that contradict each other are refused", () => {
+  test("that contradict each other are rejected", () => {
     const json = jsonOf(null, { 4: [1, 0, 0] });
     json.lines.gpu = [];
     expect(() => parseSource(json)).toThrow(ApiError);
   });
 
-  test("are not asked for of what is no file", () => {
+  test("are not requested for names that are not files", () => {
     expect(["/src/a.py", "a.cc", "", "<string>"].map(isSourceFile)).toEqual([true, true, false, false]);
   });
 });

@@ -13,7 +13,7 @@ describe("the view in the address", () => {
     expect(parseView("")).toEqual(DEFAULT_VIEW);
   });
 
-  test("every part survives the way to the address and back", () => {
+  test("every part survives a round trip through the address", () => {
     const view: View = {
       page: "incidents",
       last: 900,
@@ -66,7 +66,7 @@ describe("the view in the address", () => {
     expect(parseView(query)).toEqual(DEFAULT_VIEW);
   });
 
-  test("a thread is asked for only with its process", () => {
+  test("a thread is requested only with its process", () => {
     expect(stackSelection({ ...DEFAULT_VIEW, process: PROCESS, tid: 3, filter: "x" })).toEqual({ process: PROCESS, tid: 3, filter: "x" });
     expect(stackSelection({ ...DEFAULT_VIEW, tid: 3 })).toEqual({});
   });
@@ -87,7 +87,7 @@ describe("the view in the address", () => {
     expect(formatView(parseView("?last=all"))).toBe("?last=all");
   });
 
-  test("a stretch long past gets nothing new", () => {
+  test("an old time range gets no new data", () => {
     const available = { from: 0, to: 200e6 };
     expect(isSettled({ from: 0, to: 100e6 }, available)).toBe(true);
     expect(isSettled({ from: 0, to: 190e6 }, available)).toBe(false);
@@ -96,7 +96,7 @@ describe("the view in the address", () => {
 });
 
 describe("GPU time", () => {
-  test("what is waited for is part of the address", () => {
+  test("the reason of waits is part of the address", () => {
     const view: View = { ...DEFAULT_VIEW, type: "off_cpu", wait: "run_queue" };
     expect(formatView(view)).toBe("?type=off_cpu&wait=run_queue");
     expect(parseView(formatView(view))).toEqual(view);
@@ -109,12 +109,12 @@ describe("GPU time", () => {
     expect(stackSelection(parseView("?while_gpu_idle=1"))).toEqual({ while_gpu_idle: 1 });
   });
 
-  test("device and stream are part of what is asked for", () =>
+  test("device and stream are part of a request", () =>
     expect(stackSelection(parseView(`?device=${PROCESS}&stream=0`))).toEqual({ device: PROCESS, stream: 0 }));
 });
 
 describe("Escape", () => {
-  test("lets go of one thing at a time", () => {
+  test("undoes one choice at a time", () => {
     let view: View = { ...DEFAULT_VIEW, pick: "f", search: "s", zoom: "z", brush: { from: 1, to: 2 } };
     const gone: string[] = [];
     for (let i = 0; i < 5; i++) {
@@ -134,13 +134,13 @@ describe("the strip", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);
   });
 
-  test("what was not observed is no zero", () => {
+  test("unobserved values are not zero", () => {
     expect(meanOver(strips, strip, { from: 0, to: 4e6 })).toBeCloseTo(4 / 3);
     expect(meanOver(strips, strip, { from: 1e6, to: 2e6 })).toBeNull();
     expect(meanOver(strips, strip, { from: 2_100_000, to: 2_200_000 })).toBe(3);
   });
 
-  test("a mean is over observed time, and says how much that is", () => {
+  test("a mean is over observed time, with its share", () => {
     const partly = { ...strip, observed: [1, 0, 0.25, 0.75] };
     expect(meanOver(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo((1 + 3 * 0.25) / 2);
     expect(observedIn(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo(0.5);

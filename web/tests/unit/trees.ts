@@ -2,7 +2,7 @@
 import type { FlamegraphJson } from "../../src/api/types";
 import { parseProfile, type Tree } from "../../src/flamegraph/model";
 
-// A flame graph from stacks as one reads them: "main;parse;read 30". A frame is "name" or
+// A flame graph from stacks written as text: "main;parse;read 30". A frame is "name" or
 // "binary!name"; frames of "kernel" are of that kind.
 export function jsonOf(...stacks: string[]): FlamegraphJson {
   interface Node { fn: number; self: number; total: number; children: Map<number, Node> }
@@ -62,7 +62,7 @@ export function treeOf(...stacks: string[]): Tree {
   return parseProfile(jsonOf(...stacks)).tree;
 }
 
-// The stacks of a tree again, sorted, those without self time left out.
+// The stacks of a tree as text, sorted, without those that have no self time.
 export function stacksOf(tree: Tree): string[] {
   const lines: string[] = [];
   for (let i = 0; i < tree.count; i++) {
@@ -74,7 +74,7 @@ export function stacksOf(tree: Tree): string[] {
   return lines.sort();
 }
 
-// The first node of that name.
+// The first node with that name.
 export function find(tree: Tree, name: string): number {
   for (let i = 1; i < tree.count; i++) if (tree.functions.name[tree.function[i]!] === name) return i;
   throw new Error(`no frame ${name}`);
