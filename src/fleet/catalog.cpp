@@ -6,8 +6,8 @@
 namespace gpusonde::fleet {
 
 std::optional<size_t> BestMatch(std::span<const int32_t> scores) {
-  // Shifted, so that the floor is 1 and what is below it 0: unknown then is the first, which all others must
-  // beat.
+  // Shifted, so that the floor is 1 and lower scores are 0: unknown is then the first entry, which others
+  // must exceed.
   std::vector<uint32_t> above(scores.size() + 1);
   for (size_t i = 0; i < scores.size(); ++i) {
     const auto shifted = static_cast<uint64_t>(int64_t{scores[i]} - kUnknownFloor + 1);

@@ -11,7 +11,7 @@
 
 namespace gpusonde::fleet {
 
-// The applications that are known, by their fingerprints.
+// The known applications with their fingerprints.
 struct Catalog {
   struct Application {
     std::string name;
@@ -20,16 +20,16 @@ struct Catalog {
   std::vector<Application> applications;
 };
 
-// A score below this is nobody's. Of 15 models' streams (bench/fleet_identification.cpp) halves of a run and
-// other runs of one model have a cosine of 0.74 at least, two models 0.64 at most.
+// Below this score an application is unknown. Of the streams of 15 models (bench/fleet_identification.cpp),
+// halves of a run and other runs of a model have a cosine of at least 0.74, different models at most 0.64.
 inline constexpr int32_t kUnknownFloor = kFingerprintLength * kFingerprintLength * 7 / 10;
 
-// The application with the highest score, the first of equals; nothing below the floor. `scores` in the order
-// of a catalog, below 2^20 in size. Looks at every score, without a branch that depends on one: both ways of
-// identification, in the open and under encryption, end here and so agree.
+// The application with the highest score, the first of equals; nullopt below the floor. `scores` are in the
+// catalog's order, with absolute values below 2^20. Reads every score, without a branch that depends on one.
+// Public and private mode both end here, so they agree.
 std::optional<size_t> BestMatch(std::span<const int32_t> scores);
 
-// In the open: all scores of a fingerprint.
+// Public mode: all scores of a fingerprint.
 std::vector<int32_t> Scores(const Catalog& catalog, const Fingerprint& fingerprint);
 
 }  // namespace gpusonde::fleet

@@ -14,8 +14,8 @@
 namespace gpusonde::fleet {
 namespace {
 
-// Bins [first, first + count) of a histogram, logarithmic: what is below `from` is in the first, what is
-// beyond in the last.
+// Logarithmic bins [first, first + count) of a histogram: values below `from` are in the first, values beyond
+// the range in the last.
 struct LogSection {
   size_t first;
   size_t count;
@@ -45,7 +45,7 @@ constexpr double kHalfOctave = std::numbers::sqrt2;
 constexpr size_t kThird = (kBins - 1) / 3;  // 20 bins for each of three things
 constexpr size_t kHalf = (kBins - 1) / 2;   // 31 for each of two
 
-// A kernel's type, by the first of these words that is part of one of its name's; the order decides.
+// A kernel's type, by the first of these words that is part of a word of its name, in this order.
 struct KernelType {
   std::string_view word;
   size_t bin;
@@ -77,7 +77,7 @@ double Time(const GpuWork::Kernel& kernel) {
 }
 
 void KernelTypes(const GpuWork& work, Bins& bins) {
-  std::unordered_map<std::string_view, size_t> types;  // a name's words are looked at once
+  std::unordered_map<std::string_view, size_t> types;  // caches the types of names
   for (const GpuWork::Kernel& kernel : work.kernels) {
     const auto [type, is_new] = types.try_emplace(kernel.name, 0);
     if (is_new) type->second = TypeOf(kernel.name);
@@ -99,8 +99,8 @@ void LaunchShapes(const GpuWork& work, Bins& bins) {
   }
 }
 
-// Of an SM of compute capability 8.0 (CUDA C++ programming guide, technical specifications): one for all, so
-// that rows of different devices can be added.
+// Limits of an SM of compute capability 8.0 (CUDA C++ programming guide, technical specifications), used for
+// all devices, so that their rows can be added.
 constexpr double kSmThreads = 2048;
 constexpr double kSmRegisters = 65'536;
 constexpr double kSmSharedBytes = 164 * 1024;

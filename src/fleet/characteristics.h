@@ -8,11 +8,11 @@
 
 #include "fleet/histogram.h"
 
-// What a device can be asked in an epoch: one group of characteristics, as a histogram of 63 bins over what
-// its GPU did. Bin 0 is always "nothing of it was measured": no work, no such counter, no such copy.
+// What a device may report in an epoch: one group of characteristics, as a histogram of 63 bins over its
+// GPU's work. Bin 0 always means that nothing was measured: no work, no such counter, no such copy.
 namespace gpusonde::fleet {
 
-// What a GPU did while it was looked at. Names must outlive it.
+// A GPU's work during an observation. Names must outlive it.
 struct GpuWork {
   struct Kernel {
     std::string_view name;
@@ -34,11 +34,11 @@ struct GpuWork {
     double tensor = 0;
     double dram = 0;
   };
-  // Of the values in one sampled copy (ProfileValues).
+  // Properties of the values in a sampled copy (ProfileValues).
   struct Values {
     double zeros = 0;           // share of all, 0 to 1
-    double repeats = 0;         // share that equals the one before
-    double exponent_range = 0;  // of those that aren't zero: largest less smallest exponent of two, 0 to 255
+    double repeats = 0;         // share that equals the previous value
+    double exponent_range = 0;  // of nonzero values: largest minus smallest binary exponent, 0 to 255
   };
 
   std::vector<Kernel> kernels;
@@ -47,24 +47,24 @@ struct GpuWork {
   std::vector<Values> values;
 };
 
-// One group; its bins are declared once, by how it fills them.
+// A group; the function that fills its bins defines them.
 struct Characteristic {
   std::string_view name;     // stable, in results: "kernel_durations"
   std::string_view meaning;  // what is counted, in which bins
   void (*measure)(const GpuWork& work, Bins& bins);
-  bool opt_in = false;  // measured only where the owner asks for it: it looks at data
+  bool opt_in = false;  // measured only if the owner enables it, as it reads data
 };
 
-// All groups, in the order in which epochs number them; those to opt in come last.
+// All groups, by their numbers in epochs; opt-in groups are last.
 std::span<const Characteristic> Characteristics();
-// How many of them need no opting in.
+// The number of groups that need no opt-in.
 uint32_t OpenCharacteristics();
 
 // The row of a report. group < Characteristics().size().
 Row Measure(uint32_t group, const GpuWork& work);
 
-// What a sampled copy of 32-bit floating-point numbers holds. Not finite: counted as neither zero nor in
-// range.
+// Properties of a sampled copy of 32-bit floating-point numbers. Values that are not finite count as neither
+// zero nor in the exponent range.
 GpuWork::Values ProfileValues(std::span<const float> values);
 
 }  // namespace gpusonde::fleet

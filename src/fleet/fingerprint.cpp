@@ -11,15 +11,15 @@
 namespace gpusonde::fleet {
 namespace {
 
-// A program may make up names without end; what comes after these counts as one kernel.
+// Bound for programs that generate names; all further names count as one kernel.
 constexpr size_t kMaxKernels = 65'536;
 
-// What is rarer tells more: all PyTorch programs share words, few share three kernels in a row.
+// Rare features are more specific: all PyTorch programs share words, few share three kernels in a row.
 constexpr int64_t kNameFactor = 2;
 constexpr int64_t kTwoFactor = 4;
 constexpr int64_t kThreeFactor = 8;
 
-// Both numbers are hashes already; the product mixes all their bits, and their order counts.
+// Both numbers are hashes already; the product mixes all bits, and depends on their order.
 uint64_t HashPair(uint64_t a, uint64_t b) {
   const Uint128 product = Uint128{a ^ 0x9e3779b97f4a7c15} * (b ^ 0xd1b54a32d192ed03);
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -76,7 +76,7 @@ std::map<uint64_t, double> FingerprintBuilder::Features() const {
 }
 
 Fingerprint FingerprintBuilder::Build() const {
-  // Summed by feature, so that floating-point sums are the same whatever the order of the kernels was.
+  // Summed by feature, so that floating-point sums don't depend on the order of kernels.
   std::array<double, kFeatures> sums{};
   for (const auto& [feature, weight] : Features())
     sums[feature % kFeatures] += (feature >> 63) != 0 ? weight : -weight;

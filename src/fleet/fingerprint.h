@@ -14,30 +14,29 @@
 namespace gpusonde::fleet {
 
 inline constexpr size_t kFeatures = 256;
-// The length of every fingerprint's vector, but for rounding: scores of two are below 2^19 in size, so that
+// The length of every fingerprint's vector, up to rounding: scores are below 2^19 in absolute value, so that
 // they fit into plaintexts modulo 2^20.
 inline constexpr int kFingerprintLength = 720;
 
-// What an application's kernels look like, as a vector of integers: the direction tells the application. All
-// zeros when there was nothing to see.
+// An application's kernels as a vector of integers, whose direction identifies the application. All zeros if
+// no kernel was observed.
 using Fingerprint = std::array<int16_t, kFeatures>;
 
-// The sum of products: kFingerprintLength² for two that are the same, about 0 for two that have nothing in
-// common.
+// The scalar product: kFingerprintLength² for equal fingerprints, about 0 for unrelated ones.
 int32_t Score(const Fingerprint& a, const Fingerprint& b);
 
 // Makes a fingerprint of a stream of kernels. Features are the words of the kernels' names, whole names, and
-// names two and three in a row on one stream (n-grams), each weighed by the square root of its share of the
-// GPU's time: which says how often as well as how long, and lets no single kernel drown the others. Features
+// names two and three in a row on one stream (n-grams), each weighted by the square root of its share of GPU
+// time, which reflects both frequency and duration, and keeps a single kernel from dominating. Features
 // are hashed to 256 places and signs (Weinberger et al., "Feature hashing", 2009), so that collisions cancel
 // on average. Not thread-safe.
 class FingerprintBuilder {
  public:
-  // A kernel's end, in order of time on its stream.
+  // Adds a finished kernel; calls are in time order on each stream.
   void Add(int64_t stream, std::string_view name, int64_t duration_ns);
   Fingerprint Build() const;
 
-  // The features before they are hashed to places and rounded, by their hash: what evaluations compare with.
+  // The features by their hash, before hashing to places and rounding; for comparison in evaluations.
   std::map<uint64_t, double> Features() const;
 
  private:

@@ -11,7 +11,7 @@ size_t LogBins::BinOf(double value) const {
   if (!(value >= first)) return 0;
   const double bin = 1 + std::floor(std::log(value / first) / std::log(ratio));
   if (bin >= static_cast<double>(kBins)) return kBins - 1;
-  // The logarithm may miss an edge by a rounding.
+  // The logarithm may miss an edge because of rounding.
   auto found = static_cast<size_t>(bin);
   if (value < LowerEdge(found)) --found;
   if (found + 1 < kBins && value >= LowerEdge(found + 1)) ++found;

@@ -9,29 +9,29 @@
 #include "privacy/masks.h"
 
 // A device's measurements of one epoch as the row of a report: 63 bins that sum to exactly 255, and the
-// contributor slot. Every report weighs the same, however long its device worked, so that no device can be
-// told by its size.
+// contributor slot. Every report has the same weight, however long its device worked, so that its size
+// identifies no device.
 namespace gpusonde::fleet {
 
 inline constexpr size_t kBins = privacy::kRowSlots - 1;
 using Bins = std::array<double, kBins>;                // weights, any scale
 using Row = std::array<uint32_t, privacy::kRowSlots>;  // bins, then the contributor
 
-// Logarithmic bins: bin 0 holds what is below `first`, bin 62 all that is beyond, and each of the others the
-// range of `ratio` above the one before. first > 0, ratio > 1.
+// Logarithmic bins: bin 0 has values below `first`, bin 62 values beyond the range, and each other bin a
+// range of `ratio`, adjacent to the previous one. first > 0, ratio > 1.
 struct LogBins {
   double first;
   double ratio;
 
   // Negative numbers and NaN fall into bin 0.
   size_t BinOf(double value) const;
-  // Where a bin begins; 0 for bin 0.
+  // The lower edge of a bin; 0 for bin 0.
   double LowerEdge(size_t bin) const;
 };
 
 // Rounds weights to whole numbers that sum to 255, by largest remainders (Hamilton's method), ties to the
-// lowest bin: no bin is off by 1 or more. All in bin 0 when there was nothing. Weights must be finite and not
-// negative; others count as 0.
+// lowest bin: no bin is off by 1 or more. Everything in bin 0 if all weights are 0. Weights that are
+// negative or not finite count as 0.
 Row RoundToReport(const Bins& weights);
 
 }  // namespace gpusonde::fleet

@@ -13,7 +13,7 @@ constexpr size_t kMaxName = 8192;
 constexpr size_t kMaxWords = 64;
 constexpr size_t kMaxWordLength = 64;
 
-// Words that tell the machine and not the program; sorted.
+// Words that describe the machine rather than the program; sorted.
 constexpr std::array<std::string_view, 29> kNoise = {
     "ada",     "align",     "ampere",   "anonymous", "array", "at",     "blackwell", "char",
     "const",   "double",    "float",    "hopper",    "int",   "kepler", "kernel",    "long",
@@ -25,7 +25,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Without the parameter list, which is the last parenthesis at depth 0 of templates, and what follows it.
+// Strips the parameter list, from the last parenthesis at template depth 0.
 std::string_view WithoutArguments(std::string_view name) {
   int angles = 0;
   size_t cut = name.size();
@@ -45,7 +45,7 @@ std::vector<std::string> KernelWords(std::string_view name) {
   std::vector<std::string> words;
   std::string word;
   const auto end_word = [&] {
-    // One letter is what is left of sizes such as 128x64.
+    // Single letters remain from sizes such as 128x64.
     if (word.size() > 1 && words.size() < kMaxWords && !std::ranges::binary_search(kNoise, word))
       words.push_back(word.substr(0, kMaxWordLength));
     word.clear();

@@ -7,10 +7,10 @@
 
 namespace gpusonde::fleet {
 
-// The words of a kernel's name that stay the same from one GPU, batch size and library version to the next:
-// mangled names demangled; arguments, numbers, and words for GPU architectures and tile sizes left out; lower
-// case. "ampere_sgemm_128x32_nn" and "sm90_sgemm_64x64_nn" both give {sgemm, nn}. At most 64 words, of at
-// most 64 characters; none for a name without any.
+// The words of a kernel's name that don't depend on GPU, batch size and library version: mangled names are
+// demangled; arguments, numbers, and words for GPU architectures and tile sizes are removed; lower case.
+// "ampere_sgemm_128x32_nn" and "sm90_sgemm_64x64_nn" both give {sgemm, nn}. At most 64 words, of at most 64
+// characters; none if the name has no such words.
 std::vector<std::string> KernelWords(std::string_view name);
 
 }  // namespace gpusonde::fleet

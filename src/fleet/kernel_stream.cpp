@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxNames = 65'536;
 
-// The words of one line, taken from the front.
+// The words of a line, removed from the front.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}
@@ -31,7 +31,7 @@ class Words {
     rest_ = end == std::string_view::npos ? std::string_view() : rest_.substr(end + 1);
     return word;
   }
-  // A whole number that isn't negative and fits.
+  // Parses a nonnegative integer within range.
   template <class Integer>
   bool Number(Integer& number) {
     const std::string_view word = Next();
@@ -71,7 +71,7 @@ bool ParseTransfer(Words words, bool is_copy, KernelStream::Operation& transfer)
          words.Number(transfer.duration_ns) && words.rest().empty();
 }
 
-// False for a line that isn't one.
+// False for an invalid line.
 bool ParseLine(std::string_view line, KernelStream& stream) {
   Words words(line);
   const std::string_view kind = words.Next();

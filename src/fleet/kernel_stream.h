@@ -11,8 +11,8 @@
 
 namespace gpusonde::fleet {
 
-// What a real program put on its GPU, in the order of its launches: a file of data/kernel-streams, whose
-// README has the format.
+// A real program's GPU work in launch order: a file of data/kernel-streams, whose README describes the
+// format.
 struct KernelStream {
   enum class Kind : uint8_t { kKernel, kToDevice, kFromDevice, kWithinDevice, kSet };
 
@@ -24,7 +24,7 @@ struct KernelStream {
     std::array<uint32_t, 3> block{};
     uint32_t shared_bytes = 0;  // per block
     int64_t bytes = 0;          // of a copy or set
-    int64_t gap_ns = 0;         // for which its stream was idle before
+    int64_t gap_ns = 0;         // idle time of its stream before
     int64_t duration_ns = 0;
   };
 
@@ -34,14 +34,14 @@ struct KernelStream {
   std::vector<Operation> operations;
 };
 
-// kCorrupt with the line's number for another version, a line that isn't known, or numbers out of range.
+// kCorrupt with the line number for another version, an unknown line, or numbers out of range.
 Result<KernelStream> ParseKernelStream(std::string_view text);
 
-// All `*.stream` files of a folder, by file name, which becomes `source`. kNotFound where there are none;
-// errors of reading and parsing with the file's name.
+// All `*.stream` files of a folder by file name, which becomes `source`. kNotFound if there are none; reading
+// and parsing errors include the file's name.
 Result<std::vector<KernelStream>> ReadKernelStreams(const std::string& folder);
 
-// Where this program finds those that came with it: as installed, else in the tree that it was built from.
+// The folder of this program's own streams: as installed, else in its source tree.
 std::string KernelStreamFolder();
 
 }  // namespace gpusonde::fleet

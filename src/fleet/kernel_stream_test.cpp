@@ -30,7 +30,7 @@ TEST(KernelStream, IsReadAsItsFormatSays) {
   EXPECT_EQ(stream->operations[2].kind, KernelStream::Kind::kSet);
 }
 
-TEST(KernelStream, WhatIsNoneIsRefusedWithItsLine) {
+TEST(KernelStream, InvalidStreamsAreRejectedWithTheirLine) {
   const auto refusal = [](const std::string& text) {
     const auto stream = ParseKernelStream(text);
     return stream.has_value() ? "read" : stream.error().message;
@@ -44,7 +44,7 @@ TEST(KernelStream, WhatIsNoneIsRefusedWithItsLine) {
         << line;
 }
 
-TEST(KernelStream, ThoseOfTheTreeAreAllRead) {
+TEST(KernelStream, AllStreamsOfTheTreeAreRead) {
   const auto streams = ReadKernelStreams("data/kernel-streams");
   ASSERT_TRUE(streams.has_value()) << streams.error().message;
   EXPECT_GE(streams->size(), 7u);

@@ -13,7 +13,7 @@ using privacy::kDegree;
 
 constexpr uint64_t kPlaintextMask = (uint64_t{1} << privacy::kIdentificationBits.value) - 1;
 
-// The coefficient at which the score of the j-th application of a block appears.
+// The coefficient that becomes the score of the j-th application of a block.
 uint32_t PlaceOf(size_t application) {
   return static_cast<uint32_t>(kFeaturesPerCiphertext * application + kFeaturesPerCiphertext - 1);
 }

@@ -9,22 +9,22 @@
 #include "fleet/catalog.h"
 #include "privacy/bfv.h"
 
-// Identification under encryption: the catalog computes the scores of a fingerprint that it can't see, and
-// the device learns them and nothing else (docs/privacy.md, Identification).
+// Identification under encryption: the catalog computes the scores of a fingerprint that it can't read, and
+// the device learns only the scores (docs/privacy.md, Identification).
 //
 // A query is four ciphertexts under a fresh key of the device: 64 features each, as the coefficients 0 to 63
 // of a polynomial. The catalog's are laid out so that one product gives the scores of 64 applications:
-// application j's features f stand backwards at 64j to 64j+63, so that coefficient 64j+63 of the product is
-// their scalar product. Neighbours reach up to 64j+62 only. The four products are added, made to tell nothing
-// else (privacy::Rerandomize), and switched to a modulus of 2^30. Exact: the plaintext modulus 2^20 holds
-// every score and its sign.
+// application j's features are reversed at 64j to 64j+63, so that coefficient 64j+63 of the product is
+// their scalar product. Neighbours reach up to 64j+62 only. The four products are added, rerandomised so that
+// they reveal nothing else (privacy::Rerandomize), and switched to a modulus of 2^30. Exact: the plaintext
+// modulus 2^20 holds every score and its sign.
 namespace gpusonde::fleet {
 
 inline constexpr size_t kFeaturesPerCiphertext = 64;
 inline constexpr size_t kQueryCiphertexts = kFeatures / kFeaturesPerCiphertext;
 inline constexpr size_t kApplicationsPerAnswer = privacy::kDegree / kFeaturesPerCiphertext;
 
-// What the device sends: everything here may be seen.
+// The device's message; all of it is public.
 struct PrivateQuery {
   privacy::PublicKey key;  // for the answer's fresh encryption of zero
   std::vector<privacy::Ciphertext> features;
@@ -36,7 +36,7 @@ class PrivateMatcher {
   explicit PrivateMatcher(privacy::Random& random);
 
   PrivateQuery Ask(const Fingerprint& fingerprint, privacy::Random& random) const;
-  // The scores, in the catalog's order. kCorrupt when there are not `applications` of them.
+  // The scores, in the catalog's order. kCorrupt if their number is not `applications`.
   Result<std::vector<int32_t>> Read(std::span<const privacy::SwitchedAnswer> answers,
                                     size_t applications) const;
 
@@ -44,7 +44,7 @@ class PrivateMatcher {
   privacy::SecretKey secret_;
 };
 
-// The catalog's side. Thread-safe once made.
+// The catalog's side. Thread-safe after construction.
 class PrivateCatalog {
  public:
   explicit PrivateCatalog(const Catalog& catalog);

@@ -33,7 +33,7 @@ Catalog DrawCatalog(size_t applications, Random& random) {
   return catalog;
 }
 
-TEST(PrivateMatch, ScoresAreThoseOfTheOpenWay) {
+TEST(PrivateMatch, ScoresEqualThoseInPublicMode) {
   Random random = Seeded(1);
   for (const size_t applications : {1, 63, 64, 65, 200}) {
     const Catalog catalog = DrawCatalog(applications, random);
@@ -51,7 +51,7 @@ TEST(PrivateMatch, ScoresAreThoseOfTheOpenWay) {
   }
 }
 
-TEST(PrivateMatch, OnlyTheAskerCanRead) {
+TEST(PrivateMatch, OnlyTheQueryingDeviceCanDecrypt) {
   Random random = Seeded(2);
   const Catalog catalog = DrawCatalog(64, random);
   const PrivateMatcher matcher(random);

@@ -14,7 +14,7 @@ Assignment AssignmentOf(uint64_t device, uint32_t epoch, const Beacon& beacon, c
   AppendLittleEndian(data, device);
   AppendLittleEndian(data, epoch);
   const auto digest = privacy::Derive(beacon, "gpusonde sampling", data);
-  // Uniform but for places/2^64 and cohorts/2^64.
+  // Uniform up to places/2^64 and cohorts/2^64.
   const auto draw = [&](size_t from, uint32_t bound) {
     const auto number = ReadLittleEndian<uint64_t>(digest.values().subspan(from));
     return static_cast<uint32_t>((Uint128{number} * bound) >> 64);

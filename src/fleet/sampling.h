@@ -9,8 +9,8 @@ namespace gpusonde::fleet {
 
 using Beacon = std::array<uint8_t, 32>;
 
-// What a fleet's reports are divided into in an epoch: a histogram page for each group of characteristics and
-// page of the catalog, and one more page for the signatures of unknown applications (unknown.h).
+// The places of a fleet's reports in an epoch: a histogram page for each group of characteristics and page of
+// the catalog, and one more page for the signatures of unknown applications (unknown.h).
 struct Layout {
   uint32_t groups = 1;
   uint32_t pages = 1;
@@ -20,9 +20,8 @@ struct Layout {
   uint32_t signatures_place() const { return groups * pages; }
 };
 
-// What a device measures in one epoch, for which page of the catalog, and with whom its report is added.
-// Public: anybody can compute it, so that a device's report tells nothing by its place, and no device can
-// choose.
+// A device's group of characteristics, page of the catalog and cohort in an epoch. Public: anybody can
+// compute it, so the place of a report reveals nothing, and no device can choose it.
 struct Assignment {
   uint32_t place = 0;  // of the layout; which group and page follows
   uint32_t group = 0;  // of characteristics; 0 at the place of signatures

@@ -15,7 +15,7 @@ Beacon Filled(uint8_t byte) {
   return beacon;
 }
 
-TEST(Sampling, IsTheSameForEverybodyAndAnotherForEachInput) {
+TEST(Sampling, IsDeterministicAndDiffersForEachInput) {
   const Layout layout{.groups = 1000, .pages = 1000, .cohorts = 1000};
   const Assignment one = AssignmentOf(7, 100, Filled(1), layout);
   EXPECT_EQ(one, AssignmentOf(7, 100, Filled(1), layout));

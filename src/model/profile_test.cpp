@@ -9,7 +9,7 @@
 namespace gpusonde::model {
 namespace {
 
-TEST(Profile, SumsOfWhatAnyoneWroteFit) {
+TEST(Profile, SumsOfUntrustedValuesFit) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
   Profile profile{.samples = {{.count = 3, .weight_ns = -5},

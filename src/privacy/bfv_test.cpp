@@ -66,7 +66,7 @@ TEST_F(Bfv, IsAnotherCiphertextEachTime) {
             Pack(Encrypt(key_, kReportBits, View(zero), random_)));
 }
 
-TEST_F(Bfv, NothingIsThereWithoutTheKey) {
+TEST_F(Bfv, NothingDecryptsWithoutTheKey) {
   const std::vector<uint64_t> zero(kDegree);
   const SecretKey other = SecretKey::Generate(random_);
   const Ciphertext ciphertext = Encrypt(key_, kReportBits, View(zero), random_);
@@ -149,7 +149,7 @@ TEST_F(Bfv, FingerprintsFallOutOfAProductAndNotOfARerandomizedOne) {
   EXPECT_EQ(Numbers(Decrypt(secret_, kIdentificationBits, answer)), bare);
 }
 
-TEST_F(Bfv, PackedCiphertextsComeBack) {
+TEST_F(Bfv, PackedCiphertextsRoundTrip) {
   const auto message = RandomMessage(kReportBits, random_);
   const auto bytes = Pack(Encrypt(key_, kReportBits, View(message), random_));
   EXPECT_EQ(bytes.size(), kCiphertextBytes);
@@ -158,7 +158,7 @@ TEST_F(Bfv, PackedCiphertextsComeBack) {
   EXPECT_EQ(Numbers(Decrypt(secret_, kReportBits, *again)), message);
 }
 
-TEST_F(Bfv, PackedAnswersComeBack) {
+TEST_F(Bfv, PackedAnswersRoundTrip) {
   const auto message = RandomMessage(kIdentificationBits, random_);
   const std::vector<uint32_t> places = {0, 63, 4095};
   const SwitchedAnswer answer = Switch(Encrypt(key_, kIdentificationBits, View(message), random_), places);
@@ -171,7 +171,7 @@ TEST_F(Bfv, PackedAnswersComeBack) {
   EXPECT_EQ(UnpackAnswer(bytes, std::vector<uint32_t>(4)).error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(Bfv, WhatIsNoCiphertextIsRefused) {
+TEST_F(Bfv, InvalidCiphertextsAreRejected) {
   std::vector<uint8_t> bytes(kCiphertextBytes, 0xff);
   EXPECT_THAT(Unpack(bytes).error().message, testing::HasSubstr("residue 9007199254740991 of modulus"));
   bytes.pop_back();

@@ -102,7 +102,7 @@ class Release : public testing::Test {
   std::vector<MaskDecryptor> decryptors_;
 };
 
-TEST_F(Release, IsTheSumAndEverybodysNoise) {
+TEST_F(Release, IsTheSumPlusTheNoiseOfAllDecryptors) {
   MaskedSum sum;
   for (uint64_t device = 1; device <= kDevices; ++device) {
     std::vector<uint32_t> message(kReportSlots);
@@ -189,7 +189,7 @@ TEST_F(Release, StrangersAreRefused) {
   EXPECT_THAT(Refusal(List(10, 21)), HasSubstr("device 21 isn't enrolled"));
 }
 
-TEST_F(Release, WhatIsForgottenStaysForgotten) {
+TEST_F(Release, ForgottenEpochsStayForgotten) {
   ASSERT_TRUE(decryptors_[0].Forget(kEpoch + 1).has_value());
   EXPECT_THAT(Refusal(List(1, 20)), HasSubstr("keys of epoch 500 are erased; they are of 501 now"));
   EXPECT_EQ(Refusal(List(1, 20, kEpoch + 1)), "answered");

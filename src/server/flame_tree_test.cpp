@@ -325,7 +325,7 @@ TEST(FlameTree, VariancesOfSampledWaitsAddUp) {
   EXPECT_TRUE(BuildFlameTree(builder.profile).nodes.interval_ns.empty());
 }
 
-TEST(FlameTree, RootsTellProcessesAndThreadsApart) {
+TEST(FlameTree, RootsSeparateProcessesAndThreads) {
   const FlameTree tree = BuildFlameTree(ThreeThreads(), {.roots = true});
   EXPECT_THAT(Names(tree), ElementsAre("", "python3 train.py (pid 7)", "main thread", "step",
                                        "thread loader (8)", "step"));

@@ -187,7 +187,7 @@ TEST_F(GpuQuery, TotalsAreExactWhateverTheSampling) {
     EXPECT_EQ(read[name] + read["[stack not sampled] " + name], duration_ns) << name;
 }
 
-TEST_F(GpuQuery, KernelsWithoutASampledLaunchSayTheirStackIsNotKnown) {
+TEST_F(GpuQuery, KernelsWithoutASampledLaunchHaveAnUnknownStack) {
   Launch(1, kSecond, 600, kForward);
   Launch(2, kSecond, 100, std::nullopt, 1, "relu");
   EXPECT_THAT(ReadFolded(), UnorderedElementsAre(Pair("main forward gemm()", Line(1, 600)),
@@ -391,7 +391,7 @@ TEST_F(GpuQuery, TimeOutsideSessionsIsNotIdle) {
       << "the session is known from its work outside the selection";
 }
 
-TEST_F(GpuQuery, ASessionLastsAsLongAsItWasTold) {
+TEST_F(GpuQuery, ASessionLastsAsLongAsReported) {
   Launch(1, 4 * kSecond, kSecond);
   Add(model::kGpuSessions,
       {{.process = kTrainer, .session = 1, .start_ns = 2 * kSecond, .end_ns = 7 * kSecond},
@@ -410,7 +410,7 @@ TEST_F(GpuQuery, ASessionLastsAsLongAsItWasTold) {
   EXPECT_EQ(IdleSamples({}), 6);
 }
 
-TEST_F(GpuQuery, WhileIdleMeansThatNobodyUsedTheDevicesOfTheProcess) {
+TEST_F(GpuQuery, WhileIdleMeansThatNoProcessUsedTheDevices) {
   Launch(1, 0, 1);
   Launch(2, 10 * kSecond, 1);
   model::Kernel others = Kernel(9, 2 * kSecond, 2 * kSecond);  // on the same device

@@ -310,7 +310,7 @@ TEST_F(GpuWindows, AreThereOnceTheirMinuteIsOver) {
   ExpectAlike({});
 }
 
-TEST_F(GpuWindows, AStrangersTimesAreNotFollowed) {
+TEST_F(GpuWindows, UntrustedTimesAreNotFollowed) {
   CommitNames(kMidnightNs);
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
   CommitLaunches(kMidnightNs, {kMidnightNs, kMidnightNs + 2 * kMinute});

@@ -103,7 +103,7 @@ TEST_F(Live, ReplayingASpoolAddsNothingTwice) {
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
 }
 
-TEST_F(Live, WhatIsHeldIsInEveryAnswerAndDurableOnceItSaysSo) {
+TEST_F(Live, HeldFramesAreInEveryAnswerAndDurableOnceReportedCommitted) {
   {
     auto store = Open();
     ASSERT_TRUE(store->Hold(kMonday, kSpool, 1, {Sample(1), Sample(2)}).has_value());
@@ -142,7 +142,7 @@ TEST_F(Live, TheRevisionChangesWithWhatQueriesAnswer) {
   EXPECT_NE(store->revision(), committed) << "a day went";
 }
 
-TEST_F(Live, WhatCannotBeAddedIsHeldAndAnswersGoOn) {
+TEST_F(Live, FailedFramesAreKeptAndQueriesContinue) {
   auto store = Open();
   ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1)}}).has_value());
   model::Batch broken = Sample(2);
@@ -195,7 +195,7 @@ TEST_F(Live, OldDaysGoBySizeButNeverTheNewest) {
   EXPECT_THAT(store->days(), testing::ElementsAre(kMonday + days(2)));
 }
 
-TEST_F(Live, AQueryUnderWaySeesTheDayThatGoes) {
+TEST_F(Live, ARunningQuerySeesADeletedDay) {
   auto store = Open();
   model::BatchBuilder samples(model::kSamples);
   for (int i = 0; i < 100'000; ++i) samples.Append({.time_ns = i});
@@ -384,7 +384,7 @@ class FullDisk : public Live {
   bool is_mounted_ = false;
 };
 
-TEST_F(FullDisk, IsGotOverAgainAndAgainWithNothingLostOrDoubled) {
+TEST_F(FullDisk, RecoversRepeatedlyWithoutLossOrDuplicates) {
   const auto store = LiveStore::Open(disk_ + "/live").value();
   int failures = 0;
   for (int round = 0; round < 8; ++round) {

@@ -197,7 +197,7 @@ TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {
   EXPECT_TRUE(nothing.locations.empty()) << "only what samples use is read";
 }
 
-TEST_F(ProfileQuery, FiltersByWhatAPersonIsShown) {
+TEST_F(ProfileQuery, FiltersByDisplayedNames) {
   const auto threads = [&](const std::string& filter) {
     std::vector<std::string> lines;
     for (const auto& [line, values] : Folded(Read({.filter = filter}))) lines.push_back(line);
@@ -224,7 +224,7 @@ TEST_F(ProfileQuery, RowsThatAreMissingLeaveWhatIsThere) {
   EXPECT_EQ(profile.threads[0].process_name, "");
 }
 
-TEST_F(ProfileQuery, NamesThatAreKnownBetterLaterAreShownBetter) {
+TEST_F(ProfileQuery, LaterSymbolsReplaceEarlierNames) {
   const auto names = [&] {
     std::string all;
     for (const auto& [stack, time] : Folded(Read({}))) all += stack + "\n";
@@ -363,7 +363,7 @@ TEST_F(ProfileQuery, TheStripDistrustsSignalsThatLackWhatWasSampled) {
   EXPECT_THAT(strip->values, ElementsAre(Optional(0.5)));
 }
 
-TEST_F(ProfileQuery, TheStripIsEmptyWhereNobodyWasGathering) {
+TEST_F(ProfileQuery, TheStripIsEmptyWithoutARunningAgent) {
   Add(Rows(model::kSources, {{.source = {9, 10}, .host = "here", .started_ns = 15'000'000'000}}));  // killed
   Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 17'500'000'000}}));
   const auto strip = ReadCpuStrip(*store_, {.from_ns = 8'000'000'000, .to_ns = 20'000'000'000}, 6);

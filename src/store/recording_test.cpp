@@ -177,7 +177,7 @@ TEST_F(Recording, ASelfMadeOneIsReadLikeAnyOther) {
 }
 
 // Files that are no recordings: one clear message each, naming the file.
-TEST_F(Recording, ForeignFilesAreToldApart) {
+TEST_F(Recording, ForeignFilesAreIdentified) {
   const auto message = [&](const std::string& path) {
     const auto store = OpenRecordings({path});
     EXPECT_FALSE(store.has_value()) << path;
@@ -238,7 +238,7 @@ TEST_F(Recording, DamagedBytesGiveAnErrorOrAnAnswerAndNoCrash) {
 }
 
 // Neither is resolved, so that it doesn't matter what they would read, or that a FIFO would hang them.
-TEST_F(Recording, WhatWouldRunItsAuthorsSqlIsRefused) {
+TEST_F(Recording, RecordingsWithSqlOfTheirAuthorAreRejected) {
   const std::string fifo = folder_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const std::pair<std::string, std::string> crafted[] = {

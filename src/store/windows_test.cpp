@@ -154,7 +154,7 @@ TEST_F(Windows, AreSummedOnceTheyAreOver) {
   EXPECT_EQ(Number("SELECT sum(variance_ns2)::BIGINT FROM profile_windows"), 3 * 50) << "(1 - p) / p² · 5²";
 }
 
-TEST_F(Windows, TakeInWhatComesLate) {
+TEST_F(Windows, IncludeLateSamples) {
   Commit(kMidnightNs, {kMidnightNs, kMidnightNs + kWindow * 3});
   Commit(kMidnightNs, {kMidnightNs + 1, kMidnightNs + kWindow * 2 + 5});
   EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM profile_windows"), 2)

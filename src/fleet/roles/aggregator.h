@@ -21,13 +21,13 @@
 
 namespace gpusonde::fleet {
 
-// What became of a report.
+// The result of accepting a report.
 enum class Verdict : uint8_t {
   kAccepted,
-  kMalformed,   // no report, by magic and length; or a body that is none
-  kStranger,    // of nobody who is enrolled
-  kOtherEpoch,  // of an epoch that isn't being gathered, or of the other kind
-  kOtherPlace,  // of a place that isn't the device's
+  kMalformed,   // wrong magic or length, or an invalid body
+  kStranger,    // of a device that is not enrolled
+  kOtherEpoch,  // of an epoch that isn't collected now, or of the other kind
+  kOtherPlace,  // of a place not assigned to the device
   kDuplicate,   // of a device that reported already: not added again
   kBadSignature,
 };
@@ -35,7 +35,7 @@ inline constexpr size_t kVerdicts = 7;
 // Stable, in results: "bad_signature".
 std::string_view Name(Verdict verdict);
 
-// BFV reports, added. Knows how many it holds. Not thread-safe.
+// A sum of BFV reports, with their number. Not thread-safe.
 class CiphertextSum {
  public:
   void Add(const privacy::Ciphertext& report);
@@ -49,27 +49,27 @@ class CiphertextSum {
   uint64_t reports_ = 0;
 };
 
-// The reports of one place and cohort: what they sum to, and whose they are.
+// The sum of the reports of one place and cohort, and their devices.
 struct Gathered {
   std::variant<privacy::MaskedSum, CiphertextSum> sum;
   std::vector<privacy::ReportList::Entry> entries;
 };
 
-// One worker of the aggregator, for one epoch: takes reports, believes none of them, adds what is good. Sees
-// masked numbers only. Any number of them work beside each other, each on devices of its own, and merge in
-// any order. Not thread-safe.
+// A worker of the aggregator for one epoch: verifies untrusted reports and adds the valid ones. Sees masked
+// numbers only. Any number of workers run in parallel, each for devices of its own, and merge in any order.
+// Not thread-safe.
 class Intake {
  public:
   // The directory must outlive it and not change meanwhile.
   Intake(const Directory& directory, ReportKind kind, uint32_t epoch, const Beacon& beacon,
          const Layout& layout);
 
-  // What is cheap is looked at first: length, header, directory, assignment, duplicates; then the signature;
+  // Checks cheap properties first: length, header, directory, assignment, duplicates; then the signature,
   // then the body.
   Verdict Accept(std::span<const uint8_t> report);
 
-  // kInvalidArgument when a device is in both, which a right division of devices among workers excludes; or
-  // when they are of two epochs.
+  // kInvalidArgument if a device is in both, which a correct division of devices among workers excludes, or
+  // if their epochs differ.
   Status Merge(Intake other);
 
   using Place = std::pair<uint32_t, uint32_t>;  // and cohort

@@ -8,9 +8,9 @@
 #include "base/result.h"
 #include "fleet/sampling.h"
 
-// The randomness by which devices get their places: nobody can choose it while one decryptor draws its part
-// honestly. Each tells a commitment to its part once enrolment has closed, and the part itself when all
-// commitments are there.
+// The randomness that assigns places to devices: nobody can choose it if one decryptor draws its part
+// honestly. Each publishes a commitment to its part after enrolment has closed, and the part itself after all
+// commitments.
 namespace gpusonde::fleet {
 
 using BeaconPart = std::array<uint8_t, 32>;
@@ -19,7 +19,7 @@ using Commitment = std::array<uint8_t, 32>;
 // BLAKE2b-256 of the epoch and the part.
 Commitment Commit(uint32_t epoch, const BeaconPart& part);
 
-// kInvalidArgument when a part isn't what was committed to, or one is missing; the message says whose.
+// kInvalidArgument if a part doesn't match its commitment or is missing; the message says whose.
 Result<Beacon> Reveal(uint32_t epoch, std::span<const Commitment> commitments,
                       std::span<const BeaconPart> parts);
 

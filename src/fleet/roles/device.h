@@ -13,8 +13,8 @@
 
 namespace gpusonde::fleet {
 
-// The device's part. One report an epoch, the same bytes until they are acknowledged; keys go on to the next
-// epoch as soon as a report is made, so that nobody who takes them later can open it. Not thread-safe.
+// The device's role. One report per epoch, the same bytes until they are acknowledged; keys advance to the
+// next epoch as soon as a report is made, so that stolen keys can't open it later. Not thread-safe.
 class Device {
  public:
   // `masks`: the keys shared with each decryptor, of one epoch.
@@ -24,8 +24,8 @@ class Device {
   uint64_t id() const { return id_; }
   const VerifyKey& verify_key() const { return signing_.open(); }
 
-  // The masked report. While the last one isn't acknowledged and is of this epoch, the same bytes, whatever
-  // the message. kInvalidArgument for an epoch that was reported for. The view is good until the next call.
+  // The masked report; the same bytes, whatever the message, until that of this epoch is acknowledged.
+  // kInvalidArgument if the epoch has been reported. The view is valid until the next call.
   Result<std::span<const uint8_t>> ReportMasked(uint32_t epoch, uint32_t place, privacy::Slots message,
                                                 privacy::Random& random);
   // The same as a BFV ciphertext under the decryptors' joint key.
@@ -38,7 +38,7 @@ class Device {
   }
 
  private:
-  // True when the stored bytes are to be sent again.
+  // Whether the stored bytes must be sent again.
   Result<bool> IsRetry(uint32_t epoch) const;
 
   uint64_t id_;

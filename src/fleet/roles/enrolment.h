@@ -14,8 +14,8 @@ namespace gpusonde::fleet {
 
 using ExchangeOpen = std::array<uint8_t, 32>;
 
-// An X25519 key pair (RFC 7748), by which a device and a decryptor come to a common mask key. Moves only,
-// can't be read, is wiped when it goes. Thread-safe.
+// An X25519 key pair (RFC 7748), from which a device and a decryptor derive a common mask key. Move-only,
+// can't be read, wiped on destruction. Thread-safe.
 class ExchangeKey {
  public:
   explicit ExchangeKey(privacy::KeyBytes secret);
@@ -30,15 +30,14 @@ class ExchangeKey {
   privacy::Wiped<uint8_t> secret_;
 };
 
-// Who may report: what the enrolment authority tells the aggregator. Reading is thread-safe while nobody
-// changes it.
+// The enrolled devices, from the enrolment authority for the aggregator. Concurrent reads are thread-safe.
 class Directory {
  public:
-  // kInvalidArgument for a device that is in it.
+  // kInvalidArgument if the device is enrolled already.
   Status Add(uint64_t device, const VerifyKey& key);
   void Remove(uint64_t device) { keys_.erase(device); }
 
-  // Null for strangers.
+  // Null if not enrolled.
   const VerifyKey* Find(uint64_t device) const {
     const auto found = keys_.find(device);
     return found == keys_.end() ? nullptr : &found->second;

@@ -11,12 +11,12 @@
 namespace gpusonde::fleet {
 
 inline constexpr uint32_t kApplicationsPerPage = 61;
-// The rows after the applications'.
+// The rows after those of applications.
 inline constexpr uint32_t kIdleRow = 61;
 inline constexpr uint32_t kUnknownRow = 62;
 inline constexpr uint32_t kElsewhereRow = 63;
 
-// What a device found out about itself in an epoch: secret.
+// A device's own finding in an epoch: secret.
 struct Finding {
   bool is_busy = false;
   bool is_known = false;
@@ -24,9 +24,9 @@ struct Finding {
   uint32_t signature = 0;    // of an unknown application, else 0 (unknown.h)
 };
 
-// The 4,096 slots that a device reports for its place: zero but for the row that the finding says, or at the
-// place of signatures the bucket of its unknown's. No branch and no address depends on the finding or the
-// row; tests/programs/constant_time.cpp looks.
+// The 4,096 slots that a device reports for its place: zero except for the row of the finding, or at the
+// place of signatures for the bucket of its unknown application. No branch or address depends on the finding
+// or the row, which tests/programs/constant_time.cpp checks.
 std::vector<uint32_t> MessageOf(const Finding& finding, const Assignment& assignment, const Layout& layout,
                                 const Row& row);
 

@@ -10,17 +10,16 @@
 #include "fleet/sampling.h"
 #include "privacy/decryptor.h"
 
-// What becomes of sums whose masks are off: a check that nobody spoilt them, the histograms, and who is
-// suspected.
+// Processing of unmasked sums: the balance check, histograms, and suspected devices.
 namespace gpusonde::fleet {
 
-// Standard deviation of the noise in one slot of a sum with so many answers.
+// Standard deviation of the noise in a slot of a sum with this many answers.
 double NoiseDeviation(uint64_t sigma, uint64_t answers);
 
-// Whether a sum can be one of honest reports: each weighs 255, and in each row the bins weigh what the
-// contributors do, but for 6 standard deviations of noise; at the place of signatures all slots together
-// weigh 255 a report. kCorrupt with what is off: the cohort is refused whole. What a cheat adds within that
-// passes (docs/privacy.md).
+// Whether a sum can be one of honest reports: each has a weight of 255, and in each row the bins weigh as
+// much as the contributors, within 6 standard deviations of noise; at the place of signatures all slots
+// together weigh 255 per report. kCorrupt with the difference: the whole cohort is refused. Smaller changes
+// by a cheat pass (docs/privacy.md).
 Status CheckBalance(const privacy::NoisySum& sum, uint64_t sigma, bool signatures);
 
 // Histograms of released sums over windows and cohorts: they add up, and so does their noise. Not
@@ -32,7 +31,7 @@ class Histograms {
   void Add(uint32_t place, const privacy::NoisySum& sum);
 
   std::span<const double> slots(uint32_t place) const { return pages_[place].slots; }
-  // How many draws of noise each slot of the page holds: cohorts × decryptors.
+  // The number of noise draws in each slot of the page: cohorts × decryptors.
   uint64_t answers(uint32_t place) const { return pages_[place].answers; }
   // Estimated contributors of a row: its contributor slot / 255.
   double Contributors(uint32_t place, uint32_t row) const;
@@ -45,21 +44,22 @@ class Histograms {
   std::vector<Page> pages_;
 };
 
-// From how many contributors on a row is shown: 20, and 2.33 standard deviations of the noise, so that one of
-// a hundred rows without contributors would be shown 20 too high. For tidiness: the privacy is in the noise.
+// The number of contributors from which a row is shown: 20 plus 2.33 standard deviations of the noise, so
+// that one in a hundred rows without contributors exceeds the latter. This is for readability: privacy comes
+// from the noise.
 double ReleaseThreshold(uint64_t sigma, uint64_t answers);
 
-// Who spoils cohorts. Cohorts are drawn anew in each window, so that those of a cheat are refused always and
-// those of anybody else hardly ever (group testing). A device that was in a refused cohort in each of its
-// last windows is suspected once the expected number of honest devices with such luck, in the whole fleet, is
-// below 1/100. Cheats that pause stay unfound. Not thread-safe.
+// Finds devices that corrupt cohorts. Cohorts are drawn anew in each window, so that a cheat's are always
+// refused and others' hardly ever (group testing). A device whose last windows were all refused is suspected
+// once the expected number of such honest devices in the whole fleet is below 1/100. Cheats that pause are
+// not found. Not thread-safe.
 class Suspects {
  public:
   struct Cohort {
     const privacy::ReportList* list;
     bool refused;
   };
-  // One window. Returns the devices that are suspected now; they are forgotten.
+  // Processes a window. Returns the newly suspected devices, and forgets them.
   std::vector<uint64_t> Judge(std::span<const Cohort> window);
 
  private:

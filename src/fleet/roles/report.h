@@ -42,7 +42,7 @@ constexpr size_t ReportBytes(ReportKind kind) {
 
 using VerifyKey = std::array<uint8_t, 32>;
 
-// A device's signing key. Moves only, can't be read, is wiped when it goes. Signing is thread-safe.
+// A device's signing key. Move-only, can't be read, wiped on destruction. Signing is thread-safe.
 class SigningKey {
  public:
   explicit SigningKey(privacy::KeyBytes seed);
@@ -55,21 +55,21 @@ class SigningKey {
   privacy::Wiped<uint8_t> secret_;
 };
 
-// Whether the last 64 bytes sign the ones before.
+// Whether the last 64 bytes are a signature of the others.
 bool IsSigned(std::span<const uint8_t> report, const VerifyKey& key);
 
-// A whole report. The body's size is the kind's.
+// A complete report. The body has the size of its kind.
 std::vector<uint8_t> MakeReport(const ReportHeader& header, std::span<const uint8_t> body,
                                 const SigningKey& key);
 
-// Nothing when the magic or the length is wrong.
+// Nullopt if the magic or the length is wrong.
 std::optional<ReportHeader> ReadHeader(std::span<const uint8_t> report);
-// Of what has a header.
+// The body of a report with a valid header.
 inline std::span<const uint8_t> BodyOf(std::span<const uint8_t> report) {
   return report.subspan(kReportHeaderBytes, report.size() - kReportHeaderBytes - kSignatureBytes);
 }
 
-// Slots as a masked report's body has them, and back.
+// Encodes slots as the body of a masked report, and decodes them.
 std::vector<uint8_t> BytesOf(privacy::Slots slots);
 std::vector<uint32_t> SlotsOf(std::span<const uint8_t> body);
 

@@ -31,7 +31,7 @@ std::array<uint8_t, 32> Filled(uint8_t byte) {
   return bytes;
 }
 
-TEST(Beacon, IsEverybodysAndNobodyCanChangeTheirPart) {
+TEST(Beacon, DependsOnAllPartsAndRejectsChangedOnes) {
   const std::vector<BeaconPart> parts = {Filled(1), Filled(2), Filled(3)};
   std::vector<Commitment> commitments;
   for (const BeaconPart& part : parts) commitments.push_back(Commit(kEpoch, part));
@@ -122,7 +122,7 @@ TEST_F(Reporting, AReportCountsOnce) {
   EXPECT_EQ(intake.counts()[static_cast<size_t>(Verdict::kAccepted)], 1u);
 }
 
-TEST_F(Reporting, WhoIsNotMeantIsRefused) {
+TEST_F(Reporting, StrangersAndOtherEpochsAndPlacesAreRejected) {
   Intake intake = NewIntake();
   directory_.Remove(2);
   EXPECT_EQ(intake.Accept(Report(2)), Verdict::kStranger);
@@ -236,7 +236,7 @@ TEST(Balance, OfSignaturesIsTheirWholeWeight) {
   EXPECT_FALSE(CheckBalance(sum, privacy::kNoiseSigma, true).has_value());
 }
 
-TEST(Suspects, AreThoseWhoAreAlwaysThere) {
+TEST(Suspects, AreDevicesThatAreAlwaysInRefusedCohorts) {
   Suspects suspects;
   privacy::Random random = privacy::Seeded(2);
   std::vector<uint64_t> found;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kOwnWords = 0.7;
 
-// About 16,000 looks in all, so that they are made in seconds, at least 4 and at most 16 each.
+// About 16,000 observations in all, which take seconds, 4 to 16 per application.
 size_t LooksEach(size_t applications) { return std::clamp<size_t>(16'000 / applications, 4, 16); }
 
 // One application: a stream, with names and durations of its own.
@@ -107,7 +107,7 @@ Seen LookAt(const Application& application, const Application& other, const Stre
   return seen;
 }
 
-// From a half to one and a half times the stream, which a device sees again and again, from anywhere on.
+// Half to one and a half times the stream, which repeats, from a random start.
 Stretch DrawStretch(const KernelStream& stream, privacy::Random& random) {
   const auto operations = static_cast<double>(stream.operations.size());
   const auto begin = static_cast<size_t>(operations * DrawUnit(random));

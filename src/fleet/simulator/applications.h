@@ -12,21 +12,21 @@
 
 namespace gpusonde::fleet {
 
-// What a device sees of its application in one epoch, and what it makes of it.
+// A device's observation of its application in an epoch, and the results.
 struct Look {
   Fingerprint fingerprint{};
   std::vector<Row> rows;               // by open group of characteristics
   std::optional<uint32_t> identified;  // in the catalog
-  uint32_t signature = 0;              // of one that isn't, else 0
+  uint32_t signature = 0;              // of an unknown application, else 0
 };
 
-// The applications of a simulated fleet. The first are the real streams; there being few of those, the others
-// are made of them: the same order, shapes and gaps of kernels and copies, but seven of ten words of their
-// names replaced by words of the application's own, and durations scaled kernel by kernel. Those past the
-// catalog's are unknown to it. Each is looked at several times: from half to one and a half times its stream,
-// begun anywhere; durations scattered by a quarter and scaled by the GPU; in a quarter of the looks a tenth
-// of the time is somebody else's. The catalog is made from whole runs. The same for the same seed.
-// Thread-safe once made.
+// The applications of a simulated fleet. The first are the real streams; the others are
+// derived from them: the same order, shapes and gaps of kernels and copies, but seven of ten words of their
+// names replaced by words of the application's own, and durations scaled kernel by kernel. Those beyond
+// the catalog are unknown to it. Each is observed several times: half to one and a half times its stream,
+// from a random start; durations scattered by a quarter and scaled by the GPU; in a quarter of the
+// observations a tenth of the time is another application's. The catalog is made from complete runs.
+// Deterministic for a seed. Thread-safe after construction.
 class ApplicationMix {
  public:
   // streams not empty. Works on `threads` threads.
@@ -38,9 +38,9 @@ class ApplicationMix {
   const Catalog& catalog() const { return catalog_; }
   std::span<const Look> looks(uint32_t application) const { return looks_[application]; }
 
-  // CPU time of making fingerprints and rows, per kernel looked at.
+  // CPU time for fingerprints and rows per observed kernel.
   double look_ns_per_kernel() const { return look_ns_per_kernel_; }
-  // CPU time of finding one application in the catalog in the open.
+  // CPU time for identifying an application in public mode.
   double match_ns() const { return match_ns_; }
 
  private:

@@ -61,7 +61,7 @@ struct Curve {
   std::vector<std::pair<double, double>> points;
 };
 
-// A chart of shares, with a table of its numbers behind it for those who read rather than see.
+// A chart of shares, with a table of its numbers for screen readers.
 class Chart {
  public:
   Chart(std::string title, std::string horizontal, bool is_logarithmic)

@@ -23,12 +23,12 @@ struct Queueing {
   double busy = 0;  // share of the servers' time
 };
 
-// Reports and private queries that come at times drawn uniformly over an hour, served in the order of their
-// arrival: how long each is there. The network's time is not in it.
+// Simulates reports and private queries at random times in an hour, served in order of arrival: the latency
+// of each, without network time.
 Queueing SimulateRequests(const Requests& requests);
 
-// The share of applications × groups that would be shown if noise had been drawn for other ε of a window: the
-// true numbers of contributors, with other noise of the same number of draws.
+// The share of applications × groups that would be shown with noise for another ε per window: the true
+// numbers of contributors with new noise of the same number of draws.
 std::vector<AtEpsilon> CoverageAtEpsilons(const std::vector<std::vector<uint64_t>>& truth,
                                           const Histograms& released, const Layout& layout,
                                           const Parameters& parameters);

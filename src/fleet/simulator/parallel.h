@@ -9,7 +9,7 @@
 namespace gpusonde::fleet {
 
 // Calls work(index, worker) for each index below `count`, worker being below `threads`. Which worker gets
-// which index is not determined. Returns when all are done. Nothing may throw.
+// which index is not determined. Returns when all calls have returned. `work` must not throw.
 template <class Work>
 void ForEachIndex(size_t count, int threads, const Work& work) {
   std::atomic<size_t> next = 0;

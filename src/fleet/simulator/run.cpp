@@ -20,8 +20,8 @@ namespace {
 
 using privacy::kReportSlots;
 
-// Devices are gathered in slices, each with randomness of its own, so that the number of threads doesn't
-// show.
+// Devices are processed in slices, each with randomness of its own, so that results don't depend on the
+// number of threads.
 constexpr size_t kSliceDevices = 500;
 
 enum Cheating { kSpoils, kSignsWrongly, kReportsTwice };
@@ -85,7 +85,7 @@ Beacon SimulationRun::DrawBeacon() const {
   return *Reveal(epoch_, commitments, parts);
 }
 
-// Some devices' queries are really asked under encryption; in the other mode the answer is the same.
+// Some devices' queries are really encrypted; public mode gives the same answer.
 Status SimulationRun::AskInPrivate() {
   static const Look kIdle{};
   for (uint32_t i = 0; i < parameters_.private_queries; ++i) {
@@ -239,7 +239,7 @@ Status SimulationRun::PassHour(const Progress& progress) {
   TRY(Gather(beacon, hour, progress, cohorts));
   const auto gathered = std::chrono::steady_clock::now();
   TRY(ReleaseAll(std::move(cohorts), hour));
-  // Without the comparison with the truth, which nobody could make but a simulation.
+  // Excludes the comparison with the truth, which only a simulation can make.
   const double comparing_s = static_cast<double>(compare_ns_ - compared_ns) / 1e9;
   pipeline_s_ += Seconds(begin) - comparing_s;
   release_s_ += Seconds(gathered) - comparing_s;
@@ -266,7 +266,7 @@ Run SimulationRun::Finish() {
         run_.budgets.windows;
     run_.at_epsilon = CoverageAtEpsilons(truth_, released_, layout_, parameters_);
   }
-  // Applications that the catalog doesn't know, and the buckets that most of their looks fall into.
+  // Unknown applications, and the buckets of most of their observations.
   const auto place = layout_.signatures_place();
   const auto slots = released_.slots(place);
   const auto spreading = FindSpreading({slots.begin(), slots.end()},
@@ -291,7 +291,7 @@ Run SimulationRun::Finish() {
   measured.query_server_us = MicrosPer(query_server_ns_, run_.identification.private_queries);
   measured.pipeline_s = pipeline_s_ / hours;
   measured.release_s = release_s_ / hours;
-  // Enrolment is once, and spread over a year.
+  // Enrolment happens once, and its cost is spread over a year.
   const double always_us = measured.look_us + measured.report_us + measured.enrol_us / (365 * 24);
   const double hour_us = 3600e6 * parameters_.node_cores;
   measured.device_share = (always_us + measured.query_us) / hour_us;

@@ -23,19 +23,19 @@ namespace gpusonde::fleet {
 // The epoch of the first simulated hour.
 inline constexpr uint32_t kFirstEpoch = 1000;
 
-// One run of a simulation: hour by hour, what devices found out is reported, gathered, released and compared
-// with the truth, which only the simulation knows.
+// A run of a simulation: in each hour, findings of devices are reported, added, released and compared with
+// the truth, which only the simulation knows.
 class SimulationRun {
  public:
   SimulationRun(const Parameters& parameters, const ApplicationMix& mix, ReportKind kind,
                 SimulatedFleet fleet);
 
   Status PassHour(const Progress& progress);
-  // What the hours add up to.
+  // The totals over the hours.
   Run Finish();
 
  private:
-  // What one worker gathers.
+  // The state of a worker.
   struct Worker {
     explicit Worker(Intake taken) : intake(std::move(taken)) {}
 
@@ -45,7 +45,7 @@ class SimulationRun {
     int64_t make_ns = 0;
     int64_t accept_ns = 0;
   };
-  // One list: what was gathered, and what it should come to.
+  // A list: the received reports, and their true sum.
   struct Cohort {
     Intake::Place place;
     privacy::ReportList list;
@@ -72,7 +72,7 @@ class SimulationRun {
   SimulatedFleet fleet_;
   World world_;
   PrivateCatalog private_catalog_;
-  std::unordered_map<size_t, int> cheats_;  // by place: what they do
+  std::unordered_map<size_t, int> cheats_;  // by place: the kind of cheating
   uint32_t epoch_;
   Run run_;
 

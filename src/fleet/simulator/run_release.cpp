@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of an hour's reports: the decryptors answer, sums are released and set beside the truth.
+// Processes an hour's reports: the decryptors answer, sums are released and compared with the truth.
 #include <algorithm>
 #include <cmath>
 #include <utility>

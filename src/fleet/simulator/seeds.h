@@ -12,7 +12,7 @@
 
 namespace gpusonde::fleet {
 
-// Secrets and chances of a simulation all follow from its seed: another 32 bytes for each label and numbers.
+// Derives all secrets and random choices of a simulation from its seed: 32 bytes for each label and numbers.
 inline privacy::Wiped<uint8_t> SeedBytes(uint64_t seed, std::string_view label, uint64_t a = 0,
                                          uint64_t b = 0) {
   std::array<uint8_t, privacy::kKeyBytes> key{};

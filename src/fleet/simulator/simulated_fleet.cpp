@@ -16,7 +16,7 @@ namespace {
 using privacy::KeyBytes;
 using privacy::MaskKey;
 
-// How many devices are enrolled between two looks at the progress.
+// The number of devices enrolled between two progress reports.
 constexpr size_t kStep = 2000;
 
 // Both sides of a device's exchanges.

@@ -29,12 +29,12 @@ class SimulatedFleet {
   std::vector<privacy::MaskDecryptor>& mask_decryptors() { return mask_decryptors_; }
   std::vector<privacy::BfvDecryptor>& bfv_decryptors() { return bfv_decryptors_; }
 
-  // The noise that a decryptor's answer for a list holds: what a simulation may know.
+  // The noise in a decryptor's answer for a list, which only a simulation may know.
   std::vector<int64_t> NoiseIn(size_t decryptor, const privacy::ListHash& list) const;
 
-  // New devices, with new ids, in the places of others, from this epoch on.
+  // Replaces devices by new ones with new ids from this epoch on.
   Status Replace(std::span<const size_t> places, uint32_t epoch);
-  // Nobody takes its reports any more. Returns its place.
+  // Expels a device: its reports are no longer accepted. Returns its place.
   size_t Expel(uint64_t device);
 
   uint64_t enrolled() const { return next_id_ - 1; }

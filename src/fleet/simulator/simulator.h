@@ -16,9 +16,9 @@
 #include "fleet/roles/report.h"
 #include "privacy/budget.h"
 
-// A fleet in one process: every role's own code, every report really encrypted, signed, verified, added and
-// released; only the devices' work and the passing of time are made up. docs/fleet-simulator.md says what
-// comes out.
+// A fleet in one process, with the code of every role: each report is really encrypted, signed, verified,
+// added and released; only the devices' work and time are simulated. docs/fleet-simulator.md describes the
+// results.
 namespace gpusonde::fleet {
 
 struct Parameters {
@@ -43,11 +43,11 @@ struct Parameters {
   double epsilon = 14.8;  // a device's budget
   double delta = 1e-9;
 
-  uint32_t cheats = 3;                // one third each spoil sums, sign wrongly, and report twice
+  uint32_t cheats = 3;                // a third each corrupt sums, sign wrongly, and report twice
   std::optional<uint32_t> dead_hour;  // in which one decryptor doesn't answer
-  uint32_t private_queries = 20;      // each hour, of those that an hour would have
+  uint32_t private_queries = 20;      // really computed each hour
 
-  uint32_t look_kernels = 20'000;  // that a device looks at in an hour
+  uint32_t look_kernels = 20'000;  // that a device observes in an hour
   uint32_t node_cores = 8;         // CPU cores of a node, for each of its GPUs
   uint32_t servers = 2;            // the aggregator's cores, for latencies
   int threads = 1;
@@ -63,7 +63,7 @@ struct Hour {
   uint64_t lists_unanswered = 0;  // a decryptor was dead, or refused
   uint64_t lists_refused = 0;     // out of balance
   uint64_t expelled = 0;          // devices, after this hour
-  uint64_t expelled_honest = 0;   // of them, who never cheated
+  uint64_t expelled_honest = 0;   // of them, those that never cheated
   double sampled_coverage = 0;    // since the beginning
   double released_coverage = 0;
   uint64_t released_falsely = 0;  // rows shown that nobody contributed to
@@ -107,7 +107,7 @@ struct Latency {
   double p99_ms = 0;
 };
 
-// CPU and wall time on this machine: all that differs between two runs with one seed.
+// CPU and wall time on this machine: the only difference between two runs with the same seed.
 struct Measured {
   double wall_s = 0;
   double enrol_us = 0;  // per device, with the decryptors' part
@@ -147,7 +147,7 @@ struct Simulated {
   bool stopped = false;
 };
 
-// Tells how far it is, 0 to 1; false ends the simulation after the hour that it is in.
+// Reports the progress, 0 to 1; returning false ends the simulation after the current hour.
 using Progress = std::function<bool(std::string_view what, double share)>;
 
 // Errors: kInvalidArgument for parameters that make no sense, with their name.

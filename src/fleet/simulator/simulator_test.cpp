@@ -38,7 +38,7 @@ Simulated SimulateWith(const Parameters& parameters) {
   return *std::move(simulated);
 }
 
-TEST(Simulator, WhatIsReleasedIsTheSumOfWhatWasReportedAndNoise) {
+TEST(Simulator, ReleasesAreTheSumOfReportsAndNoise) {
   Parameters parameters = Small();
   parameters.hours = 2;
   const Simulated simulated = SimulateWith(parameters);
@@ -168,7 +168,7 @@ TEST(Simulator, ParametersThatMakeNoSenseAreNamed) {
   EXPECT_THAT(Simulate(Small(), {}, GoOn).error().message, HasSubstr("kernel streams"));
 }
 
-TEST(Simulator, ThePageHoldsEverythingItself) {
+TEST(Simulator, ThePageIsSelfContained) {
   const std::string page = ToHtml(SimulateWith(Small()));
   EXPECT_THAT(page, testing::StartsWith("<!doctype html>"));
   EXPECT_THAT(page, HasSubstr("<svg"));

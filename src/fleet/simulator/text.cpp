@@ -12,7 +12,8 @@ double Percent(uint64_t part, uint64_t all) {
   return all == 0 ? 100.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
 }
 
-// Reports fall on cohorts at random: with so many more than needed on average, hardly one stays too small.
+// Reports are distributed over cohorts at random: with this margin on average, hardly any cohort is too
+// small.
 constexpr double kSpread = 1.1;
 
 // Why there is nothing to see, and what would change it.

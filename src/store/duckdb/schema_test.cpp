@@ -65,7 +65,7 @@ TEST_F(DuckDbSchema, AnOlderFileIsReadAndThenBroughtUpToDate) {
   EXPECT_EQ(ReadVersion(*connection_, "file").value(), model::kSchemaVersion);
 }
 
-TEST_F(DuckDbSchema, WhatIsNotOursOrNewerIsRefused) {
+TEST_F(DuckDbSchema, ForeignAndNewerDatabasesAreRejected) {
   EXPECT_EQ(ReadVersion(*connection_, "file").error().code, ErrorCode::kCorrupt);
   Run("CREATE TABLE file.meta (key VARCHAR, value VARCHAR)");
   EXPECT_EQ(ReadVersion(*connection_, "file").error().code, ErrorCode::kCorrupt);
