@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An audit that tries to refute the privacy claim from releases alone: how well can somebody who knows
-// everything but one report tell two possible reports apart? It measures the mechanism, not its proof, and so
-// finds what proofs can't: too little noise, noise that slots share, noise that comes back. Method: Nasr et
+// An audit that tries to refute the privacy claim from releases alone: how well can an adversary who knows
+// everything but one report distinguish two possible reports? It measures the mechanism, not its proof, and
+// finds flaws that a proof can't: too little noise, noise shared by slots, repeated noise. Method: Nasr et
 // al., "Tight auditing of differentially private machine learning" (2023), section 5, for a Gaussian
 // mechanism: its μ is the distance of the two hypotheses in standard deviations along the direction in which
 // they differ.
@@ -26,7 +26,7 @@ constexpr double kClaimedEpsilon = 1;
 // A report that moves from one row and bin to another changes four slots: two bins and two contributors.
 constexpr std::array<int, 4> kChange = {-255, 255, -255, 255};
 
-// What is added to the slots in a window; the nth trial asks for it anew.
+// The noise added to the slots in a window; each trial requests it again.
 using Mechanism = std::function<std::vector<int64_t>(uint32_t window, uint64_t trial)>;
 
 std::array<uint8_t, kKeyBytes> Secret() {
@@ -56,10 +56,9 @@ struct Moments {
   double variance() const { return squares / count - mean() * mean(); }
 };
 
-// A lower bound, but for 5 standard errors, of the ε that the mechanism has at δ for the change of one report
-// in the second of two windows; `weight` is what the distinguisher makes of the first window, in which
-// nothing changed. The slots of a release are taken as 1,024 trials of four, as they are meant to be
-// independent.
+// A lower bound, up to 5 standard errors, of the mechanism's ε at δ for the change of one report in the
+// second of two windows; `weight` is the distinguisher's weight of the first window, in which nothing
+// changed. The slots of a release count as 1,024 trials of four, as they should be independent.
 double EpsilonAtLeast(const Mechanism& mechanism, double weight) {
   constexpr uint64_t kReleases = 12;
   std::array<Moments, 2> hypotheses;
@@ -84,7 +83,7 @@ double EpsilonAtLeast(const Mechanism& mechanism, double weight) {
 }
 
 double Audit(const Mechanism& mechanism) {
-  // Looking at the window alone, and taking the first one's noise away, as if it came back.
+  // Using the second window only, and subtracting the first one's noise as if it were repeated.
   return std::max(EpsilonAtLeast(mechanism, 0), EpsilonAtLeast(mechanism, -1));
 }
 

@@ -8,8 +8,8 @@
 namespace gpusonde::privacy {
 namespace {
 
-// Uniform in {-1, 0, 1} but for 2^-62, from 64 bits each, without rejection: a secret's sampling takes one
-// time.
+// Uniform in {-1, 0, 1} up to 2^-62, from 64 bits each, without rejection, so that sampling a secret takes
+// constant time.
 Polynomial DrawTernary(Random& random) {
   Wiped<int64_t> coefficients(kDegree);
   for (int64_t& value : coefficients.values())
@@ -46,7 +46,7 @@ Ciphertext EncryptScaled(const PublicKey& key, Polynomial message, Random& rando
   return out;
 }
 
-// Numbers of so many bits each, one after the other, lowest bits first.
+// Packs numbers of `bits` bits each, one after the other, lowest bits first.
 class BitWriter {
  public:
   BitWriter(int bits, std::vector<uint8_t>& out) : bits_(bits), out_(out) {}
@@ -170,7 +170,7 @@ SwitchedAnswer Switch(Ciphertext ciphertext, std::span<const uint32_t> places) {
 }
 
 Wiped<uint64_t> Decrypt(const SecretKey& key, PlaintextBits bits, const SwitchedAnswer& answer) {
-  // c₁·s over the integers is below 2^30 · 4096 = 2^42 in size, so the residue modulo q₁ tells it whole.
+  // c₁·s over the integers is below 2^30 · 4096 = 2^42 in size, so the residue modulo q₁ determines it.
   Polynomial c1;
   for (size_t prime = 0; prime < kPrimes; ++prime)
     for (size_t i = 0; i < kDegree; ++i) c1.modulo(prime)[i] = answer.c1[i];

@@ -19,12 +19,12 @@
 // distribution with η = 21 (σ = 3.24): 128 bits against classical attacks by the guidelines of 2024 (eprint
 // 2024/463), without margin. The plaintext modulus t is a power of two.
 //
-// Noise. A fresh ciphertext's is e·u + e₀ + e₁·s with u, s ternary: σ² = 10.5 · (4096·2/3·2 + 1), σ < 2^8,
-// and below 2^11 but for 2^-50. Decryption is right while the noise is below q/(2t) - 1: 2^85 at t = 2^20,
-// 2^77 at t = 2^28. Sums add the noise; a product with a polynomial multiplies it by at most the sum of the
-// coefficients' sizes.
+// Noise. That of a fresh ciphertext is e·u + e₀ + e₁·s with u, s ternary: σ² = 10.5 · (4096·2/3·2 + 1), σ <
+// 2^8, and below 2^11 with probability 1 - 2^-50. Decryption is right while the noise is below q/(2t) - 1:
+// 2^85 at t = 2^20, 2^77 at t = 2^28. Sums add the noise; a product with a polynomial multiplies it by at
+// most the sum of the coefficients' sizes.
 //
-// Functions are pure, in constant time but for randomness that was rejected, and thread-safe.
+// Functions are pure, constant-time except for rejected randomness, and thread-safe.
 namespace gpusonde::privacy {
 
 // log₂ t; 1 to 40.
@@ -49,12 +49,12 @@ struct Ciphertext {
   Ciphertext Copy() const { return {c0.Copy(), c1.Copy()}; }
 };
 
-// Never leaves the process: it can be neither copied, nor read, nor written anywhere.
+// Never leaves the process: it can't be copied, read or serialised.
 class SecretKey {
  public:
   // Uniform ternary coefficients.
   static SecretKey Generate(Random& random);
-  // Of known answers: 4,096 coefficients of -1, 0, 1.
+  // For known-answer tests: 4,096 coefficients of -1, 0, 1.
   static SecretKey FromCoefficients(std::span<const int64_t, kDegree> coefficients);
 
   PublicKey MakePublic(Random& random) const;
@@ -77,7 +77,7 @@ Evaluated DrawUniform(Random& random);
 Ciphertext Encrypt(const PublicKey& key, PlaintextBits bits, Plaintext message, Random& random);
 Wiped<uint64_t> Decrypt(const SecretKey& key, PlaintextBits bits, const Ciphertext& ciphertext);
 
-// c₀ + c₁·s: what decryption rounds. Tells the noise, so it is for its own rounding and for tests.
+// c₀ + c₁·s, which decryption rounds. Reveals the noise, so it is only for decryption and tests.
 Polynomial Phase(const SecretKey& key, const Ciphertext& ciphertext);
 // round(t·x/q) of every coefficient.
 Wiped<uint64_t> Decode(const Polynomial& phase, PlaintextBits bits);
@@ -86,17 +86,17 @@ void Add(Ciphertext& sum, const Ciphertext& other);
 // `factor`: a polynomial with small coefficients, evaluated once for many products.
 void Multiply(Ciphertext& ciphertext, const Evaluated& factor);
 
-// Makes a product tell nothing but its message: adds a fresh encryption of zero, which hides c₁·f, and
-// uniform noise of ±2^82 to c₀, which hides the product's own (statistical distance: own noise/2^82). The
-// noise that is left of q/(2t) is for t <= 2^20.
+// Makes a product reveal only its message: adds a fresh encryption of zero, which hides c₁·f, and uniform
+// noise of ±2^82 to c₀, which hides the product's own (statistical distance: own noise/2^82). For t <= 2^20
+// the result still decrypts.
 void Rerandomize(Ciphertext& ciphertext, const PublicKey& key, Random& random);
 
-// --- answers with a smaller modulus, of which some coefficients are wanted only
+// --- answers with a smaller modulus, reduced to some coefficients
 // ----------------------------------
 
 inline constexpr int kSwitchedBits = 30;
 
-// c₀ at the wanted places and all of c₁, modulo 2^30. Noise after switching: the old one times 2^30/q, and
+// c₀ at the selected places and all of c₁, modulo 2^30. Noise after switching: the old one times 2^30/q, and
 // rounding, at most (1 + ‖s‖₁)/2, σ ≈ √(4096·2/3/12) = 15.
 struct SwitchedAnswer {
   std::vector<uint32_t> places;  // of the coefficients, below 4096
@@ -114,12 +114,11 @@ Wiped<uint64_t> Decrypt(const SecretKey& key, PlaintextBits bits, const Switched
 // The public key to which all shares together are the secret. The shares' public keys have the same `a`.
 PublicKey JoinKeys(std::span<const PublicKey> shares);
 
-// One share's part in decrypting: c₁·s under Gaussian smudging of σ = 2^70 (gaussian.h), which hides s in
-// well-formed ciphertexts only: a made-up c₁ reads s out of the answer (notes in docs/privacy.md and a test),
-// which is why reports are masked instead, and why nobody answers for a sum twice: BfvDecryptor
-// (bfv_decryptor.h) sees to it.
+// A share's part of a decryption: c₁·s with Gaussian smudging of σ = 2^70 (gaussian.h), which hides s for
+// well-formed ciphertexts only: a crafted c₁ reveals s (docs/privacy.md, and a test). Therefore reports are
+// masked instead, and BfvDecryptor (bfv_decryptor.h) never answers twice for a sum.
 Polynomial AnswerShare(const SecretKey& share, const Ciphertext& sum, Random& noise);
-// The sum's message from everybody's answers.
+// The sum's message from the answers of all shares.
 Wiped<uint64_t> Combine(Ciphertext sum, std::span<const Polynomial> answers, PlaintextBits bits);
 
 // --- on the wire
@@ -128,14 +127,14 @@ Wiped<uint64_t> Combine(Ciphertext sum, std::span<const Polynomial> answers, Pla
 // c₀ then c₁, of each the residues modulo q₁ then q₂, 53 bits each, lowest first: 26.5 bytes a coefficient.
 inline constexpr size_t kCiphertextBytes = 2 * kPrimes * kDegree * Modulus::kBits / 8;
 std::vector<uint8_t> Pack(const Ciphertext& ciphertext);
-// kCorrupt on another length and on residues that are none. Whether it is a ciphertext of anything, nobody
-// can tell.
+// kCorrupt for a wrong length and for invalid residues. Whether it is a well-formed ciphertext can't be
+// checked.
 Result<Ciphertext> Unpack(std::span<const uint8_t> bytes);
 
-// c₀ at the places then c₁, 30 bits each; the places are known to whoever asked.
+// c₀ at the places then c₁, 30 bits each; the querying device knows the places.
 constexpr size_t SwitchedBytes(size_t places) { return ((places + kDegree) * kSwitchedBits + 7) / 8; }
 std::vector<uint8_t> Pack(const SwitchedAnswer& answer);
-// kCorrupt on another length. The places are below 4096.
+// kCorrupt for a wrong length. The places are below 4096.
 Result<SwitchedAnswer> UnpackAnswer(std::span<const uint8_t> bytes, std::span<const uint32_t> places);
 
 }  // namespace gpusonde::privacy

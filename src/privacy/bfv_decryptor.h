@@ -12,27 +12,26 @@
 
 namespace gpusonde::privacy {
 
-// One holder of a share of the joint key, for reports as BFV ciphertexts (Penrose's way,
-// docs/privacy.md). It keeps the rules that can be kept: one answer for a list, one list for a report. That
-// its sums are sums of well-formed ciphertexts it can't know, and one that isn't exposes the key
-// (bfv_test.cpp): for honest devices and aggregators only. Not thread-safe.
+// A holder of a share of the joint key, for reports as BFV ciphertexts (Penrose's way, docs/privacy.md). It
+// enforces one answer per list and one list per report. It can't check that ciphertexts are well-formed, and
+// a malformed one exposes the key (bfv_test.cpp): for honest devices and aggregators only. Not thread-safe.
 class BfvDecryptor {
  public:
-  // More would fill the plaintext modulus 2^28, and their noise the room below q/2t.
+  // More would overflow the plaintext modulus 2^28, and their noise could exceed q/2t.
   static constexpr uint64_t kMaxReports = uint64_t{1} << 17;
 
-  // `secret`: where the share and the smudging come from.
+  // `secret`: the share and the smudging are derived from it.
   BfvDecryptor(uint64_t min_reports, KeyBytes secret);
 
-  // The share's public key under an `a` that all shares have in common.
+  // The share's public key under the common `a` of all shares.
   PublicKey MakePublic(const Evaluated& a);
 
-  // This share's part in decrypting the sum of a list's ciphertexts. The same list gets the same answer
+  // This share's part of the decryption of a list's sum of ciphertexts. The same list gets the same answer
   // again. Errors: kInvalidArgument for fewer reports than the minimum or more than kMaxReports;
   // kPermissionDenied for a report that was answered for in another list, or another sum for the same list.
   Result<Polynomial> Answer(const ReportList& list, const Ciphertext& sum);
 
-  // What was answered for before this epoch is never asked for again.
+  // Forgets answers for epochs before this one, for which requests are refused.
   void Forget(uint32_t before_epoch);
 
  private:

@@ -217,15 +217,15 @@ TEST_F(JointKey, FewerSharesSeeNothing) {
   EXPECT_LT(std::ranges::count(Numbers(Combine(sum.Copy(), answers, kReportBits)), 255u), 5);
 }
 
-// Why reports are masked by default: a "sum" that the aggregator makes up, c₁ = 2^80 with nothing else in it,
-// gives every coefficient of a decryptor's share from one answer, through the smudging. This attack works, by
-// design of the scheme; decryptor_test.cpp shows that masks have nothing of the kind.
+// Why reports are masked by default: a "sum" crafted by the aggregator, c₁ = 2^80, reveals every coefficient
+// of a decryptor's share with one answer, despite the smudging. The scheme can't prevent it;
+// decryptor_test.cpp shows that masks have no such weakness.
 TEST_F(JointKey, AMadeUpCiphertextExposesAShare) {
   Polynomial crafted;
   Decompose(Uint128{1} << 80, crafted, 0);
   const Ciphertext sum{Evaluated(), Evaluate(std::move(crafted))};
   const Polynomial answer = AnswerShare(shares_[0], sum, random_);
-  // 2^80·s + smudging: rounding to multiples of 2^80 tells s.
+  // 2^80·s + smudging: rounding to multiples of 2^80 reveals s.
   std::vector<int64_t> stolen(kDegree);
   for (size_t i = 0; i < kDegree; ++i) {
     const Uint128 value = Compose(answer, i);
@@ -233,7 +233,7 @@ TEST_F(JointKey, AMadeUpCiphertextExposesAShare) {
     const auto size = static_cast<int64_t>(((negative ? kQ - value : value) + (Uint128{1} << 79)) >> 80);
     stolen[i] = negative ? -size : size;
   }
-  // A key it is: it decrypts what is encrypted to the share alone.
+  // It is the key: it decrypts messages encrypted to this share.
   const SecretKey thief = SecretKey::FromCoefficients(std::span<const int64_t, kDegree>(stolen));
   const PublicKey victim = shares_[0].MakePublic(random_);
   const auto message = RandomMessage(kReportBits, random_);

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 
-// Choices whose time and memory accesses don't depend on what is chosen: for values that tell which
-// application runs. Checked by tests/constant_time with valgrind on optimised builds of both compilers: an
-// optimiser may turn any C++ into a branch.
+// Selections whose time and memory accesses don't depend on the selected value, for values that reveal which
+// application runs. tests/programs/constant_time.cpp checks them with valgrind on optimised builds of both
+// compilers: an optimiser may turn any C++ into a branch.
 namespace gpusonde::privacy {
 
-// Hides a value's origin from the optimiser, which otherwise knows that a mask is all ones or zeros.
+// Hides a value's origin from the optimiser, which otherwise infers that a mask is all ones or zeros.
 inline uint64_t Opaque(uint64_t value) {
   __asm__("" : "+r"(value));
   return value;
@@ -31,7 +31,7 @@ inline uint64_t MaskEqual(uint64_t a, uint64_t b) {
 // `a` where the mask is all ones, `b` where it is 0.
 inline uint64_t Select(uint64_t mask, uint64_t a, uint64_t b) { return b ^ (mask & (a ^ b)); }
 
-// The place of the largest value, the lowest of equals; 0 of none. Looks at every value.
+// The index of the largest value, the lowest of equals; 0 for no values. Reads every value.
 inline size_t ArgMax(std::span<const uint32_t> values) {
   uint64_t best = 0;
   uint64_t place = 0;

@@ -38,7 +38,8 @@ Result<ReportList> ReportList::Create(uint32_t epoch, uint32_t page, std::vector
   return list;
 }
 
-// From the list's hash: who asks again, or restores a snapshot, gets the same noise and learns nothing new.
+// Derived from the list's hash: a repeated request, or a restored snapshot, gets the same noise and reveals
+// nothing new.
 std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma) {
   Random random = Random::FromKey(KeyBytes(Derive(secret, "gpusonde noise", list).values()));
   std::vector<int64_t> noise(kReportSlots);
@@ -47,7 +48,7 @@ std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sig
 }
 
 Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers) {
-  const std::vector<MaskAnswer> spent = std::exchange(answers, {});  // each serves once
+  const std::vector<MaskAnswer> spent = std::exchange(answers, {});  // each is used once
   if (sum.reports() != list.entries().size())
     return Fail(ErrorCode::kInvalidArgument, fmt::format("release: the sum holds {} reports, the list {}",
                                                          sum.reports(), list.entries().size()));

@@ -18,7 +18,7 @@ namespace gpusonde::privacy {
 
 using ListHash = std::array<uint8_t, 32>;
 
-// The reports that a sum is of: one epoch and page, each device once.
+// The reports of a sum: of one epoch and page, each device once.
 class ReportList {
  public:
   struct Entry {
@@ -27,13 +27,13 @@ class ReportList {
     bool operator==(const Entry&) const = default;
   };
 
-  // kInvalidArgument when a device is in it twice.
+  // kInvalidArgument if a device occurs twice.
   static Result<ReportList> Create(uint32_t epoch, uint32_t page, std::vector<Entry> entries);
 
   uint32_t epoch() const { return epoch_; }
   uint32_t page() const { return page_; }
   std::span<const Entry> entries() const { return entries_; }  // by device
-  // What decryptors agree on before they answer: BLAKE2b-256 of all of it.
+  // The hash on which decryptors agree before they answer: BLAKE2b-256 of the whole list.
   const ListHash& hash() const { return hash_; }
 
  private:
@@ -49,7 +49,7 @@ class ReportList {
 // each time (docs/privacy.md, The scheme).
 std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma);
 
-// What one decryptor gives for one list. Moves only, and serves in one Unmask.
+// A decryptor's answer for a list. Move-only; used up by one Unmask.
 class MaskAnswer {
  public:
   MaskAnswer(MaskAnswer&&) = default;
@@ -66,21 +66,21 @@ class MaskAnswer {
   std::vector<uint32_t> slots_;
 };
 
-// The sum of the reports' messages and of everybody's noise: what may be seen.
+// The sum of the reports' messages and all decryptors' noise, which is public.
 struct NoisySum {
   uint64_t reports = 0;
   uint32_t answers = 0;        // each of them with noise of its own
   std::vector<int32_t> slots;  // kReportSlots; true sums stay below 2^31 for up to 8 million reports
 };
 
-// Uses up the sum and everybody's answers. kInvalidArgument when the sum holds another number of reports than
-// the list, or an answer is for another list; the sum is lost then. Without every decryptor's answer what
-// comes out is uniformly random.
+// Uses up the sum and all answers. kInvalidArgument if the sum has another number of reports than the list,
+// or an answer is for another list; the sum is lost then. Without every decryptor's answer the result is
+// uniformly random.
 Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers);
 
-// What one decryptor holds, and the rules by which it answers. One answer for a list, one list for a report:
+// A decryptor's state, and the rules by which it answers. One answer for a list, one list for a report:
 // the same list gets the same answer again, noise included, and a report that was answered for in one list is
-// refused in any other. Not thread-safe; no I/O: whoever runs it persists before it tells.
+// refused in any other. Not thread-safe; no I/O: the caller persists the state before it publishes an answer.
 class MaskDecryptor {
  public:
   struct Rules {
@@ -90,10 +90,10 @@ class MaskDecryptor {
     uint64_t sigma = kNoiseSigma;
   };
 
-  // `secret`: where the noise comes from; its own, never told.
+  // `secret`: the noise is derived from it; never revealed.
   MaskDecryptor(Rules rules, KeyBytes secret);
 
-  // kInvalidArgument for a device that is enrolled.
+  // kInvalidArgument if the device is enrolled already.
   Status Enrol(uint64_t device, MaskKey key);
 
   // The sum of the list's masks less this decryptor's noise: the sum of the reports, less the answers of all,
@@ -103,12 +103,12 @@ class MaskDecryptor {
   // epoch before the newest one that any answer was for.
   Result<MaskAnswer> Answer(const ReportList& list);
 
-  // How many windows the device may still take part in; nothing for strangers.
+  // The remaining windows of the device; nullopt if it is not enrolled.
   std::optional<int64_t> WindowsLeft(uint64_t device) const;
-  // A device that is gone: its key is erased.
+  // Removes a device and erases its key.
   void Remove(uint64_t device) { devices_.erase(device); }
 
-  // Keys go on to this epoch, and nothing older can be answered any more.
+  // Advances all keys to this epoch; older epochs can't be answered any more.
   Status Forget(uint32_t before_epoch);
 
  private:

@@ -44,7 +44,7 @@ std::vector<uint32_t> Numbers(const MaskAnswer& answer) {
   return {answer.slots().begin(), answer.slots().end()};
 }
 
-// What can't be misused, because it doesn't compile. A key can't be copied nor read; a sum can't be made of
+// Misuse that doesn't compile. A key can't be copied nor read; a sum can't be made of
 // bare numbers, so that it knows how many reports it holds; masks come off once: sum and answers are used up.
 template <class Type>
 concept Readable = requires(const Type& secret) { secret.values(); } || requires(const Type& secret) {
@@ -131,7 +131,7 @@ TEST_F(Release, IsTheSumPlusTheNoiseOfAllDecryptors) {
 TEST_F(Release, ARepeatIsTheSameAnswer) {
   const auto answer = decryptors_[0].Answer(List(1, 15));
   EXPECT_EQ(Numbers(*answer), Numbers(*decryptors_[0].Answer(List(1, 15))));
-  // From a snapshot that doesn't know that it answered: the same, so nothing averages away.
+  // From a snapshot taken before it answered: the same noise, so it can't be averaged away.
   MaskDecryptor::Rules rules;
   rules.min_reports = 10;
   MaskDecryptor restored(rules, SecretOf(kDecryptors[0] + 100));
@@ -145,7 +145,7 @@ TEST_F(Release, DecryptorsNoiseIsTheirOwn) {
   EXPECT_NE(Numbers(*decryptors_[0].Answer(list)), Numbers(*decryptors_[1].Answer(list)));
 }
 
-// The attacks that the notes list.
+// Attacks on the release.
 TEST_F(Release, AListOfOneIsRefused) {
   EXPECT_THAT(Refusal(List(3, 3)), HasSubstr("1 reports; at least 10"));
 }
@@ -173,8 +173,8 @@ TEST_F(Release, DifferentListsForTwoDecryptorsShowNothing) {
     for (size_t slot = 0; slot < kReportSlots; ++slot) left[slot] -= answer.slots()[slot];
   const auto unmasked = Unmask(std::move(sum), List(1, 15), std::move(answers));
   EXPECT_THAT(unmasked.error().message, HasSubstr("an answer is for another list"));
-  // And who subtracts them all the same: what is left is masked: uniform in 32 bits, where noise alone would
-  // stay below 10 σ.
+  // If somebody subtracts them nevertheless, the rest is still masked: uniform in 32 bits, whereas noise
+  // alone would stay below 10 σ.
   size_t far = 0;
   for (const uint32_t slot : left) far += std::abs(static_cast<int32_t>(slot)) > int64_t{10 * kNoiseSigma};
   EXPECT_GT(far, kReportSlots * 99 / 100);

@@ -8,8 +8,8 @@
 
 namespace gpusonde::privacy {
 
-// One draw of the discrete Gaussian on the integers, P(x) ∝ exp(-x²/2σ²), exactly: with uniform integers and
-// comparisons only, never a floating-point number, whose gaps would tell the secret (Mironov 2012). Source:
+// An exact draw of the discrete Gaussian on the integers, P(x) ∝ exp(-x²/2σ²), with uniform integers and
+// comparisons only: the gaps of floating-point numbers would reveal the secret (Mironov 2012). Source:
 // Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1-3 with t =
 // σ. 0 < sigma <= 2^40. Time depends on the draws: all of a release's noise is drawn before its fixed
 // instant.

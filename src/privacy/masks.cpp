@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kMaxStep = 366 * 24;
 
-// Restricted pointers, so that g++ adds whole vectors at -O2: its model of costs there allows no check for
-// overlap at run time. What is added is never added to itself.
+// Restricted pointers, so that g++ vectorises the addition at -O2, where its cost model allows no run-time
+// check for overlap. The operands never overlap.
 void AddSlots(std::span<uint32_t, kReportSlots> to, Slots from) {
   uint32_t* __restrict const sums = to.data();
   const uint32_t* __restrict const summands = from.data();

@@ -13,16 +13,16 @@
 #include "privacy/wiped.h"
 
 // Additively homomorphic encryption with masks: report = m + Σⱼ PRF(kⱼ, epoch ‖ page ‖ salt) modulo 2^32,
-// slot by slot, kⱼ being shared by the device and decryptor j. Sums of reports are masked by the sums of
+// slot by slot, where the device and decryptor j share kⱼ. Sums of reports are masked by the sums of
 // their masks. Source: Castelluccia, Mykletun, Tsudik, "Efficient aggregation of encrypted data in wireless
 // sensor networks" (2005).
 //
 // Security: while one decryptor keeps its keys, a report is uniformly random to everybody else if ChaCha20
-// and keyed BLAKE2b are pseudorandom functions. A mask serves once: epoch and salt are in it, and a second
-// report of a device for an epoch has another salt. Keys are ratcheted by BLAKE2b each epoch, so that who
-// gets them later can't unmask what was before.
+// and keyed BLAKE2b are pseudorandom functions. A mask is used once: it depends on epoch and salt, and a
+// device's second report for an epoch has another salt. Keys are ratcheted by BLAKE2b each epoch, so that
+// keys stolen later don't unmask earlier reports.
 //
-// Range: sums are right while every slot's true sum is below 2^32: 255 a report leaves room for 16 million.
+// Range: sums are correct while every slot's true sum is below 2^32, which allows 16 million reports of 255.
 namespace gpusonde::privacy {
 
 inline constexpr size_t kReportRows = 64;  // 61 applications, idle, unknown, elsewhere
@@ -33,14 +33,13 @@ inline constexpr uint32_t kReportWeight = 255;  // sum of a row's bins, and its 
 using Slots = std::span<const uint32_t, kReportSlots>;
 using Salt = std::array<uint8_t, 16>;
 
-// What a mask is for.
+// The use of a mask.
 struct MaskUse {
   uint32_t page = 0;
   Salt salt{};
 };
 
-// The key that a device shares with one decryptor, as of one epoch. Moves only; can't be read. Not
-// thread-safe.
+// The key that a device shares with a decryptor, for one epoch. Move-only; can't be read. Not thread-safe.
 class MaskKey {
  public:
   // At enrolment: both sides derive the same key from an X25519 exchange (RFC 7748), bound to both public
@@ -49,8 +48,8 @@ class MaskKey {
                                       bool we_are_the_device, uint32_t epoch);
 
   uint32_t epoch() const { return epoch_; }
-  // Ratchets on to an epoch and forgets the ones before. kInvalidArgument for an epoch that is forgotten, or
-  // more than a year of hours ahead.
+  // Ratchets to an epoch and forgets earlier ones. kInvalidArgument for a forgotten epoch, or one more than a
+  // year of hours ahead.
   Status AdvanceTo(uint32_t epoch);
 
   // Adds the mask of this epoch.
@@ -66,7 +65,7 @@ class MaskKey {
 // A device's report, masked by all decryptors' keys, which must be of one epoch.
 std::vector<uint32_t> MaskReport(Slots message, std::span<const MaskKey> keys, const MaskUse& use);
 
-// Masked reports of one epoch and page, added. Knows how many it holds; merges in any order. Not thread-safe.
+// A sum of masked reports of one epoch and page, with their number. Merges in any order. Not thread-safe.
 class MaskedSum {
  public:
   MaskedSum() : slots_(kReportSlots) {}
@@ -78,7 +77,7 @@ class MaskedSum {
   Slots slots() const { return Slots(slots_); }
 
  private:
-  // Takes the masks off, once (decryptor.h).
+  // Removes the masks, once (decryptor.h).
   friend Result<struct NoisySum> Unmask(MaskedSum sum, const class ReportList& list,
                                         std::vector<class MaskAnswer>&& answers);
   void Subtract(Slots answer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After their use secrets are nowhere in this process's memory: all that is writable is searched.
+// After their use, secrets are nowhere in this process's writable memory, which is searched.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace gpusonde::privacy {
 namespace {
 
-// What is looked for, kept in disguise so that the search doesn't find itself.
+// The searched value, obfuscated so that the search doesn't find itself.
 constexpr uint8_t kDisguise = 0x5a;
 constexpr size_t kNeedleBytes = 16;
 using Needle = std::array<uint8_t, kNeedleBytes>;
@@ -30,8 +30,7 @@ Needle Disguise(std::span<const uint8_t> secret) {
   return needle;
 }
 
-// How often the needle is in writable memory. The buffer read into is not searched: it is wiped after each
-// part.
+// The number of occurrences in writable memory, without the buffer, which is wiped after each part.
 int CountInMemory(const Needle& needle) {
   constexpr size_t kPart = 1 << 16;
   const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -48,22 +47,21 @@ int CountInMemory(const Needle& needle) {
     for (unsigned long at = begin; at < end; at += kPart) {
       const ssize_t got = ::pread(memory, buffer.data(), buffer.size(), static_cast<off_t>(at));
       for (ssize_t i = 0; i + static_cast<ssize_t>(kNeedleBytes) <= got; ++i) {
-        // A disguised comparison of the first byte spares the others.
+        // Comparing the obfuscated first byte first avoids most comparisons.
         if (static_cast<uint8_t>(buffer[static_cast<size_t>(i)] ^ kDisguise) != needle[0]) continue;
         bool same = true;
         for (size_t j = 1; j < kNeedleBytes && same; ++j)
           same = static_cast<uint8_t>(buffer[static_cast<size_t>(i) + j] ^ kDisguise) == needle[j];
         count += same && i < static_cast<ssize_t>(kPart);
       }
-      sodium_memzero(buffer.data(), buffer.size());  // which no compiler takes for useless
+      sodium_memzero(buffer.data(), buffer.size());  // which the compiler can't remove
     }
   }
   ::close(memory);
   return count;
 }
 
-// A function of its own: what a compiler keeps of the caller's values in the caller's frame is not looked
-// for.
+// A separate function, as the compiler may keep copies of values in the caller's frame.
 [[gnu::noinline]] void UseAndExpectCopies(KeyBytes secret, const Needle& needle) {
   Random random = Random::FromKey(secret);
   EXPECT_NE(random.Next(), random.Next());
@@ -76,7 +74,7 @@ TEST(Memory, HoldsASecretWhileItIsUsedAndNotAfterwards) {
   auto secret = std::make_unique<Wiped<uint8_t>>(kKeyBytes);
   randombytes_buf(secret->values().data(), kKeyBytes);
   const Needle needle = Disguise(secret->values());
-  ASSERT_GE(CountInMemory(needle), 1) << "the search finds what is there";
+  ASSERT_GE(CountInMemory(needle), 1) << "the search works";
   UseAndExpectCopies(KeyBytes(secret->values()), needle);
   secret.reset();
   EXPECT_EQ(CountInMemory(needle), 0);
@@ -89,7 +87,7 @@ TEST(Memory, ARatchetedKeyIsGone) {
   std::array<uint8_t, kKeyBytes> decryptor_open;
   crypto_scalarmult_base(device_open.data(), device.data());
   crypto_scalarmult_base(decryptor_open.data(), decryptor.data());
-  // The key of the first epoch, computed as FromExchange does, to know what to look for.
+  // The key of the first epoch, computed like FromExchange does, for the search.
   Needle needle;
   {
     Wiped<uint8_t> shared(kKeyBytes);

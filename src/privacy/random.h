@@ -15,27 +15,28 @@ namespace gpusonde::privacy {
 inline constexpr size_t kKeyBytes = 32;
 using KeyBytes = std::span<const uint8_t, kKeyBytes>;
 
-// Lets libsodium choose the fastest code that this processor runs, once; without it everything works, in
-// portable code that is several times slower. Whoever makes keys or randomness here has called it.
+// Lets libsodium select the fastest code for this processor, once; without it everything works in portable
+// code that is several times slower. The code in this library that makes keys or randomness calls it.
 // Thread-safe.
 void ReadySodium();
 
-// 32 secret bytes that follow from a key, a label that separates uses, and what they are for: keyed
-// BLAKE2b-256 over the length-prefixed label and the data. Source: RFC 7693.
+// Derives 32 secret bytes from a key, a label that separates uses, and data: keyed BLAKE2b-256 over the
+// length-prefixed label and the data. Source: RFC 7693.
 Wiped<uint8_t> Derive(KeyBytes key, std::string_view label, std::span<const uint8_t> data);
 
-// Uniform bits without end: ChaCha20 (RFC 8439) under a key, from its first block on; the same for the same
-// key. Up to 256 GiB. Not thread-safe.
+// A stream of uniform bits: ChaCha20 (RFC 8439) under a key, from its first block; deterministic for a key.
+// Up to 256 GiB. Not thread-safe.
 class Random {
  public:
-  // Fresh, from the system.
+  // With a fresh key from the system.
   static Random FromSystem();
-  // Repeats itself: for noise that a crash must not draw twice (docs/privacy.md, The scheme), and tests.
+  // Deterministic: for noise that must be the same after a crash (docs/privacy.md, The scheme), and for
+  // tests.
   static Random FromKey(KeyBytes key);
 
   void Fill(std::span<uint8_t> out);
   uint64_t Next();
-  // Uniform in [0, bound), bound > 0, by rejection. Its time depends on what was rejected, not on the result.
+  // Uniform in [0, bound), bound > 0, by rejection. Its time depends on rejected values, not on the result.
   Uint128 Below(Uint128 bound);
   bool Bit() { return (Next() & 1) != 0; }
 

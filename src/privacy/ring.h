@@ -11,8 +11,8 @@
 #include "privacy/wiped.h"
 
 // The ring of the BFV scheme: polynomials modulo X^4096 + 1 whose coefficients are numbers modulo q = q₁·q₂,
-// kept as their residues modulo the two primes. Both are 1 modulo 8192, so that a polynomial is as well its
-// values at the 4,096 roots of X^4096 + 1, where multiplication goes value by value.
+// represented by their residues modulo the two primes. Both are 1 modulo 8192, so a polynomial is determined
+// by its values at the 4,096 roots of X^4096 + 1, where multiplication is pointwise.
 namespace gpusonde::privacy {
 
 inline constexpr size_t kDegree = 4096;
@@ -20,8 +20,8 @@ inline constexpr std::array<Modulus, 2> kModuli = {Modulus(9007199254429697), Mo
 inline constexpr size_t kPrimes = kModuli.size();
 inline constexpr Uint128 kQ = Uint128{kModuli[0].prime()} * kModuli[1].prime();
 
-// An element in one of its two forms, which the types keep apart. Wiped when it goes: most are secret at some
-// point. Zero at first. Copies are made by Copy() only.
+// An element in one of its two forms, which are different types. Wiped on destruction, as most are secret at
+// some point. Initially zero. Copied only by Copy().
 template <class Form>
 class Element {
  public:

@@ -11,8 +11,8 @@
 
 namespace gpusonde::privacy {
 
-// A fixed number of values whose memory is wiped when it goes. Moves, never copies, and nothing prints or
-// serialises it. Zeros at first. Not thread-safe.
+// A fixed number of values whose memory is wiped on destruction. Move-only; nothing prints or serialises it.
+// Initially zeros. Not thread-safe.
 template <class T>
 class Wiped {
   static_assert(std::is_trivially_copyable_v<T>, "wiping bytes must be enough");

@@ -8,7 +8,7 @@
 
 namespace gpusonde::privacy {
 
-// Randomness that a test can repeat: another for each seed.
+// Repeatable randomness for tests, by seed.
 inline Random Seeded(uint8_t seed) {
   std::array<uint8_t, kKeyBytes> key{seed};
   return Random::FromKey(key);
