@@ -16,7 +16,7 @@ inline constexpr size_t kKeyBytes = 32;
 using KeyBytes = std::span<const uint8_t, kKeyBytes>;
 
 // Lets libsodium select the fastest code for this processor, once; without it everything works in portable
-// code that is several times slower. The code in this library that makes keys or randomness calls it.
+// code that is several times slower. Called wherever keys or randomness are made.
 // Thread-safe.
 void ReadySodium();
 
