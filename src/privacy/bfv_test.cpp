@@ -124,7 +124,7 @@ TEST_F(Bfv, SwitchedAnswersHoldTheSameMessage) {
   for (const uint32_t value : answer.c1) ASSERT_LT(value, uint32_t{1} << kSwitchedBits);
 }
 
-// The notes' first leak: c₁ of the query is known, and so is c₁·f of the answer: f = c₁f/c₁.
+// Without rerandomisation, c₁ of the query and c₁·f of the answer reveal the fingerprint: f = c₁f/c₁.
 TEST_F(Bfv, FingerprintsFallOutOfAProductAndNotOfARerandomizedOne) {
   std::vector<int64_t> fingerprint(kDegree);
   for (size_t i = 0; i < kDegree; ++i) fingerprint[i] = static_cast<int64_t>(random_.Below(1024));
