@@ -172,12 +172,12 @@ class Client {
   int Finish(GpuEvents& events, Received& received) {
     int status = 0;
     for (;;) {
-      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
+      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
       if (::waitpid(pid_, &status, WNOHANG) == pid_) break;
       pollfd wait{.fd = events.wake_fds().front(), .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, 10);
     }
-    EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
+    EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
     char text[4096];
     for (ssize_t got = 0; (got = ::read(output_.get(), text, sizeof text)) > 0;)
       printed_.append(text, static_cast<size_t>(got));
@@ -188,7 +188,7 @@ class Client {
   void Listen(GpuEvents& events, Received& received, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
-      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { heard(event); })).has_value());
+      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }

@@ -37,9 +37,9 @@ struct Listener {
     for (const Received::DeviceOf& device : received.devices)
       devices.emplace(reinterpret_cast<const char*>(device.uuid.data()), device.uuid.size());
     EXPECT_THAT(devices, SizeIs(1)) << who;
-    EXPECT_THAT(heard.begins, SizeIs(1)) << who;
-    for (const SessionEnd& end : heard.ends) EXPECT_EQ(end.reason, EndReason::kExit) << who;
-    EXPECT_EQ(heard.kernels.size(), CountTotals()) << who;
+    EXPECT_THAT(received.begins, SizeIs(1)) << who;
+    for (const SessionEnd& end : received.ends) EXPECT_EQ(end.reason, EndReason::kExit) << who;
+    EXPECT_EQ(received.kernels.size(), CountTotals()) << who;
     ExpectNothingLost(events.DrainDrops());
   }
 };

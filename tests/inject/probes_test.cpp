@@ -80,10 +80,10 @@ TEST_F(Probes, BesideASocketReportEachCallOnceWithItsStack) {
   ASSERT_TRUE(inheritance.has_value());
   EXPECT_EQ(RunWithProbes({"kernels=80", "sync", "wait=50"}, {inheritance->environment}), 0);
   inheritance->fd.Close();
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count, 40U);
-  EXPECT_THAT(heard_.kernels, SizeIs(80));
-  EXPECT_THAT(heard_.calls, SizeIs(80));
-  for (const HasListeners::CallOf& call : heard_.calls) EXPECT_TRUE(call.stack_taken);
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha").count, 40U);
+  EXPECT_THAT(received_.kernels, SizeIs(80));
+  EXPECT_THAT(received_.calls, SizeIs(80));
+  for (const Received::CallOf& call : received_.calls) EXPECT_TRUE(call.stack_taken);
   ExpectNothingLost(events_->DrainDrops());
 }
 
@@ -109,7 +109,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
 TEST_F(Probes, WakeOnceForTheFirstReportAfterTheGivenTime) {
   Client client({"rate=20,4", "exit=0"}, {}, [&](int32_t pid) { Attach(pid); });
   const auto woken = [&](int patience_ms) {
-    client.Listen(*events_, heard_, std::chrono::milliseconds(30));
+    client.Listen(*events_, received_, std::chrono::milliseconds(30));
     pollfd wait{.fd = events_->wake_fds().front(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, patience_ms) == 1;
   };
@@ -149,14 +149,15 @@ TEST_F(Probes, AreNotAttachedToAnotherLibrary) {
   EXPECT_FALSE(*events_->Consider(::getpid(), folder.path() + "/gone/libgpusonde-inject.so"));
 }
 
-// CUPTI reports an overhead of 40 ms in a window of 2 s, so that the governor sleeps for 6 s and, where our own
-// cost is high as well, for up to 18 s. Totals are what the device did (SIMGPU_LOG) in the windows, to the
-// nanosecond. Nothing is missing except between windows, and what CUPTI reports as dropped: on a busy machine
-// our thread may drain its buffers too late.
+// CUPTI reports an overhead of 40 ms in a window of 2 s, so that the governor sleeps for 6 s and, where our
+// own cost is high as well, for up to 18 s. Totals are what the device did (SIMGPU_LOG) in the windows, to
+// the nanosecond. Nothing is missing except between windows, and what CUPTI reports as dropped: on a busy
+// machine our thread may drain its buffers too late.
 TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
   const TempFolder folder;
   const std::string log = folder / "log";
-  ASSERT_EQ(Hear({"rate=5000,20", "sync", "wait=600"}, {"SIMGPU_LOG=" + log, "SIMGPU_CUPTI_FLUSH_NS=5000000"}),
+  ASSERT_EQ(RunWithProbes({"rate=5000,20", "sync", "wait=600"},
+                          {"SIMGPU_LOG=" + log, "SIMGPU_CUPTI_FLUSH_NS=5000000"}),
             0);
   const model::DropCounts drops = events_->DrainDrops();
   const auto dropped = static_cast<uint64_t>(drops.Of(model::DropReason::kGpuRecordsDropped));
@@ -233,13 +234,13 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
 
 // As a rank of a program that is recorded, whose launcher closed the socket: no governor.
 TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
-  ASSERT_EQ(Hear({"rate=80000,5", "sync", "wait=600"}, {"GPUSONDE_INJECT_SOCKET=99:1"}), 0);
-  EXPECT_THAT(heard_.begins, SizeIs(1));
-  ASSERT_THAT(heard_.ends, SizeIs(1));
-  EXPECT_EQ(heard_.ends[0].reason, EndReason::kExit);
+  ASSERT_EQ(RunWithProbes({"rate=80000,5", "sync", "wait=600"}, {"GPUSONDE_INJECT_SOCKET=99:1"}), 0);
+  EXPECT_THAT(received_.begins, SizeIs(1));
+  ASSERT_THAT(received_.ends, SizeIs(1));
+  EXPECT_EQ(received_.ends[0].reason, EndReason::kExit);
   // Where threads get no CPU for a while, records are dropped, and counted.
   const auto dropped = static_cast<uint64_t>(events_->DrainDrops().Of(model::DropReason::kGpuRecordsDropped));
-  EXPECT_EQ(heard_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
+  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
 }
 
 TEST_F(Probes, RecordsBeforeAKillAreReceived) {
