@@ -185,6 +185,17 @@ Status Collector::Follow(int32_t pid) {
   return {};
 }
 
+void Collector::AwaitUnwindTables(std::span<const int32_t> pids, int timeout_ms) {
+  const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
+  state_->waiting.insert(pids.begin(), pids.end());
+  while (true) {
+    state_->DescribeSampled();
+    const auto left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli);
+    if (state_->waiting.empty() || left_ms <= 0) return;
+    state_->names.files().Wait(std::min(left_ms, kReadingMs));
+  }
+}
+
 void Collector::Begin(int64_t begin_ns, int64_t end_ns) {
   state_->end_ns = end_ns;
   state_->sample_rows.set_limits(begin_ns, end_ns);

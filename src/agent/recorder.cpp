@@ -24,6 +24,9 @@ namespace {
 // their flushes.
 constexpr int kRoundMs = 300, kMinRoundMs = 100;
 
+// How long attaching to a running process waits for the unwind tables of its files.
+constexpr int kReadyMs = 3'000;
+
 // Who interrupts a recording has an answer within a second: its end, or why it is not there yet.
 constexpr int64_t kAnnounceNs = kNanosPerSecond / 2;
 
@@ -78,7 +81,10 @@ Result<Recorder> Recorder::Create(Options options) {
   std::optional<Child> child;
   if (options.command.empty()) {
     TRY(collector.Follow(options.pid));
-    for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)collector.Follow(descendant);
+    std::vector<int32_t> followed{options.pid};
+    for (const int32_t descendant : proc::ListDescendants(options.pid))
+      if (collector.Follow(descendant).has_value()) followed.push_back(descendant);
+    collector.AwaitUnwindTables(followed, kReadyMs);
   } else {
     ASSIGN_OR_RETURN(const GpuChannel channel, collector.MakeGpuChannel());
     ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment));

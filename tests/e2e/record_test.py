@@ -129,6 +129,18 @@ class Attaching(program.TestCase):
         self.assertIsNone(victim.poll(), "the process goes on")
         self.assertTrue(any("::hash_block(" in frame for frames, _ in self.folded() for frame in frames))
 
+    def test_its_first_samples_are_complete(self):
+        program_of_python = subprocess.Popen([sys.executable, "-c", "while True: sum(i for i in range(9999))"])
+        self.addCleanup(program_of_python.wait)
+        self.addCleanup(program_of_python.kill)
+        time.sleep(0.5)
+        done = program.run("record", "-o", self.recording, "-p", program_of_python.pid, "--duration", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(self.value("SELECT count(*) FROM samples"), 10)
+        incomplete = self.value("SELECT coalesce(sum(count), 0) FROM drops WHERE reason IN "
+                                "('unwind_not_ready', 'python_not_ready')")
+        self.assertEqual(incomplete, 0)
+
     def test_until_interrupted(self):
         victim = subprocess.Popen([HOTPATHS, "--seconds", "30"], stdout=subprocess.DEVNULL)
         self.addCleanup(victim.wait)
