@@ -24,10 +24,14 @@ constexpr int64_t kSliceNs = 10 * kNanosPerSecond;
 // could have seen when it was live.
 constexpr int64_t kStepNs = kNanosPerSecond / 4;
 
+// A longer time without rows is skipped: nothing changes in it any more, and a damaged or hostile recording
+// may claim centuries.
+constexpr int64_t kMaxQuietNs = 3'600 * kNanosPerSecond;
+
 // What a killed run may lack before the last time that it wrote: rows arrive as late as a diagnosis allows.
 int64_t LostNs() { return diagnose::Diagnosis::Options().allowed_lateness_ns; }
 
-// The rows of one table in a slice, replayed in time order.
+// The rows of one table in a slice, in the order of time.
 template <class Table>
 class Column {
  public:
@@ -42,6 +46,16 @@ class Column {
     next_ = 0;
     return {};
   }
+  bool empty() const { return rows_.empty(); }
+  // The time of the first row from `from_ns` on; INT64_MAX if there is none.
+  Result<int64_t> FindNext(store::Store& store, int64_t from_ns) const {
+    const std::vector<store::Parameter> from = {from_ns};
+    ASSIGN_OR_RETURN(const auto rows, store.Query(fmt::format("SELECT min({0}) FROM {1}{2} WHERE {0} >= ?",
+                                                              time_column_, schema_, table_.name()),
+                                                  from));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    return any && !rows->IsNull(0) ? rows->Int64(0) : std::numeric_limits<int64_t>::max();
+  }
   void ReplayBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
     for (; next_ < rows_.size() && rows_[next_].*time_ < time_ns; ++next_) diagnosis.Ingest(rows_[next_]);
   }
@@ -53,6 +67,57 @@ class Column {
   std::string_view schema_;
   std::vector<Row> rows_;
   size_t next_ = 0;
+};
+
+// All tables whose rows have a time.
+class Columns {
+ public:
+  explicit Columns(store::Store& store) : store_(store) {}
+
+  // Reads the rows of [from_ns, to_ns); false if there are none.
+  Result<bool> Read(int64_t from_ns, int64_t to_ns) {
+    Status read;
+    bool any = false;
+    ForAll([&](auto& column) {
+      if (read.has_value()) read = column.Read(store_, from_ns, to_ns);
+      any |= !column.empty();
+    });
+    TRY(std::move(read));
+    return any;
+  }
+  // The time of the first row in the range, or the range's end.
+  Result<int64_t> FindNext(const store::TimeRange& range) {
+    int64_t first_ns = range.to_ns;
+    Status found;
+    ForAll([&](auto& column) {
+      if (!found.has_value()) return;
+      if (const Result<int64_t> next = column.FindNext(store_, range.from_ns); next.has_value())
+        first_ns = std::min(first_ns, *next);
+      else
+        found = Fail(next.error());
+    });
+    TRY(std::move(found));
+    return first_ns;
+  }
+  void ReplayBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
+    ForAll([&](auto& column) { column.ReplayBefore(time_ns, diagnosis); });
+  }
+
+ private:
+  void ForAll(auto&& visit) {
+    visit(calls_), visit(kernels_), visit(packs_), visit(copies_), visit(syncs_), visit(ranges_),
+        visit(metrics_), visit(signals_);
+  }
+
+  store::Store& store_;
+  Column<decltype(model::kApiCalls)> calls_{model::kApiCalls, "start_ns", &model::ApiCall::start_ns};
+  Column<decltype(model::kKernels)> kernels_{model::kKernels, "start_ns", &model::Kernel::start_ns, "raw."};
+  Column<decltype(model::kKernelPacks)> packs_{model::kKernelPacks, "start_ns", &model::KernelPack::start_ns};
+  Column<decltype(model::kMemcpys)> copies_{model::kMemcpys, "start_ns", &model::Memcpy::start_ns};
+  Column<decltype(model::kSyncs)> syncs_{model::kSyncs, "start_ns", &model::Sync::start_ns};
+  Column<decltype(model::kRanges)> ranges_{model::kRanges, "start_ns", &model::Range::start_ns};
+  Column<decltype(model::kMetrics)> metrics_{model::kMetrics, "time_ns", &model::MetricValue::time_ns};
+  Column<decltype(model::kSignals)> signals_{model::kSignals, "start_ns", &model::Signal::start_ns};
 };
 
 // Marks the gaps between runs as unobserved for programs that were observed again later. A killed run lost
@@ -89,7 +154,7 @@ Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
   ASSIGN_OR_RETURN(const auto rows, store.Query(times.text, times.parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
   if (!any || rows->IsNull(0)) return store::TimeRange{};
-  return store::TimeRange{rows->Int64(0), rows->Int64(1)};
+  return store::TimeRange{store::BoundTime(rows->Int64(0)), store::BoundTime(rows->Int64(1))};
 }
 
 Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const store::TimeRange& range) {
@@ -114,26 +179,26 @@ Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const st
 }
 
 Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
-  Column calls(model::kApiCalls, "start_ns", &model::ApiCall::start_ns);
-  Column kernels(model::kKernels, "start_ns", &model::Kernel::start_ns, "raw.");
-  Column packs(model::kKernelPacks, "start_ns", &model::KernelPack::start_ns);
-  Column copies(model::kMemcpys, "start_ns", &model::Memcpy::start_ns);
-  Column syncs(model::kSyncs, "start_ns", &model::Sync::start_ns);
-  Column ranges(model::kRanges, "start_ns", &model::Range::start_ns);
-  Column metrics(model::kMetrics, "time_ns", &model::MetricValue::time_ns);
-  Column signals(model::kSignals, "start_ns", &model::Signal::start_ns);
-  const auto for_all = [&](auto&& visit) {
-    visit(calls), visit(kernels), visit(packs), visit(copies), visit(syncs), visit(ranges), visit(metrics),
-        visit(signals);
-  };
+  Columns columns(store);
+  int64_t quiet_since_ns = range.from_ns;
+  int64_t next_ns = range.from_ns;  // no row from the current slice on is earlier
   for (int64_t slice_ns = range.from_ns; slice_ns <= range.to_ns; slice_ns += kSliceNs) {
-    Status read;
-    for_all([&](auto& column) {
-      if (read.has_value()) read = column.Read(store, slice_ns, slice_ns + kSliceNs);
-    });
-    TRY(std::move(read));
-    for (int64_t now_ns = slice_ns + kStepNs; now_ns <= slice_ns + kSliceNs; now_ns += kStepNs) {
-      for_all([&](auto& column) { column.ReplayBefore(now_ns, diagnosis); });
+    const int64_t end_ns = slice_ns + kSliceNs;
+    if (next_ns < end_ns) {
+      ASSIGN_OR_RETURN(const bool any, columns.Read(slice_ns, end_ns));
+      if (any) {
+        quiet_since_ns = end_ns;
+      } else {
+        ASSIGN_OR_RETURN(next_ns, columns.FindNext({end_ns, range.to_ns}));
+      }
+    } else if (slice_ns - quiet_since_ns >= kMaxQuietNs) {
+      slice_ns = next_ns - kSliceNs;
+      quiet_since_ns = next_ns;
+      diagnosis.Advance(next_ns);
+      continue;
+    }
+    for (int64_t now_ns = slice_ns + kStepNs; now_ns <= end_ns; now_ns += kStepNs) {
+      columns.ReplayBefore(now_ns, diagnosis);
       diagnosis.Advance(std::min(now_ns, range.to_ns));
     }
   }

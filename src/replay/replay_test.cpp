@@ -100,5 +100,23 @@ TEST_F(ReplayTest, ATimeWithoutAnAgentIsNone) {
   }
 }
 
+// Else it would not end: a century has 300 million slices.
+TEST_F(ReplayTest, CenturiesThatARecordingClaimsAreSkipped) {
+  Machine machine(*store_);
+  machine.StartAgent();
+  machine.Train(150);
+  machine.Train(60, 40 * kMs);
+  machine.KillAgent();
+  const int64_t late_ns = 4'000'000'000 * kSecond;
+  Add(model::kMemcpys,
+      {{.process = machine.program, .start_ns = late_ns, .end_ns = late_ns + 1},
+       {.process = machine.program, .start_ns = 4'500'000'000 * kSecond, .end_ns = INT64_MAX}});
+  const store::TimeRange span = ReadSpan(*store_, 0).value();
+  EXPECT_EQ(span.to_ns, int64_t{1} << 62);
+  const std::vector<diagnose::Report> replayed = Replayed();
+  ASSERT_FALSE(replayed.empty());
+  EXPECT_EQ(replayed[0].incident.incident, machine.Incidents()[0].incident);
+}
+
 }  // namespace
 }  // namespace gpusonde::replay
