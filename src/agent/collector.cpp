@@ -187,7 +187,8 @@ Status Collector::Follow(int32_t pid) {
 
 void Collector::AwaitUnwindTables(std::span<const int32_t> pids, int timeout_ms) {
   const int64_t until_ns = MonotonicNow() + timeout_ms * kNanosPerMilli;
-  state_->waiting.insert(pids.begin(), pids.end());
+  for (const int32_t pid : pids)
+    if (state_->processes.Follow(pid).has_value()) state_->waiting.insert(pid);
   while (true) {
     state_->DescribeSampled();
     const auto left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli);

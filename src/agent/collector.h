@@ -45,8 +45,8 @@ class Collector {
   // Also samples this process and every descendant that it creates from now on. Errors: kNotFound.
   Status Follow(int32_t pid);
 
-  // Waits until the kernel can unwind the stacks of these followed processes, so that the first samples are
-  // complete; at most `timeout_ms`, since reading their files may take long.
+  // Call it before Follow for running processes: waits until the kernel can unwind their stacks, so that the
+  // first samples are complete; at most `timeout_ms`, since reading their files may take long.
   void AwaitUnwindTables(std::span<const int32_t> pids, int timeout_ms);
 
   // Limits recording to [begin_ns, end_ns) of CLOCK_MONOTONIC, so that samples of setting up and shutting

@@ -80,11 +80,11 @@ Result<Recorder> Recorder::Create(Options options) {
   Collector& collector = engine.collector();
   std::optional<Child> child;
   if (options.command.empty()) {
+    std::vector<int32_t> running = proc::ListDescendants(options.pid);
+    running.push_back(options.pid);
+    collector.AwaitUnwindTables(running, kReadyMs);
     TRY(collector.Follow(options.pid));
-    std::vector<int32_t> followed{options.pid};
-    for (const int32_t descendant : proc::ListDescendants(options.pid))
-      if (collector.Follow(descendant).has_value()) followed.push_back(descendant);
-    collector.AwaitUnwindTables(followed, kReadyMs);
+    for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)collector.Follow(descendant);
   } else {
     ASSIGN_OR_RETURN(const GpuChannel channel, collector.MakeGpuChannel());
     ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment));

@@ -42,8 +42,9 @@ std::string ErrorOf(FileReader& reader, const FileReader::Question& question) {
 
 TEST(FileReader, AFileAtWhichTheServerDiesHasNoAnswer) {
   FileReader reader({.command = {"/bin/sleep", "0.1"}});
-  EXPECT_THAT(ErrorOf(reader, About(1)), HasSubstr("/a/file ended the process"));
-  EXPECT_THAT(ErrorOf(reader, About(2)), HasSubstr("/a/file ended the process")) << "it was started again";
+  EXPECT_THAT(ErrorOf(reader, About(1)), HasSubstr("the process that read /a/file died"));
+  EXPECT_THAT(ErrorOf(reader, About(2)), HasSubstr("the process that read /a/file died"))
+      << "it was started again";
 }
 
 TEST(FileReader, AServerThatEndedMeanwhileIsStartedAgain) {

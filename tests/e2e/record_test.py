@@ -64,7 +64,7 @@ class ProgramsOfEveryKind(program.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
             samples = self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'")
-            self.assertIn(f"({samples} samples)" if samples else "no samples", done.stderr)
+            self.assertIn("(1 sample)" if samples == 1 else f"({samples} samples)" if samples else "no samples", done.stderr)
             if samples == 0:
                 return
         self.fail("ten programs that do nothing were all sampled")
