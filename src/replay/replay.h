@@ -14,7 +14,8 @@
 namespace gpusonde::replay {
 
 // The time range of all rows recorded since `since_ns`, ns since the epoch and bounded (store::BoundTime);
-// {0, 0} if there are none. Reads two columns of each table and unpacks no kernels. Errors: those of Store::Query.
+// {0, 0} if there are none. Reads two columns of each table and unpacks no kernels. Errors: those of
+// Store::Query.
 Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns);
 
 // Replays the store's rows of `range` and all its programs into `diagnosis`, in the order in which the agent
