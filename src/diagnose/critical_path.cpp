@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "diagnose/thread_split.h"
+
 namespace gpusonde::diagnose {
 namespace {
 
@@ -117,16 +119,14 @@ class Accountant {
 
   void AddBucket(const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
     const auto length = static_cast<double>(end_ns - begin_ns);
+    const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
-    // Interrupts delay the path whatever else happens.
-    const double interrupted = std::min(time.interrupted, time.running);
-    states[State::kInterrupted] += interrupted;
+    // Interrupts, reclaim and the run queue delay the path whatever else happens.
+    states[State::kInterrupted] += parts.interrupted;
+    states[State::kReclaim] += parts.reclaim;
     AddRunQueue(time, 1);
-    const double reclaim =
-        std::min(time.reclaim, time.running - interrupted + time.blocked + time.blocked_io);
-    states[State::kReclaim] += reclaim;
     // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
-    double open = std::max(0.0, length - interrupted - time.run_queue - reclaim);
+    double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     const double gpu = std::min(wait.total(), open);
     if (wait.total() > 0) AddGpu(wait, gpu / wait.total());
@@ -141,13 +141,12 @@ class Accountant {
       open -= taken;
       return taken;
     };
-    const double sleeping = assign(time.sleeping);
-    const double waiting = assign(time.waiting);
-    const double network = assign(time.network);
-    const double running = assign(std::max(0.0, time.running - interrupted - reclaim));
-    const double reclaim_off_cpu = std::max(0.0, reclaim - std::max(0.0, time.running - interrupted));
-    const double blocked = assign(std::max(0.0, time.blocked - reclaim_off_cpu));
-    const double blocked_io = assign(time.blocked_io);
+    const double sleeping = assign(parts.sleeping);
+    const double waiting = assign(parts.waiting);
+    const double network = assign(parts.network);
+    const double running = assign(parts.cpu);
+    const double blocked = assign(parts.blocked);
+    const double blocked_io = assign(parts.blocked_io);
     states[State::kSleeping] += sleeping;
     account_.idle[State::kSleeping] += sleeping;
     states[State::kCpu] += running;
@@ -162,6 +161,15 @@ class Accountant {
         who.IsZero() ? AddNetworkWait(share, begin_ns, end_ns) : AddWait(who, share, begin_ns, end_ns);
       }
     states[State::kUnexplained] += open;
+  }
+
+  // Adds what a thread did itself, but for the time in which it was runnable. `cpu`: the state for running.
+  static void AddActive(const ThreadParts& parts, double factor, State cpu, Account& states) {
+    states[State::kInterrupted] += factor * parts.interrupted;
+    states[State::kReclaim] += factor * parts.reclaim;
+    states[cpu] += factor * parts.cpu;
+    states[State::kBlocked] += factor * parts.blocked;
+    states[State::kBlockedIo] += factor * parts.blocked_io;
   }
 
   void AddRunQueue(const ThreadTime& time, double factor) {
@@ -182,14 +190,7 @@ class Accountant {
       const std::optional<int32_t> thread = BusiestOf(loader);
       if (!thread.has_value()) continue;
       const ThreadTime time = host_.Of(loader, *thread, from_ns_, to_ns_);
-      const double interrupted = std::min(time.interrupted, time.running);
-      const double reclaim = std::min(time.reclaim, time.running - interrupted + time.blocked);
-      const double reclaim_on_cpu = std::min(reclaim, time.running - interrupted);
-      states[State::kInterrupted] += interrupted;
-      states[State::kReclaim] += reclaim;
-      states[State::kLoader] += time.running - interrupted - reclaim_on_cpu;
-      states[State::kBlocked] += time.blocked - (reclaim - reclaim_on_cpu);
-      states[State::kBlockedIo] += time.blocked_io;
+      AddActive(SplitTime(time), 1, State::kLoader, states);
       states[State::kNetwork] += time.network;
       AddRunQueue(time, 1, states, account_.loaders_behind);
     }
@@ -216,15 +217,8 @@ class Accountant {
       return;
     }
     const double factor = ns / known;
-    const double interrupted = std::min(time.interrupted, time.running);
-    const double reclaim = std::min(time.reclaim, time.running - interrupted + time.blocked);
-    const double reclaim_on_cpu = std::min(reclaim, time.running - interrupted);
-    states[State::kInterrupted] += factor * interrupted;
-    states[State::kReclaim] += factor * reclaim;
-    states[State::kLoader] += factor * (time.running - interrupted - reclaim_on_cpu);
+    AddActive(SplitTime(time), factor, State::kLoader, states);
     AddRunQueue(time, factor);
-    states[State::kBlocked] += factor * (time.blocked - (reclaim - reclaim_on_cpu));
-    states[State::kBlockedIo] += factor * time.blocked_io;
     states[State::kSleeping] += factor * time.sleeping;
     states[State::kWaiting] += factor * time.waiting;
     AddNetworkWait(factor * time.network, begin_ns, end_ns);
@@ -282,13 +276,7 @@ class Accountant {
   void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
     const double did = time.total() - time.waiting - time.network - time.sleeping;
     rank.idle += std::max(0.0, ns - factor * did);
-    const double interrupted = std::min(time.interrupted, time.running);
-    const double reclaim = std::min(time.reclaim, time.running - interrupted);
-    rank.states[State::kInterrupted] += factor * interrupted;
-    rank.states[State::kReclaim] += factor * reclaim;
-    rank.states[State::kCpu] += factor * (time.running - interrupted - reclaim);
-    rank.states[State::kBlocked] += factor * time.blocked;
-    rank.states[State::kBlockedIo] += factor * time.blocked_io;
+    AddActive(SplitTime(time), factor, State::kCpu, rank.states);
     rank.states[State::kSleeping] += factor * time.sleeping;
     AddRunQueue(time, factor, rank.states, rank.behind);
   }

@@ -119,6 +119,47 @@ TEST_F(CriticalPathTest, ARanksSleepIsIdleTime) {
   EXPECT_NEAR(account.ranks.at(Rank(1)).idle, 6 * kMs, kMs / 100);
 }
 
+TEST_F(CriticalPathTest, ReclaimIsNeverBlockedTime) {
+  AddRanks(2);
+  program.launch_threads.erase(Rank(1));
+  // The launch thread itself, a loader, and a rank that are blocked in reclaim.
+  const auto reclaim = [&](uint64_t rank) {
+    AddSignal(rank, "thread.running", 1 * kMs);
+    AddSignal(rank, "thread.blocked", 4 * kMs);
+    AddSignal(rank, "thread.blocked_io", 5 * kMs);
+    AddSignal(rank, "thread.reclaim", 8 * kMs);
+  };
+  reclaim(0);
+  PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kReclaim], 8 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kBlocked], 0, 1);
+  EXPECT_NEAR(account.states[State::kBlockedIo], 2 * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
+
+  host = {};
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(1));
+  reclaim(1);
+  program.ranks.clear();
+  program.family.insert(Rank(1));
+  program.loaders.insert(Rank(1));
+  account = Account();
+  for (const diagnose::Account& states : {account.states, account.loaders}) {
+    EXPECT_NEAR(states[State::kReclaim], 8 * kMs, 1);
+    EXPECT_NEAR(states[State::kBlocked], 0, 1);
+    EXPECT_NEAR(states[State::kBlockedIo], 2 * kMs, 1);
+    EXPECT_NEAR(states.total(), 10 * kMs, 1);
+  }
+
+  program.family.erase(Rank(1));
+  program.loaders.clear();
+  program.launch_threads[Rank(1)] = Tid(1);
+  const RankAccount rank = Account().ranks.at(Rank(1));
+  EXPECT_NEAR(rank.states[State::kReclaim], 8 * kMs, 1);
+  EXPECT_NEAR(rank.states[State::kBlocked], 0, 1);
+  EXPECT_NEAR(rank.states[State::kBlockedIo], 2 * kMs, 1);
+  EXPECT_NEAR(rank.states.total(), 10 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, AWaitForPacketsIsNetworkQueueWhilePacketsOfTheJobAreQueued) {
   AddRanks(2);
   AddSignal(0, "thread.network", 8 * kMs);
