@@ -39,7 +39,7 @@ Diagnosis::~Diagnosis() = default;
 
 Diagnosis::Workload& Diagnosis::WorkloadOf(const Id128& process) {
   auto& workload = workloads_[process];
-  if (workload == nullptr) workload = std::make_unique<Workload>(process, *shared_, options_.report);
+  if (workload == nullptr) workload = std::make_unique<Workload>(process, *shared_, options_);
   return *workload;
 }
 

@@ -15,6 +15,7 @@
 #include "base/id128.h"
 #include "base/time.h"
 #include "diagnose/report.h"
+#include "diagnose/situation.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/evidence.h"
@@ -44,6 +45,9 @@ class Diagnosis {
     int64_t allowed_lateness_ns = 1500 * kNanosPerMilli;
     // Called when an incident begins, its cause changes, or it ends.
     std::function<void(const Report&)> report = [](const Report&) {};
+    // Called each time that an incident is explained, with what it was explained from: `situation` can be
+    // stored and replayed (situation_json.h).
+    std::function<void(const Situation&, const Report&)> explained = [](const Situation&, const Report&) {};
     // Called when an indicator begins to warn of slow steps (indicator.h).
     std::function<void(const model::Warning&)> warn = [](const model::Warning&) {};
   };

@@ -28,10 +28,10 @@ void Diagnosis::Shared::Emit(const Report& report, const std::set<Id128>& device
   for (const model::Warning& warning : forewarner.Ingest(report.incident, devices)) warnings.Append(warning);
 }
 
-Diagnosis::Workload::Workload(const Id128& process, Shared& shared, std::function<void(const Report&)> report)
+Diagnosis::Workload::Workload(const Id128& process, Shared& shared, const Options& options)
     : process_(process),
       shared_(shared),
-      on_report_(std::move(report)),
+      options_(options),
       accounting_(process, shared.host, shared.actors, baseline_),
       incidents_(process) {}
 
@@ -213,7 +213,8 @@ void Diagnosis::Workload::Explain(int64_t onset_ns, int64_t until_ns, std::optio
                       .last_reports = shared_.last_reports});
   const bool is_news = incidents_.Explain(situation, shared_.actors.Find(process_), end_ns, now_ns_);
   shared_.Emit(reports().back(), devices_);
-  if (is_news) on_report_(reports().back());
+  options_.explained(situation, reports().back());
+  if (is_news) options_.report(reports().back());
 }
 
 }  // namespace gpusonde::diagnose

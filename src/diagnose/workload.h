@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,7 +47,7 @@ struct Diagnosis::Shared {
 // the next one's input (docs/diagnose.md). Not thread-safe.
 class Diagnosis::Workload {
  public:
-  Workload(const Id128& process, Shared& shared, std::function<void(const Report&)> report);
+  Workload(const Id128& process, Shared& shared, const Options& options);
 
   void Ingest(const Work& work, std::optional<Id128> device);
   void CountThread(int32_t tid) { accounting_.CountThread(tid); }
@@ -87,7 +86,7 @@ class Diagnosis::Workload {
 
   Id128 process_;
   Shared& shared_;
-  std::function<void(const Report&)> on_report_;
+  Options options_;
   // The stages, in order.
   Watermark watermark_;
   StepFinder finder_;
