@@ -8,11 +8,12 @@ each, measured with g++ 12) stay in .cpp files, so that including one of our hea
 """
 
 import re
+import sys
 
 import tree
 
 ALLOWED = {
-    "agent": {"diagnose", "exporters", "sources", "spool"},
+    "agent": {"diagnose", "sources", "spool"},
     "analyze": {"importers"},
     "base": set(),
     "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
@@ -24,11 +25,11 @@ ALLOWED = {
     "model": {"base"},
     "privacy": {"base"},  # pure functions: no I/O, no clock
     "replay": {"diagnose", "store"},  # no I/O but queries, no clock
-    "server": {"analyze", "diagnose", "exporters", "spool", "store"},
-    "sources": {"symbols", "unwind", "wire"},
+    "server": {"exporters", "spool", "store"},
+    "sources": {"model", "symbols", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
-    "symbols": {"model", "wire"},
+    "symbols": {"base", "wire"},
     "unwind": {"symbols", "wire"},  # libelf's handles
     "wire": set(),
 }
@@ -38,6 +39,8 @@ APART = {"simgpu": ("simgpu/", "wire/")}
 
 HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "simdjson", "spdlog/")
 
+PAGE = "docs/architecture.md"
+PICTURE = re.compile(r"<!-- layers -->\n```\n.*?```\n", re.DOTALL)
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GENERATED = (".pb.h", ".skel.h")
 CODE = (".h", ".cpp", ".c")
@@ -54,8 +57,25 @@ def closure(layer):
     return reached
 
 
+def picture():
+    """The rule as docs/architecture.md shows it: lower layers first."""
+    depth = {layer: len(closure(layer)) for layer in ALLOWED}
+    width = max(map(len, ALLOWED))
+    lines = [f"{layer:{width}} ─▶ {', '.join(sorted(ALLOWED[layer]))}" if ALLOWED[layer] else layer
+             for layer in sorted(ALLOWED, key=lambda layer: (depth[layer], layer))]
+    return "\n".join([*lines, f"{'simgpu':{width}} ─▶ wire", "apps, tests, bench, tools ─▶ all", ""])
+
+
+def drawn(page):
+    """The page with its picture drawn anew."""
+    return PICTURE.sub(lambda _: f"<!-- layers -->\n```\n{picture()}```\n", page)
+
+
 def check(files):
     findings = []
+    if PAGE in files and files[PAGE] != drawn(files[PAGE]):
+        findings.append(f"{PAGE}:1: its picture is not that of tests/check/layering.py; run `make docs`")
+    unused = {(layer, other) for layer, others in ALLOWED.items() for other in others}
     layers = {path.split("/")[1] for path in files if path.startswith("src/") and path.count("/") > 1}
     for layer in sorted(layers - ALLOWED.keys()):
         findings.append(f"src/{layer}: a new layer; say in tests/check/layering.py what it may include")
@@ -87,11 +107,18 @@ def check(files):
                 findings.append(f'{path}:{number}: there is no "src/{target}"; name headers from src/{where}')
                 continue
             other = target.split("/")[0]
+            unused.discard((layer, other))
             if other not in closure(layer):
                 findings.append(f"{path}:{number}: {layer} may not include {other} "
                                 f"(only {', '.join(sorted(closure(layer)))})")
+    for layer, other in sorted(unused):
+        findings.append(f"tests/check/layering.py: nothing in src/{layer} includes src/{other}; take that out of ALLOWED")
     return findings
 
 
 if __name__ == "__main__":
-    tree.main(check)
+    if sys.argv[1:] == ["--write"]:
+        page = tree.ROOT / PAGE
+        page.write_text(drawn(page.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        tree.main(check)

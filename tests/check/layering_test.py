@@ -7,6 +7,8 @@ import layering
 def tree_with(extra):
     """A tree with every layer and these files."""
     files = {f"src/{layer}/plain.h": "" for layer in layering.ALLOWED}
+    files |= {f"src/{layer}/uses.h": "".join(f'#include "{other}/plain.h"\n' for other in sorted(others))
+              for layer, others in layering.ALLOWED.items()}
     files |= {"src/model/tables/table.h": ""}
     return files | extra
 
@@ -31,6 +33,16 @@ class Layering(unittest.TestCase):
         for layer, allowed in layering.ALLOWED.items():
             for other in allowed:
                 self.assertNotIn(layer, layering.closure(other), f"{layer} and {other} include each other")
+
+    def test_an_allowed_layer_that_is_not_included_is_found(self):
+        findings = self.found({"src/store/uses.h": ""})
+        self.assertEqual(findings, ["tests/check/layering.py: nothing in src/store includes src/spool; take that out of ALLOWED"])
+
+    def test_the_picture_is_that_of_the_rule(self):
+        page = layering.drawn("<!-- layers -->\n```\nold\n```\n")
+        self.assertIn("store     ─▶ spool\n", page)
+        self.assertEqual(self.found({layering.PAGE: page}), [])
+        self.assertIn("make docs", self.found({layering.PAGE: page.replace("spool\n", "everything\n")})[0])
 
     def test_headers_are_named_from_src(self):
         findings = self.found({"src/store/a.cpp": '#include "plain.h"\n'})
