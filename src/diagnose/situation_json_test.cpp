@@ -38,14 +38,14 @@ struct SituationJsonTest : testing::Test {
       EXPECT_EQ(explanation.evidence[i].sentence, report.evidence[i].sentence);
       EXPECT_EQ(explanation.evidence[i].during, report.evidence[i].during);
     }
-    last = line;
+    lines += line;
     ++replayed;
   }
 
   Diagnosis diagnosis{
       {.explained = [this](const Situation& situation, const Report& report) { Replay(situation, report); }}};
   World world{diagnosis};
-  std::string last;
+  std::string lines;
   int replayed = 0;
 };
 
@@ -57,7 +57,7 @@ TEST_F(SituationJsonTest, VerdictsOnTheHostCanBeReplayed) {
   world.Sum("host.pressure.io", from_ns, 500 * kMs, std::nullopt);
   world.Finish();
   EXPECT_GT(replayed, 5);
-  EXPECT_THAT(last, HasSubstr("stress"));
+  EXPECT_THAT(lines, HasSubstr("stress"));
 }
 
 TEST_F(SituationJsonTest, VerdictsOnAGpuCanBeReplayed) {
@@ -71,7 +71,7 @@ TEST_F(SituationJsonTest, VerdictsOnAGpuCanBeReplayed) {
   }
   world.Finish();
   EXPECT_GT(replayed, 5);
-  EXPECT_THAT(last, HasSubstr("\"xids\":[63]"));
+  EXPECT_THAT(lines, HasSubstr("\"xids\":[63]"));
 }
 
 TEST_F(SituationJsonTest, VerdictsAboutRanksCanBeReplayed) {
@@ -80,7 +80,7 @@ TEST_F(SituationJsonTest, VerdictsAboutRanksCanBeReplayed) {
   world.Run({.rank_runs_ns = kMs, .rank_behind_stranger_ns = 40 * kMs}, 60);
   world.Finish();
   EXPECT_GT(replayed, 5);
-  EXPECT_THAT(last, HasSubstr("train (process 13)"));
+  EXPECT_THAT(lines, HasSubstr("train (process 13)"));
 }
 
 TEST(ReadSituation, WhatIsMissingOrOfAnotherTypeIsNamed) {
