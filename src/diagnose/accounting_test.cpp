@@ -69,7 +69,7 @@ TEST_F(AccountingTest, SignalsThatArriveLateAreInTheCompleteAccount) {
 
 TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
   for (int i = 0; i < 4; ++i) {
-    Running(i, (i + 1) * 10 * kMs);
+    Running(i, int64_t{i + 1} * 10 * kMs);
     accounting.Add(Span(i), false);
     if (i == 1) accounting.MarkClean();
   }
