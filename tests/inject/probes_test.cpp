@@ -240,7 +240,9 @@ TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
   EXPECT_EQ(received_.ends[0].reason, EndReason::kExit);
   // Where threads get no CPU for a while, records are dropped, and counted.
   const auto dropped = static_cast<uint64_t>(events_->DrainDrops().Of(model::DropReason::kGpuRecordsDropped));
-  EXPECT_EQ(received_.TotalOf(Total::Of::kKernel, "alpha").count + dropped, 400'000U);
+  const uint64_t accounted = received_.TotalOf(Total::Of::kKernel, "alpha").count + dropped;
+  EXPECT_GE(accounted, 400'000U);
+  EXPECT_LE(accounted, 400'001U) << "the record of the one synchronisation may be among those dropped";
 }
 
 TEST_F(Probes, RecordsBeforeAKillAreReceived) {

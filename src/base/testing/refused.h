@@ -10,7 +10,7 @@
 #define SKIP_WHERE_REFUSED(result)                              \
   do {                                                          \
     if ((result).has_value()) break;                            \
-    const ::gpusonde::Error& why = (result).error();            \
+    const ::gpusonde::Error why = (result).error();             \
     if (why.code != ::gpusonde::ErrorCode::kPermissionDenied && \
         why.code != ::gpusonde::ErrorCode::kUnsupported)        \
       FAIL() << why.message;                                    \
