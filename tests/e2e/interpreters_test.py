@@ -2,6 +2,7 @@
 """`gpusonde record` on interpreters other than a plain `python3`: embedded into a C program and linked statically,
 several in one process, spawned by multiprocessing."""
 
+import contextlib
 import pathlib
 import subprocess
 import tempfile
@@ -114,27 +115,56 @@ class Interpreters(cpython.TestCase):
                 script.write_text(SPAWN)
                 self.check("spin_spawned", [path, script])
 
-    def test_what_is_sampled_before_the_interpreter_is_known_is_counted(self):
-        """A process that already runs becomes known by its first sample."""
+    @contextlib.contextmanager
+    def spinning(self, *command):
+        """A process that is killed at the end."""
+        victim = subprocess.Popen(command)
+        try:
+            yield victim.pid
+        finally:
+            victim.kill()
+            victim.wait()
+
+    def attach(self, pid):
+        self.recording.unlink(missing_ok=True)
+        done = program.run("record", "--hz", "499", "-o", self.recording, "-p", pid, "--duration", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def cpu_samples(self):
+        """The samples on a CPU: (all, those inside the interpreter's loop that lack its frames, counted as such)."""
+        return (
+            self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"),
+            self.value("""
+                SELECT count(*) FROM samples JOIN stacks USING (stack)
+                WHERE state = 'on_cpu' AND list_has_any(locations, (
+                    SELECT coalesce(list(location), []) FROM locations l JOIN functions f ON f.function = l.functions[1]
+                    WHERE f.name LIKE '_PyEval_EvalFrame%'))
+                  AND NOT list_has_any(locations, (
+                    SELECT coalesce(list(location), []) FROM locations WHERE kind = 'python'))"""),
+            self.value("SELECT coalesce(sum(count), 0)::BIGINT FROM drops WHERE reason = 'python_not_ready'"))
+
+    def test_a_running_interpreter_is_known_before_its_first_sample(self):
         for version, path in self.interpreters:
             with self.subTest(version=version):
-                self.recording.unlink(missing_ok=True)
-                victim = subprocess.Popen([path, "-c", SPIN.format(name="spin_attached").replace("+ 1", "+ 60")])
-                try:
+                spin = SPIN.format(name="spin_attached").replace("+ 1", "+ 60")
+                with self.spinning(path, "-c", spin) as victim:
                     time.sleep(0.5)
-                    done = program.run("record", "--hz", "499", "-o", self.recording, "-p", victim.pid, "--duration", "1")
-                finally:
-                    victim.kill()
-                    victim.wait()
-                self.assertEqual(done.returncode, 0, done.stderr)
-                counted = self.value("SELECT coalesce(sum(count), 0)::BIGINT FROM drops WHERE reason = 'python_not_ready'")
-                without = self.value("""
-                    SELECT count(*) FROM samples JOIN stacks USING (stack)
-                    WHERE state = 'on_cpu' AND NOT list_has_any(locations, (
-                      SELECT coalesce(list(location), []) FROM locations WHERE kind = 'python'))""")
+                    self.attach(victim)
+                samples, without, _ = self.cpu_samples()
+                self.assertGreater(samples, 100)
+                self.assertEqual(without, 0)
+
+    def test_what_is_sampled_before_a_new_interpreter_is_known_is_counted(self):
+        """A shell that is replaced by an interpreter while it is recorded."""
+        for version, path in self.interpreters:
+            with self.subTest(version=version):
+                spin = SPIN.format(name="spin_later").replace("+ 1", "+ 60")
+                with self.spinning("sh", "-c", f'sleep 1; exec {path} -c "$0"', spin) as victim:
+                    self.attach(victim)
+                samples, without, counted = self.cpu_samples()
                 self.assertGreater(counted, 0)
                 self.assertLessEqual(without, counted, "all stacks without Python frames are counted")
-                self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), without, "later ones have them")
+                self.assertGreater(samples, without + 100, "later ones have them")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def spin(seconds):
     end = time.thread_time() + seconds
     value = 0
     while time.thread_time() < end:
-        for i in range(100):
+        for i in range(1000):
             value += i  # LINE: spin
     return value
 
