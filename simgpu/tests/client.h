@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -16,6 +17,8 @@
 #include "simgpu/cuda/driver_api.h"
 
 namespace simgpu::tests {
+
+inline constexpr int64_t kMs = 1'000'000;  // nanoseconds
 
 // A machine for one test, removed at its end.
 class TestMachine {

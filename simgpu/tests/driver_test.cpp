@@ -8,8 +8,6 @@
 namespace simgpu::tests {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
 TEST(Driver, NamesAndUuidsContainSimulated) {
   const TestMachine machine;
   InChild({{"SIMGPU_DEVICES", "3"}}, [] {

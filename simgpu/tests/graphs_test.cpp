@@ -9,8 +9,6 @@
 namespace simgpu::tests {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
 gpusonde_cu_kernel_node KernelNode(void* function, void** params) {
   gpusonde_cu_kernel_node node{};
   node.function = function;

@@ -12,8 +12,6 @@
 namespace simgpu::tests {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
 struct Monitor {
   void* nvml = Open("libnvidia-ml.so.1");
   void* device = nullptr;

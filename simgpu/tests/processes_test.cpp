@@ -10,8 +10,6 @@
 namespace simgpu::tests {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
 // Passes a byte from one process to another; end of file when the other has ended.
 struct Pipe {
   Pipe() { EXPECT_EQ(::pipe(ends.data()), 0); }

@@ -22,7 +22,7 @@ using testing::Each;
 using testing::ElementsAre;
 
 constexpr Id128 kSource{1, 2};
-constexpr int64_t kOffset = 1'000'000 * kNanosPerSecond;
+constexpr int64_t kClockOffset = 1'000'000 * kNanosPerSecond;
 
 class GpuMonitorTest : public testing::Test {
  protected:
@@ -36,7 +36,7 @@ class GpuMonitorTest : public testing::Test {
     monitor_ = GpuMonitor::Start(
         {.open = [] { return Result<nvml::Library>(nvml::Library(nvml::FakeNvml::functions())); }}, devices_);
     ASSERT_TRUE(monitor_.has_value());
-    monitor_->SetSource(kSource, kOffset);
+    monitor_->SetSource(kSource, kClockOffset);
   }
 
   // Polls until the metric has been read.
@@ -69,14 +69,14 @@ class GpuMonitorTest : public testing::Test {
 };
 
 TEST_F(GpuMonitorTest, ReadingsAreRowsOfTheirSourceSinceTheEpoch) {
-  const int64_t before_ns = MonotonicNow() + kOffset;
+  const int64_t before_ns = MonotonicNow() + kClockOffset;
   PollUntil("gpu.power");
   for (const model::Batch& batch : batches_) {
     EXPECT_THAT(FixedColumn<Id128>({batch}, "metrics", "source"), Each(kSource));
     EXPECT_THAT(FixedColumn<Id128>({batch}, "metrics", "device"), Each(DeviceIdOf("GPU-fake")));
     EXPECT_THAT(FixedColumn<int64_t>({batch}, "metrics", "time_ns"),
                 Each(testing::AllOf(testing::Ge(before_ns - kNanosPerSecond),
-                                    testing::Le(MonotonicNow() + kOffset))));
+                                    testing::Le(MonotonicNow() + kClockOffset))));
   }
   EXPECT_THAT(All("uuid", "devices"), ElementsAre("GPU-fake"));
 }

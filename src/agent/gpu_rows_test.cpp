@@ -11,8 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr Id128 kProcess{7, 7};
-constexpr int64_t kOffset = 1'000'000;
+constexpr Id128 kGpuProcess{7, 7};
+constexpr int64_t kGpuClockOffset = 1'000'000;
 
 class GpuRowsTest : public testing::Test {
  protected:
@@ -20,7 +20,7 @@ class GpuRowsTest : public testing::Test {
   void Ingest(const What& what, uint32_t session = 1, std::optional<Id128> stack = std::nullopt) {
     cupti::Event event{.pid = 42, .tid = 43, .session = session};
     event.what = what;
-    gpu_.Ingest(event, kProcess, stack);
+    gpu_.Ingest(event, kGpuProcess, stack);
   }
   static cupti::Kernel Kernel(std::string_view name, int64_t start_ns, int64_t end_ns) {
     cupti::Kernel kernel;
@@ -49,7 +49,7 @@ class GpuRowsTest : public testing::Test {
 
   Rows rows_;
   model::DropCounts drops_;
-  GpuRows gpu_{{.source = {1, 1}, .host = "here", .epoch_offset_ns = kOffset}, rows_, drops_};
+  GpuRows gpu_{{.source = {1, 1}, .host = "here", .epoch_offset_ns = kGpuClockOffset}, rows_, drops_};
 };
 
 TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
@@ -59,8 +59,8 @@ TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
   EXPECT_THAT(TextColumn(batches, "devices", "uuid"),
               ElementsAre("GPU-ab000000-0000-0000-0000-000000000001"));
   EXPECT_THAT(TextColumn(batches, "kernels", "name"), ElementsAre("gemm"));
-  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "start_ns"), ElementsAre(100 + kOffset));
-  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "end_ns"), ElementsAre(250 + kOffset));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "start_ns"), ElementsAre(100 + kGpuClockOffset));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernels", "end_ns"), ElementsAre(250 + kGpuClockOffset));
   EXPECT_EQ(FixedColumn<Id128>(batches, "kernels", "device"),
             FixedColumn<Id128>(batches, "devices", "device"));
 }
@@ -90,7 +90,7 @@ TEST_F(GpuRowsTest, WhatTheTotalsHoldAndNoRecordShowedIsKeptAsASum) {
   Ingest(KernelTotal("gemm", 5, 400));  // replaces the one before
   Ingest(KernelTotal("relu", 3, 30, 1));
   EXPECT_EQ(FindColumn(rows_.Take(), "kernel_windows", "name"), nullptr) << "they may still come";
-  gpu_.Finish(kProcess);
+  gpu_.Finish(kGpuProcess);
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "kernel_windows", "name"), ElementsAre("gemm", "relu"));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_windows", "count"), ElementsAre(3, 2));
@@ -115,7 +115,8 @@ TEST_F(GpuRowsTest, WorkFromBeforeASessionWasJoinedIsNotMissing) {
 TEST_F(GpuRowsTest, ASessionThatIsReportedAgainKeepsItsStart) {
   Ingest(cupti::SessionBegin{.begin_ns = 50});
   Ingest(cupti::SessionBegin{.begin_ns = 80, .joined = true});
-  EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "gpu_sessions", "start_ns"), ElementsAre(50 + kOffset));
+  EXPECT_THAT(FixedColumn<int64_t>(rows_.Take(), "gpu_sessions", "start_ns"),
+              ElementsAre(50 + kGpuClockOffset));
 }
 
 TEST_F(GpuRowsTest, CallsWhoseWorkWasNotReportedBeforeTheEndAreCounted) {
@@ -123,7 +124,7 @@ TEST_F(GpuRowsTest, CallsWhoseWorkWasNotReportedBeforeTheEndAreCounted) {
     Ingest(cupti::Call{.correlation = correlation, .probability = probability, .name = "", .result = result});
   };
   const auto end = [this] {
-    gpu_.Finish(kProcess);
+    gpu_.Finish(kGpuProcess);
     return drops_.Take().Of(model::DropReason::kGpuWorkUnreported);
   };
   call(4, 1);
@@ -170,7 +171,7 @@ TEST_F(GpuRowsTest, ASessionWhoseBeginWasNotReceivedStartsWithItsFirstWork) {
   Ingest(cupti::SessionEnd{.end_ns = 950}, 2);
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(FixedColumn<int64_t>(batches, "gpu_sessions", "start_ns"),
-              ElementsAre(kOffset + 100, kOffset + 950));
+              ElementsAre(kGpuClockOffset + 100, kGpuClockOffset + 950));
 }
 
 TEST_F(GpuRowsTest, WorkWithoutTimesIsCountedNotInvented) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "agent/rows_testing.h"
+#include "base/testing/units.h"
 #include "base/time.h"
 
 namespace gpusonde::agent {
@@ -14,8 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
-
-constexpr int64_t kSecond = kNanosPerSecond;
 
 cupti::Kernel Kernel(std::string_view name, uint32_t correlation, uint64_t graph_node = 0) {
   cupti::Kernel kernel;

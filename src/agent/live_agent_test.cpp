@@ -154,7 +154,7 @@ TEST_F(LiveAgentTest, AClockThatStepsBeginsANewSourceAndLosesNothing) {
 TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
   using diagnose::World;
   LiveAgent::Options options = Options();
-  const int64_t offset_ns = World::kBegin + 9 * kNanosPerSecond - MonotonicNow();
+  const int64_t offset_ns = diagnose::kBegin + 9 * kNanosPerSecond - MonotonicNow();
   int64_t step_ns = 0;
   options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
   int reports = 0;
@@ -162,9 +162,9 @@ TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
   options.recall = [](diagnose::Diagnosis& diagnosis) -> Status {
     World world(diagnosis);
     world.Run({}, 150);
-    world.Run({.behind_stranger_ns = 40 * diagnose::kMs}, 60);
+    world.Run({.behind_stranger_ns = 40 * kMs}, 60);
     diagnosis.Ingest(model::GpuSession{
-        .process = world.workload, .session = 1, .start_ns = World::kBegin, .end_ns = world.now_ns()});
+        .process = world.workload, .session = 1, .start_ns = diagnose::kBegin, .end_ns = world.now_ns()});
     EXPECT_EQ(diagnosis.Reports().size(), 1u);
     return {};
   };
@@ -177,7 +177,7 @@ TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
   const model::Incident& incident = sink_.incidents.back();
   EXPECT_EQ(incident.cause, "cpu_contention");
   EXPECT_GT(incident.end_ns, incident.start_ns);
-  EXPECT_LT(incident.end_ns, World::kBegin + 600 * kNanosPerSecond) << "on its own clock";
+  EXPECT_LT(incident.end_ns, diagnose::kBegin + 600 * kNanosPerSecond) << "on its own clock";
   EXPECT_EQ(reports, 1) << "reports the end";
   ASSERT_TRUE(agent.Finish().has_value());
 }

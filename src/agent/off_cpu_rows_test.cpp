@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "agent/rows_testing.h"
+#include "base/testing/units.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -15,7 +16,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr int64_t kOffset = 1'000;
-constexpr int64_t kMs = 1'000'000;
 const Id128 kProcess{1, 1}, kStack{2, 2};
 
 gpusonde_off_cpu_head Head(int64_t time_ns, int32_t syscall) {
@@ -42,7 +42,7 @@ gpusonde_off_cpu_head Futex(uint32_t operation, uint32_t value) {
   return head;
 }
 
-ebpf::OffCpuEnd End(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
+ebpf::OffCpuEnd EndOf(int64_t begin_ns, int64_t woken_ns, int64_t end_ns) {
   return {.kind = GPUSONDE_OFF_CPU_END,
           .tid = 6,
           .begin_ns = static_cast<uint64_t>(begin_ns),
@@ -64,13 +64,13 @@ TEST_F(OffCpuRowsTest, AWaitThatOutlivesItsStacksRowHasTheUnknownStack) {
   std::vector<std::pair<int32_t, Id128>> waiting;
   off_cpu_.Rewrite(kUnknown, [&](int32_t pid, const Id128& process) { waiting.emplace_back(pid, process); });
   EXPECT_THAT(waiting, ElementsAre(std::pair<int32_t, Id128>(5, kProcess)));
-  off_cpu_.End(End(1 * kMs, 31 * kMs, 31 * kMs));
+  off_cpu_.End(EndOf(1 * kMs, 31 * kMs, 31 * kMs));
   EXPECT_THAT(FixedColumn<Id128>(rows_.Take(), "samples", "stack"), ElementsAre(kUnknown));
 }
 
 TEST_F(OffCpuRowsTest, WaitingAndThenWaitingForACpuAreTwoSamples) {
   off_cpu_.Begin(Head(1'000'000, SYS_futex), kProcess, kStack, false);
-  off_cpu_.End(End(1 * kMs, 31 * kMs, 43 * kMs));
+  off_cpu_.End(EndOf(1 * kMs, 31 * kMs, 43 * kMs));
   const std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "samples", "state"), ElementsAre("lock", "run_queue"));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "samples", "weight_ns"), ElementsAre(30 * kMs, 12 * kMs));
@@ -81,10 +81,10 @@ TEST_F(OffCpuRowsTest, WaitingAndThenWaitingForACpuAreTwoSamples) {
 
 TEST_F(OffCpuRowsTest, TimesBelowTheirThresholdAreLeftOut) {
   off_cpu_.Begin(Head(0, SYS_futex), kProcess, kStack, false);
-  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  off_cpu_.End(EndOf(0, 5 * kMs, 6 * kMs));
   EXPECT_THAT(States(), ElementsAre("lock"));
   off_cpu_.Begin(Head(0, SYS_futex), kProcess, kStack, false);
-  off_cpu_.End(End(0, 1 * kMs, 6 * kMs));
+  off_cpu_.End(EndOf(0, 1 * kMs, 6 * kMs));
   EXPECT_THAT(States(), ElementsAre("run_queue"));
 }
 
@@ -92,19 +92,19 @@ TEST_F(OffCpuRowsTest, APreemptedThreadWaitsForNothingButACpu) {
   gpusonde_off_cpu_head head = Head(0, SYS_read);
   head.runnable = 1;
   off_cpu_.Begin(head, kProcess, kStack, true);
-  off_cpu_.End(End(0, 0, 20 * kMs));
+  off_cpu_.End(EndOf(0, 0, 20 * kMs));
   EXPECT_THAT(States(), ElementsAre("run_queue"));
 }
 
 TEST_F(OffCpuRowsTest, AnEndWithoutItsBeginIsDropped) {
-  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  off_cpu_.End(EndOf(0, 5 * kMs, 6 * kMs));
   off_cpu_.Begin(Head(10 * kMs, SYS_read), kProcess, kStack, false);
-  off_cpu_.End(End(0, 5 * kMs, 6 * kMs));
+  off_cpu_.End(EndOf(0, 5 * kMs, 6 * kMs));
   EXPECT_THAT(States(), IsEmpty());
   off_cpu_.Begin(Head(20 * kMs, SYS_read), kProcess, kStack, false);
-  off_cpu_.End(End(20 * kMs, 30 * kMs, 30 * kMs));
+  off_cpu_.End(EndOf(20 * kMs, 30 * kMs, 30 * kMs));
   EXPECT_THAT(States(), ElementsAre("io"));
-  off_cpu_.End(End(10 * kMs, 30 * kMs, 30 * kMs));
+  off_cpu_.End(EndOf(10 * kMs, 30 * kMs, 30 * kMs));
   EXPECT_THAT(States(), IsEmpty()) << "an older off-CPU time than the last one that ended";
 }
 
@@ -112,24 +112,24 @@ TEST_F(OffCpuRowsTest, ALongWaitIsItsLengthThoughTheCoinLeftItOut) {
   gpusonde_off_cpu_head head = Head(5 * kMs, SYS_clock_nanosleep);
   head.sampled = 0;
   off_cpu_.Begin(head, kProcess, kStack, false);
-  off_cpu_.End(End(5 * kMs, 2005 * kMs, 2006 * kMs));  // and 1 ms of run-queue delay, which stays left out
+  off_cpu_.End(EndOf(5 * kMs, 2005 * kMs, 2006 * kMs));  // and 1 ms of run-queue delay, which stays left out
   EXPECT_EQ(States(), std::vector<std::string>{"sleep"});
 }
 
 TEST_F(OffCpuRowsTest, WaitsCountWithinTheLimits) {
   off_cpu_.set_limits(1000 * kMs, 2000 * kMs);
   off_cpu_.Begin(Head(5 * kMs, SYS_clock_nanosleep), kProcess, kStack, false);
-  off_cpu_.End(End(5 * kMs, 900 * kMs, 900 * kMs));
+  off_cpu_.End(EndOf(5 * kMs, 900 * kMs, 900 * kMs));
   EXPECT_TRUE(rows_.Take().empty());
   off_cpu_.Begin(Head(1500 * kMs, SYS_clock_nanosleep), kProcess, kStack, false);
-  off_cpu_.End(End(1500 * kMs, 2700 * kMs, 2700 * kMs));
+  off_cpu_.End(EndOf(1500 * kMs, 2700 * kMs, 2700 * kMs));
   EXPECT_EQ(FixedColumn<int64_t>(rows_.Take(), "samples", "weight_ns"), std::vector<int64_t>{500 * kMs});
 }
 
 TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {
   off_cpu_.Begin(Head(0, SYS_read), kProcess, kStack, false);
   off_cpu_.Forget(6);
-  off_cpu_.End(End(0, 30 * kMs, 30 * kMs));
+  off_cpu_.End(EndOf(0, 30 * kMs, 30 * kMs));
   EXPECT_THAT(States(), IsEmpty());
 }
 

@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kTimeoutNs = 60 * kNanosPerSecond;
+constexpr int64_t kWebhookTimeoutNs = 60 * kNanosPerSecond;
 
 // An HTTP server on loopback that gives these responses, one per connection, and keeps the requests.
 class Server {
@@ -96,7 +96,7 @@ TEST(Webhook, AnIncidentIsOnePost) {
   Server server({"HTTP/1.1 204 No Content\r\n\r\n"});
   Webhook webhook(server.options());
   webhook.Post(ReportOf("Steps slowed 2.2× by \"stress\"."));
-  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
+  ASSERT_TRUE(webhook.Flush(kWebhookTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 1);
   EXPECT_EQ(webhook.counts().retried, 0);
   const std::vector<std::string> requests = server.requests();
@@ -115,7 +115,7 @@ TEST(Webhook, AFailedAttemptIsRepeatedAndCounted) {
   Webhook webhook(server.options());
   webhook.Post(ReportOf("first"));
   webhook.Post(ReportOf("second"));
-  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
+  ASSERT_TRUE(webhook.Flush(kWebhookTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 2);
   EXPECT_EQ(webhook.counts().retried, 2);
   EXPECT_EQ(webhook.counts().given_up, 0);
@@ -126,7 +126,7 @@ TEST(Webhook, AnIncidentIsGivenUpAfterTheLastAttempt) {
   Webhook::Options options = Server({}).options();  // no longer listens
   Webhook webhook(options);
   webhook.Post(ReportOf("lost"));
-  ASSERT_TRUE(webhook.Flush(kTimeoutNs));
+  ASSERT_TRUE(webhook.Flush(kWebhookTimeoutNs));
   EXPECT_EQ(webhook.counts().delivered, 0);
   EXPECT_EQ(webhook.counts().retried, Webhook::kAttempts - 1);
   EXPECT_EQ(webhook.counts().given_up, 1);

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kStep = 100 * kMs;
 constexpr int32_t kTid = 11;
 

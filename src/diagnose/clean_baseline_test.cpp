@@ -3,13 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 
 struct CleanBaselineTest : testing::Test {
   // Adds consecutive steps of 100 ms that run for `cpu_ns`.

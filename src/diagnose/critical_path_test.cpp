@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kBucket = 10 * kNanosPerMilli;
-constexpr double kMs = kNanosPerMilli;
 
 // Ranks of one job, each with one launch thread; the first one is the program that is accounted for.
 struct CriticalPathTest : testing::Test {

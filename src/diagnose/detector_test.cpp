@@ -6,12 +6,12 @@
 #include <cmath>
 #include <random>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kMs = kNanosPerMilli;
 const Id128 kType{1, 1};
 
 // Feeds the detector consecutive steps of log-normal length.

@@ -37,7 +37,7 @@ struct DiagnosisTest : testing::Test {
   void LoseObservationFor(int64_t ns) {
     diagnosis.Ingest(model::GpuSession{.process = world.workload,
                                        .session = 1,
-                                       .start_ns = World::kBegin,
+                                       .start_ns = kBegin,
                                        .end_ns = world.now_ns(),
                                        .end_reason = "governor"});
     world.Wait(ns);
@@ -314,17 +314,17 @@ TEST_F(DiagnosisTest, AbstainsWhenMostOfTheExcessIsUnexplained) {
 }
 
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
-  Situation situation{.onset_ns = World::kBegin, .slowdown = 1.002, .signals_known = true};
+  Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;
   situation.during[State::kUnexplained] = 32e6;  // the excess is 2 ms
-  const std::string sentence = Explain(situation, {}, World::kBegin).sentence;
+  const std::string sentence = Explain(situation, {}, kBegin).sentence;
   EXPECT_THAT(sentence, HasSubstr("100 % of the 32 ms that each step lost"));
   EXPECT_THAT(sentence, Not(HasSubstr("×")));
 
   situation.unfinished = true;
   situation.during[State::kUnexplained] = 4e9;
   situation.slowdown = 133;
-  EXPECT_THAT(Explain(situation, {}, World::kBegin).sentence,
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
               HasSubstr("A step has taken 4.0 s (usually 30 ms) from"));
 }
 
@@ -481,7 +481,7 @@ TEST_F(DiagnosisTest, AHangThatBeganWithoutObservationIsDetected) {
 
 TEST_F(DiagnosisTest, WithoutSignalsTheSentenceSaysSo) {
   Diagnosis blind{{}};
-  auto run = [&, now_ns = World::kBegin](int64_t step_ns, int steps) mutable {
+  auto run = [&, now_ns = kBegin](int64_t step_ns, int steps) mutable {
     for (int i = 0; i < steps; ++i, now_ns += step_ns + i % 3 * kMs / 10) {
       blind.Ingest(
           model::Kernel{.process = world.workload, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
@@ -560,7 +560,7 @@ TEST_F(DiagnosisTest, MalformedRowsChangeNothing) {
       .bucket_ns = 0, .metric = "thread.running", .process = world.workload, .tid = 1, .values = {1}});
   diagnosis.Ingest(
       model::Signal{.start_ns = INT64_MIN + 1, .bucket_ns = 1, .metric = "nonsense", .values = {INT64_MAX}});
-  diagnosis.Ingest(model::Signal{.start_ns = World::kBegin,
+  diagnosis.Ingest(model::Signal{.start_ns = kBegin,
                                  .bucket_ns = 10 * kMs,
                                  .metric = "thread.waiting",
                                  .process = world.workload,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kLimit = 87;
 
 class ForewarnerTest : public testing::Test {

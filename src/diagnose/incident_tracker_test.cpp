@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "diagnose/explain.h"
 
@@ -12,13 +13,12 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kOnset = 1'800'000'000 * kNanosPerSecond;
+constexpr int64_t kFirstSlow = 1'800'000'000 * kNanosPerSecond;
 
 struct IncidentTrackerTest : testing::Test {
   // Steps of 30 ms that lose 40 ms in this state.
   static Situation Slow(State state) {
-    Situation situation{.onset_ns = kOnset, .slowdown = 70.0 / 30, .signals_known = true};
+    Situation situation{.onset_ns = kFirstSlow, .slowdown = 70.0 / 30, .signals_known = true};
     situation.before[State::kCpu] = situation.during[State::kCpu] = 30e6;
     situation.during[state] += 40e6;
     return situation;
@@ -30,27 +30,28 @@ struct IncidentTrackerTest : testing::Test {
 };
 
 TEST_F(IncidentTrackerTest, AnIncidentIsNewsWhenItsCauseChangesAndWhenItEnds) {
-  tracker.Begin(kOnset, kOnset + 100 * kMs, "sync stream");
-  EXPECT_TRUE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kOnset + 100 * kMs));
+  tracker.Begin(kFirstSlow, kFirstSlow + 100 * kMs, "sync stream");
+  EXPECT_TRUE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow + 100 * kMs));
   EXPECT_EQ(incident().cause, kAbstain);
   EXPECT_EQ(incident().named_ns, std::nullopt);
-  EXPECT_FALSE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kOnset + 200 * kMs));
-  EXPECT_TRUE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kOnset + 300 * kMs));
+  EXPECT_FALSE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow + 200 * kMs));
+  EXPECT_TRUE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow + 300 * kMs));
   EXPECT_EQ(incident().cause, "cpu_quota");
-  EXPECT_EQ(incident().named_ns, kOnset + 300 * kMs);
-  EXPECT_FALSE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kOnset + 400 * kMs));
+  EXPECT_EQ(incident().named_ns, kFirstSlow + 300 * kMs);
+  EXPECT_FALSE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow + 400 * kMs));
   EXPECT_EQ(incident().end_ns, std::nullopt);
   EXPECT_EQ(tracker.last_end_ns(), 0);
-  EXPECT_TRUE(tracker.Explain(Slow(State::kThrottled), &process, kOnset + 500 * kMs, kOnset + 600 * kMs));
-  EXPECT_EQ(tracker.last_end_ns(), kOnset + 500 * kMs);
-  EXPECT_EQ(incident().seen_ns, kOnset + 100 * kMs);
-  EXPECT_EQ(incident().named_ns, kOnset + 300 * kMs);
+  EXPECT_TRUE(
+      tracker.Explain(Slow(State::kThrottled), &process, kFirstSlow + 500 * kMs, kFirstSlow + 600 * kMs));
+  EXPECT_EQ(tracker.last_end_ns(), kFirstSlow + 500 * kMs);
+  EXPECT_EQ(incident().seen_ns, kFirstSlow + 100 * kMs);
+  EXPECT_EQ(incident().named_ns, kFirstSlow + 300 * kMs);
   EXPECT_EQ(tracker.reports().size(), 1u);
 }
 
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {
-  tracker.Begin(kOnset, kOnset, "sync stream");
-  tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kOnset);
+  tracker.Begin(kFirstSlow, kFirstSlow, "sync stream");
+  tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow);
   const Report& report = tracker.reports().back();
   EXPECT_EQ(report.process_name, "train");
   EXPECT_EQ(report.pid, 411);
@@ -59,48 +60,48 @@ TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIn
   EXPECT_GT(report.evidence.size(), 2u);
   for (const model::Evidence& evidence : report.evidence)
     EXPECT_EQ(evidence.incident, report.incident.incident);
-  tracker.Explain(Slow(State::kThrottled), nullptr, std::nullopt, kOnset);
+  tracker.Explain(Slow(State::kThrottled), nullptr, std::nullopt, kFirstSlow);
   EXPECT_EQ(report.process_name, "");
 }
 
 TEST_F(IncidentTrackerTest, AYoungUnexplainedIncidentIsExplainedMoreOften) {
-  tracker.Begin(kOnset, kOnset, "");
-  tracker.MarkUpdated(kOnset);
-  tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kOnset);
-  EXPECT_FALSE(tracker.IsUpdateDue(kOnset + 199 * kMs));
-  EXPECT_TRUE(tracker.IsUpdateDue(kOnset + 200 * kMs));
-  tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kOnset);
-  EXPECT_FALSE(tracker.IsUpdateDue(kOnset + 499 * kMs));
-  EXPECT_TRUE(tracker.IsUpdateDue(kOnset + 500 * kMs));
-  tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kOnset);
-  tracker.MarkUpdated(kOnset + 6 * kNanosPerSecond);
-  EXPECT_FALSE(tracker.IsUpdateDue(kOnset + 6 * kNanosPerSecond + 499 * kMs)) << "no longer young";
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  tracker.MarkUpdated(kFirstSlow);
+  tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow);
+  EXPECT_FALSE(tracker.IsUpdateDue(kFirstSlow + 199 * kMs));
+  EXPECT_TRUE(tracker.IsUpdateDue(kFirstSlow + 200 * kMs));
+  tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow);
+  EXPECT_FALSE(tracker.IsUpdateDue(kFirstSlow + 499 * kMs));
+  EXPECT_TRUE(tracker.IsUpdateDue(kFirstSlow + 500 * kMs));
+  tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow);
+  tracker.MarkUpdated(kFirstSlow + 6 * kNanosPerSecond);
+  EXPECT_FALSE(tracker.IsUpdateDue(kFirstSlow + 6 * kNanosPerSecond + 499 * kMs)) << "no longer young";
 }
 
 TEST_F(IncidentTrackerTest, AnEarlierRunsIncidentIsContinued) {
   const model::Incident earlier{.incident = {5, 5},
                                 .process = {7, 1},
-                                .start_ns = kOnset + 1900 * kMs,
-                                .end_ns = kOnset + kNanosPerSecond * 60,
-                                .seen_ns = kOnset + 7 * kMs,
+                                .start_ns = kFirstSlow + 1900 * kMs,
+                                .end_ns = kFirstSlow + kNanosPerSecond * 60,
+                                .seen_ns = kFirstSlow + 7 * kMs,
                                 .cause = "cpu_quota"};
   tracker.Ingest(earlier);
-  tracker.Begin(kOnset, kOnset + 100 * kMs, "");
+  tracker.Begin(kFirstSlow, kFirstSlow + 100 * kMs, "");
   EXPECT_EQ(incident().incident, earlier.incident);
   EXPECT_EQ(incident().start_ns, earlier.start_ns);
   EXPECT_EQ(incident().seen_ns, earlier.seen_ns);
   EXPECT_EQ(incident().end_ns, std::nullopt) << "it is open again";
-  EXPECT_FALSE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kOnset))
+  EXPECT_FALSE(tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow))
       << "the earlier run reported it";
-  tracker.Begin(kOnset + 10 * kNanosPerSecond, kOnset + 10 * kNanosPerSecond, "");
+  tracker.Begin(kFirstSlow + 10 * kNanosPerSecond, kFirstSlow + 10 * kNanosPerSecond, "");
   EXPECT_NE(incident().incident, earlier.incident);
-  EXPECT_EQ(incident().start_ns, kOnset + 10 * kNanosPerSecond);
+  EXPECT_EQ(incident().start_ns, kFirstSlow + 10 * kNanosPerSecond);
 }
 
 TEST_F(IncidentTrackerTest, TheNewestIncidentsAreKept) {
-  for (int i = 0; i < 1500; ++i) tracker.Begin(kOnset + i * kNanosPerSecond, kOnset, "");
+  for (int i = 0; i < 1500; ++i) tracker.Begin(kFirstSlow + i * kNanosPerSecond, kFirstSlow, "");
   EXPECT_EQ(tracker.reports().size(), 1000u);
-  EXPECT_EQ(incident().start_ns, kOnset + 1499 * kNanosPerSecond);
+  EXPECT_EQ(incident().start_ns, kFirstSlow + 1499 * kNanosPerSecond);
 }
 
 }  // namespace

@@ -93,11 +93,11 @@ TEST_F(ProgramsTest, AHundredProgramsOnOneGpuAreDiagnosedSeparately) {
   add_process(stranger, 99, "stress");
   for (int32_t i = 0; i < kPrograms; ++i) {
     add_process(id(i), 1000 + i, "train");
-    crowd.Ingest(model::GpuSession{.process = id(i), .session = 1, .start_ns = World::kBegin});
+    crowd.Ingest(model::GpuSession{.process = id(i), .session = 1, .start_ns = kBegin});
     crowd.Ingest(model::ApiCall{.process = id(i), .tid = 1000 + i});
   }
   const auto disturbed = [](int32_t i) { return i % 10 == 3; };
-  std::vector<int64_t> now_ns(kPrograms, World::kBegin);
+  std::vector<int64_t> now_ns(kPrograms, kBegin);
   const auto signal = [&](int32_t i, const char* metric, int64_t ns, std::optional<Id128> other) {
     crowd.Ingest(model::Signal{.start_ns = now_ns[i],
                                .bucket_ns = ns,
@@ -108,12 +108,11 @@ TEST_F(ProgramsTest, AHundredProgramsOnOneGpuAreDiagnosedSeparately) {
                                .values = {ns}});
     now_ns[i] += ns;
   };
-  for (int64_t until_ns = World::kBegin; until_ns < World::kBegin + 12 * kNanosPerSecond;
-       until_ns += kNanosPerSecond / 4) {
+  for (int64_t until_ns = kBegin; until_ns < kBegin + 12 * kNanosPerSecond; until_ns += kNanosPerSecond / 4) {
     for (int32_t i = 0; i < kPrograms; ++i)
       while (now_ns[i] < until_ns) {
         signal(i, "thread.running", 10 * kMs, std::nullopt);
-        if (disturbed(i) && now_ns[i] > World::kBegin + 8 * kNanosPerSecond)
+        if (disturbed(i) && now_ns[i] > kBegin + 8 * kNanosPerSecond)
           signal(i, "thread.run_queue", kStepNs, stranger);
         const int64_t sync_ns = now_ns[i];
         signal(i, "thread.sleeping", 20 * kMs + now_ns[i] / kMs % 7 * kMs / 10, std::nullopt);
@@ -124,7 +123,7 @@ TEST_F(ProgramsTest, AHundredProgramsOnOneGpuAreDiagnosedSeparately) {
       }
     crowd.Advance(until_ns);
   }
-  crowd.Finish(World::kBegin + 12 * kNanosPerSecond);
+  crowd.Finish(kBegin + 12 * kNanosPerSecond);
   EXPECT_EQ(crowd.FoundSteps().size(), static_cast<size_t>(kPrograms));
   const auto reports = crowd.Reports();
   EXPECT_EQ(reports.size(), 10u);

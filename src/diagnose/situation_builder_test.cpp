@@ -5,13 +5,13 @@
 
 #include <string>
 
+#include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kOnset = kBegin + 20 * kNanosPerSecond;
 
 // A program whose clean steps run for 30 ms, and some of whose steps are slow.

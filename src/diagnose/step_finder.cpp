@@ -34,7 +34,7 @@ constexpr double kMinAlike = 0.75, kAlike = 0.25;
 constexpr size_t kMaxIntervalsOfRound = 8;
 // Share of the intervals that equal the one a round before, and the fewest rounds to tell from.
 constexpr double kMinSameInRounds = 0.9;
-constexpr size_t kMinRounds = 4;
+constexpr size_t kMinSyncRounds = 4;
 constexpr size_t kMaxHistory = 100'000;
 // While there is no anchor, the search is repeated when the history has grown by this factor.
 constexpr double kHistoryGrowth = 1.25;
@@ -99,7 +99,8 @@ double ShareSame(std::span<const uint64_t> values, size_t distance) {
 
 // The number of values after which they repeat; 1 if they don't, or if most are equal.
 size_t PeriodOf(std::span<const uint64_t> values) {
-  for (size_t period = 1; period <= kMaxIntervalsOfRound && values.size() >= kMinRounds * period; ++period)
+  for (size_t period = 1; period <= kMaxIntervalsOfRound && values.size() >= kMinSyncRounds * period;
+       ++period)
     if (ShareSame(values, period) >= kMinSameInRounds) return period;
   return 1;
 }

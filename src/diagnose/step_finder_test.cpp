@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kMs = kNanosPerMilli;
 using Kind = Work::Kind;
 
 struct StepFinderTest : testing::Test {

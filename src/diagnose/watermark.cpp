@@ -10,7 +10,7 @@ namespace gpusonde::diagnose {
 namespace {
 
 // The estimate is made from this many rounds with work, plus a margin.
-constexpr size_t kRounds = 40, kMinRounds = 8;
+constexpr size_t kRounds = 40, kMinObservedRounds = 8;
 constexpr int64_t kMarginNs = 20 * kNanosPerMilli;
 constexpr int64_t kMaxAgeNs = 30 * kNanosPerSecond;
 
@@ -36,7 +36,7 @@ int64_t Watermark::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
   // An agent that is short of CPU time polls late.
   const int64_t oldest_ns = age_ns_.empty() ? 0 : std::ranges::max(age_ns_);
   int64_t watermark_ns = now_ns - std::max(allowed_lateness_ns, WithMargin(oldest_ns));
-  if (out_of_order_ns_.size() >= kMinRounds)
+  if (out_of_order_ns_.size() >= kMinObservedRounds)
     watermark_ns =
         std::max(watermark_ns, newest_ns_ - WithMargin(std::ranges::max(out_of_order_ns_)) - kMarginNs);
   return watermark_ns_ = std::max(watermark_ns_, watermark_ns);

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
 constexpr int64_t kLateness = 1500 * kMs;
 constexpr int64_t kRound = 250 * kMs;
 

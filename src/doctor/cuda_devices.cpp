@@ -16,8 +16,8 @@
 namespace gpusonde::doctor {
 namespace {
 
-constexpr char kFine = '+';
-constexpr char kFailed = '-';
+constexpr char kCudaFine = '+';
+constexpr char kCudaFailed = '-';
 constexpr int kMaxDevices = 64;
 
 template <class Function>
@@ -29,7 +29,7 @@ std::string Failed(void* driver, std::string_view call, int result) {
   const char* text = nullptr;
   if (auto* explain = Find<int(int, const char**)>(driver, "cuGetErrorString"); explain != nullptr)
     explain(result, &text);
-  return kFailed +
+  return kCudaFailed +
          fmt::format("{} failed: {} ({})", call, text == nullptr ? "unknown error" : ToUtf8(text), result);
 }
 
@@ -37,7 +37,7 @@ std::string AskCuda() {
   // Don't start an injected tool in the probe.
   ::unsetenv("CUDA_INJECTION64_PATH");
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) return kFailed + std::string(::dlerror());
+  if (driver == nullptr) return kCudaFailed + std::string(::dlerror());
   auto* init = Find<int(unsigned)>(driver, "cuInit");
   auto* get_version = Find<int(int*)>(driver, "cuDriverGetVersion");
   auto* get_count = Find<int(int*)>(driver, "cuDeviceGetCount");
@@ -45,7 +45,7 @@ std::string AskCuda() {
   auto* get_name = Find<int(char*, int, int)>(driver, "cuDeviceGetName");
   if (init == nullptr || get_version == nullptr || get_count == nullptr || get_device == nullptr ||
       get_name == nullptr)
-    return kFailed + std::string("libcuda.so.1 is not NVIDIA's driver library");
+    return kCudaFailed + std::string("libcuda.so.1 is not NVIDIA's driver library");
   if (const int result = init(0); result != 0) return Failed(driver, "cuInit", result);
   int version = 0;
   int count = 0;
@@ -59,8 +59,9 @@ std::string AskCuda() {
     if (get_device(&device, i) == 0 && get_name(name.data(), name.size() - 1, device) == 0)
       names.push_back(ToUtf8(name.data()));
   }
-  if (names.empty()) return kFailed + std::string("CUDA sees no device");
-  return kFine + fmt::format("CUDA {}.{} on {}", version / 1000, version % 1000 / 10, fmt::join(names, ", "));
+  if (names.empty()) return kCudaFailed + std::string("CUDA sees no device");
+  return kCudaFine +
+         fmt::format("CUDA {}.{} on {}", version / 1000, version % 1000 / 10, fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ std::string AskCuda() {
 Result<std::string> StartCuda() {
   ASSIGN_OR_RETURN(const std::string answer, InChild(AskCuda));
   if (answer.empty()) return Fail(ErrorCode::kUnavailable, "no response");
-  if (answer.front() != kFine) return Fail(ErrorCode::kUnavailable, answer.substr(1));
+  if (answer.front() != kCudaFine) return Fail(ErrorCode::kUnavailable, answer.substr(1));
   return answer.substr(1);
 }
 

@@ -17,10 +17,10 @@ namespace gpusonde::doctor {
 namespace {
 
 // The first character of the child's answer is one of these.
-constexpr char kFine = '+';
+constexpr char kNvmlFine = '+';
 constexpr char kNoDriver = 'd';
 constexpr char kMismatch = 'm';
-constexpr char kFailed = '-';
+constexpr char kNvmlFailed = '-';
 
 std::string_view WhatToDo(char answer) {
   switch (answer) {
@@ -44,26 +44,26 @@ std::string DriverVersion(const nvml::Functions& functions) {
 // One round of the readings that `record` takes continuously.
 std::string ReadEverything() {
   const Result<nvml::Library> library = nvml::Library::Open();
-  if (!library.has_value()) return kFailed + library.error().message;
+  if (!library.has_value()) return kNvmlFailed + library.error().message;
   if (const auto result = library->functions().init(); result != GPUSONDE_NVML_SUCCESS) {
     const char kind = result == GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED         ? kNoDriver
                       : result == GPUSONDE_NVML_ERROR_LIB_RM_VERSION_MISMATCH ? kMismatch
-                                                                              : kFailed;
+                                                                              : kNvmlFailed;
     return kind + fmt::format("NVML does not start: {}", library->Explain(result));
   }
   std::vector<std::string> remarks;
   const Result<std::vector<nvml::Device>> devices = nvml::ListDevices(*library, remarks);
-  if (!devices.has_value()) return kFailed + devices.error().message;
-  if (devices->empty()) return kFailed + fmt::format("NVML sees no GPU {}", fmt::join(remarks, "; "));
+  if (!devices.has_value()) return kNvmlFailed + devices.error().message;
+  if (devices->empty()) return kNvmlFailed + fmt::format("NVML sees no GPU {}", fmt::join(remarks, "; "));
   std::vector<std::string> names;
   for (const nvml::Device& device : *devices) names.push_back(device.name);
   nvml::Poller poller(*library, *devices);
   nvml::News news;
   poller.Round(kNanosPerSecond, news);
   for (const nvml::Notice& notice : news.notices) remarks.push_back(notice.text);
-  return kFine + fmt::format("driver {}, {} readings of {}{}{}", DriverVersion(library->functions()),
-                             news.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
-                             fmt::join(remarks, "\n"));
+  return kNvmlFine + fmt::format("driver {}, {} readings of {}{}{}", DriverVersion(library->functions()),
+                                 news.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
+                                 fmt::join(remarks, "\n"));
 }
 
 }  // namespace
@@ -77,9 +77,9 @@ Finding ProbeNvml(const Settings&) {
   if (!answer.has_value() || answer->empty())
     return Fails(fmt::format("{} does not respond: {}", nvml.path,
                              answer.has_value() ? "no response" : answer.error().message),
-                 std::string(WhatToDo(kFailed)));
+                 std::string(WhatToDo(kNvmlFailed)));
   const std::string text = answer->substr(1);
-  return answer->front() == kFine ? Works(text) : Fails(text, std::string(WhatToDo(answer->front())));
+  return answer->front() == kNvmlFine ? Works(text) : Fails(text, std::string(WhatToDo(answer->front())));
 }
 
 }  // namespace gpusonde::doctor

@@ -45,7 +45,7 @@ std::string StackLine(const model::Profile& profile, const model::Profile::Sampl
   return line;
 }
 
-Result<std::string> Render(const model::Profile& profile, const Options& options) {
+Result<std::string> RenderFolded(const model::Profile& profile, const Options& options) {
   const bool samples = options.value == Value::kSamples;
   std::map<std::string, int64_t> totals;  // by line: sorted, so that the same profile gives the same text
   for (const model::Profile::Sample& sample : profile.samples)
@@ -64,6 +64,6 @@ const Exporter kFolded = {.name = "folded",
                           .meaning = "folded stacks, for flamegraph.pl and scripts",
                           .extension = ".folded",
                           .line_based = true,
-                          .render = Render};
+                          .render = RenderFolded};
 
 }  // namespace gpusonde::exporters

@@ -28,7 +28,7 @@ double ShareOf(int64_t part, int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
 }
 
-std::string Percent(int64_t part, int64_t whole) {
+std::string PercentText(int64_t part, int64_t whole) {
   const double percent = 100 * ShareOf(part, whole);
   if (percent > 0 && percent < 1) return "< 1 %";
   return percent < 9.95 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", percent);
@@ -171,7 +171,8 @@ std::string BusySentence(const GpuAccount& account) {
   for (size_t i = 0; i < account.hottest.size(); ++i) {
     const Part& part = account.hottest[i];
     const bool repeated = i + 1 < account.hottest.size() && account.hottest[i + 1].detail == part.detail;
-    parts.push_back(fmt::format("{} {}{}", Percent(part.time_ns, account.kernels_ns), ShortName(part.name),
+    parts.push_back(fmt::format("{} {}{}", PercentText(part.time_ns, account.kernels_ns),
+                                ShortName(part.name),
                                 repeated || part.detail.empty() ? "" : " ← " + part.detail));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -185,13 +186,13 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
   using enum GpuAccount::IdleCause;
   if (account.cause == kCpu) {
     const Part& top = account.while_idle.front();
-    return fmt::format("{} of the CPU time during that was in {}", Percent(top.time_ns, account.idle_cpu_ns),
-                       Named(top));
+    return fmt::format("{} of the CPU time during that was in {}",
+                       PercentText(top.time_ns, account.idle_cpu_ns), Named(top));
   }
   if (account.cause == kWaits) {
     const Part& top = account.waiting_in.front();
     return fmt::format("the threads that launch GPU work waited, {} of the time in {}",
-                       Percent(top.time_ns, account.waited_ns), Named(top));
+                       PercentText(top.time_ns, account.waited_ns), Named(top));
   }
   return fmt::format("the programs that use it ran on a CPU for {:.2g} s of those {:.2g} s",
                      static_cast<double>(account.idle_cpu_ns) / 1e9, static_cast<double>(idle_ns) / 1e9);

@@ -31,28 +31,28 @@ Profile::Thread Of(uint64_t process, int32_t pid, int32_t parent_pid, int32_t ti
 }
 
 // Half busy for a second; the trainer is pid 5.
-GpuFacts Facts() {
+GpuFacts GpuOnly() {
   GpuFacts facts{.busy_ns = 500'000'000, .observed_ns = 1'000'000'000, .kernels = 2};
   facts.time = Lines({"void at::gemm<float, 4>(int)", "relu"}, {Of(1, 5, 1), Of(1, 5, 1)}, {300, 100});
   return facts;
 }
 
 TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
-  const GpuAccount account = AccountOf(Facts());
+  const GpuAccount account = AccountOf(GpuOnly());
   EXPECT_EQ(account.busy, "75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
   EXPECT_EQ(account.hottest.front().name, "void at::gemm<float, 4>(int)");
   EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
 }
 
 TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
-  GpuFacts facts = Facts();
+  GpuFacts facts = GpuOnly();
   // Both kernels were launched by the first function.
   facts.time.stacks = {{1, 0}, {3, 0}};
   EXPECT_EQ(AccountOf(facts).busy, "75 % at::gemm, 25 % relu ← app.py:10 f0");
 }
 
 TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime) {
-  GpuFacts facts = Facts();
+  GpuFacts facts = GpuOnly();
   // A compiler, a loader that the trainer started, and a process that the loader started.
   facts.cpu_while_idle = Lines({"parse", "inflate", "crc"}, {Of(9, 900, 1), Of(2, 6, 5), Of(3, 7, 6)},
                                {900'000'000, 60'000'000, 20'000'000});
@@ -64,7 +64,7 @@ TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime)
 }
 
 TEST(GpuAccount, WithoutCpuTimeTheLaunchThreadsWaitsExplainIt) {
-  GpuFacts facts = Facts();
+  GpuFacts facts = GpuOnly();
   facts.cpu_while_idle = Lines({"poll"}, {Of(1, 5, 1)}, {10'000'000});
   EXPECT_TRUE(NeedsWaits(facts)) << "10 ms of 500 ms explain nothing";
   facts.waits = Lines({"recv", "[waits for a GPU]", "futex"}, {Of(1, 5, 1), Of(1, 5, 1), Of(1, 5, 1, 77)},
@@ -77,7 +77,7 @@ TEST(GpuAccount, WithoutCpuTimeTheLaunchThreadsWaitsExplainIt) {
 }
 
 TEST(GpuAccount, AGpuThatIsHardlyIdleNeedsNoReason) {
-  GpuFacts facts = Facts();
+  GpuFacts facts = GpuOnly();
   facts.busy_ns = 999'000'000;
   EXPECT_EQ(AccountOf(facts).idle, "");
   EXPECT_FALSE(NeedsWaits(facts));

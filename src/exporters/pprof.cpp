@@ -188,7 +188,7 @@ class Writer {
   uint64_t unknown_location_ = 0;
 };
 
-Result<std::string> Render(const model::Profile& profile, const Options& /*options*/) {
+Result<std::string> RenderPprof(const model::Profile& profile, const Options& /*options*/) {
   Writer writer(profile);
   std::string bytes;
   if (!writer.Write().SerializeToString(&bytes))
@@ -203,6 +203,6 @@ const Exporter kPprof = {.name = "pprof",
                          .meaning = "gzip'd profile.proto, for pprof and what reads its files",
                          .extension = ".pb.gz",
                          .line_based = false,
-                         .render = Render};
+                         .render = RenderPprof};
 
 }  // namespace gpusonde::exporters

@@ -93,7 +93,7 @@ std::string ThreadTitle(const model::Profile::Thread& thread) {
   return fmt::format("{} (pid {}) / {} (tid {})", thread.process_name, thread.pid, thread.name, thread.tid);
 }
 
-Result<std::string> Render(const model::Profile& profile, const Options& options) {
+Result<std::string> RenderSpeedscope(const model::Profile& profile, const Options& options) {
   FrameTable table(profile);
   std::vector<Frames> stacks;
   for (const std::vector<int32_t>& stack : profile.stacks) stacks.push_back(table.StackFrames(stack));
@@ -123,6 +123,6 @@ const Exporter kSpeedscope = {.name = "speedscope",
                               .meaning = "JSON for speedscope, one profile per thread",
                               .extension = ".speedscope.json",
                               .line_based = false,
-                              .render = Render};
+                              .render = RenderSpeedscope};
 
 }  // namespace gpusonde::exporters

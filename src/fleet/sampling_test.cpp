@@ -9,7 +9,7 @@
 namespace gpusonde::fleet {
 namespace {
 
-Beacon Filled(uint8_t byte) {
+Beacon BeaconOf(uint8_t byte) {
   Beacon beacon;
   beacon.fill(byte);
   return beacon;
@@ -17,11 +17,11 @@ Beacon Filled(uint8_t byte) {
 
 TEST(Sampling, IsDeterministicAndDiffersForEachInput) {
   const Layout layout{.groups = 1000, .pages = 1000, .cohorts = 1000};
-  const Assignment one = AssignmentOf(7, 100, Filled(1), layout);
-  EXPECT_EQ(one, AssignmentOf(7, 100, Filled(1), layout));
-  EXPECT_NE(one, AssignmentOf(8, 100, Filled(1), layout));
-  EXPECT_NE(one, AssignmentOf(7, 101, Filled(1), layout));
-  EXPECT_NE(one, AssignmentOf(7, 100, Filled(2), layout));
+  const Assignment one = AssignmentOf(7, 100, BeaconOf(1), layout);
+  EXPECT_EQ(one, AssignmentOf(7, 100, BeaconOf(1), layout));
+  EXPECT_NE(one, AssignmentOf(8, 100, BeaconOf(1), layout));
+  EXPECT_NE(one, AssignmentOf(7, 101, BeaconOf(1), layout));
+  EXPECT_NE(one, AssignmentOf(7, 100, BeaconOf(2), layout));
 }
 
 TEST(Sampling, EveryPlaceAndCohortIsEquallyLikely) {
@@ -29,7 +29,7 @@ TEST(Sampling, EveryPlaceAndCohortIsEquallyLikely) {
   const Layout layout{.groups = 8, .pages = 3, .cohorts = 2};
   std::map<std::pair<uint32_t, uint32_t>, int> counts;
   for (uint64_t device = 0; device < kDevices; ++device) {
-    const Assignment assignment = AssignmentOf(device, 3, Filled(9), layout);
+    const Assignment assignment = AssignmentOf(device, 3, BeaconOf(9), layout);
     ASSERT_LT(assignment.place, 25U);
     if (assignment.place != layout.signatures_place()) {
       ASSERT_EQ(assignment.place, assignment.page * 8 + assignment.group);

@@ -12,7 +12,7 @@
 namespace gpusonde::fleet {
 namespace {
 
-Fingerprint Draw(privacy::Random& random) {
+Fingerprint DrawUnknown(privacy::Random& random) {
   Fingerprint fingerprint;
   for (int16_t& feature : fingerprint)
     feature = static_cast<int16_t>(static_cast<int>(random.Below(91)) - 45);
@@ -25,12 +25,12 @@ TEST(Signature, OfLikeFingerprintsIsLikeAndOfOthersIsNot) {
   int other_bits = 0;
   constexpr int kDraws = 300;
   for (int i = 0; i < kDraws; ++i) {
-    const Fingerprint one = Draw(random);
+    const Fingerprint one = DrawUnknown(random);
     Fingerprint like = one;  // at an angle of about 14°
     for (int16_t& feature : like)
       feature = static_cast<int16_t>(feature + static_cast<int>(random.Below(23)) - 11);
     like_bits += std::popcount(SignatureOf(one) ^ SignatureOf(like));
-    other_bits += std::popcount(SignatureOf(one) ^ SignatureOf(Draw(random)));
+    other_bits += std::popcount(SignatureOf(one) ^ SignatureOf(DrawUnknown(random)));
     EXPECT_NE(SignatureOf(one), 0u);
     EXPECT_LT(SignatureOf(one), 4096u);
   }

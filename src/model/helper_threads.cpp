@@ -8,7 +8,7 @@
 namespace gpusonde::model {
 namespace {
 
-constexpr std::string_view kBinaries[] = {"libgpusonde-inject.so", "libcupti.so"};
+constexpr std::string_view kHelperBinaries[] = {"libgpusonde-inject.so", "libcupti.so"};
 // Every thread's stack begins in these, whatever the thread is for.
 constexpr std::string_view kStarters[] = {"libc.so", "libc-2", "ld-linux", "libpthread"};
 
@@ -28,7 +28,7 @@ bool BeginsInHelper(const Profile& profile, const std::vector<int32_t>& stack) {
     const Profile::Location& location = profile.locations[static_cast<size_t>(at)];
     if (location.kind != FrameKind::kNative || location.binary < 0) return false;
     const std::string& name = profile.binaries[static_cast<size_t>(location.binary)].name;
-    if (!StartsWithAny(name, kStarters)) return StartsWithAny(name, kBinaries);
+    if (!StartsWithAny(name, kStarters)) return StartsWithAny(name, kHelperBinaries);
   }
   return false;
 }

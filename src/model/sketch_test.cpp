@@ -20,7 +20,7 @@ std::vector<int64_t> RandomDurations(size_t count, uint64_t seed) {
   return values;
 }
 
-Sketch Of(const std::vector<int64_t>& values) {
+Sketch SketchOf(const std::vector<int64_t>& values) {
   Sketch sketch;
   for (const int64_t value : values) sketch.Add(value);
   return sketch;
@@ -45,19 +45,19 @@ TEST(Sketch, ANumberIsWithinEightPerMilleOfItsBucketsMiddle) {
 
 TEST(Sketch, QuantilesAreThoseOfTheLowerRank) {
   std::vector<int64_t> values = RandomDurations(1001, 2);
-  const Sketch sketch = Of(values);
+  const Sketch sketch = SketchOf(values);
   std::ranges::sort(values);
   for (const uint32_t percent : {0u, 1u, 25u, 50u, 75u, 90u, 99u, 100u}) {
     const int64_t exact = values[1000 * percent / 100];
     EXPECT_EQ(Sketch::BucketOf(sketch.Quantile(percent, 100)), Sketch::BucketOf(exact)) << percent;
   }
-  EXPECT_EQ(Of({10, 20}).Quantile(1, 2), 10);
+  EXPECT_EQ(SketchOf({10, 20}).Quantile(1, 2), 10);
   EXPECT_EQ(Sketch().Quantile(1, 2), 0);
 }
 
 TEST(Sketch, MergingIsTheSameInAnyOrderAndGrouping) {
   const std::vector<int64_t> values = RandomDurations(3000, 3);
-  const Sketch whole = Of(values);
+  const Sketch whole = SketchOf(values);
   for (const size_t parts : {2u, 3u, 8u}) {
     std::vector<Sketch> sketches(parts);
     for (size_t i = 0; i < values.size(); ++i) sketches[(i * 7919) % parts].Add(values[i]);
@@ -66,11 +66,11 @@ TEST(Sketch, MergingIsTheSameInAnyOrderAndGrouping) {
     EXPECT_TRUE(merged == whole) << parts;
     EXPECT_EQ(merged.count(), values.size());
   }
-  EXPECT_FALSE(Of({1, 2}) == Of({1, 3}));
+  EXPECT_FALSE(SketchOf({1, 2}) == SketchOf({1, 3}));
 }
 
 TEST(Sketch, CountsWhatLiesAboveAThreshold) {
-  const Sketch sketch = Of({1, 5, 100, 100, kLargest});
+  const Sketch sketch = SketchOf({1, 5, 100, 100, kLargest});
   EXPECT_EQ(sketch.CountAbove(0), 5u);
   EXPECT_EQ(sketch.CountAbove(5), 3u);
   EXPECT_EQ(sketch.CountAbove(100), 1u);
@@ -78,8 +78,8 @@ TEST(Sketch, CountsWhatLiesAboveAThreshold) {
 }
 
 TEST(Sketch, MedianDistanceIsThatOfTheMiddleNumber) {
-  EXPECT_EQ(Of({10, 11, 12, 13, 90}).MedianDistanceFrom(12), 1);
-  EXPECT_EQ(Of({7, 7, 7}).MedianDistanceFrom(7), 0);
+  EXPECT_EQ(SketchOf({10, 11, 12, 13, 90}).MedianDistanceFrom(12), 1);
+  EXPECT_EQ(SketchOf({7, 7, 7}).MedianDistanceFrom(7), 0);
   EXPECT_EQ(Sketch().MedianDistanceFrom(3), 0);
 }
 

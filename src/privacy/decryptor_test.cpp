@@ -40,7 +40,7 @@ MaskKey KeyOf(uint64_t device, uint64_t decryptor, bool we_are_the_device) {
                                 OpenOf(decryptor), we_are_the_device, kEpoch);
 }
 
-std::vector<uint32_t> Numbers(const MaskAnswer& answer) {
+std::vector<uint32_t> PlainNumbers(const MaskAnswer& answer) {
   return {answer.slots().begin(), answer.slots().end()};
 }
 
@@ -130,19 +130,19 @@ TEST_F(Release, IsTheSumPlusTheNoiseOfAllDecryptors) {
 
 TEST_F(Release, ARepeatIsTheSameAnswer) {
   const auto answer = decryptors_[0].Answer(List(1, 15));
-  EXPECT_EQ(Numbers(*answer), Numbers(*decryptors_[0].Answer(List(1, 15))));
+  EXPECT_EQ(PlainNumbers(*answer), PlainNumbers(*decryptors_[0].Answer(List(1, 15))));
   // From a snapshot taken before it answered: the same noise, so it can't be averaged away.
   MaskDecryptor::Rules rules;
   rules.min_reports = 10;
   MaskDecryptor restored(rules, SecretOf(kDecryptors[0] + 100));
   for (uint64_t device = 1; device <= kDevices; ++device)
     ASSERT_TRUE(restored.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
-  EXPECT_EQ(Numbers(*answer), Numbers(*restored.Answer(List(1, 15))));
+  EXPECT_EQ(PlainNumbers(*answer), PlainNumbers(*restored.Answer(List(1, 15))));
 }
 
 TEST_F(Release, DecryptorsNoiseIsTheirOwn) {
   const ReportList list = List(1, 15);
-  EXPECT_NE(Numbers(*decryptors_[0].Answer(list)), Numbers(*decryptors_[1].Answer(list)));
+  EXPECT_NE(PlainNumbers(*decryptors_[0].Answer(list)), PlainNumbers(*decryptors_[1].Answer(list)));
 }
 
 // Attacks on the release.

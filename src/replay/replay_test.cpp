@@ -3,13 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/units.h"
 #include "replay/testing/machine.h"
 #include "store/testing/memory_store.h"
 
 namespace gpusonde::replay {
 namespace {
-
-constexpr int64_t kSecond = kNanosPerSecond;
 
 class ReadSpanTest : public store::MemoryStoreTest {
  protected:

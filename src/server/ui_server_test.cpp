@@ -34,7 +34,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kStart = 1'763'687'000 * kNanosPerSecond;
 constexpr Id128 kSource{1, 1};
-constexpr Id128 kProcess{2, 2};
+constexpr Id128 kShownProcess{2, 2};
 constexpr Id128 kBinary{3, 3};
 constexpr Id128 kMain{4, 4};
 constexpr Id128 kStep{5, 5};
@@ -60,8 +60,8 @@ void WriteSpool(const std::string& folder) {
            .started_ns = kStart,
            .ended_ns = kStart + 2 * kNanosPerSecond}});
   Append(*spool, model::kProcesses,
-         {{.process = kProcess, .source = kSource, .pid = 411, .name = "train", .started_ns = kStart}});
-  Append(*spool, model::kThreads, {{.process = kProcess, .tid = 411, .name = "train"}});
+         {{.process = kShownProcess, .source = kSource, .pid = 411, .name = "train", .started_ns = kStart}});
+  Append(*spool, model::kThreads, {{.process = kShownProcess, .tid = 411, .name = "train"}});
   Append(*spool, model::kBinaries, {{.binary = kBinary, .path = "/opt/train", .name = "train"}});
   Append(*spool, model::kFunctions,
          {{.function = kMain, .name = "main", .system_name = "main"},
@@ -84,7 +84,7 @@ void WriteSpool(const std::string& folder) {
   for (int i = 0; i < 4; ++i)
     Append(*spool, model::kSamples,
            {{.time_ns = kStart + i * kNanosPerSecond / 2,
-             .process = kProcess,
+             .process = kShownProcess,
              .tid = 411,
              .stack = {7, i == 0 ? 1u : 2u},
              .weight_ns = kNanosPerSecond / 2}});
@@ -132,7 +132,7 @@ TEST_F(UiServerTest, ARecordingIsServedAsWritten) {
 
   const json processes = json::parse(client.Get("/api/v1/processes").body)["processes"];
   ASSERT_EQ(processes.size(), 1u);
-  EXPECT_EQ(processes[0]["id"], kProcess.ToHex());
+  EXPECT_EQ(processes[0]["id"], kShownProcess.ToHex());
   EXPECT_EQ(processes[0]["cpu_ns"], 2 * kNanosPerSecond);
   EXPECT_EQ(processes[0]["threads"][0]["tid"], 411);
 
@@ -152,7 +152,7 @@ TEST_F(UiServerTest, TheSelectionReachesTheData) {
   const auto total = [&client](const std::string& selection) {
     return json::parse(client.Get("/api/v1/flamegraph?" + selection).body)["total"].get<int64_t>();
   };
-  const std::string process = "process=" + kProcess.ToHex();
+  const std::string process = "process=" + kShownProcess.ToHex();
   EXPECT_EQ(total("to_us=" + std::to_string(kStart / 1000 + 500'000)), 500'000'000);
   EXPECT_EQ(total(process + "&tid=411"), 2'000'000'000);
   EXPECT_EQ(total(process + "&tid=412"), 0);

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are encoded as they lie in memory");
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kCodecVersion = 1;
 
 // Streams pieces into zstd, so that a batch isn't copied before it is compressed.
 class Compressor {
@@ -83,7 +83,7 @@ void PutBlob(Sink& sink, const std::vector<T>& elements) {
 
 template <class Sink>
 void PutBatch(Sink& sink, const model::Batch& batch) {
-  PutNumber(sink, kVersion);
+  PutNumber(sink, kCodecVersion);
   PutName(sink, batch.table);
   PutNumber(sink, static_cast<uint32_t>(batch.rows));
   PutNumber(sink, static_cast<uint16_t>(batch.columns.size()));
@@ -183,10 +183,10 @@ Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes) {
   ASSIGN_OR_RETURN(const std::vector<std::byte> content, Decompress(bytes));
   Reader reader(content);
   const auto version = reader.Number<uint8_t>();
-  if (version > kVersion)
+  if (version > kCodecVersion)
     return Fail(ErrorCode::kTooNew, fmt::format("batch: encoding version {}, this gpusonde reads up to {}; "
                                                 "read it with a newer one",
-                                                version, kVersion));
+                                                version, kCodecVersion));
   model::Batch batch;
   batch.table = reader.Name();
   batch.rows = reader.Number<uint32_t>();

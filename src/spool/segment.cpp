@@ -20,7 +20,7 @@ namespace gpusonde::spool {
 namespace {
 
 constexpr std::string_view kMagic = "gpusonde";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kSegmentVersion = 1;
 constexpr std::string_view kSuffix = ".segment";
 
 template <class T>
@@ -91,7 +91,7 @@ Result<std::vector<SegmentName>> ListSegments(const std::string& folder) {
 Result<Fd> CreateSegment(const std::string& folder, Id128 spool, int64_t first_sequence) {
   std::array<std::byte, kSegmentHeaderBytes> header{};
   std::memcpy(header.data(), kMagic.data(), kMagic.size());
-  Save(&header[8], kVersion);
+  Save(&header[8], kSegmentVersion);
   Save(&header[16], spool.high);
   Save(&header[24], spool.low);
   Save(&header[32], first_sequence);
@@ -128,11 +128,11 @@ Result<SegmentReader> SegmentReader::Open(const SegmentName& name) {
   };
   if (bytes < header.size() || std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
     return corrupt("not a spool segment of gpusonde");
-  if (const auto version = Load<uint32_t>(&header[8]); version > kVersion)
+  if (const auto version = Load<uint32_t>(&header[8]); version > kSegmentVersion)
     return Fail(ErrorCode::kTooNew,
                 fmt::format("{}: written by a newer gpusonde (segment version {}, this one "
                             "reads up to {})",
-                            name.path, version, kVersion));
+                            name.path, version, kSegmentVersion));
   if (Load<uint64_t>(&header[40]) != XXH3_64bits(header.data(), 40)) return corrupt("damaged segment header");
   if (Load<int64_t>(&header[32]) != name.first_sequence)
     return corrupt("renamed: its header says another number");

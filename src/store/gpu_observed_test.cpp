@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
@@ -23,8 +24,6 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::SizeIs;
 
-constexpr int64_t kMs = kNanosPerMilli;
-constexpr int64_t kSecond = kNanosPerSecond;
 constexpr Id128 kGpu{6, 0};
 constexpr Id128 kProcess{5, 1};
 

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
@@ -43,7 +44,6 @@ using testing::UnorderedElementsAre;
 constexpr Id128 kForward{4, 1}, kBackward{4, 2}, kCapture{4, 3};
 constexpr Id128 kTrainer{5, 1}, kOther{5, 2};
 constexpr Id128 kGpu0{6, 0}, kGpu1{6, 1};
-constexpr int64_t kSecond = kNanosPerSecond;
 constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
 
 // Ten seconds on two devices; each test puts work there.

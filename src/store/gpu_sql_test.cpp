@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernel_packs.h"
@@ -18,8 +19,7 @@
 namespace gpusonde::store {
 namespace {
 
-constexpr int64_t kSecond = kNanosPerSecond;
-constexpr Id128 kProcess{5, 1}, kDevice{6, 1};
+constexpr Id128 kSqlProcess{5, 1}, kDevice{6, 1};
 
 class GpuSql : public MemoryStoreTest {
  protected:
@@ -27,7 +27,7 @@ class GpuSql : public MemoryStoreTest {
     std::vector<model::Kernel> rows;
     for (const TimeRange& time : times) {
       model::Kernel& row = rows.emplace_back();
-      row.process = kProcess;
+      row.process = kSqlProcess;
       row.device = kDevice;
       row.session = 1;
       row.start_ns = time.from_ns;
@@ -39,7 +39,7 @@ class GpuSql : public MemoryStoreTest {
   // Kernels of 1 µs that start within a full second, as the always-on agent stores them.
   void AddPack(int64_t second_ns, int64_t count) {
     model::KernelPack pack;
-    pack.process = kProcess;
+    pack.process = kSqlProcess;
     pack.device = kDevice;
     pack.session = 1;
     pack.start_ns = second_ns;
@@ -98,9 +98,9 @@ TEST_F(GpuSql, WhatFitsIsOneSlice) {
 }
 
 TEST_F(GpuSql, IdlenessDoesNotDependOnTheSlices) {
-  Add(model::kProcesses, {{.process = kProcess, .pid = 7, .name = "train"}});
+  Add(model::kProcesses, {{.process = kSqlProcess, .pid = 7, .name = "train"}});
   model::GpuSession session;
-  session.process = kProcess;
+  session.process = kSqlProcess;
   session.session = 1;
   session.start_ns = kSecond;
   session.end_ns = 60 * kSecond;
@@ -121,7 +121,7 @@ TEST_F(GpuSql, IdlenessDoesNotDependOnTheSlices) {
     model::Sample& sample = samples.emplace_back();
     sample.time_ns =
         static_cast<int64_t>(random() % 62'000) * 1'000'000 + static_cast<int64_t>(random() % 2'000);
-    sample.process = kProcess;
+    sample.process = kSqlProcess;
     sample.weight_ns = 1;
     const auto runs = [&](const TimeRange& time) {
       return time.from_ns <= sample.time_ns && sample.time_ns < time.to_ns;

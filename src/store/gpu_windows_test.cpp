@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "base/testing/temp_folder.h"
+#include "base/testing/units.h"
 #include "model/sketch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
@@ -36,7 +37,6 @@ using testing::ElementsAre;
 using testing::SizeIs;
 
 constexpr Id128 kSpool{1, 2};
-constexpr int64_t kSecond = kNanosPerSecond;
 constexpr int64_t kMinute = 60 * kSecond;
 constexpr int64_t kHourNs = 60 * kMinute;
 constexpr int64_t kMidnightNs = int64_t{20'000} * 24 * kHourNs;
@@ -312,13 +312,13 @@ TEST_F(GpuWindows, AreThereOnceTheirMinuteIsOver) {
 
 TEST_F(GpuWindows, UntrustedTimesAreNotFollowed) {
   CommitNames(kMidnightNs);
-  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
   CommitLaunches(kMidnightNs, {kMidnightNs, kMidnightNs + 2 * kMinute});
   // Neither into the future nor into the past: work of now is still summed, in a minute and not for all of
   // time.
-  CommitLaunches(kMidnightNs, {5, kLatest - 100 * kSecond});
+  CommitLaunches(kMidnightNs, {5, kLast - 100 * kSecond});
   model::Kernel endless{
-      .process = {5, 1}, .device = {6, 0}, .session = 1, .start_ns = 5, .end_ns = kLatest, .name = "k"};
+      .process = {5, 1}, .device = {6, 0}, .session = 1, .start_ns = 5, .end_ns = kLast, .name = "k"};
   Commit(kMidnightNs, {RowsOf(model::kKernels, {endless})});
   CommitLaunches(EpochNow(), {EpochNow() - 3 * kMinute, EpochNow() - kSecond});
   EXPECT_LE(live_->gpu_windows().to_ns, EpochNow());

@@ -23,8 +23,9 @@ constexpr int64_t kMinAroundNs = 5 * kNanosPerSecond;
 constexpr int64_t kMaxAroundNs = 60 * kNanosPerSecond;
 
 // The signals that are shown, of the program's threads and of its cgroup.
-constexpr std::array kShown = {Metric::kThreadRunning, Metric::kThreadRunQueue, Metric::kThreadBlockedIo,
-                               Metric::kThreadInterrupted, Metric::kCgroupThrottled};
+constexpr std::array kShownIncidents = {Metric::kThreadRunning, Metric::kThreadRunQueue,
+                                        Metric::kThreadBlockedIo, Metric::kThreadInterrupted,
+                                        Metric::kCgroupThrottled};
 
 Strip EmptyStrip(const TimeRange& range, int buckets) {
   return {range.from_ns, range.to_ns, std::vector<std::optional<double>>(static_cast<size_t>(buckets))};
@@ -53,7 +54,7 @@ Result<std::vector<IncidentStrip>> ReadStrips(Store& store, const Id128& process
            "WHERE process = ? AND end_ns >= ? AND end_ns < ? GROUP BY bucket",
            of_steps, steps.strip));
   strips.push_back(std::move(steps));
-  for (const Metric metric : kShown) {
+  for (const Metric metric : kShownIncidents) {
     const std::string name(model::InfoOf(metric).name);
     IncidentStrip strip{name, EmptyStrip(range, buckets)};
     const std::vector<Parameter> parameters = {

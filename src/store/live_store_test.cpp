@@ -29,7 +29,7 @@ namespace {
 
 using std::chrono::days;
 
-constexpr Id128 kSpool{1, 2};
+constexpr Id128 kLiveSpool{1, 2};
 constexpr Day kMonday = std::chrono::sys_days(
     std::chrono::year_month_day(std::chrono::year(2026), std::chrono::month(11), std::chrono::day(23)));
 
@@ -77,8 +77,8 @@ TEST(DayOf, IsTheDayOfUtc) {
 TEST_F(Live, DaysAreReadAsOneAndEachStandsForItself) {
   {
     auto store = Open();
-    ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Thread("old"), Sample(100)}}).has_value());
-    ASSERT_TRUE(store->Commit(kMonday + days(1), kSpool, 3, {{Thread("new"), Sample(200)}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Thread("old"), Sample(100)}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday + days(1), kLiveSpool, 3, {{Thread("new"), Sample(200)}}).has_value());
     EXPECT_EQ(Ask(*store, kTimes), "100,200");
     EXPECT_EQ(Ask(*store, "SELECT string_agg(name, ',') FROM threads"), "new");
     EXPECT_THAT(store->days(), testing::ElementsAre(kMonday, kMonday + days(1)));
@@ -90,15 +90,16 @@ TEST_F(Live, DaysAreReadAsOneAndEachStandsForItself) {
 TEST_F(Live, ReplayingASpoolAddsNothingTwice) {
   {
     auto store = Open();
-    EXPECT_EQ(store->CommittedThrough(kSpool), 0);
-    ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1), Sample(2)}}).has_value());
-    EXPECT_EQ(store->CommittedThrough(kSpool), 2);
-    ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1), Sample(2), Sample(3)}}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 0);
+    ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1), Sample(2)}}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 2);
+    ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1), Sample(2), Sample(3)}}).has_value());
     EXPECT_EQ(Ask(*store, kTimes), "1,2,3");
   }
   auto store = Open();
-  EXPECT_EQ(store->CommittedThrough(kSpool), 3);
-  ASSERT_TRUE(store->Commit(kMonday + days(1), kSpool, 2, {{Sample(2), Sample(3), Sample(4)}}).has_value());
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 3);
+  ASSERT_TRUE(
+      store->Commit(kMonday + days(1), kLiveSpool, 2, {{Sample(2), Sample(3), Sample(4)}}).has_value());
   ASSERT_TRUE(store->Commit(kMonday + days(1), Id128{9, 9}, 1, {{Sample(5)}}).has_value()) << "another spool";
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
 }
@@ -106,22 +107,22 @@ TEST_F(Live, ReplayingASpoolAddsNothingTwice) {
 TEST_F(Live, HeldFramesAreInEveryAnswerAndDurableOnceReportedCommitted) {
   {
     auto store = Open();
-    ASSERT_TRUE(store->Hold(kMonday, kSpool, 1, {Sample(1), Sample(2)}).has_value());
-    ASSERT_TRUE(store->Hold(kMonday, kSpool, 3, {Sample(3)}).has_value());
-    EXPECT_EQ(store->CommittedThrough(kSpool), 0);
+    ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 1, {Sample(1), Sample(2)}).has_value());
+    ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 3, {Sample(3)}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 0);
     EXPECT_EQ(Ask(*store, kTimes), "1,2,3");
-    EXPECT_EQ(store->CommittedThrough(kSpool), 3);
-    ASSERT_TRUE(store->Hold(kMonday, kSpool, 4, {Sample(4)}).has_value());
-    ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 5, {Sample(5)}).has_value());
-    EXPECT_EQ(store->CommittedThrough(kSpool), 4) << "a day's rows go to their day";
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 3);
+    ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 4, {Sample(4)}).has_value());
+    ASSERT_TRUE(store->Hold(kMonday + days(1), kLiveSpool, 5, {Sample(5)}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 4) << "a day's rows go to their day";
     ASSERT_TRUE(store->CommitHeld().has_value());
-    EXPECT_EQ(store->CommittedThrough(kSpool), 5);
-    ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 6, {Sample(6)}).has_value());
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 5);
+    ASSERT_TRUE(store->Hold(kMonday + days(1), kLiveSpool, 6, {Sample(6)}).has_value());
   }
   auto store = Open();
-  EXPECT_EQ(store->CommittedThrough(kSpool), 5) << "its spool has the sixth";
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 5) << "its spool has the sixth";
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
-  ASSERT_TRUE(store->Hold(kMonday + days(1), kSpool, 5, {Sample(5), Sample(6)}).has_value());
+  ASSERT_TRUE(store->Hold(kMonday + days(1), kLiveSpool, 5, {Sample(5), Sample(6)}).has_value());
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5,6");
 }
 
@@ -129,13 +130,13 @@ TEST_F(Live, TheRevisionChangesWithWhatQueriesAnswer) {
   auto store = Open();
   const uint64_t empty = store->revision();
   EXPECT_EQ(store->revision(), empty);
-  ASSERT_TRUE(store->Hold(kMonday, kSpool, 1, {Sample(1)}).has_value());
+  ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 1, {Sample(1)}).has_value());
   const uint64_t held = store->revision();
   EXPECT_NE(held, empty) << "a query would answer with what is held";
-  EXPECT_EQ(store->CommittedThrough(kSpool), 1);
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 1);
   EXPECT_EQ(Ask(*store, kTimes), "1");
   EXPECT_EQ(store->revision(), held) << "asking changes nothing";
-  ASSERT_TRUE(store->Commit(kMonday + days(1), kSpool, 2, {{Sample(2)}}).has_value());
+  ASSERT_TRUE(store->Commit(kMonday + days(1), kLiveSpool, 2, {{Sample(2)}}).has_value());
   const uint64_t committed = store->revision();
   EXPECT_NE(committed, held);
   ASSERT_EQ(store->Retain(1, INT64_MAX).value(), 1);
@@ -144,24 +145,25 @@ TEST_F(Live, TheRevisionChangesWithWhatQueriesAnswer) {
 
 TEST_F(Live, FailedFramesAreKeptAndQueriesContinue) {
   auto store = Open();
-  ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1)}}).has_value());
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1)}}).has_value());
   model::Batch broken = Sample(2);
   broken.columns[0].values.pop_back();
-  ASSERT_TRUE(store->Hold(kMonday, kSpool, 2, {broken}).has_value());
+  ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 2, {broken}).has_value());
   EXPECT_EQ(Ask(*store, kTimes), "1");
   EXPECT_EQ(store->CommitHeld().error().code, ErrorCode::kCorrupt);
-  EXPECT_FALSE(store->Hold(kMonday + days(1), kSpool, 3, {Sample(3)}).has_value()) << "not before the second";
-  EXPECT_EQ(store->CommittedThrough(kSpool), 1);
+  EXPECT_FALSE(store->Hold(kMonday + days(1), kLiveSpool, 3, {Sample(3)}).has_value())
+      << "not before the second";
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 1);
 }
 
 TEST_F(Live, ACommitIsWholeOrNothing) {
   auto store = Open();
   model::Batch broken = Sample(2);
   broken.columns[0].values.pop_back();
-  EXPECT_EQ(store->Commit(kMonday, kSpool, 1, {{Sample(1), broken}}).error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(store->CommittedThrough(kSpool), 0);
+  EXPECT_EQ(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1), broken}}).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 0);
   EXPECT_EQ(Ask(*store, "SELECT count(*) FROM samples"), "0");
-  ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{Sample(1)}}).has_value());
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1)}}).has_value());
   EXPECT_EQ(Ask(*store, "SELECT count(*) FROM samples"), "1");
 }
 
@@ -175,21 +177,21 @@ TEST_F(Live, AppendGoesToThePresentDay) {
 TEST_F(Live, OldDaysGoByAge) {
   auto store = Open();
   for (const int day : {0, 1, 2, 8})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kSpool, day + 1, {{Sample(day)}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
   EXPECT_EQ(store->Retain(8, INT64_MAX).value(), 1)
       << "Tuesday is the first of eight days that end with the last";
   EXPECT_EQ(Ask(*store, kTimes), "1,2,8");
   EXPECT_FALSE(std::filesystem::exists(path_ + "/2026-11-23.sonde"));
   EXPECT_EQ(store->Retain(1, INT64_MAX).value(), 2);
   EXPECT_EQ(Ask(*store, kTimes), "8");
-  EXPECT_EQ(store->CommittedThrough(kSpool), 9) << "what has gone isn't taken again";
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 9) << "what has gone isn't taken again";
   EXPECT_FALSE(store->Retain(0, INT64_MAX).has_value());
 }
 
 TEST_F(Live, OldDaysGoBySizeButNeverTheNewest) {
   auto store = Open();
   for (const int day : {0, 1, 2})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kSpool, day + 1, {{Sample(day)}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
   EXPECT_EQ(store->Retain(100, INT64_MAX).value(), 0);
   EXPECT_EQ(store->Retain(100, 0).value(), 2);
   EXPECT_THAT(store->days(), testing::ElementsAre(kMonday + days(2)));
@@ -199,8 +201,8 @@ TEST_F(Live, ARunningQuerySeesADeletedDay) {
   auto store = Open();
   model::BatchBuilder samples(model::kSamples);
   for (int i = 0; i < 100'000; ++i) samples.Append({.time_ns = i});
-  ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{samples.Take()}}).has_value());
-  ASSERT_TRUE(store->Commit(kMonday + days(1), kSpool, 2, {{Sample(1)}}).has_value());
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{samples.Take()}}).has_value());
+  ASSERT_TRUE(store->Commit(kMonday + days(1), kLiveSpool, 2, {{Sample(1)}}).has_value());
   auto rows = store->Query("SELECT time_ns FROM samples").value();
   ASSERT_TRUE(rows->Next().value());
   ASSERT_EQ(store->Retain(1, INT64_MAX).value(), 1);
@@ -222,7 +224,7 @@ TEST_F(Live, ADamagedDayIsSetAsideAndTheOthersAreRead) {
   {
     auto store = Open();
     for (const int day : {0, 1})
-      ASSERT_TRUE(store->Commit(kMonday + days(day), kSpool, day + 1, {{Sample(day)}}).has_value());
+      ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
   }
   const std::string monday = path_ + "/2026-11-23.sonde";
   std::filesystem::resize_file(monday, std::filesystem::file_size(monday) / 2);
@@ -232,7 +234,8 @@ TEST_F(Live, ADamagedDayIsSetAsideAndTheOthersAreRead) {
   ASSERT_EQ(store->notices().size(), 1u);
   EXPECT_THAT(store->notices()[0], testing::HasSubstr("2026-11-23"));
   EXPECT_TRUE(std::filesystem::exists(monday + ".damaged"));
-  ASSERT_TRUE(store->Commit(kMonday, kSpool, 3, {{Sample(0)}}).has_value()) << "the day can be filled again";
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 3, {{Sample(0)}}).has_value())
+      << "the day can be filled again";
 }
 
 TEST_F(Live, ANewerDayIsLeftAlone) {
@@ -240,7 +243,7 @@ TEST_F(Live, ANewerDayIsLeftAlone) {
     auto store = Open();
     model::BatchBuilder meta(model::kMeta);
     meta.Append({"schema_version", "999"});
-    ASSERT_TRUE(store->Commit(kMonday, kSpool, 1, {{meta.Take()}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{meta.Take()}}).has_value());
   }
   const auto store = LiveStore::Open(path_);
   ASSERT_FALSE(store.has_value());
@@ -265,7 +268,7 @@ TEST_F(Live, QueriesRunBesideCommitsAndNewDays) {
     }
   });
   for (int i = 0; i < 40; ++i)
-    ASSERT_TRUE(store->Commit(kMonday + days(i / 10), kSpool, i + 1, {{Sample(i)}}).has_value());
+    ASSERT_TRUE(store->Commit(kMonday + days(i / 10), kLiveSpool, i + 1, {{Sample(i)}}).has_value());
 }
 
 // The child appends to a spool, syncs, commits, and tells what it has committed, until it is killed. It
@@ -365,8 +368,8 @@ class FullDisk : public Live {
   // What an agent does: the next frame, until one fails.
   static Status CommitUntilItFails(LiveStore& store, int limit) {
     for (int i = 0; i < limit; ++i) {
-      const int64_t next = store.CommittedThrough(kSpool) + 1;
-      TRY(store.Commit(kMonday, kSpool, next, {{Samples(next)}}));
+      const int64_t next = store.CommittedThrough(kLiveSpool) + 1;
+      TRY(store.Commit(kMonday, kLiveSpool, next, {{Samples(next)}}));
     }
     return {};
   }
@@ -374,7 +377,7 @@ class FullDisk : public Live {
     const auto rows = store.Query("SELECT count(*), count(DISTINCT time_ns), max(time_ns) FROM samples");
     ASSERT_TRUE(rows.has_value()) << rows.error().message;
     ASSERT_TRUE((*rows)->Next().value());
-    const int64_t committed = store.CommittedThrough(kSpool);
+    const int64_t committed = store.CommittedThrough(kLiveSpool);
     EXPECT_EQ((*rows)->Int64(0), committed * kRows);
     EXPECT_EQ((*rows)->Int64(1), committed * kRows);
     EXPECT_EQ((*rows)->Int64(2), (committed + 1) * kRows - 1);

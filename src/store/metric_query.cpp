@@ -21,17 +21,17 @@ namespace {
 using model::Metric;
 
 // Shown, in this order.
-constexpr std::array kShown = {
+constexpr std::array kShownMetrics = {
     Metric::kGpuUtilization, Metric::kGpuMemoryUsed,  Metric::kGpuClockSm, Metric::kGpuThrottleReasons,
     Metric::kGpuPower,       Metric::kGpuTemperature, Metric::kGpuPcieRx,  Metric::kGpuPcieTx,
 };
 
 // Readings come at least once a second.
-constexpr int64_t kHoldNs = 2'500 * kNanosPerMilli;
+constexpr int64_t kMetricHoldNs = 2'500 * kNanosPerMilli;
 // With buckets as long as this, how long exactly each of a bucket's readings stood changes nothing that a
 // person could see. Eight hours read exactly take more than half of the time that a week takes read so
 // (bench/metrics_bench.cpp).
-constexpr int64_t kLongBucketNs = 20 * kHoldNs;
+constexpr int64_t kLongBucketNs = 20 * kMetricHoldNs;
 
 constexpr std::string_view kSlowedSql = "((TRY_CAST(value AS BIGINT) & {}) != 0)";
 
@@ -52,11 +52,12 @@ SqlPart Readings(const model::Selection& selection, const TimeRange& range, std:
 // The same with until_ns, when the next one came.
 SqlPart Stretches(const model::Selection& selection, const TimeRange& range,
                   std::span<const Metric> metrics) {
-  SqlPart part = Readings(selection, {std::max<int64_t>(range.from_ns - kHoldNs, 0), range.to_ns}, metrics);
+  SqlPart part =
+      Readings(selection, {std::max<int64_t>(range.from_ns - kMetricHoldNs, 0), range.to_ns}, metrics);
   part.text = fmt::format(
       "(SELECT *, least(lead(time_ns, 1, time_ns + {0}) OVER (PARTITION BY device, metric ORDER BY time_ns), "
       "time_ns + {0}) AS until_ns FROM {1})",
-      kHoldNs, part.text);
+      kMetricHoldNs, part.text);
   return part;
 }
 
@@ -64,7 +65,7 @@ SqlPart Stretches(const model::Selection& selection, const TimeRange& range,
 Result<TimeRange> ReadingsRange(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   return TimeRange{std::max<int64_t>(range.from_ns, 0),
-                   std::min(range.to_ns, std::numeric_limits<int64_t>::max() - 2 * kHoldNs)};
+                   std::min(range.to_ns, std::numeric_limits<int64_t>::max() - 2 * kMetricHoldNs)};
 }
 
 // All devices as ReadDevices has them, and behind them those that are only known by id.
@@ -92,7 +93,7 @@ SqlPart BucketMeans(const model::Selection& selection, const TimeRange& range, d
             "SELECT device, metric, floor((time_ns - ?) / ?)::BIGINT AS bucket, avg({}) AS mean FROM ",
             value),
         {range.from_ns, bucket_ns}};
-    part += Readings(selection, range, kShown);
+    part += Readings(selection, range, kShownMetrics);
     return part += {" GROUP BY device, metric, bucket", {}};
   }
   SqlPart part{
@@ -103,7 +104,7 @@ SqlPart BucketMeans(const model::Selection& selection, const TimeRange& range, d
                   "(least(until_ns, ?) - ?) / ? AS until FROM ",
                   value),
       {range.from_ns, range.from_ns, bucket_ns, range.to_ns, range.from_ns, bucket_ns}};
-  part += Stretches(selection, range, kShown);
+  part += Stretches(selection, range, kShownMetrics);
   return part += {" WHERE until_ns > ?))) WHERE length > 0 GROUP BY device, metric, bucket", {range.from_ns}};
 }
 
@@ -198,7 +199,7 @@ Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Sel
   ASSIGN_OR_RETURN(const auto mosts, ReadMosts(store, selection, range));
   std::vector<MetricStrip> strips;
   for (const GpuDevice& device : devices) {
-    for (const Metric metric : kShown) {
+    for (const Metric metric : kShownMetrics) {
       const auto found = read[device.device].find(std::string(model::InfoOf(metric).name));
       if (found == read[device.device].end()) continue;
       MetricStrip strip{device, metric, {range.from_ns, range.to_ns, std::move(found->second)}, std::nullopt};

@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "model/tables/devices.h"
 #include "model/tables/metrics.h"
@@ -23,8 +24,7 @@ using testing::IsEmpty;
 using testing::Optional;
 using testing::SizeIs;
 
-constexpr Id128 kGpu0{6, 0}, kGpu1{6, 1}, kStranger{6, 9};
-constexpr int64_t kSecond = kNanosPerSecond;
+constexpr Id128 kMetricGpu0{6, 0}, kMetricGpu1{6, 1}, kStranger{6, 9};
 constexpr double kPowerCap = 4, kHeat = 0x20, kIdle = 1;
 
 // Ten seconds; each test puts readings there.
@@ -34,8 +34,8 @@ class MetricQuery : public MemoryStoreTest {
     MemoryStoreTest::SetUp();
     ASSERT_NE(store_, nullptr);
     AddSource(10 * kSecond);
-    Add(model::kDevices, {{.device = kGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "X"},
-                          {.device = kGpu0,
+    Add(model::kDevices, {{.device = kMetricGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "X"},
+                          {.device = kMetricGpu0,
                            .ordinal = 0,
                            .uuid = "GPU-0",
                            .name = "X",
@@ -45,7 +45,7 @@ class MetricQuery : public MemoryStoreTest {
   void AddSource(int64_t ended_ns) {
     Add(model::kSources, {{.source = {9, 9}, .host = "here", .started_ns = 0, .ended_ns = ended_ns}});
   }
-  static model::MetricValue Value(Metric metric, int64_t time_ns, double value, Id128 device = kGpu0,
+  static model::MetricValue Value(Metric metric, int64_t time_ns, double value, Id128 device = kMetricGpu0,
                                   std::optional<Id128> process = std::nullopt) {
     return {.time_ns = time_ns,
             .source = {9, 9},
@@ -73,7 +73,7 @@ TEST_F(MetricQuery, AReadingStandsUntilTheNext) {
   const auto strips = Strips(10);
   ASSERT_THAT(strips, SizeIs(1));
   EXPECT_EQ(strips[0].metric, Metric::kGpuPower);
-  EXPECT_EQ(strips[0].device.device, kGpu0);
+  EXPECT_EQ(strips[0].device.device, kMetricGpu0);
   EXPECT_TRUE(strips[0].device.simulated);
   const auto none = testing::Eq(std::nullopt);
   EXPECT_THAT(strips[0].strip.values,
@@ -109,23 +109,24 @@ TEST_F(MetricQuery, LongBucketsHaveTheMeanOfTheirReadings) {
 
 TEST_F(MetricQuery, StripsAreByDeviceAndInOneOrder) {
   Add(model::kMetrics,
-      {Value(Metric::kGpuPower, kSecond, 1, kStranger), Value(Metric::kGpuPower, kSecond, 1, kGpu1),
+      {Value(Metric::kGpuPower, kSecond, 1, kStranger), Value(Metric::kGpuPower, kSecond, 1, kMetricGpu1),
        Value(Metric::kGpuPower, kSecond, 1), Value(Metric::kGpuMemoryUsed, kSecond, 8),
        Value(Metric::kGpuPowerLimit, kSecond, 700), Value(Metric::kGpuPowerLimit, 2 * kSecond, 300),
        Value(Metric::kGpuThrottleReasons, kSecond, kIdle),
-       Value(Metric::kGpuProcessMemoryUsed, kSecond, 8, kGpu0, Id128{5, 5})});
+       Value(Metric::kGpuProcessMemoryUsed, kSecond, 8, kMetricGpu0, Id128{5, 5})});
   std::vector<std::pair<Id128, Metric>> order;
   for (const MetricStrip& strip : Strips(10)) order.emplace_back(strip.device.device, strip.metric);
-  EXPECT_THAT(order,
-              ElementsAre(std::pair(kGpu0, Metric::kGpuMemoryUsed),
-                          std::pair(kGpu0, Metric::kGpuThrottleReasons), std::pair(kGpu0, Metric::kGpuPower),
-                          std::pair(kGpu1, Metric::kGpuPower), std::pair(kStranger, Metric::kGpuPower)));
+  EXPECT_THAT(
+      order, ElementsAre(std::pair(kMetricGpu0, Metric::kGpuMemoryUsed),
+                         std::pair(kMetricGpu0, Metric::kGpuThrottleReasons),
+                         std::pair(kMetricGpu0, Metric::kGpuPower), std::pair(kMetricGpu1, Metric::kGpuPower),
+                         std::pair(kStranger, Metric::kGpuPower)));
   const auto strips = Strips(10);
   EXPECT_THAT(strips[0].most, Optional(80)) << "the device's memory";
   EXPECT_THAT(strips[1].most, Optional(1));
   EXPECT_THAT(strips[2].most, Optional(700)) << "the greatest power limit";
   EXPECT_EQ(strips[3].most, std::nullopt);
-  EXPECT_THAT(Strips(10, {.device = kGpu1}), SizeIs(1));
+  EXPECT_THAT(Strips(10, {.device = kMetricGpu1}), SizeIs(1));
 }
 
 TEST_F(MetricQuery, ThrottlingIsAShareOfTime) {
@@ -141,7 +142,8 @@ TEST_F(MetricQuery, ThrottlingIsAShareOfTime) {
 }
 
 TEST_F(MetricQuery, XidsAreMarksWithTheirCode) {
-  Add(model::kMetrics, {Value(Metric::kGpuXid, 3 * kSecond, 79, kGpu1), Value(Metric::kGpuXid, kSecond, 48)});
+  Add(model::kMetrics,
+      {Value(Metric::kGpuXid, 3 * kSecond, 79, kMetricGpu1), Value(Metric::kGpuXid, kSecond, 48)});
   const DeviceMarks read = Marks();
   ASSERT_THAT(read.marks, SizeIs(2));
   EXPECT_EQ(read.marks[0].kind, DeviceMark::Kind::kXid);
@@ -150,7 +152,7 @@ TEST_F(MetricQuery, XidsAreMarksWithTheirCode) {
   EXPECT_EQ(read.marks[1].code, 79);
   EXPECT_EQ(read.marks[1].device.ordinal, 1);
   EXPECT_THAT(Marks(100, {.from_ns = 2 * kSecond, .to_ns = 10 * kSecond}).marks, SizeIs(1));
-  EXPECT_THAT(Marks(100, {.device = kGpu0}).marks, SizeIs(1));
+  EXPECT_THAT(Marks(100, {.device = kMetricGpu0}).marks, SizeIs(1));
 }
 
 TEST_F(MetricQuery, ThrottlingForOneReasonIsOneMark) {

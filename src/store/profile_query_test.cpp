@@ -39,7 +39,7 @@ constexpr Id128 kLibrary{1, 1};
 constexpr Id128 kMain{2, 1}, kWork{2, 2}, kInlined{2, 3};
 constexpr Id128 kInMain{3, 1}, kInWork{3, 2}, kStripped{3, 3}, kNowhere{3, 4};
 constexpr Id128 kMainStack{4, 1}, kWorkStack{4, 2}, kStrippedStack{4, 3};
-constexpr Id128 kTrainer{5, 1}, kLoader{5, 2};
+constexpr Id128 kSampled{5, 1}, kLoader{5, 2};
 
 template <class Table>
 model::Batch Rows(const Table& table, std::initializer_list<typename Table::Row> rows) {
@@ -69,10 +69,10 @@ class ProfileQuery : public testing::Test {
                                 .started_ns = at(0),
                                 .ended_ns = at(10)}}));
     Add(Rows(model::kProcesses,
-             {{.process = kTrainer, .pid = 100, .name = "python3", .command = "python3 train.py"},
+             {{.process = kSampled, .pid = 100, .name = "python3", .command = "python3 train.py"},
               {.process = kLoader, .pid = 200, .name = "loader", .exited_ns = at(9)}}));
     Add(Rows(model::kThreads,
-             {{kTrainer, 100, "main"}, {kTrainer, 101, "worker"}, {kLoader, 200, "loader"}}));
+             {{kSampled, 100, "main"}, {kSampled, 101, "worker"}, {kLoader, 200, "loader"}}));
     Add(Rows(model::kBinaries, {{kLibrary, "ab12", "/usr/lib/libwork.so", "libwork.so"}}));
     Add(Rows(model::kFunctions, {{kMain, "main()", "main", "main.cc", 10},
                                  {kWork, "Work(int)", "_Z4Worki", std::nullopt, std::nullopt},
@@ -86,8 +86,8 @@ class ProfileQuery : public testing::Test {
                               {kWorkStack, {kInWork, kInMain}},
                               {kStrippedStack, {kNowhere, kStripped, kInMain}}}));
     Add(Rows(model::kSamples,
-             {sample(1, kTrainer, 100, kWorkStack, 100), sample(2, kTrainer, 100, kWorkStack, 100),
-              sample(3, kTrainer, 101, kWorkStack, 100), sample(4, kTrainer, 101, kMainStack, 50),
+             {sample(1, kSampled, 100, kWorkStack, 100), sample(2, kSampled, 100, kWorkStack, 100),
+              sample(3, kSampled, 101, kWorkStack, 100), sample(4, kSampled, 101, kMainStack, 50),
               sample(5, kLoader, 200, kStrippedStack, 1000),
               model::Sample{.time_ns = at(5),
                             .process = kLoader,
@@ -190,8 +190,8 @@ TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {
   EXPECT_THAT(Folded(Read({.from_ns = 2'000'000'000, .to_ns = 4'000'000'000})),
               UnorderedElementsAre(Pair("main: main() Work(int) Inner", Pair(1, 100)),
                                    Pair("worker: main() Work(int) Inner", Pair(1, 100))));
-  EXPECT_EQ(Read({.process = kTrainer}).threads.size(), 2u);
-  EXPECT_EQ(Read({.process = kTrainer, .tid = 101}).samples.size(), 2u);
+  EXPECT_EQ(Read({.process = kSampled}).threads.size(), 2u);
+  EXPECT_EQ(Read({.process = kSampled, .tid = 101}).samples.size(), 2u);
   const model::Profile nothing = Read({.process = Id128{7, 7}});
   EXPECT_TRUE(nothing.samples.empty());
   EXPECT_TRUE(nothing.locations.empty()) << "only what samples use is read";
@@ -273,7 +273,7 @@ TEST_F(ProfileQuery, TheStripShowsNoMoreCoresThanThereAreAndNoFinerThanSamples) 
   for (int64_t time_ns = 20'000'000'000; time_ns < 21'000'000'000; time_ns += 50'000'000)
     for (const int32_t tid : {100, 101})
       Add(Rows(model::kSamples, {{.time_ns = time_ns,
-                                  .process = kTrainer,
+                                  .process = kSampled,
                                   .tid = tid,
                                   .stack = kMainStack,
                                   .weight_ns = 50'000'000}}));
@@ -303,7 +303,7 @@ TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
     Add(Rows(model::kSignals, {{.start_ns = kBegin,
                                 .bucket_ns = kBucketNs,
                                 .metric = metric,
-                                .process = kTrainer,
+                                .process = kSampled,
                                 .tid = tid,
                                 .other = std::nullopt,
                                 .values = std::vector<int64_t>(100, value_ns)}}));
@@ -313,11 +313,11 @@ TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
   follow(101, "thread.running", 3'000'000);
   // In the second one nobody follows them, and one sample of 50 ms is met.
   Add(Rows(model::kSamples, {{.time_ns = kBegin + 1'700'000'000,
-                              .process = kTrainer,
+                              .process = kSampled,
                               .tid = 100,
                               .stack = kMainStack,
                               .weight_ns = 50'000'000}}));
-  Selection selection{.from_ns = kBegin, .to_ns = kBegin + 2 * kNanosPerSecond, .process = kTrainer};
+  Selection selection{.from_ns = kBegin, .to_ns = kBegin + 2 * kNanosPerSecond, .process = kSampled};
   const auto values = [&](int buckets) {
     const auto strip = ReadCpuStrip(*store_, selection, buckets);
     EXPECT_TRUE(strip.has_value()) << strip.error().message;
@@ -347,18 +347,18 @@ TEST_F(ProfileQuery, TheStripDistrustsSignalsThatLackWhatWasSampled) {
   Add(Rows(model::kSignals, {{.start_ns = kBegin,
                               .bucket_ns = 10'000'000,
                               .metric = "thread.waiting",
-                              .process = kTrainer,
+                              .process = kSampled,
                               .tid = 100,
                               .other = std::nullopt,
                               .values = std::vector<int64_t>(100, 10'000'000)}}));
   for (int i = 0; i < 10; ++i)
     Add(Rows(model::kSamples, {{.time_ns = kBegin + int64_t{i} * 100'000'000,
-                                .process = kTrainer,
+                                .process = kSampled,
                                 .tid = 101,
                                 .stack = kMainStack,
                                 .weight_ns = 50'000'000}}));
   const auto strip =
-      ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = kBegin + kNanosPerSecond, .process = kTrainer}, 1);
+      ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = kBegin + kNanosPerSecond, .process = kSampled}, 1);
   ASSERT_TRUE(strip.has_value()) << strip.error().message;
   EXPECT_THAT(strip->values, ElementsAre(Optional(0.5)));
 }

@@ -30,7 +30,7 @@ namespace gpusonde::store {
 namespace {
 
 // Joining 36 M rows with their launches took more than the 128 MB that a store has, 9 M did not.
-constexpr int64_t kSliceRows = 4'000'000;
+constexpr int64_t kProfileSliceRows = 4'000'000;
 
 constexpr std::string_view kNotSampled = "[stack not sampled]";
 constexpr std::string_view kCapturedInGraph = "[captured in graph]";
@@ -148,7 +148,7 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
       continue;
     }
     ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                     ReadSlices(Asking(store), selection, piece.range, kSliceRows));
+                     ReadSlices(Asking(store), selection, piece.range, kProfileSliceRows));
     for (const TimeRange& slice : slices) TRY(Add(store, SumsOfWork(selection, slice), groups));
     ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
                      SumPacks(Asking(store), selection, piece.range, {.launches = true}));

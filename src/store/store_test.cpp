@@ -33,7 +33,7 @@ std::unique_ptr<Store> MemoryStore() {
 }
 
 // The answer of a query as text, "a|b;c|d"; or the error's message.
-std::string Ask(Store& store, const std::string& sql, std::span<const Parameter> parameters = {}) {
+std::string TableOf(Store& store, const std::string& sql, std::span<const Parameter> parameters = {}) {
   auto rows = store.Query(sql, parameters);
   if (!rows.has_value()) return rows.error().message;
   std::string answer;
@@ -116,7 +116,8 @@ TEST(Store, ALaterRowReplacesTheEarlierOneWithItsKey) {
                   ->Append({{Threads({{{1, 1}, 7, "new"}, {{1, 1}, 7, "newest"}}),
                              Threads({{{2, 1}, 7, "of another process"}})}})
                   .has_value());
-  EXPECT_EQ(Ask(*store, "SELECT name FROM threads ORDER BY process, tid"), "newest;other;of another process");
+  EXPECT_EQ(TableOf(*store, "SELECT name FROM threads ORDER BY process, tid"),
+            "newest;other;of another process");
 }
 
 TEST(Store, AnAppendIsWholeOrNothing) {
@@ -126,7 +127,7 @@ TEST(Store, AnAppendIsWholeOrNothing) {
   BatchBuilder samples(model::kSamples);
   samples.Append({.time_ns = 1});
   EXPECT_EQ(store->Append({{samples.Take(), broken}}).error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(Ask(*store, "SELECT count(*) FROM samples"), "0");
+  EXPECT_EQ(TableOf(*store, "SELECT count(*) FROM samples"), "0");
   ASSERT_TRUE(store->Append({{Threads({{{1, 1}, 7, "x"}})}}).has_value())
       << "the store goes on after an error";
 }
@@ -139,7 +140,7 @@ TEST(Store, UnknownColumnsAndTablesAreIgnoredAndMissingColumnsAreEmpty) {
   Batch foreign = Threads({{{1, 1}, 7, "x"}});
   foreign.table = "of_the_future";
   ASSERT_TRUE(store->Append({{batch, foreign}}).has_value());
-  EXPECT_EQ(Ask(*store, "SELECT tid, name = '', started_ns, exited_ns FROM threads"), "7|true|5|NULL");
+  EXPECT_EQ(TableOf(*store, "SELECT tid, name = '', started_ns, exited_ns FROM threads"), "7|true|5|NULL");
 }
 
 TEST(Store, AColumnOfAnotherTypeIsRefused) {
@@ -157,7 +158,7 @@ TEST(Store, TextThatIsNotUtf8IsShownWithReplacements) {
                                       {{1, 1}, 3, "grüße, длинный текст"},
                                       {{1, 1}, 4, std::string("nul\0inside", 10)}})}})
                   .has_value());
-  EXPECT_EQ(Ask(*store, "SELECT name FROM threads ORDER BY tid"),
+  EXPECT_EQ(TableOf(*store, "SELECT name FROM threads ORDER BY tid"),
             "a\uFFFDz;\uFFFD\uFFFD\uFFFD a surrogate, cut: \uFFFD;grüße, длинный текст;" +
                 std::string("nul\0inside", 10));
 }
@@ -168,27 +169,28 @@ TEST(Store, BoolsFromOutsideAreZeroOrOne) {
   Batch devices = model::RandomBatch(*model::FindTable("devices"), 2, random);
   devices.columns[5].values = {std::byte{0xFF}, std::byte{0}};
   ASSERT_TRUE(store->Append({{devices}}).has_value());
-  EXPECT_EQ(Ask(*store,
-                "SELECT count(*), count(*) FILTER (simulated), count(*) FILTER (NOT simulated) FROM devices"),
-            "2|1|1");
+  EXPECT_EQ(
+      TableOf(*store,
+              "SELECT count(*), count(*) FILTER (simulated), count(*) FILTER (NOT simulated) FROM devices"),
+      "2|1|1");
 }
 
 TEST(Store, ParametersAreBoundByType) {
   const auto store = MemoryStore();
   const std::vector<Parameter> parameters = {int64_t{-5}, 2.5, std::string("it's"),
                                              Id128{0x8000000000000001, 0xF00000000000000F}};
-  EXPECT_EQ(Ask(*store, "SELECT ?, ?, ?, ?", parameters), "-5|2.5|it's|8000000000000001f00000000000000f");
+  EXPECT_EQ(TableOf(*store, "SELECT ?, ?, ?, ?", parameters), "-5|2.5|it's|8000000000000001f00000000000000f");
 }
 
 TEST(Store, AnIdIsFoundByItsHexDigitsAndSortsUnsigned) {
   const auto store = MemoryStore();
   ASSERT_TRUE(
       store->Append({{Threads({{{0x8000000000000000, 1}, 1, "high"}, {{1, 1}, 2, "low"}})}}).has_value());
-  EXPECT_EQ(Ask(*store, "SELECT name FROM threads WHERE process = '80000000000000000000000000000001'"),
+  EXPECT_EQ(TableOf(*store, "SELECT name FROM threads WHERE process = '80000000000000000000000000000001'"),
             "high");
-  EXPECT_EQ(Ask(*store, "SELECT process::VARCHAR FROM threads ORDER BY process DESC LIMIT 1"),
+  EXPECT_EQ(TableOf(*store, "SELECT process::VARCHAR FROM threads ORDER BY process DESC LIMIT 1"),
             "80000000-0000-0000-0000-000000000001");
-  EXPECT_EQ(Ask(*store, "SELECT name FROM threads ORDER BY process"), "low;high");
+  EXPECT_EQ(TableOf(*store, "SELECT name FROM threads ORDER BY process"), "low;high");
 }
 
 TEST(Store, WrongSqlSaysWhatIsWrong) {
@@ -243,7 +245,7 @@ TEST(Rows, EveryTypeIsDisplayed) {
       {"union_value(n := 5)", "5"},
       {"'00000000-0000-0001-0000-000000000002'::UUID", "00000000000000010000000000000002"},
   };
-  for (const auto& [sql, shown] : cases) EXPECT_EQ(Ask(*store, "SELECT " + sql), shown) << sql;
+  for (const auto& [sql, shown] : cases) EXPECT_EQ(TableOf(*store, "SELECT " + sql), shown) << sql;
 }
 
 TEST(Rows, JsonKeepsTypes) {

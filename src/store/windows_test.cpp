@@ -20,20 +20,20 @@
 namespace gpusonde::store {
 namespace {
 
-constexpr Id128 kSpool{1, 2};
+constexpr Id128 kSampleSpool{1, 2};
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 constexpr int64_t kWindow = kFiveMinutes.length_ns;
-constexpr int64_t kMidnightNs = 20'000 * kDayNs;
+constexpr int64_t kSampleMidnightNs = 20'000 * kDayNs;
 constexpr int64_t kEarliest = std::numeric_limits<int64_t>::min();
-constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 TEST(WindowStart, IsAtOrBeforeTheTimeWithinWhatWindowsCover) {
   EXPECT_EQ(WindowStart(kHour, 0), 0);
   EXPECT_EQ(WindowStart(kHour, kHour.length_ns - 1), 0);
   EXPECT_EQ(WindowStart(kHour, kHour.length_ns), kHour.length_ns);
   EXPECT_EQ(WindowStart(kDay, kEarliest), 0);
-  EXPECT_GT(WindowStart(kDay, kLatest), kLatest - 4 * kDay.length_ns);
-  EXPECT_LT(WindowStart(kDay, kLatest), kLatest - kDay.length_ns);
+  EXPECT_GT(WindowStart(kDay, kNoLimit), kNoLimit - 4 * kDay.length_ns);
+  EXPECT_LT(WindowStart(kDay, kNoLimit), kNoLimit - kDay.length_ns);
 }
 
 // "3d 2h samples" and the like, of consecutive pieces that cover the range.
@@ -56,16 +56,16 @@ std::string Describe(const TimeRange& range, int64_t windows_end_ns, bool by_sta
 TEST(PiecesOf, AreAsLongAsTheRangeAndTheWindowsAllow) {
   const int64_t day = kDay.length_ns;
   const int64_t hour = kHour.length_ns;
-  EXPECT_EQ(Describe({0, 3 * day}, kLatest, true), "3x86400");
-  EXPECT_EQ(Describe({day - 2 * hour - 1, 3 * day + hour}, kLatest, true), "samples 2x3600 2x86400 1x3600");
+  EXPECT_EQ(Describe({0, 3 * day}, kNoLimit, true), "3x86400");
+  EXPECT_EQ(Describe({day - 2 * hour - 1, 3 * day + hour}, kNoLimit, true), "samples 2x3600 2x86400 1x3600");
   EXPECT_EQ(Describe({0, 3 * day}, 2 * day + hour + 1, true), "2x86400 1x3600 samples");
-  EXPECT_EQ(Describe({1, hour}, kLatest, true), "samples");
-  EXPECT_EQ(Describe({hour / 2, hour + hour / 2}, kLatest, false), "12x300");
+  EXPECT_EQ(Describe({1, hour}, kNoLimit, true), "samples");
+  EXPECT_EQ(Describe({hour / 2, hour + hour / 2}, kNoLimit, false), "12x300");
   EXPECT_EQ(Describe({0, 3 * day}, 0, true), "samples");
-  EXPECT_EQ(Describe({kEarliest, 2 * hour}, kLatest, true), "samples 2x3600");
+  EXPECT_EQ(Describe({kEarliest, 2 * hour}, kNoLimit, true), "samples 2x3600");
 }
 
-model::Batch Samples(const std::vector<int64_t>& times) {
+model::Batch SamplesAt(const std::vector<int64_t>& times) {
   model::BatchBuilder builder(model::kSamples);
   for (const int64_t time_ns : times)
     builder.Append({.time_ns = time_ns,
@@ -79,7 +79,7 @@ model::Batch Samples(const std::vector<int64_t>& times) {
 
 TEST(SampleTimes, AreThoseOfTheTableOfSamples) {
   EXPECT_FALSE(SampleTimes({}).has_value());
-  const model::Batch batches[] = {Samples({7, 5}), Samples({}), Samples({9})};
+  const model::Batch batches[] = {SamplesAt({7, 5}), SamplesAt({}), SamplesAt({9})};
   const auto times = SampleTimes(batches);
   ASSERT_TRUE(times.has_value());
   EXPECT_EQ(times->from_ns, 5);
@@ -98,8 +98,8 @@ class Windows : public testing::Test {
   }
 
   void Commit(int64_t day_ns, const std::vector<int64_t>& times) {
-    const model::Batch batch = Samples(times);
-    const Status done = store_->Commit(DayOf(day_ns), kSpool, ++sequence_, {&batch, 1});
+    const model::Batch batch = SamplesAt(times);
+    const Status done = store_->Commit(DayOf(day_ns), kSampleSpool, ++sequence_, {&batch, 1});
     ASSERT_TRUE(done.has_value()) << done.error().message;
     times_.insert(times_.end(), times.begin(), times.end());
   }
@@ -141,13 +141,13 @@ class Windows : public testing::Test {
 };
 
 TEST_F(Windows, AreSummedOnceTheyAreOver) {
-  Commit(kMidnightNs, {kMidnightNs, kMidnightNs + 21, kMidnightNs + 42});
-  EXPECT_LE(store_->windows_end_ns(), kMidnightNs) << "the first is not over";
+  Commit(kSampleMidnightNs, {kSampleMidnightNs, kSampleMidnightNs + 21, kSampleMidnightNs + 42});
+  EXPECT_LE(store_->windows_end_ns(), kSampleMidnightNs) << "the first is not over";
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 0);
-  Commit(kMidnightNs, {kMidnightNs + kWindow + 9 * kNanosPerSecond});
+  Commit(kSampleMidnightNs, {kSampleMidnightNs + kWindow + 9 * kNanosPerSecond});
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 0) << "what is slow may still come";
-  Commit(kMidnightNs, {kMidnightNs + kWindow + 11 * kNanosPerSecond});
-  EXPECT_EQ(store_->windows_end_ns(), kMidnightNs + kWindow);
+  Commit(kSampleMidnightNs, {kSampleMidnightNs + kWindow + 11 * kNanosPerSecond});
+  EXPECT_EQ(store_->windows_end_ns(), kSampleMidnightNs + kWindow);
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 1) << "three samples of one thread and stack";
   EXPECT_EQ(Number("SELECT sum(weight_ns)::BIGINT FROM profile_windows"), 30);
   EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM profile_windows"), 3);
@@ -155,20 +155,22 @@ TEST_F(Windows, AreSummedOnceTheyAreOver) {
 }
 
 TEST_F(Windows, IncludeLateSamples) {
-  Commit(kMidnightNs, {kMidnightNs, kMidnightNs + kWindow * 3});
-  Commit(kMidnightNs, {kMidnightNs + 1, kMidnightNs + kWindow * 2 + 5});
+  Commit(kSampleMidnightNs, {kSampleMidnightNs, kSampleMidnightNs + kWindow * 3});
+  Commit(kSampleMidnightNs, {kSampleMidnightNs + 1, kSampleMidnightNs + kWindow * 2 + 5});
   EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM profile_windows"), 2)
       << "two of the four are in what is over";
-  ExpectExact(kMidnightNs, kMidnightNs + kWindow * 4);
+  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + kWindow * 4);
   // In the file of the next day, too.
-  Commit(kMidnightNs + kDayNs, {kMidnightNs + kDayNs - 1, kMidnightNs + kDayNs + kWindow * 2});
-  Commit(kMidnightNs + kDayNs, {kMidnightNs + kDayNs - 2});
-  ExpectExact(kMidnightNs, kMidnightNs + 2 * kDayNs);
+  Commit(kSampleMidnightNs + kDayNs,
+         {kSampleMidnightNs + kDayNs - 1, kSampleMidnightNs + kDayNs + kWindow * 2});
+  Commit(kSampleMidnightNs + kDayNs, {kSampleMidnightNs + kDayNs - 2});
+  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kDayNs);
 }
 
 TEST_F(Windows, AStoreWrittenWithoutThemGetsThemWhenOpened) {
-  Commit(kMidnightNs, {kMidnightNs, kMidnightNs + kWindow * 3});
-  Commit(kMidnightNs + kDayNs, {kMidnightNs + kDayNs - 1, kMidnightNs + kDayNs + kWindow * 2});
+  Commit(kSampleMidnightNs, {kSampleMidnightNs, kSampleMidnightNs + kWindow * 3});
+  Commit(kSampleMidnightNs + kDayNs,
+         {kSampleMidnightNs + kDayNs - 1, kSampleMidnightNs + kDayNs + kWindow * 2});
   const std::string sql = "SELECT sum(count)::BIGINT FROM profile_windows";
   const int64_t before = Number(sql);
   store_.reset();
@@ -184,7 +186,7 @@ TEST_F(Windows, AStoreWrittenWithoutThemGetsThemWhenOpened) {
   }
   Reopen();
   EXPECT_EQ(Number(sql), before);
-  ExpectExact(kMidnightNs, kMidnightNs + 2 * kDayNs);
+  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kDayNs);
 }
 
 TEST_F(Windows, SayTheSameAsTheSamplesWhateverTheClockDoes) {
@@ -192,7 +194,7 @@ TEST_F(Windows, SayTheSameAsTheSamplesWhateverTheClockDoes) {
   const auto below = [&](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
   };
-  int64_t now_ns = kMidnightNs;
+  int64_t now_ns = kSampleMidnightNs;
   for (int round = 0; round < 200; ++round) {
     now_ns += below(6 * kWindow);
     if (below(15) == 0) now_ns += below(30 * kHour.length_ns) - 28 * kHour.length_ns;  // the clock steps
@@ -207,18 +209,19 @@ TEST_F(Windows, SayTheSameAsTheSamplesWhateverTheClockDoes) {
     EXPECT_GT(Number(fmt::format("SELECT count(*) FROM profile_windows WHERE end_ns - start_ns = {}",
                                  level.length_ns)),
               0);
-  ExpectExact(kEarliest, kLatest);
+  ExpectExact(kEarliest, kNoLimit);
   for (int i = 0; i < 40; ++i) {
-    const int64_t from_ns = kMidnightNs - kDayNs + below(4 * kDayNs);
+    const int64_t from_ns = kSampleMidnightNs - kDayNs + below(4 * kDayNs);
     ExpectExact(from_ns, from_ns + below(3 * kDayNs));
   }
 }
 
 TEST_F(Windows, TimesThatNoClockShowsAreKeptAsSamples) {
-  Commit(kMidnightNs, {kEarliest, -1, kMidnightNs, kMidnightNs + 2 * kWindow, kLatest});
-  Commit(kMidnightNs, {kEarliest, kMidnightNs + 1, kLatest - 1});
+  Commit(kSampleMidnightNs, {kEarliest, -1, kSampleMidnightNs, kSampleMidnightNs + 2 * kWindow, kNoLimit});
+  Commit(kSampleMidnightNs, {kEarliest, kSampleMidnightNs + 1, kNoLimit - 1});
   EXPECT_EQ(Number("SELECT count(*) FROM samples"), 8);
-  const auto profile = ReadProfile(*store_, {.from_ns = kMidnightNs, .to_ns = kMidnightNs + 3 * kWindow});
+  const auto profile =
+      ReadProfile(*store_, {.from_ns = kSampleMidnightNs, .to_ns = kSampleMidnightNs + 3 * kWindow});
   ASSERT_TRUE(profile.has_value()) << profile.error().message;
   int64_t count = 0;
   for (const auto& sample : profile->samples) count += sample.count;
@@ -227,15 +230,18 @@ TEST_F(Windows, TimesThatNoClockShowsAreKeptAsSamples) {
 
 TEST_F(Windows, AStripOfLongBucketsSpreadsThemEvenly) {
   model::BatchBuilder sources(model::kSources);
-  sources.Append(
-      {.source = {9, 9}, .host = "here", .started_ns = kMidnightNs, .ended_ns = kMidnightNs + 12 * kWindow});
+  sources.Append({.source = {9, 9},
+                  .host = "here",
+                  .started_ns = kSampleMidnightNs,
+                  .ended_ns = kSampleMidnightNs + 12 * kWindow});
   const model::Batch source = sources.Take();
-  ASSERT_TRUE(store_->Commit(DayOf(kMidnightNs), kSpool, ++sequence_, {&source, 1}).has_value());
+  ASSERT_TRUE(store_->Commit(DayOf(kSampleMidnightNs), kSampleSpool, ++sequence_, {&source, 1}).has_value());
   std::vector<int64_t> times;
-  for (int64_t i = 0; i < 1200; ++i) times.push_back(kMidnightNs + i * (kWindow / 100));
-  Commit(kMidnightNs, times);
+  for (int64_t i = 0; i < 1200; ++i) times.push_back(kSampleMidnightNs + i * (kWindow / 100));
+  Commit(kSampleMidnightNs, times);
   // Buckets of 2.4 windows: their borders lie within windows.
-  const auto strip = ReadCpuStrip(*store_, {.from_ns = kMidnightNs, .to_ns = kMidnightNs + 12 * kWindow}, 5);
+  const auto strip =
+      ReadCpuStrip(*store_, {.from_ns = kSampleMidnightNs, .to_ns = kSampleMidnightNs + 12 * kWindow}, 5);
   ASSERT_TRUE(strip.has_value()) << strip.error().message;
   ASSERT_EQ(strip->values.size(), 5U);
   for (const auto& value : strip->values) {

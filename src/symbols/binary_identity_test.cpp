@@ -14,7 +14,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr const char* kSystemProgram = "/usr/bin/true";
+constexpr const char* kIdentifiedProgram = "/usr/bin/true";
 
 BinaryIdentity IdentityOf(const std::string& path) {
   const Fd file = Open(path, O_RDONLY).value();
@@ -25,7 +25,7 @@ BinaryIdentity IdentityOf(const std::string& path) {
 class BinaryIdentityTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::copy_file(kSystemProgram, path_);
+    std::filesystem::copy_file(kIdentifiedProgram, path_);
     ASSERT_TRUE(::getuid() != 0 || ::chown(path_.c_str(), 65534, 65534) == 0);
   }
   TempFolder folder_;
@@ -33,22 +33,22 @@ class BinaryIdentityTest : public testing::Test {
 };
 
 TEST_F(BinaryIdentityTest, ASystemFileIsKnownByItsBuildIdAlone) {
-  const BinaryIdentity identity = IdentityOf(kSystemProgram);
+  const BinaryIdentity identity = IdentityOf(kIdentifiedProgram);
   ASSERT_EQ(identity.build_id.size(), 40u);
   EXPECT_EQ(identity.id, SystemBinaryId(identity.build_id));
 }
 
 TEST_F(BinaryIdentityTest, AStrangersFileWithItsBuildIdIsAnother) {
-  EXPECT_EQ(IdentityOf(path_).build_id, IdentityOf(kSystemProgram).build_id);
-  EXPECT_NE(IdentityOf(path_).id, IdentityOf(kSystemProgram).id);
+  EXPECT_EQ(IdentityOf(path_).build_id, IdentityOf(kIdentifiedProgram).build_id);
+  EXPECT_NE(IdentityOf(path_).id, IdentityOf(kIdentifiedProgram).id);
   const std::string copy = folder_ / "copy";
-  std::filesystem::copy_file(kSystemProgram, copy);
+  std::filesystem::copy_file(kIdentifiedProgram, copy);
   ::chmod(copy.c_str(), 0777);
-  EXPECT_NE(IdentityOf(copy).id, IdentityOf(kSystemProgram).id) << "anybody can write it";
+  EXPECT_NE(IdentityOf(copy).id, IdentityOf(kIdentifiedProgram).id) << "anybody can write it";
 }
 
 TEST_F(BinaryIdentityTest, AFileOfRootThatIsNotHereIsNoSystemFile) {
-  const Fd file = Open(kSystemProgram, O_RDONLY).value();
+  const Fd file = Open(kIdentifiedProgram, O_RDONLY).value();
   EXPECT_FALSE(IsSystemFile(file, "/usr/bin/false")) << "what another root calls so";
   EXPECT_FALSE(IsSystemFile(file, "/no/such/file"));
 }

@@ -14,8 +14,8 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr size_t kMaxMessageBytes = 8192;
-constexpr size_t kMaxNameBytes = 4096;
+constexpr size_t kMaxFileMessageBytes = 8192;
+constexpr size_t kMaxFileNameBytes = 4096;
 constexpr size_t kMaxFds = 3;
 constexpr uint8_t kHasDebugFile = 0x80;
 
@@ -26,7 +26,7 @@ Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
   const size_t count = request.debug_file.valid() ? 3 : 2;
   std::string text(
       1, static_cast<char>(static_cast<uint8_t>(request.question) | (count == 3 ? kHasDebugFile : 0)));
-  text += request.name.substr(0, kMaxNameBytes);
+  text += request.name.substr(0, kMaxFileNameBytes);
   iovec part{.iov_base = text.data(), .iov_len = text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
   msghdr message{};
@@ -48,7 +48,7 @@ Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
 }
 
 Result<std::optional<FileRequest>> ReceiveFileRequest(int socket) {
-  std::string text(kMaxMessageBytes, '\0');
+  std::string text(kMaxFileMessageBytes, '\0');
   iovec part{.iov_base = text.data(), .iov_len = text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
   msghdr message{};
@@ -86,7 +86,7 @@ Status SendFileAnswer(int socket, const Status& answer) {
   std::string text(1, '\0');
   if (!answer.has_value()) {
     text[0] = static_cast<char>(static_cast<uint8_t>(answer.error().code) + 1);
-    text += answer.error().message.substr(0, kMaxMessageBytes - 1);
+    text += answer.error().message.substr(0, kMaxFileMessageBytes - 1);
   }
   while (::write(socket, text.data(), text.size()) < 0)
     if (errno != EINTR) return Fail(ErrnoError(errno, "send an answer about a program file"));
@@ -94,7 +94,7 @@ Status SendFileAnswer(int socket, const Status& answer) {
 }
 
 Result<std::optional<FileAnswer>> ReceiveFileAnswer(int socket) {
-  std::string text(kMaxMessageBytes, '\0');
+  std::string text(kMaxFileMessageBytes, '\0');
   ssize_t count = 0;
   do count = ::recv(socket, text.data(), text.size(), MSG_DONTWAIT);
   while (count < 0 && errno == EINTR);

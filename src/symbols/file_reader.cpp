@@ -21,7 +21,7 @@ namespace gpusonde::symbols {
 namespace {
 
 // A server without questions ends after this time.
-constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
+constexpr int64_t kFileReaderIdleNs = 10 * kNanosPerSecond;
 // How long an answer is kept that is not asked for again.
 constexpr int64_t kKeptNs = 30 * kNanosPerSecond;
 // Each job holds three descriptors.
@@ -127,7 +127,7 @@ void FileReader::Exchange(Server& server) {
     Send(server);
   }
   Send(server);
-  if (!server.reading.has_value() && now_ns - server.since_ns > kIdleNs) Stop(server);
+  if (!server.reading.has_value() && now_ns - server.since_ns > kFileReaderIdleNs) Stop(server);
 }
 
 void FileReader::Finish(Server& server, Status result) {

@@ -10,8 +10,8 @@ namespace {
 constexpr uint64_t kMagic116 = 0xFFFFFFFA, kMagic118 = 0xFFFFFFF0, kMagic120 = 0xFFFFFFF1;
 constexpr size_t kWord = 8;
 // The go command itself has 13,000 functions, kubelet 100,000.
-constexpr uint64_t kMaxFunctions = 1'000'000;
-constexpr uint64_t kMaxFunctionBytes = uint64_t{1} << 28;
+constexpr uint64_t kMaxGoFunctions = 1'000'000;
+constexpr uint64_t kMaxGoFunctionBytes = uint64_t{1} << 28;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::optional<GoTable> GoTable::Parse(std::span<const std::byte> section, uint64
   table.depths_ = header(parts + 3);
   table.functions_ = header(parts + 4);
   const uint64_t entry_bytes = table.offsets_ ? 8 : 16;
-  if (count == 0 || count > kMaxFunctions || table.names_ >= section.size() ||
+  if (count == 0 || count > kMaxGoFunctions || table.names_ >= section.size() ||
       table.depths_ >= section.size() || table.functions_ >= section.size() ||
       section.size() - table.functions_ < count * entry_bytes + entry_bytes / 2)
     return std::nullopt;
@@ -51,7 +51,7 @@ GoTable::Function GoTable::At(size_t index) const {
   const uint64_t begin = offsets_ ? text_start_ : 0;
   // The next one's begin is this one's end; after the last stands the end of all.
   Function function{.start = begin + Number(entry, half), .end = begin + Number(entry + 2 * half, half)};
-  if (function.end < function.start || function.end - function.start > kMaxFunctionBytes)
+  if (function.end < function.start || function.end - function.start > kMaxGoFunctionBytes)
     function.end = function.start;
   const uint64_t info = functions_ + Number(entry + half, half) + (offsets_ ? 4 : 8);  // behind its entry
   function.name = names_ + Number(info, 4);

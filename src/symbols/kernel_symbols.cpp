@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxKallsymsBytes = size_t{256} << 20;
 // A gap larger than any function: addresses beyond it belong to code that kallsyms doesn't list (BPF
 // trampolines).
-constexpr uint64_t kMaxFunctionBytes = 1 << 20;
+constexpr uint64_t kMaxKernelFunctionBytes = 1 << 20;
 
 struct Line {
   uint64_t address = 0;
@@ -87,7 +87,7 @@ std::optional<KernelSymbol> KernelSymbols::Find(uint64_t address) const {
   auto entry = std::ranges::upper_bound(entries_, address, {}, &Entry::address);
   if (entry == entries_.begin()) return std::nullopt;
   --entry;
-  if (address - entry->address > kMaxFunctionBytes) return std::nullopt;
+  if (address - entry->address > kMaxKernelFunctionBytes) return std::nullopt;
   const Module& module = modules_[entry->module];
   return KernelSymbol{module.name, names_.c_str() + entry->name, address - module.first};
 }

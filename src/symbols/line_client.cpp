@@ -18,7 +18,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr int64_t kIdleNs = 10 * kNanosPerSecond;
+constexpr int64_t kLineReaderIdleNs = 10 * kNanosPerSecond;
 constexpr size_t kKeptAtOnce = 256;  // the cache reads all of a file before it adds to it
 
 }  // namespace
@@ -94,7 +94,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (!asked_.has_value()) Send();
   }
   Send();
-  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < kIdleNs) return;
+  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < kLineReaderIdleNs) return;
   Stop();
   Keep();
   for (File& file : files_) file.known.reset();

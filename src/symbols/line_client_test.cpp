@@ -16,7 +16,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr Id128 kFile{1, 1}, kOther{2, 2};
+constexpr Id128 kFile{1, 1}, kOtherFile{2, 2};
 
 std::vector<LineClient::Answer> ExchangeUntilIdle(LineClient& client) {
   std::vector<LineClient::Answer> answers;
@@ -27,21 +27,21 @@ std::vector<LineClient::Answer> ExchangeUntilIdle(LineClient& client) {
   return answers;
 }
 
-Result<Fd> OpenSomething() { return Open("/proc/self/exe", O_RDONLY); }
+Result<Fd> OpenSelf() { return Open("/proc/self/exe", O_RDONLY); }
 
 TEST(LineClient, AFileAtWhichTheServerDiesIsNotAskedAboutAgain) {
   LineClient client({.command = {"/bin/false"}});
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
-  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSomething));
-  EXPECT_TRUE(client.Ask(kOther, ::getpid(), "/y", 2, OpenSomething)) << "others still are";
+  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSelf));
+  EXPECT_TRUE(client.Ask(kOtherFile, ::getpid(), "/y", 2, OpenSelf)) << "others still are";
 }
 
 TEST(LineClient, AServerThatStaysSilentIsGivenUp) {
   LineClient client({.command = {"/bin/sleep", "100"}, .patience_ns = 50 * kNanosPerMilli});
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
@@ -51,17 +51,17 @@ TEST(LineClient, SignalsThatEndTheAgentLeaveTheServer) {
   const TempFolder folder;
   const std::string script = "kill -INT $$; kill -HUP $$; kill -TERM $$; : > '" + folder / "lives" + "'";
   LineClient client({.command = {"/bin/sh", "-c", script}});
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   EXPECT_EQ(ExchangeUntilIdle(client).size(), 1u) << "it ended without an answer";
   EXPECT_TRUE(std::filesystem::exists(folder / "lives"));
 }
 
 TEST(LineClient, WithoutAServerNothingIsAsked) {
   LineClient client({.command = {}});
-  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   EXPECT_TRUE(client.idle());
   LineClient missing({.command = {"/nonexistent"}});
-  EXPECT_TRUE(missing.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(missing.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   EXPECT_TRUE(ExchangeUntilIdle(missing).empty());
   EXPECT_TRUE(missing.idle());
 }
@@ -76,7 +76,7 @@ TEST(LineClient, HoldsFewFilesOpenHoweverManyAreAskedAbout) {
   LineClient client({.command = {"/bin/sleep", "100"}});
   int refused = 0;
   for (uint64_t file = 1; file <= 1000; ++file)
-    if (!client.Ask({3, file}, ::getpid(), "/x", 1, OpenSomething)) ++refused;
+    if (!client.Ask({3, file}, ::getpid(), "/x", 1, OpenSelf)) ++refused;
   EXPECT_EQ(refused, 1000 - static_cast<int>(LineClient::kMaxOpenFiles));
   EXPECT_LE(open_descriptors(), before + LineClient::kMaxOpenFiles);
 }
@@ -86,16 +86,16 @@ TEST(LineClient, WhatTheCacheKnowsIsAnsweredWithoutTheServer) {
   const std::vector<SourceFrame> frames = {{"f", "x.cpp", 3, 1}};
   LineCache(folder.path()).Add(kFile, {{1, frames}});
   LineClient client({.command = {"/bin/false"}, .cache_folder = folder.path()});
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething));
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   EXPECT_EQ(client.waiting(), 1u);
   std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].frames, frames);
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSomething)) << "the server died of nothing yet";
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 2, OpenSelf)) << "the server died of nothing yet";
   answers = ExchangeUntilIdle(client);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].kind, LineAnswer::Kind::kUnreadable);
-  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSomething)) << "it still knows";
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf)) << "it still knows";
 }
 
 // The server's own loop, in a thread.

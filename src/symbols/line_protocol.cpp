@@ -13,7 +13,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr size_t kMaxMessageBytes = size_t{64} << 10;
+constexpr size_t kMaxLineMessageBytes = size_t{64} << 10;
 
 Status Send(int socket, const std::string& text, int fd, bool wait) {
   iovec part{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
@@ -40,7 +40,7 @@ Status Send(int socket, const std::string& text, int fd, bool wait) {
 
 // The message's bytes, and the descriptor that came with it. Empty at the end.
 Result<std::string> Receive(int socket, bool wait, Fd& fd) {
-  std::string text(kMaxMessageBytes, '\0');
+  std::string text(kMaxLineMessageBytes, '\0');
   iovec part{.iov_base = text.data(), .iov_len = text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -76,7 +76,7 @@ Status SendAnswer(int socket, const LineAnswer& answer) {
   std::string text = fmt::format("{}\t{}\t{}\n", answer.file, static_cast<int>(answer.kind), answer.offset);
   for (const SourceFrame& frame : answer.frames) {
     const std::string line = FrameText(frame);
-    if (text.size() + line.size() > kMaxMessageBytes) break;
+    if (text.size() + line.size() > kMaxLineMessageBytes) break;
     text += line;
   }
   return Send(socket, text, -1, true);

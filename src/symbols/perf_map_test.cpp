@@ -13,7 +13,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr size_t kPlenty = size_t{64} << 20;
+constexpr size_t kPlentyOfMaps = size_t{64} << 20;
 
 class PerfMapTest : public testing::Test {
  protected:
@@ -21,7 +21,7 @@ class PerfMapTest : public testing::Test {
     const Fd file = *Open(path_, O_WRONLY | O_CREAT | flags);
     ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  bool Follow(size_t max_bytes = kPlenty) { return map_.Follow(*Open(path_, O_RDONLY), max_bytes); }
+  bool Follow(size_t max_bytes = kPlentyOfMaps) { return map_.Follow(*Open(path_, O_RDONLY), max_bytes); }
   std::string NameAt(uint64_t address) {
     const auto symbol = map_.Find(address);
     return symbol.has_value() ? std::string(symbol->name) : "-";

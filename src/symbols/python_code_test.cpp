@@ -11,7 +11,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-std::vector<std::byte> FromHex(std::string_view hex) {
+std::vector<std::byte> BytesOf(std::string_view hex) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i + 1 < hex.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
@@ -72,7 +72,7 @@ const std::array kExamples = {
 
 TEST(PythonCode, EveryInstructionHasTheLineThatPythonSays) {
   for (const Example& example : kExamples) {
-    const PythonCode code{.first_line = 2, .line_format = example.form, .line_table = FromHex(example.table)};
+    const PythonCode code{.first_line = 2, .line_format = example.form, .line_table = BytesOf(example.table)};
     for (uint32_t offset = 0; offset < 180; offset += 2)
       EXPECT_EQ(code.LineOf(offset), std::prev(example.lines.upper_bound(offset))->second)
           << "form " << static_cast<int>(example.form) << ", offset " << offset;

@@ -17,7 +17,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kLayoutSource = R"(
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <internal/pycore_runtime.h>
@@ -97,7 +97,7 @@ std::optional<std::filesystem::path> Headers(int minor) {
 std::map<std::string, uint32_t> Offsets(const std::filesystem::path& headers) {
   std::string folder = testing::TempDir() + "layout-XXXXXX";
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
-  EXPECT_TRUE(WriteFileAtomically(folder + "/offsets.c", kSource).has_value());
+  EXPECT_TRUE(WriteFileAtomically(folder + "/offsets.c", kLayoutSource).has_value());
   const std::string command =
       fmt::format("cd {} && cc -w -I{} offsets.c -o offsets && ./offsets > told", folder, headers.string());
   EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)

@@ -27,7 +27,7 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kAnalyzeFooter = R"(
 Traces are gpusonde's own recordings, Nsight Systems SQLite exports, nvprof databases (not tested with a real one),
 PyTorch profiler (Kineto) JSON and Nsight Compute CSV, the latter two also compressed with gzip or zstd. The
 content of a file decides its format. docs/analyze.md describes the findings, docs/analyze-json.md the JSON.
@@ -143,7 +143,7 @@ int RunApart(AnalyzeOptions& options) {
 void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand("analyze", "Summarise the kernels and copies of GPU traces");
-  command->footer(kFooter);
+  command->footer(kAnalyzeFooter);
   CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces to analyse together");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()

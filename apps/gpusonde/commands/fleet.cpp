@@ -25,7 +25,7 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kFleetFooter = R"(
 Simulates a fleet in one process: every report is really encrypted, signed, verified, added and released; time and
 the devices' applications, made from kernel streams of real programs, are simulated. docs/fleet-simulator.md
 explains the results.
@@ -139,7 +139,7 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
   auto options = std::make_shared<FleetOptions>();
   options->parameters.threads = 0;
   CLI::App* command = fleet.add_subcommand("simulate", "Simulate a fleet of devices with private reports");
-  command->footer(kFooter);
+  command->footer(kFleetFooter);
   AddNumbers(*command, options->parameters);
   command
       ->add_option("--dead-hour", options->dead_hour,

@@ -21,7 +21,7 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kQueryFooter = R"(
 SHOW TABLES and DESCRIBE TABLE list tables and columns, docs/schema.md documents them. A table has the rows of all
 files, keyed tables only the last row per key; raw.TABLE has all rows as stored. Ids are 32 hex digits.
 
@@ -56,7 +56,7 @@ Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
 void AddQuery(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<QueryOptions>();
   CLI::App* command = app.add_subcommand("query", "Run read-only SQL over recordings");
-  command->footer(kFooter);
+  command->footer(kQueryFooter);
   command
       ->add_option("FILE... SQL", options->files_and_sql,
                    "recordings to merge, followed by one SQL statement")

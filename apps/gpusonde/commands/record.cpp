@@ -68,7 +68,7 @@ void CatchSignals(int restart) {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-int Complain(const Error& error) {
+int FailRecord(const Error& error) {
   PrintError("record", error);
   return kExitOwnFailure;
 }
@@ -146,21 +146,23 @@ Result<Fd> LockSpool(const RecordOptions& options) {
 int Recover(const RecordOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(options.spool_folder(), ignored))
-    return Complain({ErrorCode::kNotFound,
-                     fmt::format("no unfinished recording: {} doesn't exist; give the -o of the recording to "
-                                 "recover",
-                                 options.spool_folder())});
+    return FailRecord(
+        {ErrorCode::kNotFound,
+         fmt::format("no unfinished recording: {} doesn't exist; give the -o of the recording to "
+                     "recover",
+                     options.spool_folder())});
   const Result<Fd> lock = LockSpool(options);
-  if (!lock.has_value()) return Complain(lock.error());
+  if (!lock.has_value()) return FailRecord(lock.error());
   const auto segments = spool::ListSegments(options.spool_folder());
-  if (!segments.has_value()) return Complain(segments.error());
+  if (!segments.has_value()) return FailRecord(segments.error());
   if (segments->empty()) {
     std::filesystem::remove_all(options.spool_folder(), ignored);
-    return Complain({ErrorCode::kNotFound, fmt::format("nothing to recover: {} held no data and was removed",
-                                                       options.spool_folder())});
+    return FailRecord(
+        {ErrorCode::kNotFound,
+         fmt::format("nothing to recover: {} held no data and was removed", options.spool_folder())});
   }
   if (const Status finished = FinishRecording(options, 0); !finished.has_value())
-    return Complain(finished.error());
+    return FailRecord(finished.error());
   return kExitOk;
 }
 
@@ -194,7 +196,7 @@ void RemoveEmptySpool(const RecordOptions& options) {
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
   CatchSignals(SA_RESTART);  // before creating anything that a signal could leave behind
-  if (const Status free = CheckOutput(options); !free.has_value()) return Complain(free.error());
+  if (const Status free = CheckOutput(options); !free.has_value()) return FailRecord(free.error());
   Result<agent::Recorder> recorder = agent::Recorder::Create(
       {.spool_folder = options.spool_folder(),
        .frequency_hz = options.frequency_hz,
@@ -207,7 +209,7 @@ int Record(const RecordOptions& options) {
   if (!recorder.has_value()) {
     // Keep the spool of another recorder that started after CheckOutput.
     if (recorder.error().code != ErrorCode::kUnavailable) RemoveEmptySpool(options);
-    return Complain(recorder.error());
+    return FailRecord(recorder.error());
   }
 
   if (!recorder->refusal().empty())
@@ -219,7 +221,7 @@ int Record(const RecordOptions& options) {
   if (!outcome.has_value()) {
     std::error_code ignored;
     std::filesystem::remove_all(options.spool_folder(), ignored);
-    Complain(outcome.error());
+    FailRecord(outcome.error());
     return outcome.error().code == ErrorCode::kNotFound ? agent::Child::kNotFound
                                                         : agent::Child::kNotExecutable;
   }
@@ -233,7 +235,7 @@ int Record(const RecordOptions& options) {
                static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
-  if (!finished.has_value()) Complain(finished.error());
+  if (!finished.has_value()) FailRecord(finished.error());
   if (program_runs_on) {
     PrintNotice("record", "done; the program keeps running");
     return recorder->WaitForProgram(signals);

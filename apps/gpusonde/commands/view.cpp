@@ -31,7 +31,7 @@ struct ViewOptions {
   bool no_open = false;
 };
 
-int Complain(const Error& error) {
+int FailView(const Error& error) {
   PrintError("view", error);
   return kExitFailed;
 }
@@ -57,11 +57,11 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
 
 int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
   const auto store = OpenRecordings(options.files);
-  if (!store.has_value()) return Complain(store.error());
+  if (!store.has_value()) return FailView(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
-  if (!notices.has_value()) return Complain(notices.error());
+  if (!notices.has_value()) return FailView(notices.error());
   Result<server::SourceFolders> sources = server::SourceFolders::Open(options.sources);
-  if (!sources.has_value()) return Complain(sources.error());
+  if (!sources.has_value()) return FailView(sources.error());
   const auto server =
       server::UiServer::Start(**store,
                               {.mode = "view",
@@ -70,7 +70,7 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
                                .notices = [notices = *std::move(notices)] { return notices; },
                                .sources = std::make_shared<server::SourceFolders>(*std::move(sources))},
                               listen);
-  if (!server.has_value()) return Complain(server.error());
+  if (!server.has_value()) return FailView(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
   fmt::print("{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files), (*server)->Url());

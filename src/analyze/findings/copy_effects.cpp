@@ -48,7 +48,7 @@ std::map<Which, Test> MakeTests(const Job& job) {
   return tests;
 }
 
-CopyEffectLine MakeLine(const Which& which, const Test& test, const Ratio& ratio) {
+CopyEffectLine EffectLine(const Which& which, const Test& test, const Ratio& ratio) {
   CopyEffectLine line{.name = std::string(which.name), .after = which.after, .any_copy = which.any};
   if (!which.any) {
     const CopyClass copy = CopyClass::Unpack(which.copy);
@@ -76,7 +76,7 @@ std::vector<CopyEffectLine> FindCopyEffects(const Job& job) {
   size_t i = 0;
   for (const auto& [which, test] : tests) {
     const Ratio ratio = test.ratio.Finish();
-    if (significant[i++] && ratio.ratio >= kMinRatio) lines.push_back(MakeLine(which, test, ratio));
+    if (significant[i++] && ratio.ratio >= kMinRatio) lines.push_back(EffectLine(which, test, ratio));
   }
   std::ranges::stable_sort(lines, std::greater<>(), &CopyEffectLine::excess_ns);
   return lines;

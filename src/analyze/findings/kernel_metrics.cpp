@@ -47,7 +47,7 @@ double ShareOf(const Groups& groups, const model::Moments& values) {
                            values.count(), static_cast<int64_t>(sums.size()));
 }
 
-KernelMetricLine MakeLine(const Job& job, const Key& key, const Gathered& gathered) {
+KernelMetricLine MetricLine(const Job& job, const Key& key, const Gathered& gathered) {
   const auto& [name, metric, unit] = key;
   KernelMetricLine line{.name = std::string(job.names[name]),
                         .metric = std::string(job.names[metric]),
@@ -89,7 +89,7 @@ std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job) {
   for (const auto& [key, gathered] : Gather(job)) {
     const uint32_t name = std::get<0>(key);
     const Int128 total_ns = name < job.kernels.size() ? job.kernels[name].moments.sum() : 0;
-    found.emplace_back(total_ns, MakeLine(job, key, gathered));
+    found.emplace_back(total_ns, MetricLine(job, key, gathered));
   }
   std::ranges::sort(found, [](const auto& a, const auto& b) {
     const auto order = [](const auto& one) {

@@ -131,7 +131,7 @@ void Write(JsonWriter& json, const Note& note) {
 }
 
 template <class Line>
-void WriteAll(JsonWriter& json, std::string_view key, const std::vector<Line>& lines) {
+void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>& lines) {
   json.Key(key).BeginArray();
   for (const Line& line : lines) Write(json, line);
   json.EndArray();
@@ -142,20 +142,20 @@ void WriteAll(JsonWriter& json, std::string_view key, const std::vector<Line>& l
 std::string ToJson(const Report& report) {
   JsonWriter json;
   json.BeginObject().Field("version", kVersion);
-  WriteAll(json, "traces", report.traces);
-  WriteAll(json, "kernels", report.kernels);
-  WriteAll(json, "memcpys", report.memcpys);
-  WriteAll(json, "memsets", report.memsets);
-  WriteAll(json, "api_calls", report.api_calls);
-  WriteAll(json, "ranks", report.ranks);
-  WriteAll(json, "variability", report.variability);
-  WriteAll(json, "windows", report.windows);
-  WriteAll(json, "copy_effects", report.copy_effects);
-  WriteAll(json, "slow_ranks", report.slow_ranks);
-  WriteAll(json, "collectives", report.collectives);
-  WriteAll(json, "kernel_metrics", report.kernel_metrics);
+  WriteLines(json, "traces", report.traces);
+  WriteLines(json, "kernels", report.kernels);
+  WriteLines(json, "memcpys", report.memcpys);
+  WriteLines(json, "memsets", report.memsets);
+  WriteLines(json, "api_calls", report.api_calls);
+  WriteLines(json, "ranks", report.ranks);
+  WriteLines(json, "variability", report.variability);
+  WriteLines(json, "windows", report.windows);
+  WriteLines(json, "copy_effects", report.copy_effects);
+  WriteLines(json, "slow_ranks", report.slow_ranks);
+  WriteLines(json, "collectives", report.collectives);
+  WriteLines(json, "kernel_metrics", report.kernel_metrics);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
-  WriteAll(json, "notes", report.notes);
+  WriteLines(json, "notes", report.notes);
   json.EndObject();
   return json.Take() + "\n";
 }

@@ -24,14 +24,15 @@ size_t CharacterAt(std::string_view text, size_t at) {
   return at;
 }
 
-std::string_view Part(std::string_view text, size_t begin, size_t end) {
+std::string_view Slice(std::string_view text, size_t begin, size_t end) {
   begin = CharacterAt(text, begin);
   return text.substr(begin, CharacterAt(text, end) - begin);
 }
 
 std::string HeadAndTail(const std::string& text) {
   if (text.size() <= kWidth) return text;
-  return std::string(Part(text, 0, kHead)) + "…" + std::string(Part(text, text.size() - kTail, text.size()));
+  return std::string(Slice(text, 0, kHead)) + "…" +
+         std::string(Slice(text, text.size() - kTail, text.size()));
 }
 
 // `width` bytes around a place, little of it before the place, with dots for what is cut.
@@ -39,14 +40,14 @@ std::string Around(const std::string& text, size_t place, size_t width) {
   const size_t begin =
       std::min(place - std::min(place, kContext), text.size() - std::min(text.size(), width));
   const size_t end = std::min(text.size(), begin + width);
-  return (begin > 0 ? "…" : "") + std::string(Part(text, begin, end)) + (end < text.size() ? "…" : "");
+  return (begin > 0 ? "…" : "") + std::string(Slice(text, begin, end)) + (end < text.size() ? "…" : "");
 }
 
 // The head and the surroundings of one place, or the surroundings of two.
 std::string Around(const std::string& text, const std::vector<size_t>& places) {
   if (places.size() == 1) {
     if (places[0] < kShortHead + kContext) return Around(text, 0, kWidth - 1);
-    return std::string(Part(text, 0, kShortHead)) + Around(text, places[0], kWidth - kShortHead - 2);
+    return std::string(Slice(text, 0, kShortHead)) + Around(text, places[0], kWidth - kShortHead - 2);
   }
   const auto [first, second] = std::ranges::minmax(places);
   constexpr size_t kHalf = (kWidth - 3) / 2;

@@ -13,13 +13,13 @@ namespace {
 
 // The step waits for disks. If another process uses them more than before it is contention; if none does, the
 // disk is slow or the program reads more.
-constexpr std::array kStatesOf = {State::kBlockedIo, State::kBlocked};
-constexpr std::array kExpectations = {
+constexpr std::array kBlockIoStates = {State::kBlockedIo, State::kBlocked};
+constexpr std::array kBlockIoExpectations = {
     Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, kWeights.pressure.io_rise,
                 kWeights.pressure.io, "tasks waited for I/O longer than before"},
 };
 
-constexpr std::array kSupersedes = {Superseded{
+constexpr std::array kBlockIoSupersedes = {Superseded{
     CauseId::kIoThrottling,
     // If most of the wait remains beyond the limit's part, contention is more likely.
     [](const Situation& situation) -> double {
@@ -27,8 +27,8 @@ constexpr std::array kSupersedes = {Superseded{
       return at_limit_ns < situation.excess(State::kBlockedIo) ? kWeights.block_io.over_io_throttling : 0.0;
     }}};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateBlockIo(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kBlockIoStates)};
   // Blocked time without I/O wait or I/O pressure may be a lock, or anything else.
   if (situation.excess(State::kBlockedIo) < kWeights.block_io.min_io_share * finding.explained_ns &&
       situation.Of(model::Metric::kHostPressureIo).rise() < kWeights.pressure.io_rise)
@@ -55,8 +55,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& BlockIo() {
-  static constexpr Cause kCause{
-      CauseId::kBlockIo, "block_io", "Block-I/O contention", kStatesOf, kExpectations, kSupersedes, Evaluate};
+  static constexpr Cause kCause{CauseId::kBlockIo, "block_io",           "Block-I/O contention",
+                                kBlockIoStates,    kBlockIoExpectations, kBlockIoSupersedes,
+                                EvaluateBlockIo};
   return kCause;
 }
 

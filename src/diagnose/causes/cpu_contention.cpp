@@ -13,14 +13,14 @@ namespace {
 
 // Other programs use the CPUs that the step needs. Quota and interrupts have states of their own, so the rest
 // of the run-queue delay is contention.
-constexpr std::array kStatesOf = {State::kRunQueue};
-constexpr std::array kExpectations = {
+constexpr std::array kCpuContentionStates = {State::kRunQueue};
+constexpr std::array kCpuContentionExpectations = {
     Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
                 kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateCpuContention(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kCpuContentionStates)};
   finding.sentence = fmt::format("the step waited for a CPU {}", ShareOf(situation, State::kRunQueue));
   const auto who = LargestRises(situation.cpu_before, situation.cpu_during, false);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who);
@@ -35,8 +35,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContention() {
-  static constexpr Cause kCause{
-      CauseId::kCpuContention, "cpu_contention", "CPU contention", kStatesOf, kExpectations, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kCpuContention, "cpu_contention",           "CPU contention",
+                                kCpuContentionStates,    kCpuContentionExpectations, {},
+                                EvaluateCpuContention};
   return kCause;
 }
 

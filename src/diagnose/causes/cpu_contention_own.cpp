@@ -12,14 +12,14 @@ namespace gpusonde::diagnose {
 namespace {
 
 // The program has more runnable threads than CPUs.
-constexpr std::array kStatesOf = {State::kRunQueueOwn};
-constexpr std::array kExpectations = {
+constexpr std::array kCpuContentionOwnStates = {State::kRunQueueOwn};
+constexpr std::array kCpuContentionOwnExpectations = {
     Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
                 kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateCpuContentionOwn(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kCpuContentionOwnStates)};
   finding.sentence = fmt::format("the step waited for a CPU {}", ShareOf(situation, State::kRunQueueOwn));
   const auto who = LargestRises(situation.cpu_before, situation.cpu_during, true);
   if (!who.empty()) finding.sentence += "; " + TakenBy(who, "the program's own ");
@@ -39,13 +39,10 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContentionOwn() {
-  static constexpr Cause kCause{CauseId::kCpuContentionOwn,
-                                "cpu_contention_own",
-                                "CPU contention within the program",
-                                kStatesOf,
-                                kExpectations,
-                                {},
-                                Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kCpuContentionOwn, "cpu_contention_own",          "CPU contention within the program",
+      kCpuContentionOwnStates,    kCpuContentionOwnExpectations, {},
+      EvaluateCpuContentionOwn};
   return kCause;
 }
 

@@ -11,15 +11,15 @@ namespace gpusonde::diagnose {
 namespace {
 
 // The cgroup, or an ancestor, has used up its CPU quota of the period.
-constexpr std::array kStatesOf = {State::kThrottled};
-constexpr std::array kExpectations = {
+constexpr std::array kCpuQuotaStates = {State::kThrottled};
+constexpr std::array kCpuQuotaExpectations = {
     Expectation{model::Metric::kCgroupThrottled, Expectation::Direction::kRises,
                 kWeights.cpu_quota.throttled_rise, kWeights.cpu_quota.throttled,
                 "its cgroup was throttled more than before"},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateCpuQuota(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kCpuQuotaStates)};
   finding.sentence =
       fmt::format("its cgroup's CPU quota throttled the step {}", ShareOf(situation, State::kThrottled));
   return finding;
@@ -28,8 +28,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuQuota() {
-  static constexpr Cause kCause{CauseId::kCpuQuota, "cpu_quota", "CPU quota", kStatesOf,
-                                kExpectations,      {},          Evaluate};
+  static constexpr Cause kCause{CauseId::kCpuQuota,    "cpu_quota", "CPU quota",     kCpuQuotaStates,
+                                kCpuQuotaExpectations, {},          EvaluateCpuQuota};
   return kCause;
 }
 

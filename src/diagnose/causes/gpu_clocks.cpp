@@ -12,8 +12,8 @@ namespace {
 
 // The same kernels take longer because the GPU's clocks are lower. An idle GPU also lowers its clocks, but
 // then other states have grown than the kernels'.
-constexpr std::array kStatesOf = {State::kGpuRun};
-constexpr std::array kExpectations = {
+constexpr std::array kGpuClocksStates = {State::kGpuRun};
+constexpr std::array kGpuClocksExpectations = {
     Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, kWeights.gpu_clocks.clock_fall,
                 kWeights.gpu_clocks.clock, "the SM clock fell"},
     Expectation{model::Metric::kGpuThrottleReasons, Expectation::Direction::kRises,
@@ -21,12 +21,12 @@ constexpr std::array kExpectations = {
                 "the driver reports a reason for lower clocks"},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateGpuClocks(const Situation& situation) {
   const Change clock = situation.Of(model::Metric::kGpuClockSm);
   const Change reasons = situation.Of(model::Metric::kGpuThrottleReasons);
   const bool fell = clock.known() && *clock.during < kWeights.gpu_clocks.fell * *clock.before;
   if (!fell && reasons.rise() < kWeights.gpu_clocks.min_reasons_rise) return std::nullopt;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  Finding finding{.explained_ns = ExcessOf(situation, kGpuClocksStates)};
   finding.sentence =
       fmt::format("the step waited for the GPU's kernels {}", ShareOf(situation, State::kGpuRun));
   if (fell)
@@ -40,8 +40,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuClocks() {
-  static constexpr Cause kCause{
-      CauseId::kGpuClocks, "gpu_clocks", "GPU clock throttling", kStatesOf, kExpectations, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kGpuClocks, "gpu_clocks",           "GPU clock throttling",
+                                kGpuClocksStates,    kGpuClocksExpectations, {},
+                                EvaluateGpuClocks};
   return kCause;
 }
 

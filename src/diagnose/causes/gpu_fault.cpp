@@ -12,14 +12,14 @@ namespace {
 
 // The driver reported an error (XID) while the step was slow or hung.
 
-constexpr std::array kStatesOf = {State::kGpuRun, State::kGpuCopy, State::kGpuQueue, State::kWaiting,
-                                  State::kUnexplained};
+constexpr std::array kGpuFaultStates = {State::kGpuRun, State::kGpuCopy, State::kGpuQueue, State::kWaiting,
+                                        State::kUnexplained};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateGpuFault(const Situation& situation) {
   if (situation.xids.empty()) return std::nullopt;
   const int64_t code = situation.xids.front();
   Finding finding{.nats = kWeights.gpu_fault.xid};
-  finding.explained_ns = ExcessOf(situation, kStatesOf);
+  finding.explained_ns = ExcessOf(situation, kGpuFaultStates);
   const std::string_view meaning = model::XidMeaning(code);
   finding.sentence =
       fmt::format("the driver reported XID {}{}{}", code, meaning.empty() ? "" : ": ", meaning);
@@ -29,7 +29,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuFault() {
-  static constexpr Cause kCause{CauseId::kGpuFault, "gpu_fault", "GPU fault", kStatesOf, {}, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kGpuFault, "gpu_fault", "GPU fault", kGpuFaultStates, {}, {},
+                                EvaluateGpuFault};
   return kCause;
 }
 

@@ -11,14 +11,14 @@ namespace gpusonde::diagnose {
 namespace {
 
 // Another process uses the same GPU: the kernels of the two are time-sliced.
-constexpr std::array kStatesOf = {State::kGpuQueue, State::kGpuRun};
-constexpr std::array kExpectations = {
+constexpr std::array kGpuNeighbourStates = {State::kGpuQueue, State::kGpuRun};
+constexpr std::array kGpuNeighbourExpectations = {
     Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kStays,
                 kWeights.gpu_neighbour.clock_change, kWeights.gpu_neighbour.same_clock,
                 "the SM clock is unchanged"},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateGpuNeighbour(const Situation& situation) {
   const std::string* who = nullptr;
   double most = kWeights.gpu_neighbour.min_rise;
   for (const auto& [name, change] : situation.neighbours)
@@ -27,7 +27,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
       who = &name;
     }
   if (who == nullptr) return std::nullopt;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf), .nats = kWeights.gpu_neighbour.utilization};
+  Finding finding{.explained_ns = ExcessOf(situation, kGpuNeighbourStates),
+                  .nats = kWeights.gpu_neighbour.utilization};
   finding.sentence = fmt::format("GPU utilization by {} rose by {:.0f} percentage points", *who, most);
   return finding;
 }
@@ -35,8 +36,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuNeighbour() {
-  static constexpr Cause kCause{
-      CauseId::kGpuNeighbour, "gpu_neighbour", "GPU neighbour", kStatesOf, kExpectations, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kGpuNeighbour, "gpu_neighbour",           "GPU neighbour",
+                                kGpuNeighbourStates,    kGpuNeighbourExpectations, {},
+                                EvaluateGpuNeighbour};
   return kCause;
 }
 

@@ -13,11 +13,11 @@ namespace {
 // A step doesn't end and no GPU work is launched any more, or it ended after seconds in which nothing was
 // done. If it waited for an idle rank, that rank is named.
 
-constexpr std::array kStatesOf = {State::kUnexplained, State::kWaiting};
+constexpr std::array kHangStates = {State::kUnexplained, State::kWaiting};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateHang(const Situation& situation) {
   if (!situation.unfinished && situation.idle_ns >= kHungNs) {
-    Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+    Finding finding{.explained_ns = ExcessOf(situation, kHangStates)};
     std::string_view who = "an unknown process";
     double longest_ns = finding.explained_ns;
     for (const RankPart& rank : situation.ranks) {
@@ -41,7 +41,7 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& Hang() {
-  static constexpr Cause kCause{CauseId::kHang, "hang", "Hang", kStatesOf, {}, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kHang, "hang", "Hang", kHangStates, {}, {}, EvaluateHang};
   return kCause;
 }
 

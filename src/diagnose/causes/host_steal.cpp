@@ -13,13 +13,14 @@ namespace {
 
 // While the hypervisor runs other guests, threads seem to run: their CPU time grows by the stolen time at
 // most. The account can't separate the two, so steal only bounds how much of the CPU time it explains.
-constexpr std::array kStatesOf = {State::kCpu, State::kLoader};
+constexpr std::array kHostStealStates = {State::kCpu, State::kLoader};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateHostSteal(const Situation& situation) {
   const Change steal = situation.Of(model::Metric::kHostSteal);
   if (steal.rise() < kWeights.host_steal.min_steal) return std::nullopt;
   Finding finding{.nats = kWeights.host_steal.steal};
-  finding.explained_ns = std::min(ExcessOf(situation, kStatesOf), steal.rise() * situation.during.total());
+  finding.explained_ns =
+      std::min(ExcessOf(situation, kHostStealStates), steal.rise() * situation.during.total());
   finding.sentence = fmt::format("the hypervisor stole {:.0f} % of one CPU's time ({:.0f} % before)",
                                  100 * *steal.during, 100 * *steal.before);
   return finding;
@@ -28,8 +29,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& HostSteal() {
-  static constexpr Cause kCause{
-      CauseId::kHostSteal, "host_steal", "Time stolen by the hypervisor", kStatesOf, {}, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kHostSteal, "host_steal", "Time stolen by the hypervisor",
+                                kHostStealStates,    {},           {},
+                                EvaluateHostSteal};
   return kCause;
 }
 

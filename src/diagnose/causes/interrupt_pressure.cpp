@@ -11,10 +11,10 @@ namespace gpusonde::diagnose {
 namespace {
 
 // Interrupts and softirqs, or ksoftirqd, take CPU time from the step.
-constexpr std::array kStatesOf = {State::kInterrupted};
+constexpr std::array kInterruptPressureStates = {State::kInterrupted};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateInterruptPressure(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kInterruptPressureStates)};
   // Entering and leaving a handler (often through the hypervisor) and refilling the caches cost the thread
   // about as much again; that is accounted as its own CPU time.
   finding.explained_ns += std::clamp(situation.excess(State::kCpu), 0.0, finding.explained_ns);
@@ -28,8 +28,13 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& InterruptPressure() {
-  static constexpr Cause kCause{
-      CauseId::kInterruptPressure, "interrupt_pressure", "Interrupt pressure", kStatesOf, {}, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kInterruptPressure,
+                                "interrupt_pressure",
+                                "Interrupt pressure",
+                                kInterruptPressureStates,
+                                {},
+                                {},
+                                EvaluateInterruptPressure};
   return kCause;
 }
 

@@ -12,14 +12,14 @@ namespace gpusonde::diagnose {
 namespace {
 
 // The cgroup, or an ancestor, has reached its I/O limit although the disk could do more.
-constexpr std::array kStatesOf = {State::kIoThrottled};
-constexpr std::array kExpectations = {
+constexpr std::array kIoThrottlingStates = {State::kIoThrottled};
+constexpr std::array kIoThrottlingExpectations = {
     Expectation{model::Metric::kCgroupIoThrottled, Expectation::Direction::kRises,
                 kWeights.io_throttling.throttled_rise, kWeights.io_throttling.throttled,
                 "its cgroup's I/O alone takes this long at the limit"},
 };
 
-constexpr std::array kSupersedes = {Superseded{
+constexpr std::array kIoThrottlingSupersedes = {Superseded{
     CauseId::kBlockIo,
     // At an I/O limit, waiting for the disk is mostly waiting for the limit.
     [](const Situation& situation) -> double {
@@ -28,8 +28,8 @@ constexpr std::array kSupersedes = {Superseded{
       return situation.excess(State::kIoThrottled) > blocked_ns ? kWeights.io_throttling.over_block_io : 0.0;
     }}};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateIoThrottling(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kIoThrottlingStates)};
   finding.sentence = fmt::format("the step waited for disks at its cgroup's I/O limit {}",
                                  ShareOf(situation, State::kIoThrottled));
   return finding;
@@ -38,8 +38,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& IoThrottling() {
-  static constexpr Cause kCause{CauseId::kIoThrottling, "io_throttling", "I/O throttling", kStatesOf,
-                                kExpectations,          kSupersedes,     Evaluate};
+  static constexpr Cause kCause{CauseId::kIoThrottling, "io_throttling",           "I/O throttling",
+                                kIoThrottlingStates,    kIoThrottlingExpectations, kIoThrottlingSupersedes,
+                                EvaluateIoThrottling};
   return kCause;
 }
 

@@ -11,14 +11,14 @@ namespace gpusonde::diagnose {
 namespace {
 
 // Memory has to be reclaimed before the step gets any. Reading evicted pages again looks like block I/O.
-constexpr std::array kStatesOf = {State::kReclaim};
-constexpr std::array kExpectations = {
+constexpr std::array kMemoryPressureStates = {State::kReclaim};
+constexpr std::array kMemoryPressureExpectations = {
     Expectation{model::Metric::kHostPressureMemory, Expectation::Direction::kRises,
                 kWeights.pressure.memory_rise, kWeights.pressure.memory,
                 "tasks waited for memory longer than before"},
 };
 
-constexpr std::array kSupersedes = {
+constexpr std::array kMemoryPressureSupersedes = {
     Superseded{CauseId::kBlockIo,
                // The program reads evicted pages again, unless another one uses the disks.
                [](const Situation& situation) -> double {
@@ -33,8 +33,8 @@ constexpr std::array kSupersedes = {
                }},
 };
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateMemoryPressure(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kMemoryPressureStates)};
   // Refaults: under memory pressure, I/O wait is counted as well.
   if (situation.Of(model::Metric::kHostPressureMemory).rise() > kWeights.memory_pressure.refault_pressure &&
       situation.excess(State::kBlockedIo) > 0)
@@ -46,13 +46,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& MemoryPressure() {
-  static constexpr Cause kCause{CauseId::kMemoryPressure,
-                                "memory_pressure",
-                                "Memory pressure",
-                                kStatesOf,
-                                kExpectations,
-                                kSupersedes,
-                                Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kMemoryPressure,    "memory_pressure",         "Memory pressure",     kMemoryPressureStates,
+      kMemoryPressureExpectations, kMemoryPressureSupersedes, EvaluateMemoryPressure};
   return kCause;
 }
 

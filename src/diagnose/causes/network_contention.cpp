@@ -13,14 +13,14 @@ namespace {
 
 // Packets of the job queue at a network device that others keep busy, or that is too slow for the job's own
 // traffic.
-constexpr std::array kStatesOf = {State::kNetworkQueue};
+constexpr std::array kNetworkContentionStates = {State::kNetworkQueue};
 
-constexpr std::array kSupersedes = {Superseded{CauseId::kStraggler, [](const Situation& situation) {
-                                                 return OverStraggler(CauseId::kNetworkContention, situation);
-                                               }}};
+constexpr std::array kNetworkContentionSupersedes = {Superseded{
+    CauseId::kStraggler,
+    [](const Situation& situation) { return OverStraggler(CauseId::kNetworkContention, situation); }}};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateNetworkContention(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kNetworkContentionStates)};
   finding.sentence = fmt::format("the step waited for packets in a network device's queue {}",
                                  ShareOf(situation, State::kNetworkQueue));
   const auto who = LargestRises(situation.network_before, situation.network_during, false);
@@ -45,10 +45,10 @@ const Cause& NetworkContention() {
   static constexpr Cause kCause{CauseId::kNetworkContention,
                                 "network_contention",
                                 "Network contention",
-                                kStatesOf,
+                                kNetworkContentionStates,
                                 {},
-                                kSupersedes,
-                                Evaluate};
+                                kNetworkContentionSupersedes,
+                                EvaluateNetworkContention};
   return kCause;
 }
 

@@ -13,19 +13,19 @@ namespace {
 
 // Packets of the job are lost and retransmitted: after a round trip at best, and after 200 ms or more if no
 // later packet reveals the loss (RFC 6298, Linux's TCP_RTO_MIN).
-constexpr std::array kStatesOf = {State::kNetwork};
+constexpr std::array kPacketLossStates = {State::kNetwork};
 
-constexpr std::array kSupersedes = {Superseded{CauseId::kStraggler, [](const Situation& situation) {
-                                                 return OverStraggler(CauseId::kPacketLoss, situation);
-                                               }}};
+constexpr std::array kPacketLossSupersedes = {
+    Superseded{CauseId::kStraggler,
+               [](const Situation& situation) { return OverStraggler(CauseId::kPacketLoss, situation); }}};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluatePacketLoss(const Situation& situation) {
   const double during = situation.retransmits.during.value_or(0);
   const double rise = during - situation.retransmits.before.value_or(0);
   if (rise < kWeights.packet_loss.min_rise || rise < kWeights.packet_loss.min_rise_share * during)
     return std::nullopt;
   const double per_step = rise * situation.during.total() / 1e9;
-  Finding finding{.explained_ns = std::min(ExcessOf(situation, kStatesOf),
+  Finding finding{.explained_ns = std::min(ExcessOf(situation, kPacketLossStates),
                                            per_step * kWeights.packet_loss.max_per_retransmit),
                   .nats = kWeights.packet_loss.retransmits};
   finding.sentence = fmt::format(
@@ -37,8 +37,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& PacketLoss() {
-  static constexpr Cause kCause{CauseId::kPacketLoss, "packet_loss", "Packet loss", kStatesOf, {},
-                                kSupersedes,          Evaluate};
+  static constexpr Cause kCause{
+      CauseId::kPacketLoss,  "packet_loss",     "Packet loss", kPacketLossStates, {},
+      kPacketLossSupersedes, EvaluatePacketLoss};
   return kCause;
 }
 

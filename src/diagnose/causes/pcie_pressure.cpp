@@ -12,10 +12,10 @@ namespace {
 
 // Copies take longer because the link has fewer lanes, a lower generation, or more traffic. (A program that
 // copies more makes steps of another type.)
-constexpr std::array kStatesOf = {State::kGpuCopy};
+constexpr std::array kPciePressureStates = {State::kGpuCopy};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluatePciePressure(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kPciePressureStates)};
   const Change lanes = situation.Of(model::Metric::kGpuPcieWidth);
   const Change generation = situation.Of(model::Metric::kGpuPcieGeneration);
   const double traffic =
@@ -43,7 +43,8 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 
 const Cause& PciePressure() {
   static constexpr Cause kCause{
-      CauseId::kPciePressure, "pcie_pressure", "PCIe pressure", kStatesOf, {}, {}, Evaluate};
+      CauseId::kPciePressure, "pcie_pressure", "PCIe pressure", kPciePressureStates, {}, {},
+      EvaluatePciePressure};
   return kCause;
 }
 

@@ -13,20 +13,20 @@ namespace {
 
 // The same work takes more CPU time, because of contention for memory bandwidth or caches, or lower clocks.
 // The GPU work per step is the same, but the program's other work isn't counted, so the confidence stays low.
-constexpr std::array kStatesOf = {State::kCpu, State::kLoader};
+constexpr std::array kSlowCpuStates = {State::kCpu, State::kLoader};
 
-constexpr std::array kSupersedes = {
+constexpr std::array kSlowCpuSupersedes = {
     Superseded{CauseId::kSlowDataLoading, [](const Situation& situation) -> double {
                  return IsUniformlySlower(situation) ? kWeights.slow_cpu.over_slow_data_loading : 0.0;
                }}};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateSlowCpu(const Situation& situation) {
   if (!IsUniformlySlower(situation) ||
       situation.during[State::kCpu] > kWeights.slow_cpu.max_slowdown * situation.before[State::kCpu])
     return std::nullopt;
   // If loaders slow down as well, it is less likely that the program itself does more.
   const bool both = situation.loader_cpu_before > 0;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf),
+  Finding finding{.explained_ns = ExcessOf(situation, kSlowCpuStates),
                   .nats = both ? -kWeights.slow_cpu.both : -kWeights.slow_cpu.one};
   const double steal =
       std::max(0.0, situation.Of(model::Metric::kHostSteal).rise()) * situation.during.total();
@@ -42,8 +42,9 @@ std::optional<Finding> Evaluate(const Situation& situation) {
 }  // namespace
 
 const Cause& SlowCpu() {
-  static constexpr Cause kCause{CauseId::kSlowCpu, "slow_cpu", "CPU slower at the same work", kStatesOf, {},
-                                kSupersedes,       Evaluate};
+  static constexpr Cause kCause{CauseId::kSlowCpu, "slow_cpu", "CPU slower at the same work",
+                                kSlowCpuStates,    {},         kSlowCpuSupersedes,
+                                EvaluateSlowCpu};
   return kCause;
 }
 

@@ -13,10 +13,10 @@ namespace {
 
 // The launch thread waits for the program's own processes or threads while those run: they do more, or on a
 // slower CPU. If they wait for a CPU, a disk or a quota themselves, that is in other states.
-constexpr std::array kStatesOf = {State::kLoader};
+constexpr std::array kSlowDataLoadingStates = {State::kLoader};
 
-std::optional<Finding> Evaluate(const Situation& situation) {
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+std::optional<Finding> EvaluateSlowDataLoading(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kSlowDataLoadingStates)};
   finding.sentence =
       fmt::format("the launch thread waited for the program's own processes, which were running, {}",
                   ShareOf(situation, State::kLoader));
@@ -41,10 +41,10 @@ const Cause& SlowDataLoading() {
   static constexpr Cause kCause{CauseId::kSlowDataLoading,
                                 "slow_data_loading",
                                 "Slow data loading inside the program",
-                                kStatesOf,
+                                kSlowDataLoadingStates,
                                 {},
                                 {},
-                                Evaluate};
+                                EvaluateSlowDataLoading};
   return kCause;
 }
 

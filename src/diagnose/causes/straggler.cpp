@@ -11,9 +11,9 @@ namespace gpusonde::diagnose {
 namespace {
 
 // All ranks of a job wait for the one that comes last, so whatever delays that one delays all of them.
-constexpr std::array kStatesOf = {State::kPeer};
+constexpr std::array kStragglerStates = {State::kPeer};
 
-std::string TextOf(const RankPart& rank, const RankActivity* activity) {
+std::string WaitedFor(const RankPart& rank, const RankActivity* activity) {
   if (activity == nullptr) return "what it waited for is unknown";
   const auto who = LargestRises(rank.cpu_before, rank.cpu_during, false);
   if (activity->state == State::kRunQueue && !who.empty())
@@ -21,10 +21,10 @@ std::string TextOf(const RankPart& rank, const RankActivity* activity) {
   return std::string(activity->text);
 }
 
-std::optional<Finding> Evaluate(const Situation& situation) {
+std::optional<Finding> EvaluateStraggler(const Situation& situation) {
   const RankPart* last = LastRank(situation);
   if (last == nullptr) return std::nullopt;
-  Finding finding{.explained_ns = ExcessOf(situation, kStatesOf)};
+  Finding finding{.explained_ns = ExcessOf(situation, kStragglerStates)};
   if (situation.idle_ns >= kHungNs)  // an idle rank hangs, rather than being late
     for (const RankPart& rank : situation.ranks) finding.explained_ns -= rank.idle_rise();
   // One rank that is always last, rather than different ones in turn.
@@ -39,15 +39,15 @@ std::optional<Finding> Evaluate(const Situation& situation) {
   finding.sentence =
       fmt::format("the step waited for other ranks {}; {} came last, {} a step later than before: {}",
                   ShareOf(situation, State::kPeer), last->name, Millis(last->rise()),
-                  has_cause ? last->because : TextOf(*last, activity));
+                  has_cause ? last->because : WaitedFor(*last, activity));
   return finding;
 }
 
 }  // namespace
 
 const Cause& Straggler() {
-  static constexpr Cause kCause{
-      CauseId::kStraggler, "straggler", "Straggling rank", kStatesOf, {}, {}, Evaluate};
+  static constexpr Cause kCause{CauseId::kStraggler, "straggler", "Straggling rank", kStragglerStates, {}, {},
+                                EvaluateStraggler};
   return kCause;
 }
 

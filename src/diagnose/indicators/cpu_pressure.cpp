@@ -6,16 +6,17 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kCpuContention, CauseId::kCpuContentionOwn, CauseId::kCpuQuota};
+constexpr std::array kCpuPressurePredicts = {CauseId::kCpuContention, CauseId::kCpuContentionOwn,
+                                             CauseId::kCpuQuota};
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128&, int64_t now_ns) {
+std::optional<Sign> EvaluateCpuPressure(const HostTimeline& host, const Id128&, int64_t now_ns) {
   return EvaluatePressure(host, model::Metric::kHostPressureCpu, now_ns, "CPU");
 }
 
 }  // namespace
 
 const Indicator& CpuPressureIndicator() {
-  static constexpr Indicator kIndicator{"cpu_pressure", kPredicts, false, Evaluate};
+  static constexpr Indicator kIndicator{"cpu_pressure", kCpuPressurePredicts, false, EvaluateCpuPressure};
   return kIndicator;
 }
 

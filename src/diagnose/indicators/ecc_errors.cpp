@@ -6,9 +6,9 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kGpuFault, CauseId::kHang};
+constexpr std::array kEccErrorsPredicts = {CauseId::kGpuFault, CauseId::kHang};
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int64_t now_ns) {
+std::optional<Sign> EvaluateEccErrors(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   return EvaluateErrors(host, model::Metric::kGpuEccCorrected, device, now_ns,
                         "memory errors were corrected");
 }
@@ -16,7 +16,7 @@ std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int6
 }  // namespace
 
 const Indicator& EccErrorsIndicator() {
-  static constexpr Indicator kIndicator{"ecc_errors", kPredicts, true, Evaluate};
+  static constexpr Indicator kIndicator{"ecc_errors", kEccErrorsPredicts, true, EvaluateEccErrors};
   return kIndicator;
 }
 

@@ -6,16 +6,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kBlockIo, CauseId::kIoThrottling};
+constexpr std::array kIoPressurePredicts = {CauseId::kBlockIo, CauseId::kIoThrottling};
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128&, int64_t now_ns) {
+std::optional<Sign> EvaluateIoPressure(const HostTimeline& host, const Id128&, int64_t now_ns) {
   return EvaluatePressure(host, model::Metric::kHostPressureIo, now_ns, "I/O");
 }
 
 }  // namespace
 
 const Indicator& IoPressureIndicator() {
-  static constexpr Indicator kIndicator{"io_pressure", kPredicts, false, Evaluate};
+  static constexpr Indicator kIndicator{"io_pressure", kIoPressurePredicts, false, EvaluateIoPressure};
   return kIndicator;
 }
 

@@ -6,16 +6,17 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kMemoryPressure, CauseId::kBlockIo};
+constexpr std::array kMemoryPressurePredicts = {CauseId::kMemoryPressure, CauseId::kBlockIo};
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128&, int64_t now_ns) {
+std::optional<Sign> EvaluateMemoryPressure(const HostTimeline& host, const Id128&, int64_t now_ns) {
   return EvaluatePressure(host, model::Metric::kHostPressureMemory, now_ns, "memory");
 }
 
 }  // namespace
 
 const Indicator& MemoryPressureIndicator() {
-  static constexpr Indicator kIndicator{"memory_pressure", kPredicts, false, Evaluate};
+  static constexpr Indicator kIndicator{"memory_pressure", kMemoryPressurePredicts, false,
+                                        EvaluateMemoryPressure};
   return kIndicator;
 }
 

@@ -6,16 +6,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kPciePressure};
+constexpr std::array kPcieReplaysPredicts = {CauseId::kPciePressure};
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int64_t now_ns) {
+std::optional<Sign> EvaluatePcieReplays(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   return EvaluateErrors(host, model::Metric::kGpuPcieReplays, device, now_ns, "PCIe packets were replayed");
 }
 
 }  // namespace
 
 const Indicator& PcieReplaysIndicator() {
-  static constexpr Indicator kIndicator{"pcie_replays", kPredicts, true, Evaluate};
+  static constexpr Indicator kIndicator{"pcie_replays", kPcieReplaysPredicts, true, EvaluatePcieReplays};
   return kIndicator;
 }
 

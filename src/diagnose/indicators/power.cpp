@@ -9,7 +9,7 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kGpuClocks};
+constexpr std::array kPowerPredicts = {CauseId::kGpuClocks};
 
 double MeanOf(const Readings& readings) {
   double sum = 0;
@@ -17,7 +17,7 @@ double MeanOf(const Readings& readings) {
   return sum / static_cast<double>(readings.size());
 }
 
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int64_t now_ns) {
+std::optional<Sign> EvaluatePower(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   const auto& limits = kThresholds.power;
   const std::optional<double> limit =
       host.MeanReading(model::Metric::kGpuPowerLimit, device, now_ns - limits.recent_ns, now_ns);
@@ -40,7 +40,7 @@ std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int6
 }  // namespace
 
 const Indicator& PowerIndicator() {
-  static constexpr Indicator kIndicator{"power", kPredicts, true, Evaluate};
+  static constexpr Indicator kIndicator{"power", kPowerPredicts, true, EvaluatePower};
   return kIndicator;
 }
 

@@ -13,7 +13,7 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr std::array kPredicts = {CauseId::kGpuClocks};
+constexpr std::array kTemperaturePredicts = {CauseId::kGpuClocks};
 
 // Least-squares slope per second; nullopt for fewer than two distinct times.
 std::optional<double> SlopeOf(std::span<const std::pair<int64_t, double>> readings) {
@@ -38,7 +38,7 @@ std::optional<double> SlopeOf(std::span<const std::pair<int64_t, double>> readin
 
 // A device approaches its equilibrium temperature exponentially (Newton's law of cooling). The slopes of the
 // two halves of the last 40 s determine the equilibrium, and when the limit is reached on the way there.
-std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int64_t now_ns) {
+std::optional<Sign> EvaluateTemperature(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   const auto& limits = kThresholds.temperature;
   constexpr int64_t kHalfNs = kThresholds.temperature.half_ns;
   if (IsThrottled(host, device, now_ns)) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Sign> Evaluate(const HostTimeline& host, const Id128& device, int6
 }  // namespace
 
 const Indicator& TemperatureIndicator() {
-  static constexpr Indicator kIndicator{"temperature", kPredicts, true, Evaluate};
+  static constexpr Indicator kIndicator{"temperature", kTemperaturePredicts, true, EvaluateTemperature};
   return kIndicator;
 }
 

@@ -7,17 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/testing/times.h"
 
 // For tests: a synthetic program whose steps are ingested by a diagnosis as rows.
 namespace gpusonde::diagnose {
 
-inline constexpr int64_t kMs = kNanosPerMilli;
-
 class World {
  public:
-  static constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
   static constexpr int32_t kLaunchThread = 11;
   static constexpr int32_t kRankLaunchThread = 13;
   const Id128 workload{1, 1}, loader{1, 2}, stranger{1, 3}, rank{1, 4}, device{2, 1};

@@ -12,7 +12,7 @@ namespace gpusonde::importers::activities {
 namespace {
 
 // Large enough to make the sink's virtual call cheap, and small enough for the first-level cache.
-constexpr size_t kBatch = 256;
+constexpr size_t kActivitiesBatch = 256;
 
 constexpr std::string_view kNoName = "[unnamed]";
 
@@ -94,7 +94,7 @@ Status RowReader::ReadRows(Reading& reading, Kind kind) {
     ASSIGN_OR_RETURN(const bool more, reading.rows->NextIntegers(rows));
     if (!more) return {};
     for (size_t row = 0; row < rows.count; ++row) TRY(Add(reading, kind, Cells(rows, row, reading.places)));
-    if (batch_.size() >= kBatch) batch_.Flush(sink_);
+    if (batch_.size() >= kActivitiesBatch) batch_.Flush(sink_);
   }
 }
 

@@ -11,7 +11,7 @@ namespace gpusonde::importers::kineto {
 namespace {
 
 // Blocks that are classified before they are followed: 1 KiB of bits, in the first-level cache.
-constexpr size_t kBatch = 32;
+constexpr size_t kBlocksBatch = 32;
 
 // Bytes that a backslash before them escapes; `carry` is whether the first one is, and becomes whether the
 // byte behind the block is.
@@ -139,9 +139,9 @@ void BracketScanner::FollowBrackets(uint64_t opening, uint64_t closing, size_t a
 }
 
 size_t BracketScanner::Scan(std::string_view text, size_t scanned, bool at_end) {
-  std::array<Block, kBatch> blocks;
+  std::array<Block, kBlocksBatch> blocks;
   while (array_end_ == 0 && scanned + kBlockBytes <= text.size()) {
-    const size_t count = std::min(kBatch, (text.size() - scanned) / kBlockBytes);
+    const size_t count = std::min(kBlocksBatch, (text.size() - scanned) / kBlockBytes);
     Classify(text.data() + scanned, blocks.data(), count);
     Follow(blocks.data(), count, scanned);
     scanned += count * kBlockBytes;

@@ -19,7 +19,7 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 // As many events as stay in the first-level cache.
-constexpr size_t kBatch = 256;
+constexpr size_t kEventsBatch = 256;
 static_assert(EventFilter::kPadding >= simdjson::SIMDJSON_PADDING);
 
 // Elements of "grid" and "block".
@@ -248,7 +248,7 @@ Status EventParser::State::Run(std::string_view text) {
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
     }
     Add(event);
-    if (batch.size() >= kBatch) batch.Flush(sink);
+    if (batch.size() >= kEventsBatch) batch.Flush(sink);
   }
   return {};
 }

@@ -17,7 +17,7 @@ using activities::TableKind;
 // A file has one process, so its events don't name it. Kernels are in one of the first two tables: in the
 // second if the profiler serialised them. Copies between devices are in MEMCPY2. Calls have numbers, CUPTI's
 // callback ids; the file doesn't have their names.
-constexpr std::array kTables = {
+constexpr std::array kNvprofTables = {
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
               {"start", "end", "deviceId", "streamId", "correlationId", "", "name", "", "gridX", "gridY",
@@ -49,14 +49,14 @@ constexpr std::array kTables = {
     TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
 };
 
-constexpr std::array kKernelTimes = {
+constexpr std::array kNvprofKernelTimes = {
     TableKind{
         Kind::kKernel, "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", {"start", "end", "", "", "", "", "name"}},
     TableKind{Kind::kKernel, "CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end", "", "", "", "", "name"}},
 };
 
 // CUpti_ActivityMemoryKind (cupti_activity.h), which differs from Nsight's.
-MemoryKind MemoryKindOf(int64_t memory_kind) {
+MemoryKind NvprofMemoryKind(int64_t memory_kind) {
   switch (memory_kind) {
     case 1:
       return MemoryKind::kPageable;
@@ -77,14 +77,14 @@ MemoryKind MemoryKindOf(int64_t memory_kind) {
 constexpr std::string_view kStrings = "StringTable";
 
 // Times are CUPTI's, in ns since the Unix epoch.
-constexpr activities::Layout kLayout = {.format = TraceFormat::kNvprofSqlite,
-                                        .what = "nvprof database",
-                                        .strings = kStrings,
-                                        .string_id = "_id_",
-                                        .mangled = true,
-                                        .tables = kTables,
-                                        .kernel_times = kKernelTimes,
-                                        .memory_kind = MemoryKindOf};
+constexpr activities::Layout kNvprofLayout = {.format = TraceFormat::kNvprofSqlite,
+                                              .what = "nvprof database",
+                                              .strings = kStrings,
+                                              .string_id = "_id_",
+                                              .mangled = true,
+                                              .tables = kNvprofTables,
+                                              .kernel_times = kNvprofKernelTimes,
+                                              .memory_kind = NvprofMemoryKind};
 
 }  // namespace
 
@@ -93,12 +93,12 @@ bool IsNvprof(std::span<const std::string> table_names) {
     return std::ranges::find(table_names, name) != table_names.end();
   };
   return has(kStrings) &&
-         std::ranges::any_of(kTables, [&has](const TableKind& kind) { return has(kind.table); });
+         std::ranges::any_of(kNvprofTables, [&has](const TableKind& kind) { return has(kind.table); });
 }
 
 Result<std::unique_ptr<Trace>> OpenNvprof(std::unique_ptr<sqlite::Database> database, const std::string& path,
                                           const OpenOptions& options) {
-  return activities::OpenActivities(std::move(database), path, kLayout, 0, options);
+  return activities::OpenActivities(std::move(database), path, kNvprofLayout, 0, options);
 }
 
 }  // namespace gpusonde::importers::nvprof

@@ -11,7 +11,7 @@
 namespace gpusonde::importers::sonde {
 namespace {
 
-constexpr size_t kBatch = 1024;
+constexpr size_t kRowsBatch = 1024;
 
 // The columns common to every kind of GPU work.
 enum : size_t { kProcess, kStart, kEnd, kCorrelation, kDevice, kStream, kFirstOwn };
@@ -41,7 +41,7 @@ Status RowReader::Read(const Shard& shard) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) break;
     Add(table.kind, *rows);
-    if (batch_.size() >= kBatch) batch_.Flush(sink_);
+    if (batch_.size() >= kRowsBatch) batch_.Flush(sink_);
   }
   batch_.Flush(sink_);
   return {};

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/units.h"
 #include "base/time.h"
 #include "diagnose/diagnosis.h"
 #include "model/tables/samples.h"
@@ -24,8 +25,6 @@
 // For tests: a simulated machine on which a program trains and agents run one after the other. All agents
 // write to one store.
 namespace gpusonde::replay {
-
-inline constexpr int64_t kMs = kNanosPerMilli;
 
 class Machine {
  public:

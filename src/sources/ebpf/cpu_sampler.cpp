@@ -46,7 +46,7 @@ Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
   return Fd(static_cast<int>(fd));
 }
 
-struct Destroy {
+struct SamplerDeleter {
   void operator()(cpu_sampler_bpf* skeleton) const { cpu_sampler_bpf__destroy(skeleton); }
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
@@ -56,9 +56,9 @@ struct Destroy {
 
 struct CpuSampler::State {
   int64_t period_ns = 0;
-  std::unique_ptr<cpu_sampler_bpf, Destroy> skeleton;
-  std::unique_ptr<ring_buffer, Destroy> ring;
-  std::vector<std::unique_ptr<bpf_link, Destroy>> clocks;  // a link owns its perf event
+  std::unique_ptr<cpu_sampler_bpf, SamplerDeleter> skeleton;
+  std::unique_ptr<ring_buffer, SamplerDeleter> ring;
+  std::vector<std::unique_ptr<bpf_link, SamplerDeleter>> clocks;  // a link owns its perf event
   const Visit* visit = nullptr;
   ProgramCounters counters = ProgramCounters(GPUSONDE_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);

@@ -27,7 +27,7 @@ constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 kernel
 constexpr uint32_t kBatch = 1024;
 
-struct Destroy {
+struct HostSignalsDeleter {
   void operator()(host_signals_bpf* skeleton) const { host_signals_bpf__destroy(skeleton); }
   void operator()(btf* types) const { btf__free(types); }
 };
@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 3> kNetwork = {"signal_packet_sent", "sig
 }  // namespace
 
 struct HostSignals::State {
-  std::unique_ptr<host_signals_bpf, Destroy> skeleton;
+  std::unique_ptr<host_signals_bpf, HostSignalsDeleter> skeleton;
   std::vector<bpf_link*> links;
   std::vector<bpf_link*> network_links;
   std::vector<std::string> absent;
@@ -82,7 +82,7 @@ struct HostSignals::State {
 // loading.
 void HostSignals::State::LeaveOutAbsent() {
   // Read once: libbpf_find_vmlinux_btf_id reads it again at each call, which takes about 20 ms.
-  const std::unique_ptr<btf, Destroy> types(btf__load_vmlinux_btf());
+  const std::unique_ptr<btf, HostSignalsDeleter> types(btf__load_vmlinux_btf());
   if (types == nullptr) return;  // loading reports the reason
   for (const Extra& extra : kExtras) {
     const std::string type =

@@ -27,7 +27,7 @@
 namespace gpusonde::ebpf {
 namespace {
 
-struct Destroy {
+struct OffCpuDeleter {
   void operator()(off_cpu_bpf* skeleton) const { off_cpu_bpf__destroy(skeleton); }
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
@@ -35,8 +35,8 @@ struct Destroy {
 }  // namespace
 
 struct OffCpu::State {
-  std::unique_ptr<off_cpu_bpf, Destroy> skeleton;
-  std::unique_ptr<ring_buffer, Destroy> ring;
+  std::unique_ptr<off_cpu_bpf, OffCpuDeleter> skeleton;
+  std::unique_ptr<ring_buffer, OffCpuDeleter> ring;
   const Visit* visit = nullptr;
   ProgramCounters counters = ProgramCounters(GPUSONDE_OFF_CPU_COUNTERS);
   ProgramCounters stack_counters = ProgramCounters(GPUSONDE_STACK_COUNTERS);

@@ -23,7 +23,7 @@ constexpr uint64_t kMaxKilobytesPerSecond = 2'000'000'000;  // PCIe 7.0 × 16 is
 constexpr uint64_t kMaxGeneration = 15;
 constexpr uint64_t kMaxLanes = 64;
 constexpr uint64_t kMaxReplays = UINT32_MAX - 1;
-constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 50;
+constexpr uint64_t kMaxAnsweredBytes = uint64_t{1} << 50;
 constexpr uint64_t kMaxExact = uint64_t{1} << 53;  // a double holds every integer up to here
 constexpr size_t kFirstProcesses = 64;
 constexpr size_t kMaxProcesses = 8192;
@@ -81,7 +81,7 @@ Result AskUtilization(const Functions& f, void* device, Memory&, Answer& answer)
 }
 
 void PutMemory(uint64_t used, uint64_t total, Answer& answer) {
-  answer.Put(Metric::kGpuMemoryUsed, used, std::min(total, kMaxMemoryBytes));
+  answer.Put(Metric::kGpuMemoryUsed, used, std::min(total, kMaxAnsweredBytes));
 }
 
 // The newer call separates the memory used by programs from the driver's own.
@@ -133,7 +133,7 @@ Result AskProcesses(const Functions& f, void* device, Memory&, Answer& answer) {
     if (!IsPid(process.pid))
       answer.CountAbsurd();
     else
-      answer.Put(Metric::kGpuProcessMemoryUsed, process.used_bytes, kMaxMemoryBytes, 1,
+      answer.Put(Metric::kGpuProcessMemoryUsed, process.used_bytes, kMaxAnsweredBytes, 1,
                  static_cast<int32_t>(process.pid));
   }
   return result;

@@ -20,7 +20,7 @@ namespace gpusonde::proc {
 namespace {
 
 constexpr size_t kMaxCommandBytes = 4096;
-constexpr int64_t kTickNs = 10'000'000;  // USER_HZ is 100 on every x86-64 Linux
+constexpr int64_t kClockTickNs = 10'000'000;  // USER_HZ is 100 on every x86-64 Linux
 
 template <class T>
 bool ParseNumber(std::string_view text, T& value, int base = 10) {
@@ -226,8 +226,8 @@ HostInfo ReadHost() {
   return host;
 }
 
-int64_t TicksFromMonotonic(int64_t monotonic_ns) { return (monotonic_ns + SuspendedNs()) / kTickNs; }
+int64_t TicksFromMonotonic(int64_t monotonic_ns) { return (monotonic_ns + SuspendedNs()) / kClockTickNs; }
 
-int64_t MonotonicFromTicks(int64_t ticks) { return ticks * kTickNs - SuspendedNs(); }
+int64_t MonotonicFromTicks(int64_t ticks) { return ticks * kClockTickNs - SuspendedNs(); }
 
 }  // namespace gpusonde::proc

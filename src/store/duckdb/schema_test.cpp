@@ -9,7 +9,7 @@
 namespace gpusonde::store::duckdb {
 namespace {
 
-std::string Ask(Connection& connection, const std::string& sql) {
+std::string AnswerOf(Connection& connection, const std::string& sql) {
   auto rows = connection.Ask(sql);
   if (!rows.has_value()) return rows.error().message;
   const Result<bool> more = (*rows)->Next();
@@ -35,14 +35,14 @@ class DuckDbSchema : public testing::Test {
 
 TEST_F(DuckDbSchema, TablesCarryMeaningAndUnits) {
   ASSERT_TRUE(CreateTables(*connection_, "file").has_value());
-  EXPECT_EQ(Ask(*connection_,
-                "SELECT comment[:18] FROM duckdb_tables() WHERE database_name = 'file' AND "
-                "table_name = 'threads'"),
+  EXPECT_EQ(AnswerOf(*connection_,
+                     "SELECT comment[:18] FROM duckdb_tables() WHERE database_name = 'file' AND "
+                     "table_name = 'threads'"),
             "One row per thread");
-  EXPECT_EQ(Ask(*connection_,
-                "SELECT comment LIKE '%\ntime_ns: time of the sample; for a wait, its end [ns]\n%' FROM "
-                "duckdb_tables() "
-                "WHERE database_name = 'file' AND table_name = 'samples'"),
+  EXPECT_EQ(AnswerOf(*connection_,
+                     "SELECT comment LIKE '%\ntime_ns: time of the sample; for a wait, its end [ns]\n%' FROM "
+                     "duckdb_tables() "
+                     "WHERE database_name = 'file' AND table_name = 'samples'"),
             "true");
   EXPECT_EQ(ReadVersion(*connection_, "file").value(), model::kSchemaVersion);
 }
@@ -55,13 +55,14 @@ TEST_F(DuckDbSchema, AnOlderFileIsReadAndThenBroughtUpToDate) {
   Run("INSERT INTO file.threads VALUES ('00000000-0000-0000-0000-000000000001', 7)");
 
   ASSERT_TRUE(CreateViews(*connection_, std::vector<std::string>{"file"}).has_value());
-  EXPECT_EQ(Ask(*connection_, "SELECT tid FROM threads WHERE name = '' AND started_ns IS NULL"), "7");
-  EXPECT_EQ(Ask(*connection_, "SELECT count(*) FROM samples"), "0");
+  EXPECT_EQ(AnswerOf(*connection_, "SELECT tid FROM threads WHERE name = '' AND started_ns IS NULL"), "7");
+  EXPECT_EQ(AnswerOf(*connection_, "SELECT count(*) FROM samples"), "0");
 
   Run("UPDATE file.meta SET value = 'from before versions'");
   ASSERT_TRUE(CreateTables(*connection_, "file").has_value());
-  EXPECT_EQ(Ask(*connection_, "SELECT tid FROM file.threads WHERE name = '' AND exited_ns IS NULL"), "7");
-  EXPECT_EQ(Ask(*connection_, "SELECT count(*) FROM file.samples"), "0");
+  EXPECT_EQ(AnswerOf(*connection_, "SELECT tid FROM file.threads WHERE name = '' AND exited_ns IS NULL"),
+            "7");
+  EXPECT_EQ(AnswerOf(*connection_, "SELECT count(*) FROM file.samples"), "0");
   EXPECT_EQ(ReadVersion(*connection_, "file").value(), model::kSchemaVersion);
 }
 
@@ -76,7 +77,7 @@ TEST_F(DuckDbSchema, ForeignAndNewerDatabasesAreRejected) {
 
 TEST_F(DuckDbSchema, ViewsOverNoFileAreEmpty) {
   ASSERT_TRUE(CreateViews(*connection_, {}).has_value());
-  EXPECT_EQ(Ask(*connection_, "SELECT count(*) FROM samples JOIN threads USING (process)"), "0");
+  EXPECT_EQ(AnswerOf(*connection_, "SELECT count(*) FROM samples JOIN threads USING (process)"), "0");
 }
 
 TEST(Quote, DoublesTheQuoteInside) {
