@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static library and one test program per folder of src/.
 
+# Most files here are short, and 85 % of their compile time is that of the headers they include; compiled in batches
+# they share it. The presets for sanitizers and debugging compile each file alone, so a missing include is found there.
+option(GPUSONDE_UNITY "Compile the files of a library or test program in batches" ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+if(GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # In a batch GCC takes each file for a header, whose types mustn't have members of local types.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
+
 # gpusonde_library(base SOURCES a.cpp … DEPENDS fmt::fmt …): target gpusonde_base, alias gpusonde::base.
 # HOT: every event passes through this library, so it is compiled at -O3.
 function(gpusonde_library name)
@@ -9,6 +18,7 @@ function(gpusonde_library name)
   string(REPLACE "/" "::" alias "gpusonde::${name}")
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${GPUSONDE_UNITY})
     target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE gpusonde::warnings ${arg_PRIVATE_DEPENDS})
     if(arg_HOT)
@@ -46,6 +56,7 @@ function(gpusonde_test name)
   endif()
   string(REPLACE "/" "_" target "gpusonde_${name}_test")
   add_executable(${target} ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${GPUSONDE_UNITY})
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock_main gpusonde::warnings)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   # The code under test is optimised; the tests' own code, half of all code to compile, is not.
