@@ -104,9 +104,9 @@ TEST_F(CriticalPathTest, MutualWaitsOfAllRanksTerminateAndSumToTheStep) {
   AddRanks(kRanks);
   for (uint64_t rank = 0; rank < kRanks; ++rank)
     for (uint64_t other = 0; other < kRanks; ++other)
-      if (other != rank) AddSignal(rank, "thread.network", 10 * kMs / (kRanks - 1), Rank(other));
+      if (other != rank) AddSignal(rank, "thread.network", 10.0 * kMs / (kRanks - 1), Rank(other));
   const PathAccount account = Account();
-  EXPECT_NEAR(account.states.total(), 10 * kMs, kMs / 100);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 0.01 * kMs);
 }
 
 TEST_F(CriticalPathTest, ARanksSleepIsIdleTime) {
@@ -116,7 +116,7 @@ TEST_F(CriticalPathTest, ARanksSleepIsIdleTime) {
   AddSignal(1, "thread.sleeping", 6 * kMs);
   const PathAccount account = Account();
   ASSERT_TRUE(account.ranks.contains(Rank(1)));
-  EXPECT_NEAR(account.ranks.at(Rank(1)).idle, 6 * kMs, kMs / 100);
+  EXPECT_NEAR(account.ranks.at(Rank(1)).idle, 6 * kMs, 0.01 * kMs);
 }
 
 TEST_F(CriticalPathTest, ReclaimIsNeverBlockedTime) {

@@ -7,12 +7,12 @@
 
 // Skips a test that needs a feature which this machine's kernel or administrator denies; any other error
 // fails it.
-#define SKIP_WHERE_REFUSED(result)                              \
-  do {                                                          \
-    if ((result).has_value()) break;                            \
-    const ::gpusonde::Error why = (result).error();             \
-    if (why.code != ::gpusonde::ErrorCode::kPermissionDenied && \
-        why.code != ::gpusonde::ErrorCode::kUnsupported)        \
-      FAIL() << why.message;                                    \
-    GTEST_SKIP() << why.message;                                \
+#define SKIP_WHERE_REFUSED(result)                                          \
+  do {                                                                      \
+    const auto& outcome = (result);                                         \
+    if (outcome.has_value()) break;                                         \
+    if (outcome.error().code != ::gpusonde::ErrorCode::kPermissionDenied && \
+        outcome.error().code != ::gpusonde::ErrorCode::kUnsupported)        \
+      FAIL() << outcome.error().message;                                    \
+    GTEST_SKIP() << outcome.error().message;                                \
   } while (false)
