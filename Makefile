@@ -35,7 +35,7 @@ check: ## format, static analysis, layering, documentation
 	@tools/setup build check
 	@tests/check/run
 
-nightly: ## sanitizers over the unit tests, a minute of each fuzzer, a busy day; writes docs/nightly.md (STEPS="asan tsan fuzz day")
+nightly: ## sanitizers over the unit tests, a minute of each fuzzer, a busy day; writes docs/nightly.md (STEPS="alone asan tsan fuzz day")
 	@tools/setup build test
 	@tools/nightly $(STEPS)
 

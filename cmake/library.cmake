@@ -2,7 +2,7 @@
 # One static library and one test program per folder of src/.
 
 # Most files here are short, and 85 % of their compile time is that of the headers they include; compiled in batches
-# they share it. The presets for sanitizers and debugging compile each file alone, so a missing include is found there.
+# they share it. The preset dev compiles each file alone (`make nightly STEPS=alone`), which finds missing includes.
 option(GPUSONDE_UNITY "Compile the files of a library or test program in batches" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
 if(GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
