@@ -35,6 +35,9 @@ constexpr size_t kMaxIntervalsOfRound = 8;
 // Share of the intervals that equal the one a round before, and the fewest rounds to tell from.
 constexpr double kMinSameInRounds = 0.9;
 constexpr size_t kMinSyncRounds = 4;
+// Requests of varying size have nearly all time without GPU work after their syncs, and a noticeable part of
+// all time.
+constexpr double kMinIdleAfterRequests = 0.8, kMinIdle = 0.1;
 constexpr size_t kMaxHistory = 100'000;
 // While there is no anchor, the search is repeated when the history has grown by this factor.
 constexpr double kHistoryGrowth = 1.25;
@@ -124,6 +127,11 @@ struct StepFinder::Regularity {
   double alike = 0;
   double mean_work = 0;
   double mean_ns = 0;
+};
+
+struct StepFinder::Idle {
+  double total_ns = 0;
+  double after_ns = 0;
 };
 
 struct StepFinder::Candidate {
@@ -310,6 +318,8 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     const bool is_long = history_.size() > kMaxHistory / 2 ||
                          history_.back().time_ns - history_.front().time_ns >= kLongHistoryNs;
     if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kMinStepNs);
+    if (best == nullptr || MarksByWork(*best))
+      if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
     if (best != nullptr) best = AnchorOfRounds(candidates, *best);
   }
   if (best != nullptr) {
@@ -344,8 +354,7 @@ const StepFinder::Candidate* StepFinder::BestNamedStep(const std::vector<Candida
 const StepFinder::Candidate* StepFinder::BestAnchor(const std::vector<Candidate>& candidates,
                                                     double min_kernel_step_ns) const {
   const auto regular = [&](const Candidate& candidate) {
-    const Work::Kind kind = tokens_[candidate.token].kind;
-    const bool device = kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
+    const bool device = MarksByWork(candidate);
     if (candidate.count <= kMinSteps) return false;
     if (device && candidate.regularity.mean_ns < min_kernel_step_ns) return false;
     return candidate.regularity.variation <= kMaxVariation ||
@@ -371,6 +380,50 @@ const StepFinder::Candidate* StepFinder::BestAnchor(const std::vector<Candidate>
     return best;
   }
   return nullptr;
+}
+
+// Whether a kernel or copy marks the steps, rather than a range or sync.
+bool StepFinder::MarksByWork(const Candidate& candidate) const {
+  const Work::Kind kind = tokens_[candidate.token].kind;
+  return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
+}
+
+// The most frequent sync after which the GPU is idle, as it hardly is between two of them: a server waits for
+// its next request, however much work that is. Null if there is none.
+const StepFinder::Candidate* StepFinder::EndOfRequests(const std::vector<Candidate>& candidates) const {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (tokens_[candidate.token].kind != Work::Kind::kSync || candidate.count < 2 * kMinSteps ||
+        candidate.regularity.mean_ns < kMinStepNs || !RunsKernelsBetween(candidate.token))
+      continue;
+    const Idle idle = IdleAround(candidate.token);
+    if (idle.after_ns >= kMinIdleAfterRequests * idle.total_ns &&
+        idle.total_ns >= kMinIdle * candidate.regularity.mean_ns * static_cast<double>(candidate.count) &&
+        (best == nullptr || candidate.count > best->count))
+      best = &candidate;
+  }
+  return best;
+}
+
+// The time without kernels and copies, and the part of it between an occurrence of `token` and the next work.
+StepFinder::Idle StepFinder::IdleAround(uint32_t token) const {
+  Idle idle;
+  std::optional<int64_t> busy_until_ns;
+  bool after = false;
+  for (const Piece& piece : history_) {
+    const Work::Kind kind = tokens_[piece.token].kind;
+    if (piece.token == token) after = true;
+    if (kind != Work::Kind::kKernel && kind != Work::Kind::kCopy) continue;
+    if (busy_until_ns.has_value()) {
+      const auto idle_ns =
+          static_cast<double>(std::max<int64_t>(0, piece.time_ns - piece.length_ns - *busy_until_ns));
+      idle.total_ns += idle_ns;
+      if (after) idle.after_ns += idle_ns;
+    }
+    busy_until_ns = std::max(piece.time_ns, busy_until_ns.value_or(piece.time_ns));
+    after = false;
+  }
+  return idle;
 }
 
 // A hash of the names of the work in each interval between two occurrences of `token`, without the intervals

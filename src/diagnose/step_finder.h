@@ -39,7 +39,8 @@ struct StepSpan {
 // irregular, because the last layer of a step is followed by the rest of the step. Among the regular
 // candidates the most frequent ones mark steps; the others mark groups of several steps. If a few kinds of
 // intervals take turns in a fixed order (three micro-batches and an update, each with a sync), one round of
-// them is a step. Steps that ended before the anchor was chosen are found as well. Not thread-safe.
+// them is a step. Syncs mark requests of varying size if the GPU is idle after them and hardly before. Steps
+// that ended before the anchor was chosen are found as well. Not thread-safe.
 class StepFinder {
  public:
   StepFinder();
@@ -84,6 +85,7 @@ class StepFinder {
   };
   struct Occurrences;
   struct Regularity;
+  struct Idle;
   struct Candidate;
 
   uint32_t AddToken(Work::Kind kind, std::string_view name);
@@ -98,6 +100,9 @@ class StepFinder {
   const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
   const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
   const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
+  bool MarksByWork(const Candidate& candidate) const;
+  const Candidate* EndOfRequests(const std::vector<Candidate>& candidates) const;
+  Idle IdleAround(uint32_t token) const;
   std::vector<uint64_t> IntervalsOf(uint32_t token) const;
   bool RunsKernelsBetween(uint32_t token) const;
   StepSpan Close(int64_t end_ns);

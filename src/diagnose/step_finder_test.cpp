@@ -248,5 +248,34 @@ TEST_F(StepFinderTest, AnEvaluationAfterTenStepsIsNoRound) {
   EXPECT_NEAR(static_cast<double>(found), 220, 1);
 }
 
+// As a server of prompts of several lengths does, whose iterations are all alike.
+TEST_F(StepFinderTest, RequestsOfVaryingSizeEndWithTheirSyncs) {
+  uint32_t random = 1;
+  for (int request = 0; request < 200; ++request) {
+    random = random * 1664525 + 1013904223;
+    for (uint32_t i = 0; i < 4u << (random >> 20) % 3; ++i) {
+      Add(Kind::kKernel, "gemm", kMs / 5);
+      Add(Kind::kKernel, "softmax", kMs / 25);
+    }
+    Add(Kind::kSync, "context", kMs / 100);
+    now_ns += 2 * kMs + (random >> 12) % 10 * kMs;
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+}
+
+TEST_F(StepFinderTest, IrregularSyncsOfABusyGpuEndNoStep) {
+  uint32_t random = 1;
+  for (int step = 0; step < 800; ++step) {
+    random = random * 1664525 + 1013904223;
+    for (int layer = 0; layer < 4; ++layer) Add(Kind::kKernel, "gemm", kMs);
+    Add(Kind::kKernel, "update", kMs);
+    now_ns += kMs;  // for the next batch
+    if ((random >> 20) % 16 == 0) Add(Kind::kSync, "context", kMs / 100);
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "kernel update");
+}
+
 }  // namespace
 }  // namespace gpusonde::diagnose
