@@ -86,6 +86,8 @@ void Accounting::ReaccountLoader(const Id128& loader) {
 const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   AccountedStep accounted{
       .step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
+  const PathAccount& path = accounted.path;
+  last_time_ = {path.states.total(), path.idle.total(), path.idle[State::kSleeping]};
   if (habit_.waits()) {
     const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
     accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);
@@ -102,7 +104,8 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
 
 bool Accounting::MarkClean() {
   recent_.back().clean = true;
-  return habit_.Learn(recent_.back().path);
+  // Ranks wait for each other; no request would come for one of them alone.
+  return program_.ranks.empty() && habit_.Learn(last_time_);
 }
 
 void Accounting::CompleteUntil(int64_t until_ns) {

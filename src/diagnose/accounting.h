@@ -40,8 +40,8 @@ class Accounting {
 
   // Accounts for a step that has ended. `slow`: it belongs to an incident.
   const AccountedStep& Add(const StepSpan& span, bool slow);
-  // The step added last is clean. Returns true if it shows the habit of waiting for requests: then steps
-  // added before aren't comparable with later ones.
+  // The step added last is clean. Returns true if it shows the habit of waiting for requests, or ends it:
+  // then steps added before aren't comparable with later ones.
   bool MarkClean();
   // Accounts for the time since the last step's end, so far.
   PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) { return AccountOf(from_ns, to_ns); }
@@ -81,6 +81,7 @@ class Accounting {
   Program program_;
   GpuWork gpu_;
   Habit habit_;
+  StepTime last_time_;                // of the step added last, with the waits for requests
   std::deque<AccountedStep> recent_;  // the newest steps
   size_t incomplete_ = 0;             // how many of them, at the end, aren't complete
   StepSum slow_;

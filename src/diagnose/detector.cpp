@@ -10,15 +10,10 @@
 #include <utility>
 
 #include "diagnose/detector_table.h"
+#include "diagnose/median.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Sorts `values`.
 double QuantileOf(std::vector<double>& values, double quantile) {

@@ -4,36 +4,53 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
+
+#include "diagnose/median.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr size_t kSteps = 20;
-constexpr double kMinShare = 0.25;  // of the time; shorter waits for remote disks are hidden by GPU work
-// Standard deviation over mean: requests arrive at random, other nodes of a job are late by the same time.
-constexpr double kIrregular = 0.5;
+constexpr size_t kSteps = 40;
+// A step waits if it spends this share of its time so; shorter waits for remote disks are hidden by GPU work.
+constexpr double kMinShare = 0.25;
+// Of the last kSteps steps, so many wait if it is a habit.
+constexpr double kMinWaiting = 0.5;
+// Median distance from the median, over the median: 0.7 for requests that arrive at random, 0.5 for waits of
+// any length up to a bound; other nodes of a job are late by about the same time.
+constexpr double kIrregular = 0.35;
+// The habit is given up if fewer of all steps waited, after this many. Of all steps, so that a server's busy
+// hour doesn't end it.
+constexpr double kMaxRare = 0.1;
+constexpr int64_t kStepsUntilRare = 200;
+
+bool Waits(const StepTime& step) { return step.idle_ns >= kMinShare * step.total_ns; }
 
 }  // namespace
 
-bool Habit::Learn(const PathAccount& clean) {
-  if (waits_) return false;
-  steps_.push_back({clean.states.total(), clean.idle.total(), clean.idle[State::kSleeping]});
-  if (steps_.size() > kSteps) steps_.pop_front();
-  if (steps_.size() < kSteps) return false;
-  double total = 0, idle = 0, asleep = 0, squares = 0;
-  for (const Step& step : steps_) {
-    total += step.total_ns;
-    idle += step.idle_ns;
-    asleep += step.asleep_ns;
-    squares += step.idle_ns * step.idle_ns;
-  }
-  if (idle < kMinShare * total) return false;
-  const double mean = idle / kSteps;
-  const double deviation = std::sqrt(std::max(0.0, squares / kSteps - mean * mean));
-  // A sleep (nanosleep) is always the program's own choice.
-  waits_ = asleep > idle / 2 || deviation > kIrregular * mean;
-  if (waits_) steps_.clear();
-  return waits_;
+bool Habit::Learn(const StepTime& clean) {
+  ++steps_;
+  waiting_ += Waits(clean) ? 1 : 0;
+  recent_.push_back(clean);
+  if (recent_.size() > kSteps) recent_.pop_front();
+  const bool rare = static_cast<double>(waiting_) < kMaxRare * static_cast<double>(steps_);
+  const bool changes = waits_ ? rare && steps_ >= kStepsUntilRare : !rare && IsShown();
+  waits_ ^= changes;
+  return changes;
+}
+
+// Whether half of the recent steps wait, and mostly by choice or for irregular times.
+bool Habit::IsShown() const {
+  if (recent_.size() < kSteps) return false;
+  if (static_cast<double>(std::ranges::count_if(recent_, Waits)) < kMinWaiting * kSteps) return false;
+  const auto chosen =
+      std::ranges::count_if(recent_, [](const StepTime& step) { return step.asleep_ns > step.idle_ns / 2; });
+  if (static_cast<double>(chosen) > kMinWaiting * kSteps) return true;
+  std::vector<double> idle;
+  for (const StepTime& step : recent_) idle.push_back(step.idle_ns);
+  const double median = MedianOf(idle);
+  for (double& value : idle) value = std::abs(value - median);
+  return MedianOf(idle) > kIrregular * median;
 }
 
 }  // namespace gpusonde::diagnose

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <deque>
-
-#include "diagnose/critical_path.h"
 
 namespace gpusonde::diagnose {
 
+// A step's time, ns.
+struct StepTime {
+  double total_ns = 0;
+  double idle_ns = 0;    // of the total: waiting for external events
+  double asleep_ns = 0;  // of the idle time: in a sleep that the program asked for
+};
+
 // Learns from clean steps whether the program habitually waits for external events between them, as a server
 // waits for requests. The length of such waits says nothing about the program's speed, so they are excluded
-// from its steps. Not thread-safe.
+// from its steps. Decided by how many steps wait, so that no single step decides; given up if waits turn out
+// to be rare. Not thread-safe.
 class Habit {
  public:
-  // Returns true once, when this step shows the habit; later steps aren't needed.
-  bool Learn(const PathAccount& clean);
+  // Returns true if this step changes waits(): steps before it aren't comparable with later ones.
+  bool Learn(const StepTime& clean);
 
   bool waits() const { return waits_; }
 
  private:
-  struct Step {
-    double total_ns, idle_ns, asleep_ns;
-  };
+  bool IsShown() const;
 
-  std::deque<Step> steps_;
+  std::deque<StepTime> recent_;
+  int64_t steps_ = 0;    // all
+  int64_t waiting_ = 0;  // those that waited
   bool waits_ = false;
 };
 

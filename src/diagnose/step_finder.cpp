@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "diagnose/median.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -84,10 +85,8 @@ double VariationOf(std::span<const double> values) {
   return std::sqrt(std::max(0.0, squares / static_cast<double>(values.size()) - mean * mean)) / mean;
 }
 
-double ShareAlike(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  const double median = *middle;
+double ShareAlike(const std::vector<double>& values) {
+  const double median = MedianOf(values);
   const auto alike = std::ranges::count_if(
       values, [median](double value) { return std::abs(value - median) <= kAlike * median; });
   return static_cast<double>(alike) / static_cast<double>(values.size());
@@ -284,7 +283,7 @@ StepFinder::Regularity StepFinder::Measure(const Occurrences& occurrences) const
   // Ignore the first half if it is less regular: the program may have been warming up.
   if (work.size() / 2 >= kMinSteps)
     measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
-  measured.alike = ShareAlike(std::move(work));
+  measured.alike = ShareAlike(work);
   return measured;
 }
 

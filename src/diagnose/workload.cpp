@@ -154,7 +154,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
   }
 }
 
-// Discards the baseline: steps from now on exclude waits for requests.
+// Discards the baseline: steps from now on exclude waits for requests, or include them again.
 void Diagnosis::Workload::Restart() {
   detector_ = {};
   accounting_.Clear();

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/habit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/testing/units.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+struct HabitTest : testing::Test {
+  Habit habit;
+  std::mt19937 random{1};
+
+  // Clean steps of 10 ms of work and a wait with this mean; returns how often waits() changed.
+  int Learn(int steps, auto wait_ns, double asleep_share = 0) {
+    int changes = 0;
+    for (int i = 0; i < steps; ++i) {
+      const double idle_ns = wait_ns();
+      changes += habit.Learn({10 * kMs + idle_ns, idle_ns, asleep_share * idle_ns}) ? 1 : 0;
+    }
+    return changes;
+  }
+  double RandomWait() {
+    return std::exponential_distribution<double>(1.0 / (20 * kMs))(random);  // a mean of 20 ms
+  }
+};
+
+TEST_F(HabitTest, RequestsThatArriveAtRandomShowIt) {
+  EXPECT_EQ(Learn(100, [&] { return RandomWait(); }), 1);
+  EXPECT_TRUE(habit.waits());
+}
+
+TEST_F(HabitTest, RegularSleepsShowItAndRegularWaitsDont) {
+  EXPECT_EQ(Learn(1000, [] { return 20.0 * kMs; }), 0) << "other nodes of a job";
+  EXPECT_EQ(Learn(1000, [] { return 20.0 * kMs; }, 1), 1) << "its own choice";
+}
+
+// Twenty steps of 1 ms, of which one takes 65 ms: their sum of waits is large and irregular.
+TEST_F(HabitTest, NoSingleStepShowsIt) {
+  for (int i = 0; i < 1000; ++i) {
+    const double idle_ns = i % 100 == 50 ? 65 * kMs : 0;
+    ASSERT_FALSE(habit.Learn({kMs + idle_ns, idle_ns, 0})) << i;
+  }
+}
+
+TEST_F(HabitTest, IsGivenUpIfWaitsTurnOutToBeRare) {
+  ASSERT_EQ(Learn(100, [&] { return RandomWait(); }), 1) << "downloads its data first";
+  EXPECT_EQ(Learn(2000, [] { return 0.0; }), 1);
+  EXPECT_FALSE(habit.waits());
+}
+
+TEST_F(HabitTest, ABusyHourDoesNotEndIt) {
+  ASSERT_EQ(Learn(1000, [&] { return RandomWait(); }), 1);
+  EXPECT_EQ(Learn(5000, [] { return 0.0; }), 0);
+  EXPECT_EQ(Learn(1000, [&] { return RandomWait(); }), 0);
+  EXPECT_TRUE(habit.waits());
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose
