@@ -55,6 +55,7 @@ struct Cause {
   CauseId id;
   std::string_view name;          // as stored: cpu_contention
   std::string_view title;         // at the beginning of a sentence: CPU contention
+  std::string_view advice;        // a sentence: what to do about it, or where to look next
   std::span<const State> states;  // those whose excess it explains
   std::span<const Expectation> expectations;
   std::span<const Superseded> supersedes;

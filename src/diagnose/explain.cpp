@@ -130,6 +130,7 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     why = Abstain(situation);
   }
   explanation.sentence = fmt::format("{} from {}. {}.", HowSlow(situation), ClockOf(start_ns), why);
+  if (explanation.cause.has_value()) explanation.sentence += fmt::format(" {}", causes.front().cause->advice);
   AddAccount(situation, explanation.evidence);
   AddCauses(causes, explanation.evidence);
   AddRoots(causes, explanation.evidence);

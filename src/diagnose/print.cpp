@@ -11,7 +11,8 @@
 namespace gpusonde::diagnose {
 namespace {
 
-constexpr double kNoticeableNs = 1e5;  // per step; the text omits states with less
+// The text omits states with less time per step, and other causes that explain a smaller share.
+constexpr double kNoticeableNs = 1e5, kNoticeableShare = 0.01;
 
 std::string TextOf(const Report& report) {
   const model::Incident& incident = report.incident;
@@ -25,9 +26,9 @@ std::string TextOf(const Report& report) {
                           Millis(evidence.during.value_or(0)),
                           model::InfoOf(*model::FindMetric(evidence.signal)).label);
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
-    text +=
-        fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n",
-                    report.causes[i].cause->title, report.causes[i].confidence, 100 * report.causes[i].share);
+    if (const Candidate& also = report.causes[i]; also.share >= kNoticeableShare)
+      text += fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n", also.cause->title,
+                          also.confidence, 100 * also.share);
   return text;
 }
 
@@ -57,17 +58,14 @@ void WriteIncident(JsonWriter& json, const Report& report) {
   json.EndArray().EndObject();
 }
 
+// Empty if the incident that it warned of had already begun.
 std::string TextOf(const model::Warning& warning) {
-  std::string text =
-      fmt::format("\n{}: warning: {}\n", FormatUtc(warning.start_ns), Printable(warning.sentence));
-  if (!warning.lead_ns.has_value())
-    text += "  no step slowed because of it\n";
-  else if (*warning.lead_ns >= 0)
-    text += fmt::format("  {:.1f} s before steps slowed\n", static_cast<double>(*warning.lead_ns) / 1e9);
-  else
-    text += fmt::format("  {:.1f} s after steps had slowed: too late\n",
-                        -static_cast<double>(*warning.lead_ns) / 1e9);
-  return text;
+  const int64_t lead_ns = warning.lead_ns.value_or(0);
+  if (lead_ns < 0) return "";
+  return fmt::format("\n{}: warning: {}\n  {}\n", FormatUtc(warning.start_ns), Printable(warning.sentence),
+                     warning.lead_ns.has_value()
+                         ? fmt::format("{:.1f} s before steps slowed", static_cast<double>(lead_ns) / 1e9)
+                         : "no step slowed because of it");
 }
 
 void WriteWarning(JsonWriter& json, const model::Warning& warning) {

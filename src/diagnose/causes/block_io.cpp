@@ -55,9 +55,11 @@ std::optional<Finding> EvaluateBlockIo(const Situation& situation) {
 }  // namespace
 
 const Cause& BlockIo() {
-  static constexpr Cause kCause{CauseId::kBlockIo, "block_io",           "Block-I/O contention",
-                                kBlockIoStates,    kBlockIoExpectations, kBlockIoSupersedes,
-                                EvaluateBlockIo};
+  static constexpr Cause kCause{
+      CauseId::kBlockIo,      "block_io",
+      "Block-I/O contention", "Limit the other users of the disk (io.max), or read from another disk.",
+      kBlockIoStates,         kBlockIoExpectations,
+      kBlockIoSupersedes,     EvaluateBlockIo};
   return kCause;
 }
 

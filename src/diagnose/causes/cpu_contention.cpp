@@ -35,8 +35,13 @@ std::optional<Finding> EvaluateCpuContention(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuContention() {
-  static constexpr Cause kCause{CauseId::kCpuContention, "cpu_contention",           "CPU contention",
-                                kCpuContentionStates,    kCpuContentionExpectations, {},
+  static constexpr Cause kCause{CauseId::kCpuContention,
+                                "cpu_contention",
+                                "CPU contention",
+                                "Move the others to other CPUs (cpuset), or lower their CPU weight.",
+                                kCpuContentionStates,
+                                kCpuContentionExpectations,
+                                {},
                                 EvaluateCpuContention};
   return kCause;
 }

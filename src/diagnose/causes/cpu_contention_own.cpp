@@ -40,8 +40,13 @@ std::optional<Finding> EvaluateCpuContentionOwn(const Situation& situation) {
 
 const Cause& CpuContentionOwn() {
   static constexpr Cause kCause{
-      CauseId::kCpuContentionOwn, "cpu_contention_own",          "CPU contention within the program",
-      kCpuContentionOwnStates,    kCpuContentionOwnExpectations, {},
+      CauseId::kCpuContentionOwn,
+      "cpu_contention_own",
+      "CPU contention within the program",
+      "Start fewer threads or processes than there are CPUs, or allow it more CPUs.",
+      kCpuContentionOwnStates,
+      kCpuContentionOwnExpectations,
+      {},
       EvaluateCpuContentionOwn};
   return kCause;
 }

@@ -28,8 +28,9 @@ std::optional<Finding> EvaluateCpuQuota(const Situation& situation) {
 }  // namespace
 
 const Cause& CpuQuota() {
-  static constexpr Cause kCause{CauseId::kCpuQuota,    "cpu_quota", "CPU quota",     kCpuQuotaStates,
-                                kCpuQuotaExpectations, {},          EvaluateCpuQuota};
+  static constexpr Cause kCause{
+      CauseId::kCpuQuota, "cpu_quota",           "CPU quota", "Raise its cgroup's quota (cpu.max).",
+      kCpuQuotaStates,    kCpuQuotaExpectations, {},          EvaluateCpuQuota};
   return kCause;
 }
 

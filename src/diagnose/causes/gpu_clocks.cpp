@@ -40,9 +40,15 @@ std::optional<Finding> EvaluateGpuClocks(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuClocks() {
-  static constexpr Cause kCause{CauseId::kGpuClocks, "gpu_clocks",           "GPU clock throttling",
-                                kGpuClocksStates,    kGpuClocksExpectations, {},
-                                EvaluateGpuClocks};
+  static constexpr Cause kCause{
+      CauseId::kGpuClocks,
+      "gpu_clocks",
+      "GPU clock throttling",
+      "Look at power limit, temperature and locked clocks (nvidia-smi -q -d PERFORMANCE).",
+      kGpuClocksStates,
+      kGpuClocksExpectations,
+      {},
+      EvaluateGpuClocks};
   return kCause;
 }
 

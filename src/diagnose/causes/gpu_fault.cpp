@@ -29,7 +29,13 @@ std::optional<Finding> EvaluateGpuFault(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuFault() {
-  static constexpr Cause kCause{CauseId::kGpuFault, "gpu_fault", "GPU fault", kGpuFaultStates, {}, {},
+  static constexpr Cause kCause{CauseId::kGpuFault,
+                                "gpu_fault",
+                                "GPU fault",
+                                "Look up the Xid in NVIDIA's documentation; replace the GPU if it recurs.",
+                                kGpuFaultStates,
+                                {},
+                                {},
                                 EvaluateGpuFault};
   return kCause;
 }

@@ -36,8 +36,13 @@ std::optional<Finding> EvaluateGpuNeighbour(const Situation& situation) {
 }  // namespace
 
 const Cause& GpuNeighbour() {
-  static constexpr Cause kCause{CauseId::kGpuNeighbour, "gpu_neighbour",           "GPU neighbour",
-                                kGpuNeighbourStates,    kGpuNeighbourExpectations, {},
+  static constexpr Cause kCause{CauseId::kGpuNeighbour,
+                                "gpu_neighbour",
+                                "GPU neighbour",
+                                "Give each program a GPU or a MIG instance of its own.",
+                                kGpuNeighbourStates,
+                                kGpuNeighbourExpectations,
+                                {},
                                 EvaluateGpuNeighbour};
   return kCause;
 }

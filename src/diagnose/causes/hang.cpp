@@ -41,7 +41,9 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
 }  // namespace
 
 const Cause& Hang() {
-  static constexpr Cause kCause{CauseId::kHang, "hang", "Hang", kHangStates, {}, {}, EvaluateHang};
+  static constexpr Cause kCause{
+      CauseId::kHang, "hang", "Hang", "Look at the stacks of the process that is waited for (gpusonde view).",
+      kHangStates,    {},     {},     EvaluateHang};
   return kCause;
 }
 

@@ -29,8 +29,13 @@ std::optional<Finding> EvaluateHostSteal(const Situation& situation) {
 }  // namespace
 
 const Cause& HostSteal() {
-  static constexpr Cause kCause{CauseId::kHostSteal, "host_steal", "Time stolen by the hypervisor",
-                                kHostStealStates,    {},           {},
+  static constexpr Cause kCause{CauseId::kHostSteal,
+                                "host_steal",
+                                "Time stolen by the hypervisor",
+                                "Move the virtual machine to a less busy host.",
+                                kHostStealStates,
+                                {},
+                                {},
                                 EvaluateHostSteal};
   return kCause;
 }

@@ -28,13 +28,15 @@ std::optional<Finding> EvaluateInterruptPressure(const Situation& situation) {
 }  // namespace
 
 const Cause& InterruptPressure() {
-  static constexpr Cause kCause{CauseId::kInterruptPressure,
-                                "interrupt_pressure",
-                                "Interrupt pressure",
-                                kInterruptPressureStates,
-                                {},
-                                {},
-                                EvaluateInterruptPressure};
+  static constexpr Cause kCause{
+      CauseId::kInterruptPressure,
+      "interrupt_pressure",
+      "Interrupt pressure",
+      "Move the network card's interrupts to other CPUs (irqbalance, smp_affinity).",
+      kInterruptPressureStates,
+      {},
+      {},
+      EvaluateInterruptPressure};
   return kCause;
 }
 

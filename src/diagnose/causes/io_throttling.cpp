@@ -38,9 +38,10 @@ std::optional<Finding> EvaluateIoThrottling(const Situation& situation) {
 }  // namespace
 
 const Cause& IoThrottling() {
-  static constexpr Cause kCause{CauseId::kIoThrottling, "io_throttling",           "I/O throttling",
-                                kIoThrottlingStates,    kIoThrottlingExpectations, kIoThrottlingSupersedes,
-                                EvaluateIoThrottling};
+  static constexpr Cause kCause{CauseId::kIoThrottling,  "io_throttling",
+                                "I/O throttling",        "Raise its cgroup's limit (io.max).",
+                                kIoThrottlingStates,     kIoThrottlingExpectations,
+                                kIoThrottlingSupersedes, EvaluateIoThrottling};
   return kCause;
 }
 

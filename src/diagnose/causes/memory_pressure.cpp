@@ -47,8 +47,10 @@ std::optional<Finding> EvaluateMemoryPressure(const Situation& situation) {
 
 const Cause& MemoryPressure() {
   static constexpr Cause kCause{
-      CauseId::kMemoryPressure,    "memory_pressure",         "Memory pressure",     kMemoryPressureStates,
-      kMemoryPressureExpectations, kMemoryPressureSupersedes, EvaluateMemoryPressure};
+      CauseId::kMemoryPressure,  "memory_pressure",
+      "Memory pressure",         "Raise its cgroup's memory limit (memory.max), or keep less in memory.",
+      kMemoryPressureStates,     kMemoryPressureExpectations,
+      kMemoryPressureSupersedes, EvaluateMemoryPressure};
   return kCause;
 }
 

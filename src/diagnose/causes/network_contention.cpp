@@ -42,13 +42,11 @@ std::optional<Finding> EvaluateNetworkContention(const Situation& situation) {
 }  // namespace
 
 const Cause& NetworkContention() {
-  static constexpr Cause kCause{CauseId::kNetworkContention,
-                                "network_contention",
-                                "Network contention",
-                                kNetworkContentionStates,
-                                {},
-                                kNetworkContentionSupersedes,
-                                EvaluateNetworkContention};
+  static constexpr Cause kCause{
+      CauseId::kNetworkContention,  "network_contention",
+      "Network contention",         "Limit the other sender (tc), or use another link.",
+      kNetworkContentionStates,     {},
+      kNetworkContentionSupersedes, EvaluateNetworkContention};
   return kCause;
 }
 

@@ -38,7 +38,9 @@ std::optional<Finding> EvaluatePacketLoss(const Situation& situation) {
 
 const Cause& PacketLoss() {
   static constexpr Cause kCause{
-      CauseId::kPacketLoss,  "packet_loss",     "Packet loss", kPacketLossStates, {},
+      CauseId::kPacketLoss,  "packet_loss",
+      "Packet loss",         "Look at the link's errors and queues (ethtool -S, tc -s qdisc).",
+      kPacketLossStates,     {},
       kPacketLossSupersedes, EvaluatePacketLoss};
   return kCause;
 }

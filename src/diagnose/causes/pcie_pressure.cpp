@@ -42,9 +42,14 @@ std::optional<Finding> EvaluatePciePressure(const Situation& situation) {
 }  // namespace
 
 const Cause& PciePressure() {
-  static constexpr Cause kCause{
-      CauseId::kPciePressure, "pcie_pressure", "PCIe pressure", kPciePressureStates, {}, {},
-      EvaluatePciePressure};
+  static constexpr Cause kCause{CauseId::kPciePressure,
+                                "pcie_pressure",
+                                "PCIe pressure",
+                                "Check the seat and link of the card (lspci -vv, LnkSta).",
+                                kPciePressureStates,
+                                {},
+                                {},
+                                EvaluatePciePressure};
   return kCause;
 }
 

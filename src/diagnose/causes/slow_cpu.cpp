@@ -42,9 +42,15 @@ std::optional<Finding> EvaluateSlowCpu(const Situation& situation) {
 }  // namespace
 
 const Cause& SlowCpu() {
-  static constexpr Cause kCause{CauseId::kSlowCpu, "slow_cpu", "CPU slower at the same work",
-                                kSlowCpuStates,    {},         kSlowCpuSupersedes,
-                                EvaluateSlowCpu};
+  static constexpr Cause kCause{
+      CauseId::kSlowCpu,
+      "slow_cpu",
+      "CPU slower at the same work",
+      "Look at CPU clocks and at what else uses caches and memory (turbostat, perf stat).",
+      kSlowCpuStates,
+      {},
+      kSlowCpuSupersedes,
+      EvaluateSlowCpu};
   return kCause;
 }
 

@@ -41,6 +41,7 @@ const Cause& SlowDataLoading() {
   static constexpr Cause kCause{CauseId::kSlowDataLoading,
                                 "slow_data_loading",
                                 "Slow data loading inside the program",
+                                "Use more loader workers, or do less work for each item.",
                                 kSlowDataLoadingStates,
                                 {},
                                 {},

@@ -46,7 +46,13 @@ std::optional<Finding> EvaluateStraggler(const Situation& situation) {
 }  // namespace
 
 const Cause& Straggler() {
-  static constexpr Cause kCause{CauseId::kStraggler, "straggler", "Straggling rank", kStragglerStates, {}, {},
+  static constexpr Cause kCause{CauseId::kStraggler,
+                                "straggler",
+                                "Straggling rank",
+                                "Look into the rank that comes last.",
+                                kStragglerStates,
+                                {},
+                                {},
                                 EvaluateStraggler};
   return kCause;
 }
