@@ -22,7 +22,7 @@ const DURATIONS: [limit: number, divisor: number, unit: string][] = [
 ];
 
 export function formatDuration(ns: number): string {
-  if (ns === 0) return `0${SPACE}s`;
+  if (Math.abs(ns) < 0.1) return `0${SPACE}s`; // what is left when means are subtracted
   // 0.9996 ms is 1.00 ms, not 1,000 µs: the unit follows the rounded value.
   const rounded = Number(ns.toPrecision(3));
   const [, divisor, unit] = DURATIONS.find(([limit]) => Math.abs(rounded) < limit)!;
