@@ -12,18 +12,10 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "diagnose/anchor_search.h"
+#include "diagnose/work.h"
 
 namespace gpusonde::diagnose {
-
-// A piece of GPU work, a wait for it, or an NVTX range.
-struct Work {
-  enum class Kind : uint8_t { kRange, kSync, kKernel, kCopy };
-  Kind kind = Kind::kKernel;
-  std::string_view name;  // read only during Ingest
-  uint64_t shape = 0;     // a hash of grid and block, or bytes
-  int64_t time_ns = 0;    // its end: it can't be reported earlier
-  int64_t length_ns = 0;
-};
 
 struct StepSpan {
   Id128 type;
@@ -32,15 +24,8 @@ struct StepSpan {
   bool cut = false;  // its beginning wasn't observed, so that it has no type
 };
 
-// Finds the steps of one process. Its anchor is work that occurs exactly once per step; a step lasts from one
-// anchor to the next. A range that is named as a step ("train_step", "ProfilerStep#12") is the anchor if
-// there is one. Otherwise the anchor is chosen by the amount of work between its occurrences, whatever time
-// that takes: between anchors the amount is always about the same, but work that occurs once per layer is
-// irregular, because the last layer of a step is followed by the rest of the step. Among the regular
-// candidates the most frequent ones mark steps; the others mark groups of several steps. If a few kinds of
-// intervals take turns in a fixed order (three micro-batches and an update, each with a sync), one round of
-// them is a step. Syncs mark requests of varying size if the GPU is idle after them and hardly before. Steps
-// that ended before the anchor was chosen are found as well. Not thread-safe.
+// Finds the steps of one process: chooses an anchor (anchor_search.h) and follows it; a step lasts from one
+// occurrence to the next. Steps that ended before the anchor was chosen are found as well. Not thread-safe.
 class StepFinder {
  public:
   StepFinder();
@@ -70,51 +55,24 @@ class StepFinder {
   int64_t late() const { return late_; }
 
  private:
-  // The identity of work that may recur: its kind and name.
-  struct Token {
-    Work::Kind kind;
-    std::string name;  // for ranges without the trailing number
-    uint64_t hash;
-    bool is_step_name;
-  };
-  struct Piece {
-    uint32_t token;
-    uint64_t shape;
-    int64_t time_ns;
-    int64_t length_ns;
-  };
-  struct Occurrences;
-  struct Regularity;
-  struct Idle;
-  struct Candidate;
-
   uint32_t AddToken(Work::Kind kind, std::string_view name);
   uint32_t TokenOf(const Work& work);
-  uint64_t SignatureOf(const Piece& piece) const;
-  void Follow(const Piece& piece, std::vector<StepSpan>& steps);
-  bool EndsStep(const Piece& piece) const;
-  void StartBefore(const Piece& anchor);
-  void FollowNamedStep(const Piece& piece);
-  Regularity Measure(const Occurrences& occurrences) const;
+  uint64_t SignatureOf(const WorkPiece& piece) const;
+  void Follow(const WorkPiece& piece, std::vector<StepSpan>& steps);
+  bool EndsStep(const WorkPiece& piece) const;
+  void StartBefore(const WorkPiece& anchor);
+  void FollowNamedStep(const WorkPiece& piece);
   void Choose(bool at_end, std::vector<StepSpan>& steps);
-  const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
-  const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
-  const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
-  bool MarksByWork(const Candidate& candidate) const;
-  const Candidate* EndOfRequests(const std::vector<Candidate>& candidates) const;
-  Idle IdleAround(uint32_t token) const;
-  std::vector<uint64_t> IntervalsOf(uint32_t token) const;
-  bool RunsKernelsBetween(uint32_t token) const;
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
   static constexpr size_t kKinds = 4;
 
-  std::deque<Token> tokens_;
+  std::deque<WorkToken> tokens_;
   // By kind. The keys point into tokens_, a deque, whose elements never move.
   std::array<std::unordered_map<std::string_view, uint32_t>, kKinds> tokens_by_name_;
-  std::vector<Piece> pending_;  // after the watermark, in order of arrival
-  std::vector<Piece> history_;  // all work while there is no anchor
+  std::vector<WorkPiece> pending_;  // after the watermark, in order of arrival
+  std::vector<WorkPiece> history_;  // all work while there is no anchor
   // A range that is named as a step, seen while another anchor is in use.
   std::optional<uint32_t> named_;
   int64_t named_seen_ = 0;

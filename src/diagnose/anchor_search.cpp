@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/anchor_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "diagnose/median.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+constexpr size_t kMinSteps = 8;  // the fewest occurrences to choose an anchor from
+// More frequent work is only a part of a step. Kernels and copies may take milliseconds themselves, so that
+// they mark steps shorter than the second bound only if a long history has no other anchor.
+constexpr double kMinStepNs = 5e5, kMinKernelStepNs = 4e6;
+// Upper bound of the variation (standard deviation over mean) of the amount of work between two anchors.
+// Alternating steps of several kinds are below it; 96 equal layers and what follows them have 0.48.
+constexpr double kMaxVariation = 0.3;
+// Ranges and syncs occur once per layer only in programs that synchronize per layer, so a weaker condition is
+// enough for them: this share of the intervals is within that share of their median. Some steps are followed
+// by an evaluation.
+constexpr double kMinAlike = 0.75, kAlike = 0.25;
+// A round has at most this many intervals: an evaluation after every ten steps doesn't make those one step.
+constexpr size_t kMaxIntervalsOfRound = 8;
+// Share of the intervals that equal the one a round before, and the fewest rounds to tell from.
+constexpr double kMinSameInRounds = 0.9;
+constexpr size_t kMinSyncRounds = 4;
+// Requests of varying size have nearly all time without GPU work after their syncs, and a noticeable part of
+// all time.
+constexpr double kMinIdleAfterRequests = 0.8, kMinIdle = 0.1;
+
+double VariationOf(std::span<const double> values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const double mean = sum / static_cast<double>(values.size());
+  return std::sqrt(std::max(0.0, squares / static_cast<double>(values.size()) - mean * mean)) / mean;
+}
+
+double ShareAlike(const std::vector<double>& values) {
+  const double median = MedianOf(values);
+  const auto alike = std::ranges::count_if(
+      values, [median](double value) { return std::abs(value - median) <= kAlike * median; });
+  return static_cast<double>(alike) / static_cast<double>(values.size());
+}
+
+// Share of the values that equal the one `distance` before.
+double ShareSame(std::span<const uint64_t> values, size_t distance) {
+  size_t same = 0;
+  for (size_t i = distance; i < values.size(); ++i) same += values[i] == values[i - distance] ? 1 : 0;
+  return static_cast<double>(same) / static_cast<double>(values.size() - distance);
+}
+
+// The number of values after which they repeat; 1 if they don't, or if most are equal.
+size_t PeriodOf(std::span<const uint64_t> values) {
+  for (size_t period = 1; period <= kMaxIntervalsOfRound && values.size() >= kMinSyncRounds * period;
+       ++period)
+    if (ShareSame(values, period) >= kMinSameInRounds) return period;
+  return 1;
+}
+
+}  // namespace
+
+struct AnchorSearch::Occurrences {
+  std::vector<size_t> at;  // indices in the history
+  int64_t length_ns = 0;
+};
+
+// The amount of work between consecutive occurrences: standard deviation over mean, the share of intervals
+// close to the median, and the means.
+struct AnchorSearch::Regularity {
+  double variation = 0;
+  double alike = 0;
+  double mean_work = 0;
+  double mean_ns = 0;
+};
+
+struct AnchorSearch::Idle {
+  double total_ns = 0;
+  double after_ns = 0;
+};
+
+struct AnchorSearch::Candidate {
+  uint32_t token;
+  size_t count;
+  int64_t length_ns;
+  Regularity regularity;
+};
+
+std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
+  if (history_.size() < kMinSteps) return std::nullopt;
+  std::unordered_map<uint32_t, Occurrences> by_token;
+  for (size_t i = 0; i < history_.size(); ++i) {
+    Occurrences& occurrences = by_token[history_[i].token];
+    occurrences.at.push_back(i);
+    occurrences.length_ns += history_[i].length_ns;
+  }
+  std::vector<Candidate> candidates;
+  bool has_rare_step_name = false;
+  for (const auto& [token, occurrences] : by_token) {
+    const bool named = tokens_[token].is_step_name;
+    has_rare_step_name |= named && std::ssize(occurrences.at) < kMinNamedSteps;
+    if (occurrences.at.size() < 2) continue;
+    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
+    if (candidate.regularity.mean_ns >= kMinStepNs) candidates.push_back(candidate);
+  }
+  // Make the choice among equals independent of the hash map's order.
+  std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
+  const Candidate* best = BestNamedStep(candidates);
+  if (best == nullptr && (!has_rare_step_name || at_end)) {
+    best = BestAnchor(candidates, kMinKernelStepNs);
+    if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kMinStepNs);
+    if (best == nullptr || MarksByWork(*best))
+      if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
+    if (best != nullptr) best = AnchorOfRounds(candidates, *best);
+  }
+  if (best == nullptr) return std::nullopt;
+  return Anchor{.token = best->token,
+                .typical_work = best->regularity.mean_work,
+                .needs_kernels = RunsKernelsBetween(best->token)};
+}
+
+AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) const {
+  const std::vector<size_t>& at = occurrences.at;
+  std::vector<double> work;
+  for (size_t i = 1; i < at.size(); ++i) work.push_back(static_cast<double>(at[i] - at[i - 1]));
+  const double intervals = static_cast<double>(work.size());
+  Regularity measured{
+      .variation = VariationOf(work),
+      .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
+      .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals};
+  // Ignore the first half if it is less regular: the program may have been warming up.
+  if (work.size() / 2 >= kMinSteps)
+    measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
+  measured.alike = ShareAlike(work);
+  return measured;
+}
+
+// The named candidate that takes most of the time: "step" rather than the "micro_batch" within it.
+const AnchorSearch::Candidate* AnchorSearch::BestNamedStep(const std::vector<Candidate>& candidates) const {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates)
+    if (tokens_[candidate.token].is_step_name && std::cmp_greater_equal(candidate.count, kMinNamedSteps) &&
+        (best == nullptr || candidate.length_ns > best->length_ns))
+      best = &candidate;
+  return best;
+}
+
+// Among regular candidates that are about as frequent as the most frequent one of their kind, the one that
+// takes most of the time. Ranges are preferred to syncs, these to kernels and copies, unless the preferred
+// kind occurs only once in several steps.
+const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candidate>& candidates,
+                                                        double min_kernel_step_ns) const {
+  const auto regular = [&](const Candidate& candidate) {
+    const bool device = MarksByWork(candidate);
+    if (candidate.count <= kMinSteps) return false;
+    if (device && candidate.regularity.mean_ns < min_kernel_step_ns) return false;
+    return candidate.regularity.variation <= kMaxVariation ||
+           (!device && candidate.regularity.alike >= kMinAlike);
+  };
+  size_t most = 0;
+  for (const Candidate& candidate : candidates)
+    if (regular(candidate)) most = std::max(most, candidate.count);
+  for (const Work::Kind kind :
+       {Work::Kind::kRange, Work::Kind::kSync, Work::Kind::kKernel, Work::Kind::kCopy}) {
+    const auto of_kind = [&](const Candidate& candidate) {
+      return tokens_[candidate.token].kind == kind && regular(candidate);
+    };
+    size_t most_of_kind = 0;
+    for (const Candidate& candidate : candidates)
+      if (of_kind(candidate)) most_of_kind = std::max(most_of_kind, candidate.count);
+    if (most_of_kind == 0 || most_of_kind * 4 < most) continue;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates)
+      if (of_kind(candidate) && candidate.count * 10 >= most_of_kind * 9 &&
+          (best == nullptr || candidate.length_ns > best->length_ns))
+        best = &candidate;
+    return best;
+  }
+  return nullptr;
+}
+
+// Whether a kernel or copy marks the steps, rather than a range or sync.
+bool AnchorSearch::MarksByWork(const Candidate& candidate) const {
+  const Work::Kind kind = tokens_[candidate.token].kind;
+  return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
+}
+
+// The most frequent sync after which the GPU is idle, as it hardly is between two of them: a server waits for
+// its next request, however much work that is. Null if there is none.
+const AnchorSearch::Candidate* AnchorSearch::EndOfRequests(const std::vector<Candidate>& candidates) const {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (tokens_[candidate.token].kind != Work::Kind::kSync || candidate.count < 2 * kMinSteps ||
+        candidate.regularity.mean_ns < kMinStepNs || !RunsKernelsBetween(candidate.token))
+      continue;
+    const Idle idle = IdleAround(candidate.token);
+    if (idle.after_ns >= kMinIdleAfterRequests * idle.total_ns &&
+        idle.total_ns >= kMinIdle * candidate.regularity.mean_ns * static_cast<double>(candidate.count) &&
+        (best == nullptr || candidate.count > best->count))
+      best = &candidate;
+  }
+  return best;
+}
+
+// The time without kernels and copies, and the part of it between an occurrence of `token` and the next work.
+AnchorSearch::Idle AnchorSearch::IdleAround(uint32_t token) const {
+  Idle idle;
+  std::optional<int64_t> busy_until_ns;
+  bool after = false;
+  for (const WorkPiece& piece : history_) {
+    const Work::Kind kind = tokens_[piece.token].kind;
+    if (piece.token == token) after = true;
+    if (kind != Work::Kind::kKernel && kind != Work::Kind::kCopy) continue;
+    if (busy_until_ns.has_value()) {
+      const auto idle_ns =
+          static_cast<double>(std::max<int64_t>(0, piece.time_ns - piece.length_ns - *busy_until_ns));
+      idle.total_ns += idle_ns;
+      if (after) idle.after_ns += idle_ns;
+    }
+    busy_until_ns = std::max(piece.time_ns, busy_until_ns.value_or(piece.time_ns));
+    after = false;
+  }
+  return idle;
+}
+
+// A hash of the names of the work in each interval between two occurrences of `token`, without the intervals
+// in which no kernels ran; the first and the last one are incomplete and left out.
+std::vector<uint64_t> AnchorSearch::IntervalsOf(uint32_t token) const {
+  std::vector<uint64_t> intervals;
+  uint64_t names = 0;
+  bool has_kernels = false;
+  for (const WorkPiece& piece : history_) {
+    const WorkToken& of = tokens_[piece.token];
+    has_kernels |= of.kind == Work::Kind::kKernel;
+    if (of.kind != Work::Kind::kRange) names += Mix(of.hash + static_cast<uint64_t>(of.kind));
+    if (piece.token != token || !has_kernels) continue;
+    intervals.push_back(std::exchange(names, 0));
+    has_kernels = false;
+  }
+  if (!intervals.empty()) intervals.erase(intervals.begin());
+  return intervals;
+}
+
+// Whether kernels ran in most intervals between two syncs. Other kinds of anchors end a step by themselves.
+bool AnchorSearch::RunsKernelsBetween(uint32_t token) const {
+  if (tokens_[token].kind != Work::Kind::kSync) return false;
+  const auto occurrences = std::ranges::count(history_, token, &WorkPiece::token);
+  return static_cast<double>(IntervalsOf(token).size() + 1) >= kMinAlike * static_cast<double>(occurrences);
+}
+
+// If the intervals of the best anchor take turns, the candidate that occurs once in a round and takes most of
+// the time; else the best anchor itself.
+const AnchorSearch::Candidate* AnchorSearch::AnchorOfRounds(const std::vector<Candidate>& candidates,
+                                                            const Candidate& best) const {
+  std::vector<uint64_t> intervals = IntervalsOf(best.token);
+  // The first half may be warm-up.
+  const size_t period = PeriodOf(std::span(intervals).subspan(intervals.size() / 2));
+  if (period == 1) return &best;
+  const double rounds = static_cast<double>(intervals.size() + 1) / static_cast<double>(period);
+  const Candidate* of_rounds = &best;
+  for (const Candidate& candidate : candidates)
+    if (std::abs(static_cast<double>(candidate.count) - rounds) <= std::max(1.0, 0.1 * rounds) &&
+        candidate.regularity.variation <= kMaxVariation &&
+        (of_rounds == &best || candidate.length_ns > of_rounds->length_ns))
+      of_rounds = &candidate;
+  return of_rounds;
+}
+
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "diagnose/work.h"
+
+namespace gpusonde::diagnose {
+
+// The identity of work that may recur: its kind and name.
+struct WorkToken {
+  Work::Kind kind;
+  std::string name;  // for ranges without the trailing number
+  uint64_t hash;
+  bool is_step_name;
+};
+
+inline uint64_t Mix(uint64_t value) {  // splitmix64's finalizer
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+struct WorkPiece {
+  uint32_t token;
+  uint64_t shape;
+  int64_t time_ns;  // its end
+  int64_t length_ns;
+};
+
+// Work that occurs exactly once per step.
+struct Anchor {
+  uint32_t token;
+  double typical_work;  // pieces of work per step
+  bool needs_kernels;   // whether it only ends a step in which kernels ran
+};
+
+// A range that is named as a step needn't be regular; this many occurrences suffice.
+inline constexpr int64_t kMinNamedSteps = 3;
+
+// Finds the anchor of a program's steps in its work, in order of time. A range that is named as a step
+// ("train_step", "ProfilerStep#12") is the anchor if there is one. Otherwise the anchor is chosen by the
+// amount of work between its occurrences, whatever time that takes: between anchors the amount is always
+// about the same, but work that occurs once per layer is irregular, because the last layer of a step is
+// followed by the rest of the step. Among the regular candidates the most frequent ones mark steps; the
+// others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
+// micro-batches and an update, each with a sync), one round of them is a step. Syncs mark requests of varying
+// size if the GPU is idle after them and hardly before.
+class AnchorSearch {
+ public:
+  // Both must outlive it. Pieces refer to tokens by index.
+  AnchorSearch(std::span<const WorkPiece> history, const std::deque<WorkToken>& tokens)
+      : history_(history), tokens_(tokens) {}
+
+  // `is_long`: no better anchor is to be expected, so frequent kernels are accepted as well. `at_end`: no
+  // work follows, so that shorter histories suffice.
+  std::optional<Anchor> Find(bool is_long, bool at_end) const;
+
+ private:
+  struct Occurrences;
+  struct Regularity;
+  struct Idle;
+  struct Candidate;
+
+  Regularity Measure(const Occurrences& occurrences) const;
+  const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
+  const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
+  bool MarksByWork(const Candidate& candidate) const;
+  const Candidate* EndOfRequests(const std::vector<Candidate>& candidates) const;
+  Idle IdleAround(uint32_t token) const;
+  std::vector<uint64_t> IntervalsOf(uint32_t token) const;
+  bool RunsKernelsBetween(uint32_t token) const;
+  const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
+
+  std::span<const WorkPiece> history_;
+  const std::deque<WorkToken>& tokens_;
+};
+
+}  // namespace gpusonde::diagnose
