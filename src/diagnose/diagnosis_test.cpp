@@ -340,6 +340,8 @@ TEST_F(DiagnosisTest, TwoCausesAreNamedTheLargerOneFirst) {
   EXPECT_EQ(reports[0].causes[1].cause->name, "block_io");
   EXPECT_GE(reports[0].causes[1].confidence, 0.5);
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("Also Block-I/O contention"));
+  EXPECT_THAT(reports[0].incident.sentence,
+              HasSubstr("lower their CPU weight. Limit the other users of the disk"));
 }
 
 TEST_F(DiagnosisTest, ABusyProgramThatDelaysNoStepIsNotACause) {

@@ -118,19 +118,22 @@ bool IsExplained(const Situation& situation, std::span<const Candidate> causes) 
 
 Explanation Explain(const Situation& situation, std::span<const Candidate> causes, int64_t start_ns) {
   Explanation explanation;
-  std::string why;
+  std::string why, advice;
   if (IsExplained(situation, causes)) {
     explanation.cause = causes.front().cause->id;
     explanation.confidence = causes.front().confidence;
     why = TextOf(causes.front());
-    for (const Candidate& also : causes.subspan(1))
-      if (also.confidence >= kWeights.ranking.min_confidence) why += ". Also " + TextOf(also);
+    advice = fmt::format(" {}", causes.front().cause->advice);
+    for (const Candidate& also : causes.subspan(1)) {
+      if (also.confidence < kWeights.ranking.min_confidence) continue;
+      why += ". Also " + TextOf(also);
+      advice += fmt::format(" {}", also.cause->advice);
+    }
   } else {
     explanation.confidence = causes.empty() ? 1 : 1 - causes.front().confidence;
     why = Abstain(situation);
   }
-  explanation.sentence = fmt::format("{} from {}. {}.", HowSlow(situation), ClockOf(start_ns), why);
-  if (explanation.cause.has_value()) explanation.sentence += fmt::format(" {}", causes.front().cause->advice);
+  explanation.sentence = fmt::format("{} from {}. {}.{}", HowSlow(situation), ClockOf(start_ns), why, advice);
   AddAccount(situation, explanation.evidence);
   AddCauses(causes, explanation.evidence);
   AddRoots(causes, explanation.evidence);
