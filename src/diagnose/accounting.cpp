@@ -51,17 +51,27 @@ PathAccount Accounting::AccountOf(int64_t from_ns, int64_t to_ns) {
   return AccountFor(program_, host_, gpu_, from_ns, to_ns);
 }
 
-// Adds the processes that the launch thread waited for to the loaders or ranks.
+// Adds the processes that the launch thread waited for to the loaders or ranks. Where it waited for another
+// thread of its process, these may be those that that one waited for.
 void Accounting::FindLoadersAndRanks(int64_t from_ns, int64_t to_ns) {
   const ThreadTime time = host_.Of(process_, program_.launch_thread, from_ns, to_ns);
   for (const auto* waits : {&time.waiting_for, &time.sent_by})
     for (const auto& [who, ns] : *waits) {
-      if (ns <= 0 || who == process_) continue;
-      if (program_.launch_threads.contains(who))
+      if (ns <= 0) continue;
+      if (who == process_)
+        for (const auto& [other, waited] :
+             host_.WaitsOfOthers(process_, from_ns, to_ns, program_.launch_thread))
+          AddLoader(other);
+      else if (program_.launch_threads.contains(who))
         program_.ranks.insert(who);
-      else if (program_.family.contains(who) && program_.loaders.insert(who).second)
-        ReaccountLoader(who);
+      else
+        AddLoader(who);
     }
+}
+
+void Accounting::AddLoader(const Id128& who) {
+  if (who == process_ || program_.launch_threads.contains(who) || !program_.family.contains(who)) return;
+  if (program_.loaders.insert(who).second) ReaccountLoader(who);
 }
 
 // A process that the program waits for for the first time was a loader before, so the steps since it started

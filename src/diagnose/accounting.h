@@ -68,6 +68,7 @@ class Accounting {
   int32_t LaunchThread() const;
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
   void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
+  void AddLoader(const Id128& who);
   void ReaccountLoader(const Id128& loader);
   void Complete(AccountedStep& accounted);
   void AddSlow(AccountedStep& accounted);

@@ -196,8 +196,9 @@ class Accountant {
     }
   }
 
-  // Splits `ns` of waiting for a process by what that process did in the meantime.
-  void AddWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
+  // Splits `ns` of waiting for a process by what that process did in the meantime; where it waited itself, by
+  // what those did that it waited for.
+  void AddWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth = 0) {
     if (ns <= 0) return;
     Account& states = account_.states;
     if (program_.launch_threads.contains(who)) {
@@ -213,15 +214,40 @@ class Accountant {
     const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, begin_ns, end_ns) : ThreadTime{};
     const double known = time.total();
     if (known <= 0) {
-      states[State::kWaiting] += ns;
+      AddWaitOf(who, ns, begin_ns, end_ns, depth);
       return;
     }
     const double factor = ns / known;
     AddActive(SplitTime(time), factor, State::kLoader, states);
     AddRunQueue(time, factor);
     states[State::kSleeping] += factor * time.sleeping;
-    states[State::kWaiting] += factor * time.waiting;
+    AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
     AddNetworkWait(factor * time.network, begin_ns, end_ns);
+  }
+
+  // Splits `ns` for which a process of the program waited by what its other processes did for which its
+  // threads waited: a helper thread that hands over the results of a pool's processes, say.
+  void AddWaitOf(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
+    const std::map<Id128, double>& waits = WaitsOf(who);
+    double sum = 0;
+    for (const auto& [other, waited] : waits) sum += waited;
+    if (sum <= 0 || ns < kMinToFollowNs || depth >= kMaxChain) {
+      account_.states[State::kWaiting] += ns;
+      return;
+    }
+    for (const auto& [other, waited] : waits) AddWait(other, ns * waited / sum, begin_ns, end_ns, depth + 1);
+  }
+
+  // By process of the program: for how long threads of `who`, but not the launch thread, waited for it.
+  const std::map<Id128, double>& WaitsOf(const Id128& who) {
+    const auto [found, is_new] = waits_.try_emplace(who);
+    if (is_new) {
+      const int32_t except = who == program_.process ? program_.launch_thread : 0;
+      for (const auto& [other, ns] : host_.WaitsOfOthers(who, from_ns_, to_ns_, except))
+        if (other != who && other != program_.process && program_.family.contains(other))
+          found->second.emplace(other, ns);
+    }
+    return found->second;
   }
 
   // Adds `ns` of waiting for a packet of unknown origin; as far as packets of the job were queued at a
@@ -327,6 +353,7 @@ class Accountant {
   int64_t from_ns_, to_ns_;
   std::vector<Interval> syncs_, kernels_, copies_;
   std::map<Id128, std::optional<int32_t>> busiest_;
+  std::map<Id128, std::map<Id128, double>> waits_;
   PathAccount account_;
 };
 

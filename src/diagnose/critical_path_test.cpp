@@ -87,6 +87,34 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
   }
 }
 
+// As multiprocessing.Pool has: a thread of the program reads the results that its processes write.
+TEST_F(CriticalPathTest, AWaitForAHelperThreadIsSplitByWhatThatOneWaitedFor) {
+  AddRanks(1);
+  program.launch_threads.clear();
+  const Id128 worker{7, 50};
+  program.family.insert(worker);
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
+  const auto add = [&](const Id128& process, const std::string& metric, int64_t ns,
+                       std::optional<Id128> other = std::nullopt) {
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = process,
+                              .tid = 555,
+                              .other = other,
+                              .values = {ns}});
+  };
+  add(Rank(0), "thread.running", kMs);
+  add(Rank(0), "thread.waiting", 9 * kMs, worker);
+  add(worker, "thread.running", 6 * kMs);
+  add(worker, "thread.blocked_io", 4 * kMs);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kLoader], kMs + 0.6 * 9 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kBlockedIo], 0.4 * 9 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kWaiting], 0, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, TheTimeARankWaitedForThisProgramIsNotCounted) {
   AddRanks(2);
   AddSignal(0, "thread.running", 5 * kMs);

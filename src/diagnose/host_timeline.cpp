@@ -128,6 +128,20 @@ std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t
   return busiest;
 }
 
+std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                                    int32_t except) const {
+  std::map<Id128, double> waits;
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return waits;
+  for (const auto& [tid, buckets] : threads->second) {
+    if (tid == except) continue;
+    const ThreadTime time = Of(process, tid, from_ns, to_ns);
+    for (const auto* each : {&time.waiting_for, &time.sent_by})
+      for (const auto& [who, ns] : *each) waits[who] += ns;
+  }
+  return waits;
+}
+
 double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {
   double ns = 0;
   const auto threads = threads_.find(process);

@@ -52,6 +52,11 @@ class HostTimeline {
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                        std::optional<int32_t> except = std::nullopt) const;
 
+  // Returns by process: for how long the threads of this process, except one, waited for it in [from, to),
+  // ns.
+  std::map<Id128, double> WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                        int32_t except) const;
+
   // Returns the CPU time of all threads of a process in the buckets that begin in [from, to), ns.
   double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
 
