@@ -214,10 +214,6 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
   return spans;
 }
 
-Ask Asking(Store& store) {
-  return [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
-}
-
 Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows, const std::string& tables) {
   SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};

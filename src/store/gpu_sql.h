@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "model/selection.h"
-#include "store/selection_sql.h"
-#include "store/store.h"
+#include "store/sql_part.h"
 #include "store/time_range.h"
 
 // Parts of SQL statements about GPU work: kernels, copies and sets.
@@ -47,10 +45,6 @@ SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkI
 // outside the range that start within the same second.
 SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
                      const std::string& tables = "");
-
-// Runs a query on a store, or on a connection of one.
-using Ask = std::function<Result<std::unique_ptr<Rows>>(const SqlPart& sql)>;
-Ask Asking(Store& store);
 
 // Adjacent slices of time that cover the range. Each has at most `rows` rows of the selection's work, packed
 // kernels included, so that its answer fits into memory; a slice of a second or less may have more.

@@ -9,7 +9,7 @@
 #include "model/tables/kernel_windows.h"
 #include "store/gpu_sql.h"
 #include "store/gpu_windows.h"
-#include "store/selection_sql.h"
+#include "store/sql_part.h"
 #include "store/store.h"
 
 // Sums over packs of kernels (table kernel_packs), computed here rather than in SQL: the statements that sum

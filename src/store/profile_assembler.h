@@ -10,7 +10,7 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/profile.h"
-#include "store/selection_sql.h"
+#include "store/sql_part.h"
 #include "store/store.h"
 
 namespace gpusonde::store {

@@ -22,6 +22,7 @@
 #include "store/gpu_windows.h"
 #include "store/pack_sums.h"
 #include "store/profile_assembler.h"
+#include "store/selection_sql.h"
 #include "store/time_range.h"
 #include "store/windows.h"
 #include "store/work_sums.h"

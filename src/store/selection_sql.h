@@ -4,24 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "model/selection.h"
-#include "store/store.h"
+#include "store/sql_part.h"
 
 namespace gpusonde::store {
-
-// A part of a statement, with the parameters of its question marks in order.
-struct SqlPart {
-  std::string text;
-  std::vector<Parameter> parameters;
-
-  SqlPart InBrackets() const { return {"(" + text + ")", parameters}; }
-
-  SqlPart& operator+=(const SqlPart& more) {
-    text += more.text;
-    parameters.insert(parameters.end(), more.parameters.begin(), more.parameters.end());
-    return *this;
-  }
-};
 
 // Which columns rows of CPU time must have.
 enum class Detail {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/selection.h"
-#include "store/selection_sql.h"
+#include "store/sql_part.h"
 #include "store/time_range.h"
 
 // GPU work summed by name and, where known, by launching stack: the input of a GPU profile.
