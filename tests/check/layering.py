@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which layer may include which: docs/architecture.md explains the rule, this check enforces it.
 
-A layer is a folder of src/. It may include itself, the layers listed for it here, and what those may include. The
-program, tests, benchmarks, tools and examples may include anything. Headers of heavy libraries (6-11 s of compile time
-each, measured with g++ 12) stay in .cpp files, so that including one of our headers doesn't cost that time.
+A layer is a folder of src/, or a folder inside one that has its own line here. It may include itself, the layers listed
+for it, and what those may include; its tests may also include the layers of TESTS. The program, tests, benchmarks, tools
+and examples may include anything. Headers of heavy libraries (6-11 s of compile time each, measured with g++ 12) stay in
+.cpp files, so that including one of our headers doesn't cost that time.
 """
 
 import re
@@ -25,14 +26,17 @@ ALLOWED = {
     "model": {"base"},
     "privacy": {"base"},  # pure functions: no I/O, no clock
     "replay": {"diagnose", "store"},  # no I/O but queries, no clock
-    "server": {"exporters", "spool", "store"},
-    "sources": {"model", "symbols", "unwind", "wire"},
+    "server": {"exporters", "store"},
+    "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
     "store": {"spool"},  # a recording is made from a spool
     "symbols": {"base", "wire"},
     "unwind": {"symbols", "wire"},  # libelf's handles
     "wire": set(),
 }
+
+# What the tests of a layer (*_test.cpp and testing/) may include besides.
+TESTS = {}
 
 # The stand-ins for NVIDIA's libraries use nothing of ours but the ABI.
 APART = {"simgpu": ("simgpu/", "wire/")}
@@ -41,6 +45,7 @@ HEAVY = ("CLI/", "boost/", "google/protobuf/", "nlohmann/", "simdjson", "spdlog/
 
 PAGE = "docs/architecture.md"
 PICTURE = re.compile(r"<!-- layers -->\n```\n.*?```\n", re.DOTALL)
+TEST = re.compile(r"_test\.cpp$|/testing/")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GENERATED = (".pb.h", ".skel.h")
 CODE = (".h", ".cpp", ".c")
@@ -57,12 +62,21 @@ def closure(layer):
     return reached
 
 
+def layer_of(path):
+    """The layer of a file of src/: of the folders above it the innermost that has a rule, else the outermost."""
+    folders = path.split("/")[:-1]
+    known = ("/".join(folders[:depth]) for depth in range(len(folders), 0, -1))
+    return next((folder for folder in known if folder in ALLOWED), folders[0])
+
+
 def picture():
     """The rule as docs/architecture.md shows it: lower layers first."""
     depth = {layer: len(closure(layer)) for layer in ALLOWED}
     width = max(map(len, ALLOWED))
-    lines = [f"{layer:{width}} ─▶ {', '.join(sorted(ALLOWED[layer]))}" if ALLOWED[layer] else layer
-             for layer in sorted(ALLOWED, key=lambda layer: (depth[layer], layer))]
+    lines = []
+    for layer in sorted(ALLOWED, key=lambda layer: (depth[layer], layer)):
+        tests = f" (tests: {', '.join(sorted(TESTS[layer]))})" if layer in TESTS else ""
+        lines.append(f"{layer:{width}} ─▶ {', '.join(sorted(ALLOWED[layer]))}{tests}" if ALLOWED[layer] else layer)
     return "\n".join([*lines, f"{'simgpu':{width}} ─▶ wire", "apps, tests, bench, tools ─▶ all", ""])
 
 
@@ -75,8 +89,9 @@ def check(files):
     findings = []
     if PAGE in files and files[PAGE] != drawn(files[PAGE]):
         findings.append(f"{PAGE}:1: its picture is not that of tests/check/layering.py; run `make docs`")
-    unused = {(layer, other) for layer, others in ALLOWED.items() for other in others}
-    layers = {path.split("/")[1] for path in files if path.startswith("src/") and path.count("/") > 1}
+    unused = {(table, layer, other) for table, rule in (("ALLOWED", ALLOWED), ("TESTS", TESTS))
+              for layer, others in rule.items() for other in others}
+    layers = {layer_of(path.removeprefix("src/")) for path in files if path.startswith("src/") and path.count("/") > 1}
     for layer in sorted(layers - ALLOWED.keys()):
         findings.append(f"src/{layer}: a new layer; say in tests/check/layering.py what it may include")
     for layer in sorted(ALLOWED.keys() - layers):
@@ -84,7 +99,8 @@ def check(files):
     for path, text in sorted(files.items()):
         if not path.endswith(CODE):
             continue
-        layer = path.split("/")[1] if path.startswith("src/") else None
+        layer = layer_of(path.removeprefix("src/")) if path.startswith("src/") and path.count("/") > 1 else None
+        tests = TESTS.get(layer, set()) if TEST.search(path) else set()
         for number, line in tree.numbered(text):
             include = INCLUDE.match(line)
             if not include:
@@ -106,13 +122,13 @@ def check(files):
                     continue  # kernel programs have their own headers beside them
                 findings.append(f'{path}:{number}: there is no "src/{target}"; name headers from src/{where}')
                 continue
-            other = target.split("/")[0]
-            unused.discard((layer, other))
-            if other not in closure(layer):
-                findings.append(f"{path}:{number}: {layer} may not include {other} "
-                                f"(only {', '.join(sorted(closure(layer)))})")
-    for layer, other in sorted(unused):
-        findings.append(f"tests/check/layering.py: nothing in src/{layer} includes src/{other}; take that out of ALLOWED")
+            other = layer_of(target)
+            unused.discard(("TESTS" if TEST.search(path) else "ALLOWED", layer, other))
+            allowed = closure(layer).union(*map(closure, tests))
+            if other not in allowed:
+                findings.append(f"{path}:{number}: {layer} may not include {other} (only {', '.join(sorted(allowed))})")
+    for table, layer, other in sorted(unused):
+        findings.append(f"tests/check/layering.py: nothing in src/{layer} includes src/{other}; take that out of {table}")
     return findings
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
+from unittest import mock
 
 import layering
 
@@ -9,6 +10,8 @@ def tree_with(extra):
     files = {f"src/{layer}/plain.h": "" for layer in layering.ALLOWED}
     files |= {f"src/{layer}/uses.h": "".join(f'#include "{other}/plain.h"\n' for other in sorted(others))
               for layer, others in layering.ALLOWED.items()}
+    files |= {f"src/{layer}/uses_test.cpp": "".join(f'#include "{other}/plain.h"\n' for other in sorted(others))
+              for layer, others in layering.TESTS.items()}
     files |= {"src/model/tables/table.h": ""}
     return files | extra
 
@@ -35,14 +38,37 @@ class Layering(unittest.TestCase):
                 self.assertNotIn(layer, layering.closure(other), f"{layer} and {other} include each other")
 
     def test_an_allowed_layer_that_is_not_included_is_found(self):
-        findings = self.found({"src/store/uses.h": ""})
-        self.assertEqual(findings, ["tests/check/layering.py: nothing in src/store includes src/spool; take that out of ALLOWED"])
+        findings = self.found({"src/spool/uses.h": ""})
+        self.assertEqual(findings, [
+            "tests/check/layering.py: nothing in src/spool includes src/model; take that out of ALLOWED"])
 
+    def test_what_only_tests_include_is_no_use_of_a_layer(self):
+        findings = self.found({"src/spool/uses.h": "", "src/spool/a_test.cpp": '#include "model/plain.h"\n'})
+        self.assertIn("nothing in src/spool includes src/model; take that out of ALLOWED", findings[0])
+
+    @mock.patch.dict(layering.ALLOWED, {"spool/disk": {"spool"}})
+    def test_a_folder_with_its_own_rule_is_a_layer(self):
+        self.assertEqual(layering.layer_of("spool/disk/testing/a.h"), "spool/disk")
+        self.assertEqual(layering.layer_of("spool/a.h"), "spool")
+        self.assertEqual(layering.layer_of("model/tables/a.h"), "model")
+        self.assertEqual(self.found({"src/spool/disk/a.h": '#include "spool/plain.h"\n'}), [])
+        self.assertIn("src/spool/a.h:1: spool may not include spool/disk",
+                      self.found({"src/spool/a.h": '#include "spool/disk/plain.h"\n'})[0])
+
+    @mock.patch.dict(layering.TESTS, {"model": {"wire"}})
+    def test_only_tests_may_include_what_is_theirs(self):
+        line = '#include "wire/plain.h"\n'
+        self.assertEqual(self.found({"src/model/a_test.cpp": line, "src/model/testing/a.h": line}), [])
+        self.assertIn("src/model/a.cpp:1: model may not include wire", self.found({"src/model/a.cpp": line})[0])
+        self.assertEqual(self.found({"src/model/uses_test.cpp": ""}), [
+            "tests/check/layering.py: nothing in src/model includes src/wire; take that out of TESTS"])
+
+    @mock.patch.dict(layering.TESTS, {"unwind": {"model"}})
     def test_the_picture_is_that_of_the_rule(self):
         page = layering.drawn("<!-- layers -->\n```\nold\n```\n")
-        self.assertIn("store     ─▶ spool\n", page)
+        self.assertRegex(page, r"unwind +─▶ symbols, wire \(tests: model\)\n")
         self.assertEqual(self.found({layering.PAGE: page}), [])
-        self.assertIn("make docs", self.found({layering.PAGE: page.replace("spool\n", "everything\n")})[0])
+        self.assertIn("make docs", self.found({layering.PAGE: page.replace("wire (", "base (")})[0])
 
     def test_headers_are_named_from_src(self):
         findings = self.found({"src/store/a.cpp": '#include "plain.h"\n'})
