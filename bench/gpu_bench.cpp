@@ -10,9 +10,9 @@
 #include "base/time.h"
 #include "bench.h"
 #include "node_feed.h"
-#include "store/gpu_query.h"
-#include "store/live_store.h"
-#include "store/profile_query.h"
+#include "store/live/live_store.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 
 namespace gpusonde {
 namespace {

@@ -12,8 +12,8 @@
 #include "model/tables/devices.h"
 #include "model/tables/metrics.h"
 #include "model/tables/sources.h"
-#include "store/metric_query.h"
-#include "store/recording.h"
+#include "store/queries/metric_query.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde {
 namespace {

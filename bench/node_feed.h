@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/batch.h"
-#include "store/live_store.h"
+#include "store/live/live_store.h"
 
 namespace gpusonde {
 

@@ -24,9 +24,9 @@
 #include "model/tables/threads.h"
 #include "spool/codec.h"
 #include "spool/spool.h"
-#include "store/live_store.h"
-#include "store/profile_query.h"
-#include "store/recording.h"
+#include "store/live/live_store.h"
+#include "store/queries/profile_query.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde {
 namespace {

@@ -25,7 +25,7 @@
 #include "command.h"
 #include "messages.h"
 #include "store/memory_limit.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::app {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "importers/trace.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::app {
 namespace {

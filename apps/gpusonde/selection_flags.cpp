@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "store/gpu_query.h"
-#include "store/profile_query.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 #include "values.h"
 
 namespace gpusonde::app {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "replay/testing/machine.h"
-#include "store/testing/memory_store.h"
+#include "store/recordings/testing/memory_store.h"
 
 namespace gpusonde::replay {
 namespace {

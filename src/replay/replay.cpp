@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "store/gpu_sql.h"
+#include "store/sql/gpu_sql.h"
 #include "store/table_rows.h"
 
 namespace gpusonde::replay {

@@ -7,8 +7,8 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "diagnose/diagnosis.h"
+#include "store/sql/time_range.h"
 #include "store/store.h"
-#include "store/time_range.h"
 
 // Replays stored rows into a diagnosis: those of a recording, or those of the run before an agent's.
 namespace gpusonde::replay {

@@ -5,7 +5,7 @@
 
 #include "base/testing/units.h"
 #include "replay/testing/machine.h"
-#include "store/testing/memory_store.h"
+#include "store/recordings/testing/memory_store.h"
 
 namespace gpusonde::replay {
 namespace {

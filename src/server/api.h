@@ -11,16 +11,16 @@
 #include "model/selection.h"
 #include "server/http_message.h"
 #include "server/source_folders.h"
-#include "store/gpu_query.h"
-#include "store/incident_query.h"
-#include "store/metric_query.h"
-#include "store/profile_query.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/incident_query.h"
+#include "store/queries/metric_query.h"
+#include "store/queries/profile_query.h"
 
 // GET /api/v1/…, as docs/api.md describes it.
 namespace gpusonde::server {
 
-// The data that the API queries: the functions of store/profile_query.h, gpu_query.h and metric_query.h.
-// Thread-safe.
+// The data that the API queries: the functions of store/queries/profile_query.h, gpu_query.h and
+// metric_query.h. Thread-safe.
 class ApiData {
  public:
   virtual ~ApiData() = default;

@@ -12,9 +12,9 @@
 #include "server/api.h"
 #include "server/flame_tree.h"
 #include "server/line_times.h"
-#include "store/gpu_query.h"
-#include "store/metric_query.h"
-#include "store/profile_query.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/metric_query.h"
+#include "store/queries/profile_query.h"
 
 // The bodies that docs/api.md describes.
 namespace gpusonde::server {

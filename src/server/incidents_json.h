@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "store/incident_query.h"
+#include "store/queries/incident_query.h"
 
 namespace gpusonde::server {
 

@@ -24,7 +24,7 @@
 #include "model/tables/threads.h"
 #include "server/testing/http_client.h"
 #include "spool/spool.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::server {
 namespace {

@@ -18,25 +18,37 @@ ALLOWED = {
     "analyze": {"importers"},
     "base": set(),
     "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
-    "doctor": {"server", "sources", "store"},
+    "doctor": {"server", "sources", "store/duckdb"},
     "exporters": {"model"},
     "fleet": {"privacy"},
-    "importers": {"store"},
+    "importers": {"store/recordings"},
     "inject": {"wire"},
     "model": {"base"},
     "privacy": {"base"},  # pure functions: no I/O, no clock
-    "replay": {"diagnose", "store"},  # no I/O but queries, no clock
-    "server": {"exporters", "store"},
+    "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
+    "server": {"exporters", "store/queries"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
-    "store": {"spool"},  # a recording is made from a spool
+    "store": {"model"},
+    "store/duckdb": {"store"},
+    "store/live": {"store/recordings", "store/rollups"},
+    "store/queries": {"store/rollups"},
+    "store/recordings": {"spool", "store/duckdb"},  # a recording is made from a spool
+    "store/rollups": {"store/sql"},
+    "store/sql": {"store/duckdb"},
     "symbols": {"base", "wire"},
     "unwind": {"symbols", "wire"},  # libelf's handles
     "wire": set(),
 }
 
 # What the tests of a layer (*_test.cpp and testing/) may include besides.
-TESTS = {}
+TESTS = {
+    "replay": {"store/recordings"},
+    "server": {"store/recordings"},
+    "store/live": {"store/queries"},  # answers from roll-ups are those of the rows
+    "store/queries": {"store/recordings"},
+    "store/sql": {"store/recordings"},
+}
 
 # The stand-ins for NVIDIA's libraries use nothing of ours but the ABI.
 APART = {"simgpu": ("simgpu/", "wire/")}

@@ -23,8 +23,8 @@
 #include "server/api.h"
 #include "server/flame_tree.h"
 #include "server/gpu_facts.h"
-#include "store/gpu_query.h"
-#include "store/profile_query.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 #include "store/store.h"
 
 namespace {

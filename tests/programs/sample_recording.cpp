@@ -24,7 +24,7 @@
 #include "model/tables/stacks.h"
 #include "model/tables/threads.h"
 #include "spool/spool.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde {
 namespace {

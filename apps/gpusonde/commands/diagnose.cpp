@@ -17,7 +17,7 @@
 #include "reader_process.h"
 #include "recordings.h"
 #include "replay/replay.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 #include "values.h"
 
 namespace gpusonde::app {

@@ -18,9 +18,9 @@
 #include "reader_process.h"
 #include "recordings.h"
 #include "selection_flags.h"
-#include "store/gpu_query.h"
-#include "store/profile_query.h"
-#include "store/recording.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
+#include "store/recordings/recording.h"
 #include "values.h"
 
 namespace gpusonde::app {

@@ -14,8 +14,8 @@
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
-#include "store/print_rows.h"
-#include "store/recording.h"
+#include "store/queries/print_rows.h"
+#include "store/recordings/recording.h"
 #include "values.h"
 
 namespace gpusonde::app {

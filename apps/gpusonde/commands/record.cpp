@@ -22,8 +22,8 @@
 #include "server/gpu_facts.h"
 #include "spool/segment.h"
 #include "spool/spool.h"
-#include "store/profile_query.h"
-#include "store/recording.h"
+#include "store/queries/profile_query.h"
+#include "store/recordings/recording.h"
 #include "values.h"
 
 namespace gpusonde::app {

@@ -26,7 +26,7 @@
 #include "server/ui_server.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
-#include "store/live_store.h"
+#include "store/live/live_store.h"
 #include "store/memory_limit.h"
 #include "values.h"
 

@@ -17,8 +17,8 @@
 #include "server/ui_files.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
-#include "store/profile_query.h"
-#include "store/recording.h"
+#include "store/queries/profile_query.h"
+#include "store/recordings/recording.h"
 #include "values.h"
 
 namespace gpusonde::app {

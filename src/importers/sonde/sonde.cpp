@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "importers/sonde/row_reader.h"
-#include "store/recording.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::importers::sonde {
 namespace {

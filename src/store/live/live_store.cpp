@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/live/live_store.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "model/tables/batches.h"
+#include "store/duckdb/appender.h"
+#include "store/duckdb/connection.h"
+#include "store/duckdb/schema.h"
+#include "store/live/live_database.h"
+#include "store/recordings/attach.h"
+#include "store/rollups/gpu_windows.h"
+#include "store/rollups/windows.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr std::string_view kSuffix = ".sonde";
+// Rows come once a second; windows wait a little longer for what is slow.
+constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
+// Allowed lateness of the GPU roll-ups. Later work is in its table only: timestamps come from untrusted
+// programs, and none may cause days to be summed again.
+constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
+
+// How long frames are buffered without a query, and how many bytes of them: at 10,000 kernels a second
+// some 20 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
+constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
+constexpr int64_t kMaxHeldBytes = int64_t{32} << 20;
+
+int64_t BytesOfBatch(const model::Batch& batch) {
+  size_t bytes = 0;
+  for (const model::ColumnData& column : batch.columns)
+    bytes += column.values.size() + column.ends.size() * sizeof(uint32_t) + column.valid.size();
+  return static_cast<int64_t>(bytes);
+}
+
+std::string FormatDay(Day day) {
+  const std::chrono::year_month_day date(day);
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
+
+// The day of a file name "2026-11-21.sonde".
+std::optional<Day> DayOfName(const std::string& name) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  if (std::sscanf(name.c_str(), "%4d-%2u-%2u", &year, &month, &day) != 3) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok() || FormatDay(Day(date)) + std::string(kSuffix) != name) return std::nullopt;
+  return Day(date);
+}
+
+std::string CatalogOf(Day day) { return "day " + FormatDay(day); }
+
+model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
+  model::BatchBuilder builder(model::kBatches);
+  const int64_t now_ns = EpochNow();
+  for (const model::Batch& frame : frames)
+    builder.Append({.spool = spool,
+                    .sequence = first_sequence++,
+                    .rows = static_cast<int64_t>(frame.rows),
+                    .committed_ns = now_ns});
+  return builder.Take();
+}
+
+}  // namespace
+
+Day DayOf(int64_t epoch_ns) {
+  return std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
+}
+
+LiveStore::LiveStore(std::string folder, Fd lock, int64_t min_free_bytes)
+    : folder_(std::move(folder)),
+      lock_(std::move(lock)),
+      database_(std::make_unique<LiveDatabase>(folder_, min_free_bytes)) {}
+
+LiveStore::~LiveStore() = default;
+
+duckdb::Connection& LiveStore::writer() { return database_->writer(); }
+
+Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder, const Options& options) {
+  ASSIGN_OR_RETURN(Fd lock, LockFolder(folder));
+  std::unique_ptr<LiveStore> store(new LiveStore(folder, std::move(lock), options.min_free_bytes));
+  TRY(store->EnsureOpen());
+  return store;
+}
+
+Status LiveStore::EnsureOpen() {
+  if (database_->is_open()) return {};
+  TRY(database_->Open());
+  days_.clear();
+  newest_ns_.clear();
+  newest_work_ns_.clear();
+  windows_end_ns_ = 0;
+  gpu_windows_ = {};
+  return Guard(OpenFiles());
+}
+
+Status LiveStore::OpenFiles() {
+  TRY(OpenDays());
+  TRY(RefreshViews());
+  TRY(LoadCommitted());
+  TRY(LoadWindows());
+  return LoadGpuWindows();
+}
+
+// Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
+Status LiveStore::Guard(Status written) {
+  if (!written.has_value() && database_->is_open() && LiveDatabase::IsDamaging(written.error()))
+    database_->Retire();
+  return written;
+}
+
+// Remembers what keeps rows from being stored, and logs when that begins and ends.
+Status LiveStore::Note(Status stored) {
+  if (stored.has_value() == !trouble_.has_value()) return stored;
+  if (stored.has_value()) {
+    LogInfo("rows are stored again");
+    trouble_.reset();
+  } else {
+    LogWarn("rows stay in the spool: {}", stored.error().message);
+    trouble_ = Trouble{.since_ns = EpochNow(), .message = stored.error().message};
+  }
+  return stored;
+}
+
+std::vector<std::string> LiveStore::notices() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> notices = damaged_;
+  if (trouble_.has_value())
+    notices.push_back(fmt::format(
+        "Nothing has been stored since {:%H:%M:%S} UTC: {}.",
+        std::chrono::floor<std::chrono::seconds>(
+            std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(trouble_->since_ns))),
+        trouble_->message));
+  return notices;
+}
+
+std::string LiveStore::PathOf(Day day) const {
+  return fmt::format("{}/{}{}", folder_, FormatDay(day), kSuffix);
+}
+
+Status LiveStore::OpenDays() {
+  std::vector<Day> found;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, failed))
+    if (const std::optional<Day> day = DayOfName(entry.path().filename())) found.push_back(*day);
+  if (failed) return Fail(ErrnoError(failed.value(), "list " + folder_));
+  std::ranges::sort(found);
+  for (const Day day : found) TRY(OpenDay(day));
+  return {};
+}
+
+Status LiveStore::OpenDay(Day day) {
+  const std::string path = PathOf(day);
+  Status opened = AttachRecording(writer(), path, CatalogOf(day), Access::kWriting);
+  if (opened.has_value()) opened = duckdb::CreateTables(writer(), CatalogOf(day));
+  if (opened.has_value()) {
+    days_.push_back(day);
+    return {};
+  }
+  Error error = std::move(opened).error();
+  if (error.code != ErrorCode::kCorrupt) return Fail(std::move(error));
+  // One bad file must not keep the others, and what comes next, from being kept.
+  if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
+    return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", path)));
+  damaged_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
+                                 FormatDay(day), path, error.message));
+  LogWarn("{}", damaged_.back());
+  return {};
+}
+
+// Attaches the day, creating its file if needed, and finishes the files of earlier days.
+Status LiveStore::BeginDay(Day day) {
+  if (std::ranges::binary_search(days_, day)) return {};
+  for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
+  TRY(AttachNew(writer(), PathOf(day), CatalogOf(day)));
+  days_.insert(std::ranges::upper_bound(days_, day), day);
+  return RefreshViews();
+}
+
+Status LiveStore::RefreshViews() {
+  std::vector<std::string> catalogs;
+  for (const Day day : days_) catalogs.push_back(CatalogOf(day));
+  return duckdb::CreateViews(writer(), catalogs);
+}
+
+Status LiveStore::LoadCommitted() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    committed_[rows->Id(0)] = rows->Int64(1);
+  }
+}
+
+Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
+  const std::scoped_lock lock(mutex_);
+  TRY(CommitHeldNow());
+  return Note(CommitNow(day, spool, first_sequence, frames));
+}
+
+Status LiveStore::Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames) {
+  const std::scoped_lock lock(mutex_);
+  const bool goes_on = held_.day == day && held_.spool == spool &&
+                       held_.first_sequence + std::ssize(held_.frames) == first_sequence;
+  const bool due = MonotonicNow() - held_.since_ns >= kHoldNs || held_.bytes >= kMaxHeldBytes;
+  if (!goes_on || due) TRY(CommitHeldNow());
+  if (held_.frames.empty())
+    held_ = {.day = day,
+             .spool = spool,
+             .first_sequence = first_sequence,
+             .since_ns = MonotonicNow(),
+             .frames = {}};
+  for (model::Batch& frame : frames) {
+    held_.bytes += BytesOfBatch(frame);
+    held_.frames.push_back(std::move(frame));
+  }
+  return {};
+}
+
+Status LiveStore::CommitHeld() {
+  const std::scoped_lock lock(mutex_);
+  return CommitHeldNow();
+}
+
+Status LiveStore::CommitHeldNow() {
+  if (held_.frames.empty()) return {};
+  TRY(Note(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames)));
+  held_ = {};
+  return {};
+}
+
+Status LiveStore::CommitNow(Day day, Id128 spool, int64_t first_sequence,
+                            std::span<const model::Batch> frames) {
+  TRY(EnsureOpen());
+  TRY(database_->CheckRoom());
+  return Guard(CommitFrames(day, spool, first_sequence, frames));
+}
+
+Status LiveStore::CommitFrames(Day day, Id128 spool, int64_t first_sequence,
+                               std::span<const model::Batch> frames) {
+  const auto known = committed_.find(spool);
+  const int64_t there =
+      known == committed_.end() ? 0 : std::max<int64_t>(known->second - first_sequence + 1, 0);
+  if (there >= std::ssize(frames)) return {};
+  frames = frames.subspan(static_cast<size_t>(there));
+  first_sequence += there;
+  TRY(BeginDay(day));
+  const model::Batch commits = CommitRows(spool, first_sequence, frames);
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+  TRY(duckdb::AppendNew(writer(), CatalogOf(day), model::kBatches.info(), {&commits, 1}));
+  TRY(AppendWithWindows(day, frames, std::move(transaction)));
+  committed_[spool] = first_sequence + std::ssize(frames) - 1;
+  return {};
+}
+
+int64_t LiveStore::CommittedThrough(Id128 spool) const {
+  const std::scoped_lock lock(mutex_);
+  const auto known = committed_.find(spool);
+  return known == committed_.end() ? 0 : known->second;
+}
+
+Status LiveStore::Append(std::span<const model::Batch> batches) {
+  const std::scoped_lock lock(mutex_);
+  TRY(EnsureOpen());
+  const auto append = [&]() -> Status {
+    const Day day = DayOf(EpochNow());
+    TRY(BeginDay(day));
+    ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+    return AppendWithWindows(day, batches, std::move(transaction));
+  };
+  return Guard(append());
+}
+
+// Samples mostly come in the order of their times and are summed once their windows are over. Where they come
+// late (a spool that waited, a clock that stepped back) their windows are summed again.
+Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batches,
+                                    duckdb::Transaction transaction) {
+  TRY(duckdb::AppendBatches(writer(), CatalogOf(day), batches));
+  const std::optional<TimeRange> times = SampleTimes(batches);
+  if (times.has_value() && times->from_ns < windows_end_ns_)
+    TRY(SumWindows(writer(), CatalogOf(day),
+                   {times->from_ns, std::min(times->to_ns, windows_end_ns_ - 1) + 1}, windows_end_ns_));
+  const std::optional<TimeRange> work = WorkTimes(batches);
+  if (work.has_value() && work->from_ns < gpu_windows_.to_ns) {
+    gpu_windows_.to_ns = WindowStart(
+        kMinuteOfWork, std::clamp(work->from_ns, gpu_windows_.to_ns - kWorkLatenessNs, gpu_windows_.to_ns));
+    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, gpu_windows_.from_ns);
+    TRY(DeleteGpuWindows(writer(), CatalogOf(day), gpu_windows_.to_ns));
+  }
+  TRY(transaction.Commit());
+  ++revision_;
+  names().Forget(batches);
+  if (work.has_value()) {
+    int64_t& newest_work_ns = newest_work_ns_[day];
+    newest_work_ns = std::max(newest_work_ns, std::min(work->to_ns, EpochNow()));
+    if (const Status closed = Guard(CloseGpuWindows()); !closed.has_value())
+      LogWarn("GPU windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
+  }
+  if (!times.has_value() || !database_->is_open()) return {};
+  const auto [newest, is_first] = newest_ns_.try_emplace(day, times->to_ns);
+  newest->second = std::max(newest->second, times->to_ns);
+  // The rows are committed whatever becomes of the sums, which the next append tries again.
+  if (const Status closed = Guard(CloseWindows()); !closed.has_value())
+    LogWarn("windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
+  return {};
+}
+
+Status LiveStore::SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns) {
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
+  TRY(SumWindows(writer(), CatalogOf(day), range, end_ns));
+  return transaction.Commit();
+}
+
+// Sums the windows that have been over for a while.
+Status LiveStore::CloseWindows() {
+  int64_t newest_ns = 0;
+  for (const auto& [day, day_newest_ns] : newest_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
+  const int64_t end_ns = WindowStart(kFiveMinutes, newest_ns - kLatenessNs);
+  if (end_ns <= windows_end_ns_) return {};
+  // Samples of the day that was under way may lie in windows that are over now.
+  const int64_t open_since_ns = WindowStart(kDay, windows_end_ns_);
+  for (const auto& [day, day_newest_ns] : newest_ns_)
+    if (day_newest_ns >= open_since_ns) TRY(SumWindowsOf(day, {windows_end_ns_, end_ns}, end_ns));
+  windows_end_ns_ = end_ns;
+  return {};
+}
+
+// A store that was closed between the files of several days, or written before there were windows, is brought
+// to one end.
+Status LiveStore::LoadWindows() {
+  std::map<Day, int64_t> ends;
+  for (const Day day : days_) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        writer().Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
+                                 "(SELECT max(time_ns) FROM {0}.samples)",
+                                 duckdb::QuoteName(CatalogOf(day)) + ".main")));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    ends[day] = any ? rows->Int64(0) : 0;
+    if (any && !rows->IsNull(1)) newest_ns_[day] = rows->Int64(1);
+    windows_end_ns_ = std::max(windows_end_ns_, ends[day]);
+  }
+  for (const auto& [day, end_ns] : ends)
+    if (end_ns < windows_end_ns_ && newest_ns_.contains(day) && newest_ns_[day] >= WindowStart(kDay, end_ns))
+      TRY(SumWindowsOf(day, {end_ns, windows_end_ns_}, windows_end_ns_));
+  return CloseWindows();
+}
+
+// Sums the minutes of GPU work that have been over for a while.
+Status LiveStore::CloseGpuWindows() {
+  int64_t newest_ns = 0;
+  for (const auto& [day, day_newest_ns] : newest_work_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
+  const int64_t end_ns = WindowStart(kMinuteOfWork, newest_ns - kLatenessNs);
+  if (end_ns <= gpu_windows_.to_ns) return {};
+  // What comes first may be of any time; sums begin shortly before.
+  if (gpu_windows_.from_ns >= gpu_windows_.to_ns) {
+    const int64_t begin_ns = WindowStart(kMinuteOfWork, newest_ns - kWorkLatenessNs);
+    gpu_windows_ = {begin_ns, begin_ns};
+  }
+  for (const auto& [day, day_newest_ns] : newest_work_ns_)
+    if (day_newest_ns >= gpu_windows_.to_ns)
+      TRY(SumGpuWindows(writer(), CatalogOf(day), {gpu_windows_.to_ns, end_ns}, end_ns));
+  gpu_windows_.to_ns = end_ns;
+  return {};
+}
+
+Status LiveStore::LoadGpuWindows() {
+  for (const Day day : days_) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        writer().Ask(fmt::format(
+            "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}.kernels "
+            "UNION ALL SELECT start_ns FROM {0}.kernel_packs UNION ALL SELECT start_ns FROM {0}.memcpys "
+            "UNION ALL SELECT start_ns FROM {0}.memsets)) "
+            "FROM {0}.kernel_windows WHERE part IN ('all', 'sampled', 'captured')",
+            duckdb::QuoteName(CatalogOf(day)) + ".main")));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    if (!any) continue;
+    if (!rows->IsNull(2)) newest_work_ns_[day] = std::min(rows->Int64(2), EpochNow());
+    if (rows->IsNull(0)) continue;
+    const bool is_first = gpu_windows_.from_ns >= gpu_windows_.to_ns;
+    gpu_windows_.from_ns = is_first ? rows->Int64(0) : std::min(gpu_windows_.from_ns, rows->Int64(0));
+    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, rows->Int64(1));
+  }
+  return CloseGpuWindows();
+}
+
+TimeRange LiveStore::gpu_windows() const {
+  const std::scoped_lock lock(mutex_);
+  return gpu_windows_;
+}
+
+uint64_t LiveStore::revision() {
+  const std::scoped_lock lock(mutex_);
+  // A failure is logged and shown as a notice; what is stored can still be read.
+  if (const Status committed = CommitHeldNow(); !committed.has_value())
+    LogDebug("the revision omits rows that are not committed yet: {}", committed.error().message);
+  return revision_;
+}
+
+int64_t LiveStore::windows_end_ns() const {
+  const std::scoped_lock lock(mutex_);
+  return windows_end_ns_;
+}
+
+Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
+                                               std::span<const Parameter> parameters) {
+  std::shared_ptr<duckdb::Instance> instance;
+  {
+    const std::scoped_lock lock(mutex_);
+    // Rows that can't be committed now (the disk is full) are in the spool; the rest is answered all the
+    // same.
+    if (const Status committed = CommitHeldNow(); !committed.has_value())
+      LogDebug("the answer omits rows that are not committed yet: {}", committed.error().message);
+    TRY(EnsureOpen());
+    instance = database_->instance();
+  }
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(std::move(instance)));
+  return duckdb::Connection::Query(std::move(connection), sql, parameters,
+                                   duckdb::Connection::Allow::kReading);
+}
+
+int64_t LiveStore::BytesOf(Day day) const {
+  int64_t bytes = 0;
+  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"}) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path, missing);
+    if (!missing) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
+  const std::scoped_lock lock(mutex_);
+  TRY(EnsureOpen());
+  if (max_days < 1)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("keep {} days: at least one day is kept", max_days));
+  int64_t bytes = 0;
+  for (const Day day : days_) bytes += BytesOf(day);
+  int deleted = 0;
+  while (days_.size() > 1) {
+    const Day oldest = days_.front();
+    const bool too_old = days_.back() - oldest >= std::chrono::days(max_days);
+    if (!too_old && bytes <= max_bytes) break;
+    bytes -= BytesOf(oldest);
+    TRY(DeleteDay(oldest));
+    ++deleted;
+  }
+  return deleted;
+}
+
+Status LiveStore::DeleteDay(Day day) {
+  ++revision_;
+  std::erase(days_, day);
+  newest_ns_.erase(day);
+  newest_work_ns_.erase(day);
+  TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
+  TRY(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
+  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
+  return {};
+}
+
+std::vector<Day> LiveStore::days() const {
+  const std::scoped_lock lock(mutex_);
+  return days_;
+}
+
+}  // namespace gpusonde::store

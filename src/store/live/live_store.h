@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/id128.h"
+#include "base/result.h"
+#include "model/batch.h"
+#include "store/sql/time_range.h"
+#include "store/store.h"
+
+namespace gpusonde::store {
+
+class LiveDatabase;
+
+namespace duckdb {
+class Connection;
+class Transaction;
+}  // namespace duckdb
+
+// A day of UTC.
+using Day = std::chrono::sys_days;
+
+// The day of a time, ns since the epoch.
+Day DayOf(int64_t epoch_ns);
+
+// The store of `gpusonde up`: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
+//
+// Each day is self-contained: the rows that its facts refer to (processes, stacks, locations, …) must be
+// committed to the same day, so agents write them anew at midnight.
+//
+// The files are locked while the store is open; afterwards any DuckDB client can read them. Frames survive
+// kill -9 and power cuts once Commit has returned, or once CommittedThrough covers them if they were given to
+// Hold. Thread-safe.
+class LiveStore : public Store {
+ public:
+  // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
+  // to
+  // *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has
+  // the folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
+  struct Options {
+    int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
+  };
+  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
+  static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
+    return Open(folder, Options{});
+  }
+
+  // Adds the rows of a spool's frames first_sequence, first_sequence + 1, … to the day, all or none. Frames
+  // at or below CommittedThrough(spool) are left out, so that replaying a spool adds nothing twice. Errors:
+  // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
+  Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+
+  // Buffers frames and commits them later, as Commit does: before the next query, when half a minute's worth
+  // or many bytes are buffered, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
+  // adds (bench/store_bench.cpp, CommitASecond), too much for every second of a machine that nobody looks at.
+  // Buffered frames are in memory only: the spool has to keep them until CommittedThrough covers them.
+  // Errors: those of a commit that is due; these frames are then not accepted, and the buffered ones are
+  // retried.
+  Status Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames);
+  Status CommitHeld();
+
+  // The sequence number of the spool's last committed frame; 0 if there is none.
+  int64_t CommittedThrough(Id128 spool) const;
+
+  // Deletes days that are `max_days` or more older than the newest one, then the oldest ones until the rest
+  // fits into `max_bytes`. The newest day always stays. Running queries still see deleted days. Returns the
+  // number of deleted days.
+  Result<int> Retain(int max_days, int64_t max_bytes);
+
+  std::vector<Day> days() const;
+
+  // Sentences for the page: damaged files, and since when and why nothing is stored.
+  std::vector<std::string> notices() const;
+
+  // Appends to today's file.
+  Status Append(std::span<const model::Batch> batches) override;
+  Result<std::unique_ptr<Rows>> Query(const std::string& sql,
+                                      std::span<const Parameter> parameters = {}) override;
+  int64_t windows_end_ns() const override;
+  TimeRange gpu_windows() const override;
+  // Commits buffered frames first, so that they count.
+  uint64_t revision() override;
+
+  ~LiveStore() override;
+
+ private:
+  LiveStore(std::string folder, Fd lock, int64_t min_free_bytes);
+  duckdb::Connection& writer();
+  Status EnsureOpen();
+  Status OpenFiles();
+  Status Guard(Status written);
+  Status Note(Status stored);
+  std::string PathOf(Day day) const;
+  Status OpenDays();
+  Status OpenDay(Day day);
+  Status BeginDay(Day day);
+  Status RefreshViews();
+  Status LoadCommitted();
+  Status LoadWindows();
+  Status CommitNow(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+  Status CommitFrames(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
+  Status CommitHeldNow();
+  Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
+  Status CloseWindows();
+  Status LoadGpuWindows();
+  Status CloseGpuWindows();
+  Status SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns);
+  Status DeleteDay(Day day);
+  int64_t BytesOf(Day day) const;
+
+  std::string folder_;
+  Fd lock_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::unique_ptr<LiveDatabase> database_;
+  std::vector<std::string> damaged_;  // notices about files that were set aside
+  struct Trouble {
+    int64_t since_ns = 0;  // epoch
+    std::string message;
+  };
+  std::optional<Trouble> trouble_;      // why nothing is stored now
+  std::vector<Day> days_;               // attached; rising
+  std::map<Id128, int64_t> committed_;  // by spool
+  struct Held {
+    Day day;
+    Id128 spool;
+    int64_t first_sequence = 0;
+    int64_t since_ns = 0;  // monotonic
+    int64_t bytes = 0;
+    std::vector<model::Batch> frames;  // without gaps from first_sequence on
+  };
+  Held held_;
+  int64_t windows_end_ns_ = 0;        // all windows that end until then are in their day's file
+  std::map<Day, int64_t> newest_ns_;  // of the samples of each day's file
+  TimeRange gpu_windows_;             // likewise of GPU work; empty before there is any
+  std::map<Day, int64_t> newest_work_ns_;
+  uint64_t revision_ = 0;  // transactions and deleted days since it was opened
+};
+
+}  // namespace gpusonde::store

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/gpu_query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/saturated.h"
+#include "store/rollups/gpu_windows.h"
+#include "store/rollups/pack_sums.h"
+#include "store/rollups/windows.h"
+#include "store/rollups/work_sums.h"
+#include "store/sql/gpu_sql.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// They are held in memory, by the database and by us: 56 MB.
+constexpr int64_t kSliceRows = 1'000'000;
+
+// Where the selection's work may be looked up in windows of devices: those are of everybody's work.
+bool IsWholeDevices(const model::Selection& selection) {
+  return !selection.process.has_value() && !selection.stream.has_value();
+}
+
+// When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
+// session of the inject library may outlive the run that started it, and nobody watches the device in
+// between. The last run has no end here: its last sign of life may be older than the newest GPU work.
+Result<std::vector<TimeRange>> ReadRuns(Store& store) {
+  ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
+  if (runs.empty()) return runs;
+  runs.back().to_ns = std::numeric_limits<int64_t>::max();
+  std::vector<TimeRange> merged;
+  for (const TimeRange& run : runs) {
+    if (!merged.empty() && run.from_ns <= merged.back().to_ns)
+      merged.back().to_ns = std::max(merged.back().to_ns, run.to_ns);
+    else
+      merged.push_back(run);
+  }
+  return merged;
+}
+
+// What two sorted lists of disjoint times have in common.
+std::vector<TimeRange> Overlap(std::span<const TimeRange> a, std::span<const TimeRange> b) {
+  std::vector<TimeRange> both;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const TimeRange common{std::max(a[i].from_ns, b[j].from_ns), std::min(a[i].to_ns, b[j].to_ns)};
+    if (common.from_ns < common.to_ns) both.push_back(common);
+    if (a[i].to_ns < b[j].to_ns)
+      ++i;
+    else
+      ++j;
+  }
+  return both;
+}
+
+// Times in which each device's work would have been seen, cut to the range.
+Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
+                                      const TimeRange& range) {
+  model::Selection any_stream = selection;
+  any_stream.stream.reset();
+  SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
+  sessions += GpuSessions(selection, range);
+  sessions.text += " AS sessions JOIN (";
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, SessionReach(range), kLevels)) {
+    sessions.text +=
+        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
+    if (piece.level.has_value())
+      sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
+    else
+      sessions += GpuWorkSpans(any_stream, piece.range, WorkIn::kRunsIn);
+  }
+  sessions.text += ") USING (process)";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  ASSIGN_OR_RETURN(DeviceTimes observed, ReadBusyTimes(*rows, range));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
+  if (!runs.empty())
+    for (auto& [device, times] : observed) times = Overlap(times, runs);
+  return observed;
+}
+
+// Calls on_time(device, range, busy share) for all time in the range in which a device was busy, with windows
+// of these levels where there are some.
+template <class OnTime>
+Status ForEachBusyTime(Store& store, const model::Selection& selection, const TimeRange& range,
+                       std::span<const WindowLevel> levels, OnTime&& on_time) {
+  if (!IsWholeDevices(selection)) levels = {};
+  for (const TimePiece& piece : PiecesOfWork(store, range, levels)) {
+    if (piece.level.has_value()) {
+      SqlPart windows{
+          "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows "
+          "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
+          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+      if (selection.device.has_value()) windows += {" AND device = ?", {*selection.device}};
+      windows.text += " GROUP BY device, start_ns, end_ns";
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(windows.text, windows.parameters));
+      while (true) {
+        ASSIGN_OR_RETURN(const bool more, rows->Next());
+        if (!more) break;
+        // Work that goes on past midnight is in the files of two days.
+        const double share =
+            static_cast<double>(rows->Int64(3)) / static_cast<double>(piece.level->length_ns);
+        on_time(rows->Id(0), TimeRange{rows->Int64(1), rows->Int64(2)}, std::min(share, 1.0));
+      }
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                     ReadSlices(Asking(store), selection, piece.range, kSliceRows));
+    for (const TimeRange& slice : slices) {
+      SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
+      work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
+      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
+      DeviceTimes busy;
+      TRY(AddPackedTimes(Asking(store), selection, slice, "", busy));
+      TRY(AddTimes(*rows, slice, busy));
+      MergeTimes(busy);
+      for (const auto& [device, times] : busy)
+        for (const TimeRange& time : times) on_time(device, time, 1.0);
+    }
+  }
+  return {};
+}
+
+Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(TimeRange range, ReadTimeRange(store, selection));
+  return TimeRange{std::max<int64_t>(range.from_ns, 0), range.to_ns};
+}
+
+Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
+                    std::map<Id128, DeviceUse>& uses) {
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times) uses[device].observed_ns += time.to_ns - time.from_ns;
+  constexpr std::array kLevels = {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy};
+  return ForEachBusyTime(
+      store, selection, range, kLevels, [&](Id128 device, const TimeRange& time, double share) {
+        uses[device].busy_ns += std::llround(static_cast<double>(time.to_ns - time.from_ns) * share);
+      });
+}
+
+// A device's time in each bucket, in units of a bucket.
+struct BucketTimes {
+  std::vector<double> busy, observed;
+};
+
+// Adds a share of a stretch of time, which is in units of a bucket since the first one's start.
+void AddTime(double since, double until, double share, std::vector<double>& buckets) {
+  const auto count = static_cast<double>(buckets.size());
+  since = std::clamp(since, 0.0, count);
+  until = std::clamp(until, 0.0, count);
+  for (auto bucket = static_cast<size_t>(since); bucket < buckets.size(); ++bucket) {
+    const auto start = static_cast<double>(bucket);
+    if (start >= until) break;
+    buckets[bucket] += share * (std::min(until, start + 1) - std::max(since, start));
+  }
+}
+
+Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Selection& selection,
+                                                 const TimeRange& whole, size_t count) {
+  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+  // Unsigned: a file may say that it begins long before 1970.
+  const double bucket_ns =
+      static_cast<double>(static_cast<uint64_t>(whole.to_ns) - static_cast<uint64_t>(whole.from_ns)) /
+      static_cast<double>(count);
+  const auto at = [&](int64_t time_ns) {
+    return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(whole.from_ns)) /
+           bucket_ns;
+  };
+  const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
+  std::map<Id128, BucketTimes> by_device;
+  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed)
+    for (const TimeRange& time : times)
+      AddTime(at(time.from_ns), at(time.to_ns), 1,
+              by_device.try_emplace(device, nothing).first->second.observed);
+  // A window as long as a bucket would smear what happened in it over two of them.
+  std::vector<WindowLevel> levels;
+  for (const WindowLevel& level : {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy})
+    if (static_cast<double>(level.length_ns) <= bucket_ns) levels.push_back(level);
+  TRY(ForEachBusyTime(store, selection, range, levels,
+                      [&](Id128 device, const TimeRange& time, double share) {
+                        AddTime(at(time.from_ns), at(time.to_ns), share,
+                                by_device.try_emplace(device, nothing).first->second.busy);
+                      }));
+  return by_device;
+}
+
+Status ReadStreamSums(Store& store, const model::Selection& selection, const TimeRange& range,
+                      std::map<Id128, DeviceUse>& uses) {
+  SqlPart sums{
+      "SELECT device, stream, sum(count) FILTER (NOT starts_with(name, '[mem'))::BIGINT AS kernels, "
+      "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
+      {}};
+  std::string_view separator;
+  std::map<Id128, std::map<int64_t, int64_t>> streams;  // busy time
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
+    sums.text += fmt::format("{}SELECT device, stream, name, ", std::exchange(separator, " UNION ALL "));
+    if (piece.level.has_value()) {
+      sums.text += "count, duration_ns FROM ";
+      sums += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+      sums.text += " WHERE part <> 'sampled'";
+    } else {
+      sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn, Packs::kGraphs);
+      sums.text += " GROUP BY device, stream, name";
+      ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
+                       SumPacks(Asking(store), selection, piece.range, {}));
+      for (const model::KernelWindow& row : packed) {
+        uses[row.device].kernels = AddSaturated(uses[row.device].kernels, row.count);
+        int64_t& busy_ns = streams[row.device][row.stream.value_or(0)];
+        busy_ns = AddSaturated(busy_ns, row.duration_ns);
+      }
+    }
+  }
+  if (separator.empty()) return {};
+  sums.text += ") GROUP BY device, stream";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    uses[rows->Id(0)].kernels = AddSaturated(uses[rows->Id(0)].kernels, rows->Int64(2));
+    int64_t& busy_ns = streams[rows->Id(0)][rows->Int64(1)];
+    busy_ns = AddSaturated(busy_ns, rows->Int64(3));
+  }
+  for (const auto& [device, busy] : streams) {
+    std::vector<StreamUse>& of_device = uses[device].streams;
+    for (const auto& [stream, busy_ns] : busy) of_device.push_back({stream, busy_ns});
+    std::ranges::stable_sort(of_device, std::greater(), &StreamUse::busy_ns);
+  }
+  return {};
+}
+
+// Devices that have a row go as ReadDevices says; the others behind them, by id.
+Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> seen) {
+  ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
+  std::ranges::sort(seen);
+  for (const Id128 id : seen)
+    if (std::ranges::find(devices, id, &GpuDevice::device) == devices.end())
+      devices.push_back({.device = id, .ordinal = -1, .uuid = "", .name = ""});
+  return devices;
+}
+
+}  // namespace
+
+Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          "SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
+  std::vector<GpuDevice> devices;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return devices;
+    devices.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), std::string(rows->Text(2)),
+                       std::string(rows->Text(3)), rows->Int64(4) != 0});
+  }
+}
+
+Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
+  std::map<Id128, DeviceUse> by_id;
+  TRY(ReadTimeSums(store, selection, range, by_id));
+  TRY(ReadStreamSums(store, selection, range, by_id));
+  std::vector<Id128> seen;
+  for (const auto& [id, use] : by_id) seen.push_back(id);
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
+  std::vector<DeviceUse> uses;
+  for (const GpuDevice& device : devices) {
+    if (selection.device.has_value() && *selection.device != device.device) continue;
+    DeviceUse& use = by_id[device.device];
+    use.device = device;
+    use.observed_ns = std::max(use.observed_ns, use.busy_ns);
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Selection& selection, int buckets) {
+  if (buckets < 1)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  ASSIGN_OR_RETURN(const TimeRange whole, ReadTimeRange(store, selection));
+  if (whole.to_ns <= std::max<int64_t>(whole.from_ns, 0)) return std::vector<DeviceStrip>();
+  const auto count = static_cast<size_t>(buckets);
+  ASSIGN_OR_RETURN(const auto by_device, ReadBuckets(store, selection, whole, count));
+  std::vector<Id128> seen;
+  for (const auto& [id, times] : by_device) seen.push_back(id);
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
+  std::vector<DeviceStrip> strips;
+  for (const GpuDevice& device : devices) {
+    const auto found = by_device.find(device.device);
+    if (found == by_device.end()) continue;
+    const BucketTimes& times = found->second;
+    DeviceStrip strip{device,
+                      {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)},
+                      std::vector<double>(count)};
+    for (size_t i = 0; i < count; ++i)
+      if (const double known = std::max(times.busy[i], times.observed[i]); known > 0) {
+        strip.strip.values[i] = times.busy[i] / known;
+        strip.observed[i] = known;
+      }
+    strips.push_back(std::move(strip));
+  }
+  return strips;
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/profile_query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/saturated.h"
+#include "model/drops.h"
+#include "store/queries/selection_sql.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+Overview::Drop DropOf(std::string_view reason, int64_t count) {
+  const auto found = std::ranges::find(model::kDropReasons, reason, &model::DropInfo::name);
+  if (found == model::kDropReasons.end())
+    return {std::string(reason), "Lost for a reason that this version doesn't know.", true, count};
+  return {std::string(reason), std::string(found->meaning), found->lost, count};
+}
+
+template <class T>
+std::optional<T> Optional(const Rows& rows, size_t column, T value) {
+  return rows.IsNull(column) ? std::nullopt : std::optional<T>(value);
+}
+
+}  // namespace
+
+Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const std::vector<SqlPart> time, CpuTimeIn(store, selection, Detail::kThreads));
+  std::vector<ProcessUse> uses;
+  std::unordered_map<Id128, size_t> indices;
+  std::map<std::pair<size_t, int32_t>, ThreadUse> threads;  // by index of the process, and tid
+  for (const SqlPart& part : time) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        store.Query(
+            fmt::format(
+                "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
+                "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
+                "processes.started_ns, processes.exited_ns FROM used LEFT JOIN processes USING (process) "
+                "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
+                part.text),
+            part.parameters));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      const auto [at, is_new] = indices.try_emplace(rows->Id(0), uses.size());
+      if (is_new)
+        uses.push_back({.process = rows->Id(0),
+                        .pid = static_cast<int32_t>(rows->Int64(4)),
+                        .name = std::string(rows->Text(5)),
+                        .command = std::string(rows->Text(6)),
+                        .started_ns = rows->Int64(7),
+                        .exited_ns = Optional(*rows, 8, rows->Int64(8))});
+      // A thread has a row in each part in which it has some time.
+      ThreadUse& thread = threads[{at->second, static_cast<int32_t>(rows->Int64(1))}];
+      thread.name = std::string(rows->Text(3));
+      thread.cpu_ns = AddSaturated(thread.cpu_ns, std::max<int64_t>(rows->Int64(2), 0));
+    }
+  }
+  for (auto& [key, thread] : threads) {
+    ProcessUse& use = uses[key.first];
+    use.cpu_ns = AddSaturated(use.cpu_ns, thread.cpu_ns);
+    thread.tid = key.second;
+    use.threads.push_back(std::move(thread));
+  }
+  for (ProcessUse& use : uses)
+    std::ranges::sort(use.threads, {},
+                      [](const ThreadUse& thread) { return std::tuple(-thread.cpu_ns, thread.tid); });
+  std::ranges::sort(uses, [](const ProcessUse& a, const ProcessUse& b) {
+    return std::tuple(-a.cpu_ns, a.pid, a.process) < std::tuple(-b.cpu_ns, b.pid, b.process);
+  });
+  return uses;
+}
+
+Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "
+                               "FROM sources ORDER BY started_ns, source"));
+  std::vector<Overview::SourceInfo> sources;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return sources;
+    sources.push_back({.source = rows->Id(0),
+                       .kind = std::string(rows->Text(1)),
+                       .host = std::string(rows->Text(2)),
+                       .command = std::string(rows->Text(3)),
+                       .sampling_hz = Optional(*rows, 4, rows->Float64(4)),
+                       .cpus = static_cast<int32_t>(rows->Int64(5)),
+                       .started_ns = rows->Int64(6),
+                       .ended_ns = Optional(*rows, 7, rows->Int64(7))});
+  }
+}
+
+Result<Overview> ReadOverview(Store& store) {
+  Overview overview;
+  ASSIGN_OR_RETURN(overview.sources, ReadSources(store));
+  if (!overview.sources.empty()) {
+    ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, {}));
+    overview.from_ns = range.from_ns;
+    overview.to_ns = range.to_ns;
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> counts,
+      store.Query(
+          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), "
+          "(SELECT count(*) FROM raw.kernels) + (SELECT coalesce(sum(count), 0)::BIGINT FROM kernel_packs), "
+          "(SELECT bool_or(simulated) FROM devices)"));
+  ASSIGN_OR_RETURN(const bool any, counts->Next());
+  if (any) {
+    overview.samples = counts->Int64(0);
+    overview.kernels = counts->Int64(1);
+    overview.simulated = counts->Int64(2) != 0;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> drops,
+                   store.Query("SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason "
+                               "ORDER BY total DESC, reason"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, drops->Next());
+    if (!more) return overview;
+    overview.drops.push_back(DropOf(drops->Text(0), drops->Int64(1)));
+  }
+}
+
+Result<bool> NamesFile(Store& store, const std::string& file) {
+  const Parameter parameters[] = {file};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT 1 FROM raw.functions WHERE file = ? LIMIT 1", parameters));
+  return rows->Next();
+}
+
+}  // namespace gpusonde::store

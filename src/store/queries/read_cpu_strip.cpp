@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "model/metric_catalogue.h"
+#include "store/queries/profile_query.h"
+#include "store/queries/selection_sql.h"
+#include "store/rollups/windows.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// Which of the equal buckets of `range` overlap the time of a source.
+std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<TimeRange>& observed,
+                                  double bucket_ns, size_t buckets) {
+  std::vector<bool> seen(buckets, false);
+  for (const TimeRange& run : observed) {
+    if (run.to_ns <= range.from_ns || run.from_ns >= range.to_ns) continue;
+    const auto offset = [&](int64_t time_ns) {  // of a time in the range
+      return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(range.from_ns)) /
+             bucket_ns;
+    };
+    const auto first =
+        static_cast<size_t>(std::max(0.0, std::floor(offset(std::max(run.from_ns, range.from_ns)))));
+    const auto last = static_cast<size_t>(std::ceil(offset(std::min(run.to_ns, range.to_ns))));
+    for (size_t i = first; i < std::min(last, buckets); ++i) seen[i] = true;
+  }
+  return seen;
+}
+
+// Minimum length of a bucket in sampling periods: shorter ones would show when samples were taken rather than
+// how busy CPUs were.
+constexpr double kMinSamplesPerBucket = 4;
+
+// Relative error of the samples of a long bucket that is not taken for missing signals.
+constexpr double kSamplingError = 0.1;
+
+// Of the scheduler's signals (GPUSONDE_SIGNAL_BUCKET_NS).
+constexpr double kSignalBucketNs = 10 * kNanosPerMilli;
+
+// Unsigned: a hostile file may name any two moments.
+double LengthNs(const TimeRange& range) {
+  return static_cast<double>(static_cast<uint64_t>(range.to_ns) - static_cast<uint64_t>(range.from_ns));
+}
+
+// At most `buckets` ≥ 1 equal buckets, as many as are at least `finest_ns` long.
+size_t BucketsNotBelow(double finest_ns, double length_ns, size_t buckets) {
+  if (length_ns / static_cast<double>(buckets) >= finest_ns) return buckets;
+  return static_cast<size_t>(std::max(1.0, length_ns / finest_ns));
+}
+
+struct CpuSampling {
+  double period_ns = 0;  // between samples of one CPU, the longest of any source; 0 when not known
+  double cpus = 0;       // of all hosts; 0 when not known
+};
+
+Result<CpuSampling> ReadCpuSampling(Store& store) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          "SELECT coalesce(max(period_ns), 0), coalesce(sum(cpus), 0)::DOUBLE FROM ("
+          "SELECT max(1e9 / sampling_hz) FILTER (sampling_hz > 0 AND isfinite(sampling_hz)) AS period_ns, "
+          "greatest(max(cpus), 0) AS cpus FROM sources GROUP BY host)"));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any ? CpuSampling{rows->Float64(0), rows->Float64(1)} : CpuSampling{};
+}
+
+// Adds rows of CPU time to the strip.
+Status AddTime(Store& store, const SqlPart& time, double bucket_ns, Strip& strip) {
+  // By bucket where a row lies in one, else by window.
+  std::vector<Parameter> parameters = {strip.from_ns, bucket_ns};
+  parameters.insert(parameters.end(), time.parameters.begin(), time.parameters.end());
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(fmt::format("SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
+                              "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
+                              "sum(weight_ns)::BIGINT FROM {} GROUP BY bucket, window_ns",
+                              time.text),
+                  parameters));
+  const auto add = [&](double bucket, double cpu_ns) {
+    const auto last = static_cast<double>(strip.values.size() - 1);
+    std::optional<double>& value = strip.values[static_cast<size_t>(bucket > 0 ? std::min(bucket, last) : 0)];
+    value = value.value_or(0) + cpu_ns / bucket_ns;
+  };
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    const auto cpu_ns = static_cast<double>(rows->Int64(3));
+    if (!rows->IsNull(0)) {
+      add(rows->Float64(0), cpu_ns);
+      continue;
+    }
+    const double start = static_cast<double>(BoundTime(rows->Int64(1)) - strip.from_ns) / bucket_ns;
+    const double next = std::floor(start) + 1;
+    const double share = std::min(1.0, (next - start) / (static_cast<double>(rows->Int64(2)) / bucket_ns));
+    add(start, share * cpu_ns);
+    if (share < 1) add(next, (1 - share) * cpu_ns);
+  }
+}
+
+Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, const CpuSampling& sampling,
+                               int buckets) {
+  ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
+  const auto count = static_cast<size_t>(buckets);
+  Strip strip{range.from_ns, range.to_ns, std::vector<std::optional<double>>(count)};
+  if (range.to_ns <= range.from_ns) return strip;
+  const double length_ns = LengthNs(range);
+  if (const size_t coarse = BucketsNotBelow(kMinSamplesPerBucket * sampling.period_ns, length_ns, count);
+      coarse < count) {
+    ASSIGN_OR_RETURN(const Strip read,
+                     ReadSampledStrip(store, selection, sampling, static_cast<int>(coarse)));
+    for (size_t i = 0; i < count; ++i) strip.values[i] = read.values[i * coarse / count];
+    return strip;
+  }
+  const double bucket_ns = length_ns / buckets;
+
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadObserved(store));
+  const std::vector<bool> seen = ObservedBuckets(range, observed, bucket_ns, count);
+  for (size_t i = 0; i < count; ++i)
+    if (seen[i]) strip.values[i] = 0;
+
+  model::Selection bounded = selection;
+  bounded.from_ns = range.from_ns;
+  bounded.to_ns = range.to_ns;
+  // Windows are spread over two buckets at most; in shorter buckets they would blur.
+  const bool with_windows =
+      bucket_ns >= static_cast<double>(kFiveMinutes.length_ns) && selection.filter.empty();
+  ASSIGN_OR_RETURN(const std::vector<SqlPart> time,
+                   with_windows ? CpuTimeIn(store, bounded, Detail::kThreads) : CpuSamplesIn(store, bounded));
+  for (const SqlPart& part : time) TRY(AddTime(store, part, bucket_ns, strip));
+  return strip;
+}
+
+// Rows of the scheduler's signals (metrics thread.*) of the selection's process that touch the range. Rows
+// come from files that anyone may have written.
+SqlPart ThreadSignals(const model::Selection& selection, const TimeRange& range, std::string_view metric) {
+  constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
+  SqlPart rows{fmt::format("(SELECT start_ns, bucket_ns, values FROM signals WHERE metric LIKE '{}' AND "
+                           "bucket_ns > 0 AND len(values) * bucket_ns <= ? AND "
+                           "start_ns > ? AND start_ns < ? AND process = ?",
+                           metric),
+               {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns, *selection.process}};
+  if (selection.tid.has_value()) rows += {" AND tid = ?", {int64_t{*selection.tid}}};
+  rows.text += ")";
+  return rows;
+}
+
+// When the states of threads were recorded. A recorded thread is in one of them at any moment, so that the
+// rows of one thread cover its process's time.
+Result<std::vector<TimeRange>> ReadRecordedStates(Store& store, const model::Selection& selection,
+                                                  const TimeRange& range) {
+  SqlPart sql{"SELECT min(start_ns) AS from_ns, max(start_ns + len(values) * bucket_ns) FROM ", {}};
+  sql += ThreadSignals(selection, range, "thread.%");
+  sql += {" GROUP BY start_ns // ? ORDER BY from_ns", {kNanosPerSecond}};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
+  return ReadUnion(*rows);
+}
+
+// The selection's mean busy CPUs in equal buckets of the range, from the scheduler's signals.
+Result<std::vector<double>> ReadRunning(Store& store, const model::Selection& selection,
+                                        const TimeRange& range, double bucket_ns, size_t buckets) {
+  SqlPart sql{
+      "SELECT bucket, sum(value * share), sum(value * (1 - share)) FROM ("
+      "SELECT value, bucket, least(1, ((bucket + 1) * width - at_ns) / bucket_ns) AS share FROM ("
+      "SELECT *, floor(at_ns / width) AS bucket FROM ("
+      "SELECT unnest(values)::DOUBLE AS value, bucket_ns, ?::DOUBLE AS width, start_ns::DOUBLE - ?::DOUBLE + "
+      "(generate_subscripts(values, 1) - 1) * bucket_ns AS at_ns FROM ",
+      {bucket_ns, static_cast<double>(range.from_ns)}};
+  sql += ThreadSignals(selection, range, model::InfoOf(model::Metric::kThreadRunning).name);
+  sql.text += "))) WHERE value > 0 GROUP BY bucket";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
+  std::vector<double> running(buckets);
+  const auto add = [&](double bucket, double ns) {
+    if (bucket >= 0 && bucket < static_cast<double>(buckets))
+      running[static_cast<size_t>(bucket)] += ns / bucket_ns;
+  };
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return running;
+    add(rows->Float64(0), rows->Float64(1));
+    add(rows->Float64(0) + 1, rows->Float64(2));
+  }
+}
+
+// Replaces estimates by what the scheduler's signals say where they were recorded for the selected process.
+Status UseRunningTime(Store& store, const model::Selection& selection, const CpuSampling& sampling,
+                      Strip& strip) {
+  const TimeRange range{strip.from_ns, strip.to_ns};
+  const double length_ns = LengthNs(range);
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> recorded, ReadRecordedStates(store, selection, range));
+  if (recorded.empty()) return {};
+  const size_t buckets = BucketsNotBelow(kSignalBucketNs, length_ns, strip.values.size());
+  const double bucket_ns = length_ns / static_cast<double>(buckets);
+  ASSIGN_OR_RETURN(const std::vector<double> running,
+                   ReadRunning(store, selection, range, bucket_ns, buckets));
+  auto run = recorded.begin();
+  for (size_t i = 0; i < strip.values.size(); ++i) {
+    std::optional<double>& value = strip.values[i];
+    const size_t bucket = i * buckets / strip.values.size();
+    const double from_ns = static_cast<double>(range.from_ns) + static_cast<double>(bucket) * bucket_ns;
+    while (run != recorded.end() && static_cast<double>(run->to_ns) < from_ns + bucket_ns) ++run;
+    if (run == recorded.end()) return {};
+    if (!value.has_value() || static_cast<double>(run->from_ns) > from_ns) continue;
+    // The signals lack what was lost, and threads that have not left their CPU since.
+    const double tolerance =
+        kMinSamplesPerBucket * sampling.period_ns / bucket_ns + kSamplingError * running[bucket];
+    if (*value - running[bucket] <= tolerance) value = running[bucket];
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int buckets) {
+  if (buckets < 1)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  ASSIGN_OR_RETURN(const CpuSampling sampling, ReadCpuSampling(store));
+  ASSIGN_OR_RETURN(Strip strip, ReadSampledStrip(store, selection, sampling, buckets));
+  if (selection.process.has_value() && selection.filter.empty() && !selection.while_gpu_idle &&
+      strip.from_ns < strip.to_ns)
+    TRY(UseRunningTime(store, selection, sampling, strip));
+  // A sample stands for a period of its CPU, which may begin in the bucket before.
+  if (sampling.cpus > 0)
+    for (std::optional<double>& value : strip.values)
+      if (value.has_value()) value = std::min(*value, sampling.cpus);
+  return strip;
+}
+
+}  // namespace gpusonde::store

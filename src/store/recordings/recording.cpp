@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/recordings/recording.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/fd.h"
+#include "model/schema.h"
+#include "spool/spool.h"
+#include "store/duckdb/appender.h"
+#include "store/duckdb/connection.h"
+#include "store/duckdb/duckdb_store.h"
+#include "store/duckdb/library.h"
+#include "store/duckdb/schema.h"
+#include "store/recordings/attach.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr const char* kCatalog = "recording";
+
+// Rows between two commits of WriteRecording. Each commit makes row groups final, and one is 122,880 rows.
+constexpr size_t kRowsPerCommit = 1'000'000;
+
+duckdb::Settings SettingsBeside(const std::string& path) { return {.temporary_folder = path + ".tmp-files"}; }
+
+// The appenders of a recording that is being written, one per table that had rows.
+class RecordingWriter {
+ public:
+  explicit RecordingWriter(duckdb::Connection& connection) : connection_(&connection) {}
+
+  Status Append(const model::Batch& batch) {
+    const model::TableInfo* table = model::FindTable(batch.table);
+    if (table == nullptr) return {};  // of a newer program
+    ASSIGN_OR_RETURN(duckdb::TableAppender * appender, AppenderOf(*table));
+    TRY(appender->Append(batch));
+    if (const auto staged = staged_.find(table); staged != staged_.end()) staged->second += batch.rows;
+    rows_ += batch.rows;
+    return rows_ < kRowsPerCommit ? Status{} : Commit();
+  }
+
+  Status Finish() {
+    TRY(Commit());
+    for (const auto& [table, rows] : staged_) TRY(duckdb::MoveStaged(*connection_, *table, kCatalog, rows));
+    return {};
+  }
+
+ private:
+  struct Open {
+    const model::TableInfo* table;
+    duckdb::TableAppender appender;
+  };
+
+  Result<duckdb::TableAppender*> AppenderOf(const model::TableInfo& table) {
+    const auto found = std::ranges::find(open_, &table, &Open::table);
+    if (found != open_.end()) return &found->appender;
+    if (!transaction_.has_value()) {
+      ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(*connection_));
+      transaction_.emplace(std::move(transaction));
+    }
+    const bool keyed = table.key_columns > 0;
+    if (keyed && !staged_.contains(&table)) {
+      TRY(duckdb::CreateStaging(*connection_, table, kCatalog));
+      staged_[&table] = 0;
+    }
+    ASSIGN_OR_RETURN(
+        duckdb::TableAppender appender,
+        duckdb::TableAppender::Create(*connection_, table, keyed ? "temp" : kCatalog,
+                                      keyed ? duckdb::StagingName(table) : std::string(table.name)));
+    return &open_.emplace_back(&table, std::move(appender)).appender;
+  }
+
+  Status Commit() {
+    for (Open& open : open_) TRY(open.appender.Finish());
+    open_.clear();
+    rows_ = 0;
+    if (!transaction_.has_value()) return {};
+    TRY(transaction_->Commit());
+    transaction_.reset();
+    return {};
+  }
+
+  duckdb::Connection* connection_;
+  std::optional<duckdb::Transaction> transaction_;
+  std::vector<Open> open_;
+  std::map<const model::TableInfo*, size_t> staged_;  // and their rows
+  size_t rows_ = 0;
+};
+
+// Of its files, as far as they can be seen.
+int64_t BytesIn(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::error_code gone;
+    if (const auto size = entry->file_size(gone); !gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+Result<int64_t> WriteFile(const std::string& spool_folder, const std::string& path) {
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  TRY(AttachTemporary(connection, path, kCatalog, BytesIn(spool_folder)));
+  RecordingWriter writer(connection);
+  ASSIGN_OR_RETURN(const spool::ReadSummary summary,
+                   spool::Read(spool_folder, 0, [&](int64_t /*sequence*/, const model::Batch& batch) {
+                     return writer.Append(batch);
+                   }));
+  TRY(writer.Finish());
+  TRY(connection.Run(fmt::format("CHECKPOINT {}", kCatalog)));
+  TRY(connection.Run(fmt::format("DETACH {}", kCatalog)));
+  return summary.frames;
+}
+
+void RemoveFileAndLog(const std::string& path) {
+  ::unlink(path.c_str());
+  ::unlink((path + ".wal").c_str());
+}
+
+Status SyncFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const Fd fd, Open(path, O_RDONLY));
+  if (::fsync(fd.get()) != 0) return Fail(ErrnoError(errno, "fsync " + path));
+  return {};
+}
+
+Status Replace(const std::string& path, const std::string& by) {
+  TRY(SyncFile(by));
+  if (::rename(by.c_str(), path.c_str()) != 0) return Fail(ErrnoError(errno, "rename to " + path));
+  return {};
+}
+
+Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb::Settings& settings) {
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(settings));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  TRY(AttachNew(connection, path, kCatalog));
+  TRY(duckdb::CreateViews(connection, std::vector<std::string>{kCatalog}));
+  return duckdb::DuckDbStore::Create(std::move(instance), kCatalog);
+}
+
+}  // namespace
+
+Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
+  TRY(CheckReplaceable(path));
+  const std::string temporary = path + ".tmp";
+  RemoveFileAndLog(temporary);
+  Result<int64_t> frames = WriteFile(spool_folder, temporary);
+  Status placed = frames.has_value() ? Replace(path, temporary) : std::unexpected(frames.error());
+  if (!placed.has_value()) {
+    RemoveFileAndLog(temporary);
+    return Fail(std::move(placed).error().With("write recording " + path));
+  }
+  TRY(SyncFolderOf(path));
+  return frames;
+}
+
+Result<std::unique_ptr<Store>> CreateRecording(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0)
+    return Fail(ErrorCode::kInvalidArgument, path + " exists; delete it or choose another name");
+  Result<std::unique_ptr<Store>> store = CreateStore(path, SettingsBeside(path));
+  if (!store.has_value()) return Fail(std::move(store).error().With("create recording " + path));
+  return store;
+}
+
+Result<std::unique_ptr<Store>> CreateInMemory() { return CreateStore(":memory:", {}); }
+
+Status LoadDatabase() {
+  TRY(duckdb::LoadLibrary());
+  return {};
+}
+
+Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& paths) {
+  if (paths.empty()) return Fail(ErrorCode::kInvalidArgument, "no recording was named");
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create({}));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  // Neither the files nor the SQL of a query can be trusted: they reach these files and nothing else, from
+  // before the first byte is read.
+  std::string allowed;
+  for (const std::string& path : paths)
+    for (const char* suffix : {"", ".wal"})
+      allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", duckdb::QuoteText(path + suffix));
+  TRY(connection.Run(fmt::format("SET allowed_paths = [{}]", allowed)));
+  TRY(connection.Run("SET enable_external_access = false"));
+  TRY(connection.Run("SET lock_configuration = true"));
+  std::vector<std::string> catalogs;
+  for (const std::string& path : paths) {
+    catalogs.push_back(fmt::format("recording{}", catalogs.size()));
+    TRY(AttachRecording(connection, path, catalogs.back(), Access::kReading));
+  }
+  TRY(duckdb::CreateViews(connection, catalogs));
+  return duckdb::DuckDbStore::Create(std::move(instance), "");
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/rollups/gpu_windows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "model/tables/api_calls.h"
+#include "model/tables/device_windows.h"
+#include "model/tables/kernel_packs.h"
+#include "model/tables/kernel_windows.h"
+#include "model/tables/kernels.h"
+#include "model/tables/memcpys.h"
+#include "model/tables/memsets.h"
+#include "store/duckdb/appender.h"
+#include "store/rollups/pack_sums.h"
+#include "store/rollups/work_sums.h"
+#include "store/sql/gpu_sql.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr int64_t kLongestNs = 600 * kNanosPerSecond;
+
+// Sums of sums; a sketch is pairs of a bucket and its count.
+constexpr std::string_view kHoursSql = R"(
+  INSERT INTO {tables}kernel_windows BY NAME
+  WITH minutes AS (
+    SELECT *, start_ns - start_ns % {hour} AS hour_ns FROM {tables}kernel_windows
+    WHERE part IN ('all', 'sampled', 'captured') AND start_ns >= {from} AND start_ns < {to}
+      AND end_ns - start_ns = {minute}
+  ), sums AS (
+    SELECT hour_ns, part, process, device, name, graph, stream, stack, tid, sum(count)::BIGINT AS count,
+           least(sum(duration_ns), 9223372036854775807)::BIGINT AS duration_ns, sum(weight) AS weight,
+           sum(time_ns) AS time_ns, sum(variance_ns2) AS variance_ns2
+    FROM minutes GROUP BY ALL
+  ), buckets AS (
+    SELECT hour_ns, part, process, device, name, graph, stream, stack, tid,
+           unnest(list_slice(sketch, 1, len(sketch), 2)) AS bucket,
+           unnest(list_slice(sketch, 2, len(sketch), 2)) AS n
+    FROM minutes
+  ), summed AS (
+    SELECT hour_ns, part, process, device, name, graph, stream, stack, tid, bucket, sum(n)::BIGINT AS n
+    FROM buckets GROUP BY ALL
+  ), sketches AS (
+    SELECT hour_ns, part, process, device, name, graph, stream, stack, tid,
+           flatten(list([bucket, n] ORDER BY bucket)) AS sketch
+    FROM summed GROUP BY ALL
+  )
+  SELECT sums.hour_ns AS start_ns, sums.hour_ns + {hour} AS end_ns, sums.* EXCLUDE (hour_ns),
+         coalesce(sketch, []) AS sketch
+  FROM sums LEFT JOIN sketches ON sums.hour_ns = sketches.hour_ns AND sums.part = sketches.part
+    AND sums.process = sketches.process AND sums.device = sketches.device AND sums.name = sketches.name
+    AND sums.graph = sketches.graph AND sums.stream IS NOT DISTINCT FROM sketches.stream
+    AND sums.stack IS NOT DISTINCT FROM sketches.stack AND sums.tid IS NOT DISTINCT FROM sketches.tid)";
+
+std::string TablesOf(std::string_view catalog) { return duckdb::QuoteName(catalog) + ".main."; }
+
+Ask Asking(duckdb::Connection& connection) {
+  return [&connection](const SqlPart& sql) { return connection.Ask(sql.text, sql.parameters); };
+}
+
+// Widens `times` by a batch's column of times; a column that is missing is of zeros.
+void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeRange>& times) {
+  const auto column = std::ranges::find(batch.columns, name, &model::ColumnData::name);
+  for (size_t row = 0; row < batch.rows; ++row) {
+    int64_t time_ns = 0;
+    if (column != batch.columns.end())
+      std::memcpy(&time_ns, column->values.data() + row * sizeof time_ns, sizeof time_ns);
+    if (!times.has_value()) times = {time_ns, time_ns};
+    times->from_ns = std::min(times->from_ns, time_ns);
+    times->to_ns = std::max(times->to_ns, time_ns);
+  }
+}
+
+// What was started in a minute.
+Status SumMinute(duckdb::Connection& connection, std::string_view catalog, const TimeRange& window) {
+  const std::string tables = TablesOf(catalog);
+  const SqlPart sums = SumsOfWork({}, window, Sketches::kYes, tables);
+  TRY(
+      connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') "
+                                 "AND start_ns = {} AND end_ns = {}",
+                                 tables, window.from_ns, window.to_ns)));
+  TRY(connection.Run(fmt::format("INSERT INTO {}kernel_windows BY NAME SELECT {}::BIGINT AS start_ns, "
+                                 "{}::BIGINT AS end_ns, * FROM ({})",
+                                 tables, window.from_ns, window.to_ns, sums.text),
+                     sums.parameters));
+  ASSIGN_OR_RETURN(std::vector<model::KernelWindow> packed,
+                   SumPacks(Asking(connection), {}, window, {.launches = true, .sketches = true}, tables));
+  model::BatchBuilder builder(model::kKernelWindows);
+  for (model::KernelWindow& row : packed) {
+    row.start_ns = window.from_ns;
+    row.end_ns = window.to_ns;
+    builder.Append(row);
+  }
+  const model::Batch batch = builder.Take();
+  return duckdb::AppendNew(connection, catalog, model::kKernelWindows.info(), {&batch, 1});
+}
+
+// The minutes in which anything was started or ran.
+Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, const std::string& tables,
+                                             const TimeRange& range) {
+  SqlPart minutes{
+      fmt::format("SELECT DISTINCT start_ns // {0} * {0} AS minute FROM ", kMinuteOfWork.length_ns), {}};
+  minutes += GpuWorkSpans({}, range, WorkIn::kStartsIn, tables);
+  minutes.text += fmt::format(
+      " UNION SELECT DISTINCT unnest(range(greatest(start_ns, {0}) // {2}, "
+      "(least(end_ns, {1} - 1, greatest(start_ns, {0}) + {3}) // {2}) + 1)) * {2} FROM ",
+      range.from_ns, range.to_ns, kMinuteOfWork.length_ns, kLongestNs);
+  minutes += GpuWorkSpans({}, range, WorkIn::kRunsIn, tables);
+  minutes.text +=
+      fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(minutes.text, minutes.parameters));
+  std::vector<int64_t> starts;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return starts;
+    starts.push_back(rows->Int64(0));
+  }
+}
+
+// The hours of the range, from their minutes.
+Status SumHours(duckdb::Connection& connection, const std::string& tables, const TimeRange& hours) {
+  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
+  TRY(connection.Run(fmt::format(
+      "DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND start_ns >= {} "
+      "AND start_ns < {} AND end_ns - start_ns = {}",
+      tables, hours.from_ns, hours.to_ns, kHourOfWork.length_ns)));
+  TRY(connection.Run(fmt::format(kHoursSql, fmt::arg("tables", tables),
+                                 fmt::arg("hour", kHourOfWork.length_ns),
+                                 fmt::arg("minute", kMinuteOfWork.length_ns), fmt::arg("from", hours.from_ns),
+                                 fmt::arg("to", hours.to_ns))));
+  return transaction.Commit();
+}
+
+void AppendWindows(const TimeRange& minute, const DeviceTimes& busy, const WindowLevel& level,
+                   std::vector<model::DeviceWindow>& rows) {
+  const int64_t length_ns = level.length_ns;
+  for (const auto& [device, times] : busy) {
+    std::vector<int64_t> busy_ns(static_cast<size_t>(kMinuteOfBusy.length_ns / length_ns));
+    for (const TimeRange& time : times)
+      for (int64_t at_ns = time.from_ns - minute.from_ns; at_ns < time.to_ns - minute.from_ns;) {
+        const int64_t end_ns = std::min(time.to_ns - minute.from_ns, (at_ns / length_ns + 1) * length_ns);
+        busy_ns[static_cast<size_t>(at_ns / length_ns)] += end_ns - at_ns;
+        at_ns = end_ns;
+      }
+    for (size_t i = 0; i < busy_ns.size(); ++i) {
+      const int64_t start_ns = minute.from_ns + static_cast<int64_t>(i) * length_ns;
+      if (busy_ns[i] > 0) rows.push_back({start_ns, start_ns + length_ns, device, busy_ns[i]});
+    }
+  }
+}
+
+Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& minute) {
+  SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
+  work += GpuWork({}, minute, WorkIn::kRunsIn, Packs::kNone, TablesOf(catalog));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(work.text, work.parameters));
+  DeviceTimes busy;
+  TRY(AddPackedTimes(Asking(connection), {}, minute, TablesOf(catalog), busy));
+  TRY(AddTimes(*rows, minute, busy));
+  MergeTimes(busy);
+  TRY(connection.Run(fmt::format("DELETE FROM {}device_windows WHERE start_ns >= {} AND start_ns < {}",
+                                 TablesOf(catalog), minute.from_ns, minute.to_ns)));
+  std::vector<model::DeviceWindow> windows;
+  for (const WindowLevel& level : {kTenthOfBusy, kSecondOfBusy, kMinuteOfBusy})
+    AppendWindows(minute, busy, level, windows);
+  model::BatchBuilder builder(model::kDeviceWindows);
+  for (const model::DeviceWindow& window : windows) builder.Append(window);
+  const model::Batch batch = builder.Take();
+  return duckdb::AppendNew(connection, catalog, model::kDeviceWindows.info(), {&batch, 1});
+}
+
+}  // namespace
+
+std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
+                                    std::span<const WindowLevel> levels) {
+  const TimeRange there = store.gpu_windows();
+  const int64_t begin_ns = std::clamp(there.from_ns, range.from_ns, std::max(range.from_ns, range.to_ns));
+  std::vector<TimePiece> pieces = PiecesOf({begin_ns, range.to_ns}, there.to_ns, levels);
+  if (range.from_ns < begin_ns) pieces.insert(pieces.begin(), {{range.from_ns, begin_ns}, std::nullopt});
+  return pieces;
+}
+
+Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
+  Id128 last_device;
+  std::vector<TimeRange>* of_device = nullptr;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows.Next());
+    if (!more) return {};
+    const TimeRange time{std::max(rows.Int64(1), range.from_ns), std::min(rows.Int64(2), range.to_ns)};
+    if (time.from_ns >= time.to_ns) continue;
+    const Id128 device = rows.Id(0);  // mostly that of the row before
+    if (of_device == nullptr || device != last_device) of_device = &work[device];
+    last_device = device;
+    of_device->push_back(time);
+  }
+}
+
+void MergeTimes(DeviceTimes& work) {
+  std::erase_if(work, [](const auto& of_device) { return of_device.second.empty(); });
+  for (auto& [device, times] : work) {
+    std::ranges::sort(times, {}, &TimeRange::from_ns);
+    size_t last = 0;
+    for (const TimeRange& time : times) {
+      if (time.from_ns <= times[last].to_ns)
+        times[last].to_ns = std::max(times[last].to_ns, time.to_ns);
+      else
+        times[++last] = time;
+    }
+    times.resize(last + 1);
+  }
+}
+
+Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
+  DeviceTimes work;
+  TRY(AddTimes(rows, range, work));
+  MergeTimes(work);
+  return work;
+}
+
+std::optional<TimeRange> WorkTimes(std::span<const model::Batch> batches) {
+  constexpr std::array<std::string_view, 5> kTables = {model::kKernels.name(), model::kKernelPacks.name(),
+                                                       model::kMemcpys.name(), model::kMemsets.name(),
+                                                       model::kApiCalls.name()};
+  std::optional<TimeRange> times;
+  for (const model::Batch& batch : batches)
+    if (std::ranges::find(kTables, batch.table) != kTables.end()) Widen(batch, "start_ns", times);
+  return times;
+}
+
+Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& range,
+                     int64_t windows_end_ns) {
+  const std::string tables = TablesOf(catalog);
+  const TimeRange whole{WindowStart(kMinuteOfWork, range.from_ns),
+                        WindowStart(kMinuteOfWork, windows_end_ns)};
+  if (whole.from_ns >= whole.to_ns) return {};
+  ASSIGN_OR_RETURN(const std::vector<int64_t> minutes, MinutesWithWork(connection, tables, whole));
+  for (const int64_t start_ns : minutes) {
+    const TimeRange minute{start_ns, start_ns + kMinuteOfWork.length_ns};
+    ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
+    TRY(SumMinute(connection, catalog, minute));
+    TRY(SumDeviceWindows(connection, catalog, minute));
+    TRY(transaction.Commit());
+  }
+  const TimeRange hours{WindowStart(kHourOfWork, whole.from_ns), WindowStart(kHourOfWork, whole.to_ns)};
+  return hours.from_ns < hours.to_ns ? SumHours(connection, tables, hours) : Status();
+}
+
+Status DeleteGpuWindows(duckdb::Connection& connection, std::string_view catalog, int64_t after_ns) {
+  TRY(connection.Run(
+      fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND end_ns > {}",
+                  TablesOf(catalog), after_ns)));
+  return connection.Run(
+      fmt::format("DELETE FROM {}device_windows WHERE end_ns > {}", TablesOf(catalog), after_ns));
+}
+
+}  // namespace gpusonde::store

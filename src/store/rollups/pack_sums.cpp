@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/rollups/pack_sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <compare>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/saturated.h"
+#include "base/time.h"
+#include "model/sketch.h"
+#include "store/duckdb/schema.h"
+#include "store/rollups/work_sums.h"
+#include "store/sql/gpu_sql.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// As duckdb::kPackedTimes has them, whatever a file says.
+constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
+constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
+
+// Kernels per slice: packs and launches of one slice are in memory, with the database's copy 24 MB where one
+// launch in 40 has a stack and 90 MB where all have.
+constexpr int64_t kSliceKernels = 500'000;
+
+// A launch with a sampled stack.
+struct Launch {
+  Id128 process;
+  int64_t session = 0;
+  int64_t correlation = 0;
+  int64_t start_ns = 0;
+  int32_t tid = 0;
+  Id128 stack;
+  double probability = 1;
+};
+
+class Launches {
+ public:
+  static Result<Launches> Read(const Ask& ask, const model::Selection& selection, const TimeRange& range,
+                               const std::string& tables) {
+    const TimeRange reach = LaunchReach(range);
+    SqlPart sql{fmt::format("SELECT process, session, correlation, start_ns, tid, stack, probability FROM "
+                            "{}api_calls WHERE stack IS NOT NULL AND probability > 0 AND probability <= 1 "
+                            "AND start_ns >= ? AND start_ns < ?",
+                            tables),
+                {reach.from_ns, reach.to_ns}};
+    if (selection.process.has_value()) sql += {" AND process = ?", {*selection.process}};
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+    Launches launches;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      launches.all_.push_back({rows->Id(0), rows->Int64(1), rows->Int64(2), rows->Int64(3),
+                               static_cast<int32_t>(rows->Int64(4)), rows->Id(5), rows->Float64(6)});
+    }
+    for (size_t i = 0; i < launches.all_.size(); ++i) {
+      launches.by_correlation_.emplace(launches.all_[i].correlation, i);
+      launches.maybe_[SlotOf(launches.all_[i].correlation)] = true;
+    }
+    return launches;
+  }
+
+  const Launch& operator[](size_t index) const { return all_[index]; }
+
+  // Calls visit(index) for each that may have started the kernel. Of 40 kernels one has one.
+  template <class Visit>
+  void ForEachOf(const Id128& process, int64_t session, int64_t correlation, int64_t start_ns,
+                 Visit&& visit) const {
+    if (!maybe_[SlotOf(correlation)]) return;
+    const auto [first, last] = by_correlation_.equal_range(correlation);
+    for (auto found = first; found != last; ++found) {
+      const Launch& launch = all_[found->second];
+      if (launch.process == process && launch.session == session && MayHaveStarted(launch.start_ns, start_ns))
+        visit(found->second);
+    }
+  }
+
+ private:
+  static constexpr size_t kSlots = size_t{1} << 20;
+  static size_t SlotOf(int64_t correlation) { return static_cast<uint64_t>(correlation) % kSlots; }
+
+  std::vector<Launch> all_;
+  std::unordered_multimap<int64_t, size_t> by_correlation_;
+  std::vector<bool> maybe_ = std::vector<bool>(kSlots);
+};
+
+// The kernels of one row, as they are read.
+struct Pack {
+  Id128 process;
+  Id128 device;
+  int64_t session = 0;
+  int64_t stream = 0;
+  int64_t second_ns = 0;
+  std::vector<int64_t> offsets_ns;
+  std::vector<int64_t> durations_ns;
+  std::vector<int64_t> correlations;
+
+  size_t size() const { return std::min(offsets_ns.size(), durations_ns.size()); }
+  int64_t StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
+  int64_t DurationNs(size_t i) const { return durations_ns[i] & kDurationMask; }
+};
+
+struct WorkKey {
+  Id128 process;
+  Id128 device;
+  std::string name;
+  int64_t stream = 0;
+  auto operator<=>(const WorkKey&) const = default;
+};
+struct Work {
+  int64_t count = 0;
+  int64_t duration_ns = 0;
+  model::Sketch sketch;
+};
+// Sums slice by slice: only the launches of one are in memory.
+class Summing {
+ public:
+  explicit Summing(PackSumOptions options) : options_(options) {}
+
+  void BeginSlice(const TimeRange& slice, Launches launches) {
+    slice_ = slice;
+    launches_ = std::move(launches);
+  }
+
+  void Add(const Pack& pack, std::string name) {
+    const auto entry = work_.try_emplace({pack.process, pack.device, std::move(name), pack.stream}).first;
+    for (size_t i = 0; i < pack.size(); ++i) {
+      const int64_t start_ns = pack.StartNs(i);
+      if (start_ns < slice_.from_ns || start_ns >= slice_.to_ns) continue;
+      const int64_t duration_ns = pack.DurationNs(i);
+      ++entry->second.count;
+      entry->second.duration_ns = AddSaturated(entry->second.duration_ns, duration_ns);
+      if (options_.sketches) entry->second.sketch.Add(duration_ns);
+      if (!options_.launches || i >= pack.correlations.size()) continue;
+      launches_.ForEachOf(pack.process, pack.session, pack.correlations[i], start_ns, [&](size_t launch) {
+        int64_t& together_ns = started_[{&entry->first, launch}];
+        together_ns = AddSaturated(together_ns, duration_ns);
+      });
+    }
+  }
+
+  void EndSlice() {
+    for (const auto& [what, duration_ns] : started_) {
+      const Launch& launch = launches_[what.second];
+      Sampled& sampled = sampled_[{*what.first, launch.stack, launch.tid}];
+      const double p = launch.probability;
+      const auto duration = static_cast<double>(duration_ns);
+      sampled.weight += 1 / p;
+      sampled.time_ns += duration / p;
+      sampled.variance_ns2 += (1 - p) / (p * p) * duration * duration;
+    }
+    started_.clear();
+  }
+
+  std::vector<model::KernelWindow> Rows() const {
+    std::vector<model::KernelWindow> rows;
+    for (const auto& [key, work] : work_) {
+      if (work.count == 0) continue;
+      model::KernelWindow row = RowOf(key, model::WorkPart::kAll);
+      row.count = work.count;
+      row.duration_ns = work.duration_ns;
+      work.sketch.ForEach([&row](uint32_t bucket, uint64_t count) {
+        row.sketch.push_back(bucket);
+        row.sketch.push_back(static_cast<int64_t>(count));
+      });
+      rows.push_back(std::move(row));
+    }
+    for (const auto& [key, sampled] : sampled_) {
+      const auto& [work, stack, tid] = key;
+      model::KernelWindow row = RowOf(work, model::WorkPart::kSampled);
+      row.stack = stack;
+      row.tid = tid;
+      row.weight = sampled.weight;
+      row.time_ns = sampled.time_ns;
+      row.variance_ns2 = sampled.variance_ns2;
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+ private:
+  struct Sampled {
+    double weight = 0;
+    double time_ns = 0;
+    double variance_ns2 = 0;
+  };
+
+  static model::KernelWindow RowOf(const WorkKey& key, model::WorkPart part) {
+    return {.part = part,
+            .process = key.process,
+            .device = key.device,
+            .name = key.name,
+            .stream = key.stream,
+            .stack = std::nullopt,
+            .tid = std::nullopt,
+            .sketch = {}};
+  }
+
+  PackSumOptions options_;
+  TimeRange slice_;
+  Launches launches_;
+  std::map<WorkKey, Work> work_;
+  // What one launch of the slice started of one kind of work, and how long it ran together.
+  std::map<std::pair<const WorkKey*, size_t>, int64_t> started_;
+  std::map<std::tuple<WorkKey, Id128, int32_t>, Sampled> sampled_;  // by stack and thread
+};
+
+Status SumSlice(const Ask& ask, const model::Selection& selection, const TimeRange& slice,
+                PackSumOptions options, const std::string& tables, Summing& sums) {
+  Launches launches;
+  if (options.launches) {
+    ASSIGN_OR_RETURN(launches, Launches::Read(ask, selection, slice, tables));
+  }
+  sums.BeginSlice(slice, std::move(launches));
+  SqlPart sql{
+      fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, durations_ns{} "
+                  "FROM {}kernel_packs WHERE len(graph_nodes) = 0 AND {} AND ",
+                  options.launches ? ", correlations" : "", tables, duckdb::kSoundPack),
+      {}};
+  sql += PacksIn(selection, slice, WorkIn::kStartsIn);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    sums.Add({.process = rows->Id(0),
+              .device = rows->Id(1),
+              .session = rows->Int64(2),
+              .stream = rows->Int64(3),
+              .second_ns = BoundTime(rows->Int64(5)),
+              .offsets_ns = rows->Int64List(6),
+              .durations_ns = rows->Int64List(7),
+              .correlations = options.launches ? rows->Int64List(8) : std::vector<int64_t>()},
+             std::string(rows->Text(4)));
+  }
+  sums.EndSlice();
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::Selection& selection,
+                                                  const TimeRange& whole, PackSumOptions options,
+                                                  const std::string& tables) {
+  const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                   ReadSlices(ask, selection, range, kSliceKernels, tables));
+  Summing sums(options);
+  for (const TimeRange& slice : slices) TRY(SumSlice(ask, selection, slice, options, tables, sums));
+  return sums.Rows();
+}
+
+Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
+                      const std::string& tables, DeviceTimes& work) {
+  SqlPart sql{
+      fmt::format("SELECT device, start_ns, offsets_ns, durations_ns FROM {}kernel_packs WHERE {} AND ",
+                  tables, duckdb::kSoundPack),
+      {}};
+  sql += PacksIn(selection, range, WorkIn::kRunsIn);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    std::vector<TimeRange>& times = work[rows->Id(0)];
+    const Pack pack{.second_ns = BoundTime(rows->Int64(1)),
+                    .offsets_ns = rows->Int64List(2),
+                    .durations_ns = rows->Int64List(3),
+                    .correlations = {}};
+    for (size_t i = 0; i < pack.size(); ++i) {
+      const int64_t start_ns = pack.StartNs(i);
+      const TimeRange time{std::max(start_ns, range.from_ns),
+                           std::min(start_ns + pack.DurationNs(i), range.to_ns)};
+      if (time.from_ns < time.to_ns) times.push_back(time);
+    }
+  }
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/selection.h"
+#include "store/sql/sql_part.h"
+#include "store/sql/time_range.h"
+
+// Parts of SQL statements about GPU work: kernels, copies and sets.
+//
+// Rows come from untrusted files. Work that ends before it starts or starts before 1970 is ignored, so that
+// sums and differences of times within a row can't overflow.
+namespace gpusonde::store {
+
+// Which work belongs to a time.
+enum class WorkIn {
+  kStartsIn,  // starts in the range: each row belongs to exactly one of adjacent ranges
+  kRunsIn,    // runs in the range, at least partly
+};
+
+// Which packs of kernels (table kernel_packs) to unpack, at some 0.1 µs a kernel.
+enum class Packs {
+  kAll,
+  kGraphs,  // packs of graph kernels; SumPacks handles the others
+  kNone,
+};
+
+// GPU work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns,
+// name (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the
+// selection's process, device and stream; its time is `range`. `tables` goes before the names of tables: ""
+// or a schema and a dot.
+SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                Packs packs = Packs::kAll, const std::string& tables = "");
+
+// A condition on packs that may contain such work: all kernels of a pack start within its second.
+SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which);
+
+// Time spans of that work without unpacking: rows of process, device, start_ns, end_ns and count, one for
+// each kernel, copy or set with a row of its own and one for each pack. A pack may also contain kernels
+// outside the range that start within the same second.
+SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                     const std::string& tables = "");
+
+// Adjacent slices of time that cover the range. Each has at most `rows` rows of the selection's work, packed
+// kernels included, so that its answer fits into memory; a slice of a second or less may have more.
+Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows,
+                                          const std::string& tables = "");
+
+// The range extended by ten minutes on either side, in which its sessions are searched; a scan of all rows
+// would grow with the store.
+TimeRange SessionReach(const TimeRange& range);
+
+// Sessions as what follows FROM: rows of process, session, start_ns and end_ns, of the selection's process
+// only. A session without an end in table gpu_sessions lasts until the next one of its process, or the
+// process's end. A session without a row there lasts from the first to the last of its work, waits and calls
+// in SessionReach(range).
+SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
+
+// The samples of a range: rows that have time_ns, as what follows FROM.
+using SamplesIn = std::function<SqlPart(const TimeRange& range)>;
+
+// Those of the selection's samples at moments at which the GPU was idle (model::Selection::while_gpu_idle),
+// as what follows FROM, in parts: each joins samples with the work of a slice (ReadSlices), so that its
+// answer fits into memory. Errors: those of `ask`.
+Result<std::vector<SqlPart>> WhileGpuIdle(const Ask& ask, const SamplesIn& samples,
+                                          const model::Selection& selection, int64_t slice_rows);
+
+}  // namespace gpusonde::store

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sql/time_range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace gpusonde::store {
+namespace {
+
+constexpr const char* kRunsSql = R"(
+  SELECT started_ns, ended_ns,
+         lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns
+  FROM sources ORDER BY started_ns)";
+
+// The latest value of a time column in the range, if there is any. Reads raw tables: making the rows of a
+// keyed table distinct took 90 ms of the 95 for a day's commits, and the maximum is the same.
+Result<std::optional<int64_t>> Latest(Store& store, std::string_view table, std::string_view column,
+                                      const TimeRange& range) {
+  const Parameter parameters[] = {range.from_ns, range.to_ns};
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(fmt::format("SELECT max({1}) FROM raw.{0} WHERE {1} >= ? AND {1} < ?", table, column),
+                  parameters));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any && !rows->IsNull(0) ? std::optional(rows->Int64(0)) : std::nullopt;
+}
+
+// The last sign of life in the range: a sample, or a commit of a spool; the range's begin when there is none.
+// There is a commit a second but a sample for each of a CPU's periods: only samples after the last commit are
+// read.
+Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
+  ASSIGN_OR_RETURN(const auto commit_ns, Latest(store, "batches", "committed_ns", range));
+  const int64_t from_ns = commit_ns.value_or(range.from_ns);
+  ASSIGN_OR_RETURN(const auto sample_ns, Latest(store, "samples", "time_ns", {from_ns, range.to_ns}));
+  return sample_ns.value_or(from_ns);
+}
+
+TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
+
+}  // namespace
+
+int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
+
+Result<std::vector<TimeRange>> ReadObserved(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
+  std::vector<TimeRange> observed;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return observed;
+    TimeRange run{rows->Int64(0), rows->Int64(1)};
+    if (rows->IsNull(1)) {
+      ASSIGN_OR_RETURN(run.to_ns, LastSeen(store, {run.from_ns, rows->Int64(2)}));
+    }
+    observed.push_back(Bound(run));
+  }
+}
+
+Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection) {
+  constexpr int64_t kOpenBegin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kOpenEnd = std::numeric_limits<int64_t>::max();
+  TimeRange range{selection.from_ns, selection.to_ns};
+  if (range.from_ns != kOpenBegin && range.to_ns != kOpenEnd) return range;
+  ASSIGN_OR_RETURN(std::vector<TimeRange> observed, ReadObserved(store));
+  if (observed.empty()) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                     store.Query("SELECT coalesce(min(time_ns), 0), coalesce(max(time_ns), 0) FROM samples"));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    observed.push_back(any ? Bound({rows->Int64(0), rows->Int64(1)}) : TimeRange{});
+  }
+  if (range.from_ns == kOpenBegin) range.from_ns = observed.front().from_ns;
+  if (range.to_ns == kOpenEnd) range.to_ns = std::ranges::max(observed, {}, &TimeRange::to_ns).to_ns;
+  return range;
+}
+
+Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {
+  std::vector<TimeRange> times;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows.Next());
+    if (!more) return times;
+    const TimeRange time{rows.Int64(0), rows.Int64(1)};
+    if (!times.empty() && time.from_ns <= times.back().to_ns)
+      times.back().to_ns = std::max(times.back().to_ns, time.to_ns);
+    else
+      times.push_back(time);
+  }
+}
+
+}  // namespace gpusonde::store
