@@ -72,11 +72,9 @@ class Store {
   virtual Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                               std::span<const Parameter> parameters = {}) = 0;
 
-  // Samples before this time are also summed in profile_windows; 0 for a store without roll-ups.
-  virtual int64_t windows_end_ns() const { return 0; }
-
-  // The time range whose GPU work is also summed in kernel_windows and device_windows; empty for a store
-  // without roll-ups.
+  // The time range whose samples are also summed in profile_windows, and the one whose GPU work is also
+  // summed in kernel_windows and device_windows; empty for a store without roll-ups.
+  virtual TimeRange sample_windows() const { return {}; }
   virtual TimeRange gpu_windows() const { return {}; }
 
   // Changes whenever the answer to some query may have changed. Constant for a file that nobody writes.

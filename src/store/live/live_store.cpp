@@ -22,18 +22,13 @@
 #include "store/live/live_database.h"
 #include "store/recordings/attach.h"
 #include "store/rollups/gpu_windows.h"
-#include "store/rollups/windows.h"
+#include "store/rollups/rollup.h"
+#include "store/rollups/sample_windows.h"
 
 namespace gpusonde::store {
 namespace {
 
 constexpr std::string_view kSuffix = ".sonde";
-// Rows come once a second; windows wait a little longer for what is slow.
-constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
-// Allowed lateness of the GPU roll-ups. Later work is in its table only: timestamps come from untrusted
-// programs, and none may cause days to be summed again.
-constexpr int64_t kWorkLatenessNs = 600 * kNanosPerSecond;
-
 // How long frames are buffered without a query, and how many bytes of them: at 10,000 kernels a second
 // some 20 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
 constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
@@ -66,6 +61,12 @@ std::optional<Day> DayOfName(const std::string& name) {
 
 std::string CatalogOf(Day day) { return "day " + FormatDay(day); }
 
+std::vector<std::string> Catalogs(std::span<const Day> days) {
+  std::vector<std::string> catalogs;
+  for (const Day day : days) catalogs.push_back(CatalogOf(day));
+  return catalogs;
+}
+
 model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   model::BatchBuilder builder(model::kBatches);
   const int64_t now_ns = EpochNow();
@@ -87,7 +88,9 @@ Day DayOf(int64_t epoch_ns) {
 LiveStore::LiveStore(std::string folder, Fd lock, int64_t min_free_bytes)
     : folder_(std::move(folder)),
       lock_(std::move(lock)),
-      database_(std::make_unique<LiveDatabase>(folder_, min_free_bytes)) {}
+      database_(std::make_unique<LiveDatabase>(folder_, min_free_bytes)),
+      samples_(std::make_unique<Rollup>(SampleRollup())),
+      work_(std::make_unique<Rollup>(WorkRollup())) {}
 
 LiveStore::~LiveStore() = default;
 
@@ -104,10 +107,8 @@ Status LiveStore::EnsureOpen() {
   if (database_->is_open()) return {};
   TRY(database_->Open());
   days_.clear();
-  newest_ns_.clear();
-  newest_work_ns_.clear();
-  windows_end_ns_ = 0;
-  gpu_windows_ = {};
+  samples_->Reset();
+  work_->Reset();
   return Guard(OpenFiles());
 }
 
@@ -115,8 +116,9 @@ Status LiveStore::OpenFiles() {
   TRY(OpenDays());
   TRY(RefreshViews());
   TRY(LoadCommitted());
-  TRY(LoadWindows());
-  return LoadGpuWindows();
+  const std::vector<std::string> catalogs = Catalogs(days_);
+  TRY(samples_->Load(writer(), catalogs));
+  return work_->Load(writer(), catalogs);
 }
 
 // Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
@@ -194,11 +196,7 @@ Status LiveStore::BeginDay(Day day) {
   return RefreshViews();
 }
 
-Status LiveStore::RefreshViews() {
-  std::vector<std::string> catalogs;
-  for (const Day day : days_) catalogs.push_back(CatalogOf(day));
-  return duckdb::CreateViews(writer(), catalogs);
-}
+Status LiveStore::RefreshViews() { return duckdb::CreateViews(writer(), Catalogs(days_)); }
 
 Status LiveStore::LoadCommitted() {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
@@ -289,123 +287,33 @@ Status LiveStore::Append(std::span<const model::Batch> batches) {
   return Guard(append());
 }
 
-// Samples mostly come in the order of their times and are summed once their windows are over. Where they come
+// Rows mostly come in the order of their times and are summed once their windows are over. Where they come
 // late (a spool that waited, a clock that stepped back) their windows are summed again.
 Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batches,
                                     duckdb::Transaction transaction) {
   TRY(duckdb::AppendBatches(writer(), CatalogOf(day), batches));
-  const std::optional<TimeRange> times = SampleTimes(batches);
-  if (times.has_value() && times->from_ns < windows_end_ns_)
-    TRY(SumWindows(writer(), CatalogOf(day),
-                   {times->from_ns, std::min(times->to_ns, windows_end_ns_ - 1) + 1}, windows_end_ns_));
-  const std::optional<TimeRange> work = WorkTimes(batches);
-  if (work.has_value() && work->from_ns < gpu_windows_.to_ns) {
-    gpu_windows_.to_ns = WindowStart(
-        kMinuteOfWork, std::clamp(work->from_ns, gpu_windows_.to_ns - kWorkLatenessNs, gpu_windows_.to_ns));
-    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, gpu_windows_.from_ns);
-    TRY(DeleteGpuWindows(writer(), CatalogOf(day), gpu_windows_.to_ns));
-  }
+  const std::optional<TimeRange> samples = samples_->TimesOf(batches);
+  if (samples.has_value()) TRY(samples_->Correct(writer(), CatalogOf(day), *samples));
+  const std::optional<TimeRange> work = work_->TimesOf(batches);
+  if (work.has_value()) TRY(work_->Correct(writer(), CatalogOf(day), *work));
   TRY(transaction.Commit());
   ++revision_;
   names().Forget(batches);
-  if (work.has_value()) {
-    int64_t& newest_work_ns = newest_work_ns_[day];
-    newest_work_ns = std::max(newest_work_ns, std::min(work->to_ns, EpochNow()));
-    if (const Status closed = Guard(CloseGpuWindows()); !closed.has_value())
-      LogWarn("GPU windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
-  }
-  if (!times.has_value() || !database_->is_open()) return {};
-  const auto [newest, is_first] = newest_ns_.try_emplace(day, times->to_ns);
-  newest->second = std::max(newest->second, times->to_ns);
-  // The rows are committed whatever becomes of the sums, which the next append tries again.
-  if (const Status closed = Guard(CloseWindows()); !closed.has_value())
-    LogWarn("windows of {} are not summed yet: {}", FormatDay(day), closed.error().message);
+  Advance(*work_, day, work);
+  Advance(*samples_, day, samples);
   return {};
 }
 
-Status LiveStore::SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns) {
-  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
-  TRY(SumWindows(writer(), CatalogOf(day), range, end_ns));
-  return transaction.Commit();
-}
-
-// Sums the windows that have been over for a while.
-Status LiveStore::CloseWindows() {
-  int64_t newest_ns = 0;
-  for (const auto& [day, day_newest_ns] : newest_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
-  const int64_t end_ns = WindowStart(kFiveMinutes, newest_ns - kLatenessNs);
-  if (end_ns <= windows_end_ns_) return {};
-  // Samples of the day that was under way may lie in windows that are over now.
-  const int64_t open_since_ns = WindowStart(kDay, windows_end_ns_);
-  for (const auto& [day, day_newest_ns] : newest_ns_)
-    if (day_newest_ns >= open_since_ns) TRY(SumWindowsOf(day, {windows_end_ns_, end_ns}, end_ns));
-  windows_end_ns_ = end_ns;
-  return {};
-}
-
-// A store that was closed between the files of several days, or written before there were windows, is brought
-// to one end.
-Status LiveStore::LoadWindows() {
-  std::map<Day, int64_t> ends;
-  for (const Day day : days_) {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Rows> rows,
-        writer().Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
-                                 "(SELECT max(time_ns) FROM {0}.samples)",
-                                 duckdb::QuoteName(CatalogOf(day)) + ".main")));
-    ASSIGN_OR_RETURN(const bool any, rows->Next());
-    ends[day] = any ? rows->Int64(0) : 0;
-    if (any && !rows->IsNull(1)) newest_ns_[day] = rows->Int64(1);
-    windows_end_ns_ = std::max(windows_end_ns_, ends[day]);
-  }
-  for (const auto& [day, end_ns] : ends)
-    if (end_ns < windows_end_ns_ && newest_ns_.contains(day) && newest_ns_[day] >= WindowStart(kDay, end_ns))
-      TRY(SumWindowsOf(day, {end_ns, windows_end_ns_}, windows_end_ns_));
-  return CloseWindows();
-}
-
-// Sums the minutes of GPU work that have been over for a while.
-Status LiveStore::CloseGpuWindows() {
-  int64_t newest_ns = 0;
-  for (const auto& [day, day_newest_ns] : newest_work_ns_) newest_ns = std::max(newest_ns, day_newest_ns);
-  const int64_t end_ns = WindowStart(kMinuteOfWork, newest_ns - kLatenessNs);
-  if (end_ns <= gpu_windows_.to_ns) return {};
-  // What comes first may be of any time; sums begin shortly before.
-  if (gpu_windows_.from_ns >= gpu_windows_.to_ns) {
-    const int64_t begin_ns = WindowStart(kMinuteOfWork, newest_ns - kWorkLatenessNs);
-    gpu_windows_ = {begin_ns, begin_ns};
-  }
-  for (const auto& [day, day_newest_ns] : newest_work_ns_)
-    if (day_newest_ns >= gpu_windows_.to_ns)
-      TRY(SumGpuWindows(writer(), CatalogOf(day), {gpu_windows_.to_ns, end_ns}, end_ns));
-  gpu_windows_.to_ns = end_ns;
-  return {};
-}
-
-Status LiveStore::LoadGpuWindows() {
-  for (const Day day : days_) {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Rows> rows,
-        writer().Ask(fmt::format(
-            "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}.kernels "
-            "UNION ALL SELECT start_ns FROM {0}.kernel_packs UNION ALL SELECT start_ns FROM {0}.memcpys "
-            "UNION ALL SELECT start_ns FROM {0}.memsets)) "
-            "FROM {0}.kernel_windows WHERE part IN ('all', 'sampled', 'captured')",
-            duckdb::QuoteName(CatalogOf(day)) + ".main")));
-    ASSIGN_OR_RETURN(const bool any, rows->Next());
-    if (!any) continue;
-    if (!rows->IsNull(2)) newest_work_ns_[day] = std::min(rows->Int64(2), EpochNow());
-    if (rows->IsNull(0)) continue;
-    const bool is_first = gpu_windows_.from_ns >= gpu_windows_.to_ns;
-    gpu_windows_.from_ns = is_first ? rows->Int64(0) : std::min(gpu_windows_.from_ns, rows->Int64(0));
-    gpu_windows_.to_ns = std::max(gpu_windows_.to_ns, rows->Int64(1));
-  }
-  return CloseGpuWindows();
+// The rows are committed whatever becomes of the sums, which the next append tries again.
+void LiveStore::Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times) {
+  if (!times.has_value() || !database_->is_open()) return;
+  if (const Status done = Guard(rollup.Advance(writer(), CatalogOf(day), *times)); !done.has_value())
+    LogWarn("{} of {} are not summed yet: {}", rollup.name(), FormatDay(day), done.error().message);
 }
 
 TimeRange LiveStore::gpu_windows() const {
   const std::scoped_lock lock(mutex_);
-  return gpu_windows_;
+  return work_->summed();
 }
 
 uint64_t LiveStore::revision() {
@@ -416,9 +324,9 @@ uint64_t LiveStore::revision() {
   return revision_;
 }
 
-int64_t LiveStore::windows_end_ns() const {
+TimeRange LiveStore::sample_windows() const {
   const std::scoped_lock lock(mutex_);
-  return windows_end_ns_;
+  return samples_->summed();
 }
 
 Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
@@ -470,8 +378,8 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
 Status LiveStore::DeleteDay(Day day) {
   ++revision_;
   std::erase(days_, day);
-  newest_ns_.erase(day);
-  newest_work_ns_.erase(day);
+  samples_->Forget(CatalogOf(day));
+  work_->Forget(CatalogOf(day));
   TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
   TRY(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
   for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})

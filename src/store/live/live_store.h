@@ -15,12 +15,12 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/batch.h"
-#include "store/sql/time_range.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
 
 class LiveDatabase;
+class Rollup;
 
 namespace duckdb {
 class Connection;
@@ -86,7 +86,7 @@ class LiveStore : public Store {
   Status Append(std::span<const model::Batch> batches) override;
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
-  int64_t windows_end_ns() const override;
+  TimeRange sample_windows() const override;
   TimeRange gpu_windows() const override;
   // Commits buffered frames first, so that they count.
   uint64_t revision() override;
@@ -106,15 +106,11 @@ class LiveStore : public Store {
   Status BeginDay(Day day);
   Status RefreshViews();
   Status LoadCommitted();
-  Status LoadWindows();
   Status CommitNow(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
   Status CommitFrames(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
   Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
-  Status CloseWindows();
-  Status LoadGpuWindows();
-  Status CloseGpuWindows();
-  Status SumWindowsOf(Day day, const TimeRange& range, int64_t end_ns);
+  void Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times);
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
 
@@ -140,10 +136,8 @@ class LiveStore : public Store {
     std::vector<model::Batch> frames;  // without gaps from first_sequence on
   };
   Held held_;
-  int64_t windows_end_ns_ = 0;        // all windows that end until then are in their day's file
-  std::map<Day, int64_t> newest_ns_;  // of the samples of each day's file
-  TimeRange gpu_windows_;             // likewise of GPU work; empty before there is any
-  std::map<Day, int64_t> newest_work_ns_;
+  std::unique_ptr<Rollup> samples_;  // whose sums are in the days' files
+  std::unique_ptr<Rollup> work_;
   uint64_t revision_ = 0;  // transactions and deleted days since it was opened
 };
 

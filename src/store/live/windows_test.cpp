@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/rollups/windows.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +9,14 @@
 #include <tuple>
 
 #include "base/testing/temp_folder.h"
+#include "base/time.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
 #include "store/live/live_store.h"
 #include "store/queries/profile_query.h"
+#include "store/rollups/sample_windows.h"
+#include "store/rollups/windows.h"
 
 namespace gpusonde::store {
 namespace {
@@ -27,44 +28,6 @@ constexpr int64_t kSampleMidnightNs = 20'000 * kDayNs;
 constexpr int64_t kEarliest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-TEST(WindowStart, IsAtOrBeforeTheTimeWithinWhatWindowsCover) {
-  EXPECT_EQ(WindowStart(kHour, 0), 0);
-  EXPECT_EQ(WindowStart(kHour, kHour.length_ns - 1), 0);
-  EXPECT_EQ(WindowStart(kHour, kHour.length_ns), kHour.length_ns);
-  EXPECT_EQ(WindowStart(kDay, kEarliest), 0);
-  EXPECT_GT(WindowStart(kDay, kNoLimit), kNoLimit - 4 * kDay.length_ns);
-  EXPECT_LT(WindowStart(kDay, kNoLimit), kNoLimit - kDay.length_ns);
-}
-
-// "3d 2h samples" and the like, of consecutive pieces that cover the range.
-std::string Describe(const TimeRange& range, int64_t windows_end_ns, bool by_stack) {
-  std::string text;
-  int64_t at_ns = range.from_ns;
-  for (const TimePiece& piece : PiecesOf(range, windows_end_ns, by_stack)) {
-    EXPECT_EQ(piece.range.from_ns, at_ns) << "no time is missing or twice";
-    at_ns = piece.range.to_ns;
-    text += text.empty() ? "" : " ";
-    text += !piece.level.has_value()
-                ? "samples"
-                : fmt::format("{}x{}", (piece.range.to_ns - piece.range.from_ns) / piece.level->length_ns,
-                              piece.level->length_ns / kNanosPerSecond);
-  }
-  EXPECT_EQ(at_ns, range.to_ns);
-  return text;
-}
-
-TEST(PiecesOf, AreAsLongAsTheRangeAndTheWindowsAllow) {
-  const int64_t day = kDay.length_ns;
-  const int64_t hour = kHour.length_ns;
-  EXPECT_EQ(Describe({0, 3 * day}, kNoLimit, true), "3x86400");
-  EXPECT_EQ(Describe({day - 2 * hour - 1, 3 * day + hour}, kNoLimit, true), "samples 2x3600 2x86400 1x3600");
-  EXPECT_EQ(Describe({0, 3 * day}, 2 * day + hour + 1, true), "2x86400 1x3600 samples");
-  EXPECT_EQ(Describe({1, hour}, kNoLimit, true), "samples");
-  EXPECT_EQ(Describe({hour / 2, hour + hour / 2}, kNoLimit, false), "12x300");
-  EXPECT_EQ(Describe({0, 3 * day}, 0, true), "samples");
-  EXPECT_EQ(Describe({kEarliest, 2 * hour}, kNoLimit, true), "samples 2x3600");
-}
-
 model::Batch SamplesAt(const std::vector<int64_t>& times) {
   model::BatchBuilder builder(model::kSamples);
   for (const int64_t time_ns : times)
@@ -75,15 +38,6 @@ model::Batch SamplesAt(const std::vector<int64_t>& times) {
                     .weight_ns = 10,
                     .duration_ns = 5});
   return builder.Take();
-}
-
-TEST(SampleTimes, AreThoseOfTheTableOfSamples) {
-  EXPECT_FALSE(SampleTimes({}).has_value());
-  const model::Batch batches[] = {SamplesAt({7, 5}), SamplesAt({}), SamplesAt({9})};
-  const auto times = SampleTimes(batches);
-  ASSERT_TRUE(times.has_value());
-  EXPECT_EQ(times->from_ns, 5);
-  EXPECT_EQ(times->to_ns, 9);
 }
 
 class Windows : public testing::Test {
@@ -142,12 +96,12 @@ class Windows : public testing::Test {
 
 TEST_F(Windows, AreSummedOnceTheyAreOver) {
   Commit(kSampleMidnightNs, {kSampleMidnightNs, kSampleMidnightNs + 21, kSampleMidnightNs + 42});
-  EXPECT_LE(store_->windows_end_ns(), kSampleMidnightNs) << "the first is not over";
+  EXPECT_LE(store_->sample_windows().to_ns, kSampleMidnightNs) << "the first is not over";
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 0);
   Commit(kSampleMidnightNs, {kSampleMidnightNs + kWindow + 9 * kNanosPerSecond});
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 0) << "what is slow may still come";
   Commit(kSampleMidnightNs, {kSampleMidnightNs + kWindow + 11 * kNanosPerSecond});
-  EXPECT_EQ(store_->windows_end_ns(), kSampleMidnightNs + kWindow);
+  EXPECT_EQ(store_->sample_windows().to_ns, kSampleMidnightNs + kWindow);
   EXPECT_EQ(Number("SELECT count(*) FROM profile_windows"), 1) << "three samples of one thread and stack";
   EXPECT_EQ(Number("SELECT sum(weight_ns)::BIGINT FROM profile_windows"), 30);
   EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM profile_windows"), 3);

@@ -74,7 +74,7 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
   sessions.text += " AS sessions JOIN (";
   std::string_view separator;
   constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
-  for (const TimePiece& piece : PiecesOfWork(store, SessionReach(range), kLevels)) {
+  for (const TimePiece& piece : PiecesOf(SessionReach(range), store.gpu_windows(), kLevels)) {
     sessions.text +=
         fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
     if (piece.level.has_value())
@@ -97,7 +97,7 @@ template <class OnTime>
 Status ForEachBusyTime(Store& store, const model::Selection& selection, const TimeRange& range,
                        std::span<const WindowLevel> levels, OnTime&& on_time) {
   if (!IsWholeDevices(selection)) levels = {};
-  for (const TimePiece& piece : PiecesOfWork(store, range, levels)) {
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), levels)) {
     if (piece.level.has_value()) {
       SqlPart windows{
           "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows "
@@ -206,7 +206,7 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
   std::string_view separator;
   std::map<Id128, std::map<int64_t, int64_t>> streams;  // busy time
   constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
-  for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
     sums.text += fmt::format("{}SELECT device, stream, name, ", std::exchange(separator, " UNION ALL "));
     if (piece.level.has_value()) {
       sums.text += "count, duration_ns FROM ";

@@ -11,7 +11,7 @@
 #include "model/metric_catalogue.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/selection_sql.h"
-#include "store/rollups/windows.h"
+#include "store/rollups/sample_windows.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {

@@ -143,7 +143,7 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
   Groups groups;
   const TimeRange range = Positive(selection);
   TRY(Add(store, SumsOfLost(selection, range), groups));
-  for (const TimePiece& piece : PiecesOfWork(store, range, kLevels)) {
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
     if (piece.level.has_value()) {
       TRY(Add(store, SumsOfWindows(selection, piece.range, piece.level->length_ns), groups));
       continue;
@@ -161,7 +161,7 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
 // What the assembler reads names for: every stack that the groups may have, and every process.
 SqlPart UsedNames(Store& store, const model::Selection& selection) {
   SqlPart used{"(SELECT process, 0 AS tid, stack FROM raw.graph_nodes WHERE stack IS NOT NULL", {}};
-  for (const TimePiece& piece : PiecesOfWork(store, Positive(selection), kLevels)) {
+  for (const TimePiece& piece : PiecesOf(Positive(selection), store.gpu_windows(), kLevels)) {
     if (piece.level.has_value()) {
       used +=
           {" UNION ALL SELECT process, tid, stack FROM kernel_windows "

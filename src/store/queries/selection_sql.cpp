@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "store/rollups/sample_windows.h"
 #include "store/rollups/windows.h"
 #include "store/sql/gpu_sql.h"
 
@@ -124,7 +125,7 @@ std::string AsciiLower(std::string text) {
 Result<std::vector<SqlPart>> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail) {
   if (selection.while_gpu_idle) return CpuSamplesIn(store, selection);
   const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
-  const auto pieces = PiecesOf({selection.from_ns, selection.to_ns}, store.windows_end_ns(), by_stack);
+  const auto pieces = PiecesOfSamples({selection.from_ns, selection.to_ns}, store.sample_windows(), by_stack);
   if (pieces.empty()) return CpuSamplesIn(store, selection);
   return std::vector{RowsIn(selection, pieces)};
 }

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "base/time.h"
+#include "model/batch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/device_windows.h"
 #include "model/tables/kernel_packs.h"
@@ -18,6 +21,7 @@
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
 #include "store/duckdb/appender.h"
+#include "store/duckdb/connection.h"
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
@@ -25,7 +29,11 @@
 namespace gpusonde::store {
 namespace {
 
+// Longer work counts as busy for this long.
 constexpr int64_t kLongestNs = 600 * kNanosPerSecond;
+
+// Allowed lateness of work.
+constexpr int64_t kBacklogNs = 600 * kNanosPerSecond;
 
 // Sums of sums; a sketch is pairs of a bucket and its count.
 constexpr std::string_view kHoursSql = R"(
@@ -63,19 +71,6 @@ std::string TablesOf(std::string_view catalog) { return duckdb::QuoteName(catalo
 
 Ask Asking(duckdb::Connection& connection) {
   return [&connection](const SqlPart& sql) { return connection.Ask(sql.text, sql.parameters); };
-}
-
-// Widens `times` by a batch's column of times; a column that is missing is of zeros.
-void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeRange>& times) {
-  const auto column = std::ranges::find(batch.columns, name, &model::ColumnData::name);
-  for (size_t row = 0; row < batch.rows; ++row) {
-    int64_t time_ns = 0;
-    if (column != batch.columns.end())
-      std::memcpy(&time_ns, column->values.data() + row * sizeof time_ns, sizeof time_ns);
-    if (!times.has_value()) times = {time_ns, time_ns};
-    times->from_ns = std::min(times->from_ns, time_ns);
-    times->to_ns = std::max(times->to_ns, time_ns);
-  }
 }
 
 // What was started in a minute.
@@ -175,16 +170,74 @@ Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog
   return duckdb::AppendNew(connection, catalog, model::kDeviceWindows.info(), {&batch, 1});
 }
 
-}  // namespace
+class WorkRollupTables final : public RollupTables {
+ public:
+  Traits traits() const override {
+    return {
+        .name = "GPU windows", .shortest = kMinuteOfWork, .open = kMinuteOfWork, .backlog_ns = kBacklogNs};
+  }
 
-std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
-                                    std::span<const WindowLevel> levels) {
-  const TimeRange there = store.gpu_windows();
-  const int64_t begin_ns = std::clamp(there.from_ns, range.from_ns, std::max(range.from_ns, range.to_ns));
-  std::vector<TimePiece> pieces = PiecesOf({begin_ns, range.to_ns}, there.to_ns, levels);
-  if (range.from_ns < begin_ns) pieces.insert(pieces.begin(), {{range.from_ns, begin_ns}, std::nullopt});
-  return pieces;
-}
+  // Of work and of launches. The last is no later than now: timestamps are untrusted.
+  std::optional<TimeRange> TimesOf(std::span<const model::Batch> batches) const override {
+    constexpr std::array<std::string_view, 5> kTables = {model::kKernels.name(), model::kKernelPacks.name(),
+                                                         model::kMemcpys.name(), model::kMemsets.name(),
+                                                         model::kApiCalls.name()};
+    std::optional<TimeRange> times;
+    for (const model::Batch& batch : batches)
+      if (std::ranges::find(kTables, batch.table) != kTables.end()) Widen(batch, "start_ns", times);
+    if (times.has_value()) times->to_ns = std::min(times->to_ns, EpochNow());
+    return times;
+  }
+
+  Result<Stored> Read(duckdb::Connection& connection, std::string_view catalog) const override {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Rows> rows,
+        connection.Ask(fmt::format(
+            "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}kernels "
+            "UNION ALL SELECT start_ns FROM {0}kernel_packs UNION ALL SELECT start_ns FROM {0}memcpys "
+            "UNION ALL SELECT start_ns FROM {0}memsets)) "
+            "FROM {0}kernel_windows WHERE part IN ('all', 'sampled', 'captured')",
+            TablesOf(catalog))));
+    Stored stored;
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    if (!any) return stored;
+    if (!rows->IsNull(2)) stored.newest_ns = std::min(rows->Int64(2), EpochNow());
+    if (!rows->IsNull(0)) stored.summed = {rows->Int64(0), rows->Int64(1)};
+    return stored;
+  }
+
+  Status Sum(duckdb::Connection& connection, std::string_view catalog,
+             const TimeRange& range) const override {
+    const std::string tables = TablesOf(catalog);
+    const TimeRange whole{WindowStart(kMinuteOfWork, range.from_ns), WindowStart(kMinuteOfWork, range.to_ns)};
+    if (whole.from_ns >= whole.to_ns) return {};
+    ASSIGN_OR_RETURN(const std::vector<int64_t> minutes, MinutesWithWork(connection, tables, whole));
+    for (const int64_t start_ns : minutes) {
+      const TimeRange minute{start_ns, start_ns + kMinuteOfWork.length_ns};
+      ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
+      TRY(SumMinute(connection, catalog, minute));
+      TRY(SumDeviceWindows(connection, catalog, minute));
+      TRY(transaction.Commit());
+    }
+    const TimeRange hours{WindowStart(kHourOfWork, whole.from_ns), WindowStart(kHourOfWork, whole.to_ns)};
+    return hours.from_ns < hours.to_ns ? SumHours(connection, tables, hours) : Status();
+  }
+
+  Result<int64_t> Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times,
+                          const TimeRange& summed) const override {
+    const int64_t end_ns = std::max(
+        WindowStart(kMinuteOfWork, std::clamp(times.from_ns, summed.to_ns - kBacklogNs, summed.to_ns)),
+        summed.from_ns);
+    TRY(connection.Run(fmt::format(
+        "DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND end_ns > {}",
+        TablesOf(catalog), end_ns)));
+    TRY(connection.Run(
+        fmt::format("DELETE FROM {}device_windows WHERE end_ns > {}", TablesOf(catalog), end_ns)));
+    return end_ns;
+  }
+};
+
+}  // namespace
 
 Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
   Id128 last_device;
@@ -223,40 +276,6 @@ Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
   return work;
 }
 
-std::optional<TimeRange> WorkTimes(std::span<const model::Batch> batches) {
-  constexpr std::array<std::string_view, 5> kTables = {model::kKernels.name(), model::kKernelPacks.name(),
-                                                       model::kMemcpys.name(), model::kMemsets.name(),
-                                                       model::kApiCalls.name()};
-  std::optional<TimeRange> times;
-  for (const model::Batch& batch : batches)
-    if (std::ranges::find(kTables, batch.table) != kTables.end()) Widen(batch, "start_ns", times);
-  return times;
-}
-
-Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& range,
-                     int64_t windows_end_ns) {
-  const std::string tables = TablesOf(catalog);
-  const TimeRange whole{WindowStart(kMinuteOfWork, range.from_ns),
-                        WindowStart(kMinuteOfWork, windows_end_ns)};
-  if (whole.from_ns >= whole.to_ns) return {};
-  ASSIGN_OR_RETURN(const std::vector<int64_t> minutes, MinutesWithWork(connection, tables, whole));
-  for (const int64_t start_ns : minutes) {
-    const TimeRange minute{start_ns, start_ns + kMinuteOfWork.length_ns};
-    ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
-    TRY(SumMinute(connection, catalog, minute));
-    TRY(SumDeviceWindows(connection, catalog, minute));
-    TRY(transaction.Commit());
-  }
-  const TimeRange hours{WindowStart(kHourOfWork, whole.from_ns), WindowStart(kHourOfWork, whole.to_ns)};
-  return hours.from_ns < hours.to_ns ? SumHours(connection, tables, hours) : Status();
-}
-
-Status DeleteGpuWindows(duckdb::Connection& connection, std::string_view catalog, int64_t after_ns) {
-  TRY(connection.Run(
-      fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND end_ns > {}",
-                  TablesOf(catalog), after_ns)));
-  return connection.Run(
-      fmt::format("DELETE FROM {}device_windows WHERE end_ns > {}", TablesOf(catalog), after_ns));
-}
+std::unique_ptr<const RollupTables> WorkRollup() { return std::make_unique<WorkRollupTables>(); }
 
 }  // namespace gpusonde::store

@@ -3,22 +3,17 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <string_view>
+#include <memory>
 #include <vector>
 
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "model/batch.h"
-#include "store/duckdb/connection.h"
+#include "store/rollups/rollup.h"
 #include "store/rollups/windows.h"
-#include "store/sql/time_range.h"
 #include "store/store.h"
 
-// Roll-ups of GPU work over windows of time, like store/rollups/windows.h of samples: work by its start
-// (table kernel_windows) and busy time of devices (device_windows).
+// Roll-ups of GPU work: work by its start (table kernel_windows) and busy time of devices (device_windows).
 namespace gpusonde::store {
 
 inline constexpr WindowLevel kHourOfWork{3'600 * kNanosPerSecond, true};
@@ -28,11 +23,6 @@ inline constexpr WindowLevel kMinuteOfWork{60 * kNanosPerSecond, true};
 inline constexpr WindowLevel kMinuteOfBusy{60 * kNanosPerSecond};
 inline constexpr WindowLevel kSecondOfBusy{kNanosPerSecond};
 inline constexpr WindowLevel kTenthOfBusy{kNanosPerSecond / 10};
-
-// Splits the range into windows of these levels (longest first) where the store has them; the rest is read in
-// rows.
-std::vector<TimePiece> PiecesOfWork(const Store& store, const TimeRange& range,
-                                    std::span<const WindowLevel> levels);
 
 // Time intervals by device.
 using DeviceTimes = std::map<Id128, std::vector<TimeRange>>;
@@ -46,17 +36,10 @@ void MergeTimes(DeviceTimes& work);
 // The union of the rows' intervals within the range. Rows as for AddTimes; all are held in memory.
 Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range);
 
-// First and last start of work or launches in the batches, inclusive; nothing if there are none.
-std::optional<TimeRange> WorkTimes(std::span<const model::Batch> batches);
-
-// Recomputes the windows of every length that intersect the range and end at or before `windows_end_ns`, from
-// the committed work of the same catalog. Not to be called in a transaction of the connection. Work that runs
-// for more than ten minutes counts as busy for the first ten: timestamps come from untrusted programs, and
-// one row must not cost more than that.
-Status SumGpuWindows(duckdb::Connection& connection, std::string_view catalog, const TimeRange& range,
-                     int64_t windows_end_ns);
-
-// Deletes the windows that end after this time, in the connection's transaction.
-Status DeleteGpuWindows(duckdb::Connection& connection, std::string_view catalog, int64_t after_ns);
+// Sums the minutes of work by its start, and its busy time. Work that is more than ten minutes late stays in
+// its own table only, and sums begin ten minutes before the newest work: timestamps come from untrusted
+// programs, and none may cause days to be summed again. For the same reason work that runs for more than ten
+// minutes counts as busy for the first ten.
+std::unique_ptr<const RollupTables> WorkRollup();
 
 }  // namespace gpusonde::store
