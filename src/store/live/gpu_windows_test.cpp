@@ -310,6 +310,18 @@ TEST_F(GpuWindows, AreThereOnceTheirMinuteIsOver) {
   ExpectAlike({});
 }
 
+TEST_F(GpuWindows, IncludeTheLastHourOfADayThatEndedWithoutWork) {
+  const int64_t next_day_ns = kMidnightNs + 24 * kHourNs;
+  CommitNames(kMidnightNs);
+  CommitNames(next_day_ns);
+  CommitLaunches(kMidnightNs, {next_day_ns - 90 * kMinute});  // sums begin before the hour
+  CommitLaunches(kMidnightNs, {next_day_ns - 90 * kSecond});
+  CommitLaunches(next_day_ns, {next_day_ns + 5 * kSecond});  // sums end at 23:59
+  CommitLaunches(next_day_ns, {next_day_ns + 15 * kSecond});
+  EXPECT_EQ(live_->gpu_windows().to_ns, next_day_ns);
+  ExpectAlike({.from_ns = next_day_ns - kHourNs, .to_ns = next_day_ns});
+}
+
 TEST_F(GpuWindows, UntrustedTimesAreNotFollowed) {
   CommitNames(kMidnightNs);
   constexpr int64_t kLast = std::numeric_limits<int64_t>::max();

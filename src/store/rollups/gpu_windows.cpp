@@ -173,8 +173,7 @@ Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog
 class WorkRollupTables final : public RollupTables {
  public:
   Traits traits() const override {
-    return {
-        .name = "GPU windows", .shortest = kMinuteOfWork, .open = kMinuteOfWork, .backlog_ns = kBacklogNs};
+    return {.name = "GPU windows", .shortest = kMinuteOfWork, .open = kHourOfWork, .backlog_ns = kBacklogNs};
   }
 
   // Of work and of launches. The last is no later than now: timestamps are untrusted.
