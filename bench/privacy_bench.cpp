@@ -8,11 +8,11 @@
 #include <numeric>
 #include <vector>
 
+#include "fleet/privacy/bfv.h"
+#include "fleet/privacy/decryptor.h"
+#include "fleet/privacy/masks.h"
 #include "fleet/private_match.h"
 #include "fleet/roles/report.h"
-#include "privacy/bfv.h"
-#include "privacy/decryptor.h"
-#include "privacy/masks.h"
 
 namespace {
 

@@ -17,8 +17,8 @@
 
 #include "base/json_writer.h"
 #include "fleet/catalog.h"
+#include "fleet/privacy/random.h"
 #include "fleet/roles/message.h"
-#include "privacy/random.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fleet/catalog.h"
 
-#include "privacy/constant_time.h"
+#include "fleet/privacy/constant_time.h"
 
 namespace gpusonde::fleet {
 

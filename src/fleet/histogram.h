@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "privacy/masks.h"
+#include "fleet/privacy/masks.h"
 
 // A device's measurements of one epoch as the row of a report: 63 bins that sum to exactly 255, and the
 // contributor slot. Every report has the same weight, however long its device worked, so that its size

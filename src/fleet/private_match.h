@@ -7,10 +7,10 @@
 
 #include "base/result.h"
 #include "fleet/catalog.h"
-#include "privacy/bfv.h"
+#include "fleet/privacy/bfv.h"
 
 // Identification under encryption: the catalog computes the scores of a fingerprint that it can't read, and
-// the device learns only the scores (docs/privacy.md, Identification).
+// the device learns only the scores (docs/fleet/privacy.md, Identification).
 //
 // A query is four ciphertexts under a fresh key of the device: 64 features each, as the coefficients 0 to 63
 // of a polynomial. The catalog's are laid out so that one product gives the scores of 64 applications:

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "privacy/testing/seeded.h"
+#include "fleet/privacy/testing/seeded.h"
 
 namespace gpusonde::fleet {
 namespace {

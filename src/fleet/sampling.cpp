@@ -5,7 +5,7 @@
 
 #include "base/int128.h"
 #include "base/little_endian.h"
-#include "privacy/random.h"
+#include "fleet/privacy/random.h"
 
 namespace gpusonde::fleet {
 

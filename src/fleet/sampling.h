@@ -32,7 +32,7 @@ struct Assignment {
 };
 
 // H(device, epoch, beacon), uniform over places and cohorts: BLAKE2b keyed with the beacon, which the
-// decryptors draw after enrolment has closed (docs/privacy.md). Everything in the layout > 0.
+// decryptors draw after enrolment has closed (docs/fleet/privacy.md). Everything in the layout > 0.
 Assignment AssignmentOf(uint64_t device, uint32_t epoch, const Beacon& beacon, const Layout& layout);
 
 }  // namespace gpusonde::fleet

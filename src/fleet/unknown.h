@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fleet/fingerprint.h"
-#include "privacy/masks.h"
+#include "fleet/privacy/masks.h"
 
 // Applications that the catalog doesn't know and that spread: devices at the place of signatures report a
 // bucket of their unknown's fingerprint, not a histogram, and buckets that many devices share show above the

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cmath>
 
-#include "privacy/testing/seeded.h"
+#include "fleet/privacy/testing/seeded.h"
 
 namespace gpusonde::fleet {
 namespace {

@@ -20,11 +20,11 @@ ALLOWED = {
     "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
     "doctor": {"server", "sources", "store/duckdb"},
     "exporters": {"model"},
-    "fleet": {"privacy"},
+    "fleet": {"fleet/privacy"},
+    "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
     "importers": {"store/recordings"},
     "inject": {"wire"},
     "model": {"base"},
-    "privacy": {"base"},  # pure functions: no I/O, no clock
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "server": {"exporters", "store/queries"},
     "sources": {"model", "unwind", "wire"},

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fleet/kernel_stream.h"
+#include "fleet/privacy/bfv.h"
 #include "fleet/roles/report.h"
-#include "privacy/bfv.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gpusonde;  // NOLINT(google-build-using-namespace): a program of its own

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/privacy/bfv.h"
+#include "fleet/privacy/constant_time.h"
+#include "fleet/privacy/masks.h"
 #include "fleet/roles/message.h"
-#include "privacy/bfv.h"
-#include "privacy/constant_time.h"
-#include "privacy/masks.h"
 
 namespace {
 

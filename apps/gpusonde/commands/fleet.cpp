@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kFleetFooter = R"(
 Simulates a fleet in one process: every report is really encrypted, signed, verified, added and released; time and
-the devices' applications, made from kernel streams of real programs, are simulated. docs/fleet-simulator.md
+the devices' applications, made from kernel streams of real programs, are simulated. docs/fleet/simulator.md
 explains the results.
 
   gpusonde fleet simulate

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/privacy/bfv_decryptor.h"
+#include "fleet/privacy/decryptor.h"
+#include "fleet/privacy/masks.h"
 #include "fleet/roles/enrolment.h"
 #include "fleet/roles/report.h"
 #include "fleet/sampling.h"
-#include "privacy/bfv_decryptor.h"
-#include "privacy/decryptor.h"
-#include "privacy/masks.h"
 
 namespace gpusonde::fleet {
 

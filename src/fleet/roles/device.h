@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/privacy/bfv.h"
+#include "fleet/privacy/masks.h"
+#include "fleet/privacy/random.h"
 #include "fleet/roles/report.h"
-#include "privacy/bfv.h"
-#include "privacy/masks.h"
-#include "privacy/random.h"
 
 namespace gpusonde::fleet {
 

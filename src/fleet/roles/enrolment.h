@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "base/result.h"
+#include "fleet/privacy/masks.h"
+#include "fleet/privacy/wiped.h"
 #include "fleet/roles/report.h"
-#include "privacy/masks.h"
-#include "privacy/wiped.h"
 
 namespace gpusonde::fleet {
 

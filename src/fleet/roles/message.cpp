@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "privacy/constant_time.h"
+#include "fleet/privacy/constant_time.h"
 
 namespace gpusonde::fleet {
 namespace {

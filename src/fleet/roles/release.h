@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/privacy/decryptor.h"
 #include "fleet/sampling.h"
-#include "privacy/decryptor.h"
 
 // Processing of unmasked sums: the balance check, histograms, and suspected devices.
 namespace gpusonde::fleet {
@@ -19,7 +19,7 @@ double NoiseDeviation(uint64_t sigma, uint64_t answers);
 // Whether a sum can be one of honest reports: each has a weight of 255, and in each row the bins weigh as
 // much as the contributors, within 6 standard deviations of noise; at the place of signatures all slots
 // together weigh 255 per report. kCorrupt with the difference: the whole cohort is refused. Smaller changes
-// by a cheat pass (docs/privacy.md).
+// by a cheat pass (docs/fleet/privacy.md).
 Status CheckBalance(const privacy::NoisySum& sum, uint64_t sigma, bool signatures);
 
 // Histograms of released sums over windows and cohorts: they add up, and so does their noise. Not

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "privacy/bfv.h"
-#include "privacy/masks.h"
-#include "privacy/wiped.h"
+#include "fleet/privacy/bfv.h"
+#include "fleet/privacy/masks.h"
+#include "fleet/privacy/wiped.h"
 
 // A report on its way from a device to the aggregator. Little-endian:
 //   magic "GSR" and the kind ('m' masked, 'b' BFV), epoch u32, place u32, device u64, salt 16 bytes,

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "fleet/privacy/testing/seeded.h"
 #include "fleet/roles/aggregator.h"
 #include "fleet/roles/beacon.h"
 #include "fleet/roles/device.h"
 #include "fleet/roles/message.h"
 #include "fleet/roles/release.h"
-#include "privacy/testing/seeded.h"
 
 namespace gpusonde::fleet {
 namespace {

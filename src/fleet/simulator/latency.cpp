@@ -6,10 +6,10 @@
 #include <functional>
 #include <queue>
 
+#include "fleet/privacy/budget.h"
+#include "fleet/privacy/gaussian.h"
 #include "fleet/roles/message.h"
 #include "fleet/simulator/seeds.h"
-#include "privacy/budget.h"
-#include "privacy/gaussian.h"
 
 namespace gpusonde::fleet {
 namespace {

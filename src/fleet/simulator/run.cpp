@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "fleet/privacy/gaussian.h"
 #include "fleet/roles/beacon.h"
 #include "fleet/roles/message.h"
 #include "fleet/simulator/latency.h"
@@ -13,7 +14,6 @@
 #include "fleet/simulator/seeds.h"
 #include "fleet/simulator/thread_time.h"
 #include "fleet/unknown.h"
-#include "privacy/gaussian.h"
 
 namespace gpusonde::fleet {
 namespace {

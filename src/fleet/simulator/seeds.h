@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
-#include "privacy/random.h"
+#include "fleet/privacy/random.h"
 
 namespace gpusonde::fleet {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/privacy/bfv_decryptor.h"
+#include "fleet/privacy/decryptor.h"
 #include "fleet/roles/device.h"
 #include "fleet/roles/enrolment.h"
 #include "fleet/simulator/simulator.h"
-#include "privacy/bfv_decryptor.h"
-#include "privacy/decryptor.h"
 
 namespace gpusonde::fleet {
 

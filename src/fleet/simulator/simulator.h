@@ -12,12 +12,12 @@
 
 #include "base/result.h"
 #include "fleet/kernel_stream.h"
+#include "fleet/privacy/budget.h"
 #include "fleet/roles/aggregator.h"
 #include "fleet/roles/report.h"
-#include "privacy/budget.h"
 
 // A fleet in one process, with the code of every role: each report is really encrypted, signed, verified,
-// added and released; only the devices' work and time are simulated. docs/fleet-simulator.md describes the
+// added and released; only the devices' work and time are simulated. docs/fleet/simulator.md describes the
 // results.
 namespace gpusonde::fleet {
 
@@ -154,7 +154,7 @@ using Progress = std::function<bool(std::string_view what, double share)>;
 Result<Simulated> Simulate(const Parameters& parameters, std::span<const KernelStream> streams,
                            const Progress& progress);
 
-// One line, keys as docs/fleet-simulator.md lists them. All but "measured" is the same for the same
+// One line, keys as docs/fleet/simulator.md lists them. All but "measured" is the same for the same
 // parameters.
 std::string ToJson(const Simulated& simulated);
 // What a person wants to know, in a dozen lines a run.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/random.h"
+#include "fleet/privacy/random.h"
 
 namespace gpusonde::fleet {
 

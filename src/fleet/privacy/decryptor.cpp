@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet/privacy/decryptor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/little_endian.h"
+#include "fleet/privacy/gaussian.h"
+
+namespace gpusonde::privacy {
+namespace {
+
+constexpr size_t kEntryBytes = sizeof(uint64_t) + sizeof(Salt);
+
+}  // namespace
+
+Result<ReportList> ReportList::Create(uint32_t epoch, uint32_t page, std::vector<Entry> entries) {
+  std::ranges::sort(entries, {}, &Entry::device);
+  const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::device);
+  if (twice != entries.end())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("report list: device {} is in it twice", twice->device));
+  ReportList list;
+  std::vector<uint8_t> bytes;
+  bytes.reserve(2 * sizeof(uint32_t) + entries.size() * kEntryBytes);
+  AppendLittleEndian(bytes, epoch);
+  AppendLittleEndian(bytes, page);
+  for (const Entry& entry : entries) {
+    AppendLittleEndian(bytes, entry.device);
+    bytes.insert(bytes.end(), entry.salt.begin(), entry.salt.end());
+  }
+  crypto_generichash(list.hash_.data(), list.hash_.size(), bytes.data(), bytes.size(), nullptr, 0);
+  list.epoch_ = epoch;
+  list.page_ = page;
+  list.entries_ = std::move(entries);
+  return list;
+}
+
+// Derived from the list's hash: a repeated request, or a restored snapshot, gets the same noise and reveals
+// nothing new.
+std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma) {
+  Random random = Random::FromKey(KeyBytes(Derive(secret, "gpusonde noise", list).values()));
+  std::vector<int64_t> noise(kReportSlots);
+  for (int64_t& draw : noise) draw = DrawGaussian(sigma, random);
+  return noise;
+}
+
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers) {
+  const std::vector<MaskAnswer> spent = std::exchange(answers, {});  // each is used once
+  if (sum.reports() != list.entries().size())
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("release: the sum holds {} reports, the list {}",
+                                                         sum.reports(), list.entries().size()));
+  NoisySum noisy{.reports = sum.reports(), .answers = static_cast<uint32_t>(spent.size()), .slots = {}};
+  for (const MaskAnswer& answer : spent) {
+    if (answer.list() != list.hash())
+      return Fail(ErrorCode::kInvalidArgument, "release: an answer is for another list");
+    sum.Subtract(answer.slots());
+  }
+  noisy.slots.assign(sum.slots().begin(), sum.slots().end());
+  return noisy;
+}
+
+MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes secret)
+    : rules_(rules),
+      fresh_budget_(rules.epsilon, rules.delta, Rho(kSensitivity, static_cast<double>(rules.sigma))),
+      secret_(kKeyBytes) {
+  std::ranges::copy(secret, secret_.values().begin());
+}
+
+Status MaskDecryptor::Enrol(uint64_t device, MaskKey key) {
+  if (!devices_.try_emplace(device, Device{std::move(key), fresh_budget_, {}}).second)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("enrolment: device {} is enrolled", device));
+  return {};
+}
+
+Status MaskDecryptor::Check(const ReportList& list) const {
+  if (list.entries().size() < rules_.min_reports)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("report list: {} reports; at least {} are released together",
+                            list.entries().size(), rules_.min_reports));
+  for (const ReportList::Entry& entry : list.entries()) {
+    const auto found = devices_.find(entry.device);
+    if (found == devices_.end())
+      return Fail(ErrorCode::kNotFound, fmt::format("report list: device {} isn't enrolled", entry.device));
+    const Device& device = found->second;
+    const auto spent = device.spent.find(list.epoch());
+    if (spent != device.spent.end() && spent->second != list.hash())
+      return Fail(ErrorCode::kPermissionDenied,
+                  fmt::format("report list: device {}'s report of epoch {} was answered for in another list",
+                              entry.device, list.epoch()));
+    if (list.epoch() < device.key.epoch())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("report list: keys of epoch {} are erased; they are of {} now", list.epoch(),
+                              device.key.epoch()));
+    if (spent == device.spent.end() && device.budget.windows_left() == 0)
+      return Fail(ErrorCode::kPermissionDenied,
+                  fmt::format("report list: the privacy budget of device {} is spent", entry.device));
+  }
+  return {};
+}
+
+Result<MaskAnswer> MaskDecryptor::Answer(const ReportList& list) {
+  TRY(Check(list));
+  std::vector<uint32_t> answer(kReportSlots);
+  const std::span<uint32_t, kReportSlots> slots(answer);
+  for (const ReportList::Entry& entry : list.entries()) {
+    Device& device = devices_.at(entry.device);
+    TRY(device.key.AdvanceTo(list.epoch()));
+    device.key.Add({list.page(), entry.salt}, slots);
+    if (device.spent.try_emplace(list.epoch(), list.hash()).second) TRY(device.budget.Spend());
+  }
+  const std::vector<int64_t> noise = NoiseOf(KeyBytes(secret_.values()), list.hash(), rules_.sigma);
+  for (size_t slot = 0; slot < kReportSlots; ++slot) slots[slot] -= static_cast<uint32_t>(noise[slot]);
+  return MaskAnswer(list.hash(), std::move(answer));
+}
+
+std::optional<int64_t> MaskDecryptor::WindowsLeft(uint64_t device) const {
+  const auto found = devices_.find(device);
+  if (found == devices_.end()) return std::nullopt;
+  return found->second.budget.windows_left();
+}
+
+Status MaskDecryptor::Forget(uint32_t before_epoch) {
+  for (auto& [id, device] : devices_) {
+    if (device.key.epoch() < before_epoch) TRY(device.key.AdvanceTo(before_epoch));
+    device.spent.erase(device.spent.begin(), device.spent.lower_bound(before_epoch));
+  }
+  return {};
+}
+
+}  // namespace gpusonde::privacy

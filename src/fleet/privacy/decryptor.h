@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "fleet/privacy/budget.h"
+#include "fleet/privacy/masks.h"
+
+namespace gpusonde::privacy {
+
+using ListHash = std::array<uint8_t, 32>;
+
+// The reports of a sum: of one epoch and page, each device once.
+class ReportList {
+ public:
+  struct Entry {
+    uint64_t device = 0;
+    Salt salt{};
+    bool operator==(const Entry&) const = default;
+  };
+
+  // kInvalidArgument if a device occurs twice.
+  static Result<ReportList> Create(uint32_t epoch, uint32_t page, std::vector<Entry> entries);
+
+  uint32_t epoch() const { return epoch_; }
+  uint32_t page() const { return page_; }
+  std::span<const Entry> entries() const { return entries_; }  // by device
+  // The hash on which decryptors agree before they answer: BLAKE2b-256 of the whole list.
+  const ListHash& hash() const { return hash_; }
+
+ private:
+  ReportList() = default;
+
+  uint32_t epoch_ = 0;
+  uint32_t page_ = 0;
+  std::vector<Entry> entries_;
+  ListHash hash_{};
+};
+
+// The noise that a decryptor with this secret adds to its answer for a list: one draw for each slot, the same
+// each time (docs/fleet/privacy.md, The scheme).
+std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma);
+
+// A decryptor's answer for a list. Move-only; used up by one Unmask.
+class MaskAnswer {
+ public:
+  MaskAnswer(MaskAnswer&&) = default;
+  MaskAnswer& operator=(MaskAnswer&&) = default;
+
+  const ListHash& list() const { return list_; }
+  Slots slots() const { return Slots(slots_); }
+
+ private:
+  friend class MaskDecryptor;
+  MaskAnswer(const ListHash& list, std::vector<uint32_t> slots) : list_(list), slots_(std::move(slots)) {}
+
+  ListHash list_;
+  std::vector<uint32_t> slots_;
+};
+
+// The sum of the reports' messages and all decryptors' noise, which is public.
+struct NoisySum {
+  uint64_t reports = 0;
+  uint32_t answers = 0;        // each of them with noise of its own
+  std::vector<int32_t> slots;  // kReportSlots; true sums stay below 2^31 for up to 8 million reports
+};
+
+// Uses up the sum and all answers. kInvalidArgument if the sum has another number of reports than the list,
+// or an answer is for another list; the sum is lost then. Without every decryptor's answer the result is
+// uniformly random.
+Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers);
+
+// A decryptor's state, and the rules by which it answers. One answer for a list, one list for a report:
+// the same list gets the same answer again, noise included, and a report that was answered for in one list is
+// refused in any other. Not thread-safe; no I/O: the caller persists the state before it publishes an answer.
+class MaskDecryptor {
+ public:
+  struct Rules {
+    uint64_t min_reports = 1000;
+    double epsilon = 14.8;  // of a device, in all its windows: a week of hours at ε = 1
+    double delta = 1e-9;
+    uint64_t sigma = kNoiseSigma;
+  };
+
+  // `secret`: the noise is derived from it; never revealed.
+  MaskDecryptor(Rules rules, KeyBytes secret);
+
+  // kInvalidArgument if the device is enrolled already.
+  Status Enrol(uint64_t device, MaskKey key);
+
+  // The sum of the list's masks less this decryptor's noise: the sum of the reports, less the answers of all,
+  // is the sum of the messages plus everybody's noise. Errors, and then nothing is spent: kInvalidArgument
+  // for a list smaller than the minimum; kNotFound for a device that isn't enrolled; kPermissionDenied for a
+  // report that was answered for already, or a device without budget; those of MaskKey::AdvanceTo for an
+  // epoch before the newest one that any answer was for.
+  Result<MaskAnswer> Answer(const ReportList& list);
+
+  // The remaining windows of the device; nullopt if it is not enrolled.
+  std::optional<int64_t> WindowsLeft(uint64_t device) const;
+  // Removes a device and erases its key.
+  void Remove(uint64_t device) { devices_.erase(device); }
+
+  // Advances all keys to this epoch; older epochs can't be answered any more.
+  Status Forget(uint32_t before_epoch);
+
+ private:
+  struct Device {
+    MaskKey key;
+    Budget budget;
+    std::map<uint32_t, ListHash> spent;  // by epoch
+  };
+
+  Status Check(const ReportList& list) const;
+
+  Rules rules_;
+  Budget fresh_budget_;
+  Wiped<uint8_t> secret_;
+  std::unordered_map<uint64_t, Device> devices_;
+};
+
+}  // namespace gpusonde::privacy
