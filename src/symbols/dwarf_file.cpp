@@ -6,14 +6,16 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gelf.h>
+#include <libelf.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "symbols/debug_file.h"
-#include "symbols/elf_handle.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -22,6 +24,11 @@ namespace {
 constexpr int kMaxScopes = 64;
 // Blocks and inlined functions inside a function; the deepest seen in libLLVM is 60.
 constexpr int kMaxInlined = 512;
+
+struct EndElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using ElfHandle = std::unique_ptr<Elf, EndElf>;
 
 struct EndDwarf {
   void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }

@@ -67,10 +67,8 @@ bool PerfMap::Follow(const Fd& file, size_t max_bytes) {
 size_t PerfMap::AddLines(std::string_view text, size_t max_bytes) {
   size_t begin = 0;
   for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
-    if (std::exchange(in_long_line_, false))
-      ++malformed_lines_;
-    else if (!AddLine(text.substr(begin, end - begin), max_bytes))
-      return full_ = true, begin;
+    const bool skipped = std::exchange(in_long_line_, false);
+    if (!skipped && !AddLine(text.substr(begin, end - begin), max_bytes)) return full_ = true, begin;
     begin = end + 1;
   }
   in_long_line_ |= begin == 0 && text.size() == kPieceBytes;
@@ -82,10 +80,8 @@ bool PerfMap::AddLine(std::string_view line, size_t max_bytes) {
   size_t position = 0;
   Entry entry{};
   if (!TakeHex(line, position, entry.address) || !TakeHex(line, position, entry.size) ||
-      position >= line.size()) {
-    ++malformed_lines_;
+      position >= line.size())
     return true;
-  }
   const std::string_view name = line.substr(position);
   const auto grown = [](size_t size, size_t capacity) {
     return size <= capacity ? capacity : std::max(size, capacity + capacity / 4);

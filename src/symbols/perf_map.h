@@ -31,7 +31,7 @@ class PerfMap {
 
   // Reads the lines that `file` holds beyond what was read before, kMaxBytesPerLook at most, and returns
   // whether the map changed. Another file than the last time, or one that shrank, is read from its begin. A
-  // last line without its end is left for the next time. Lines that don't parse are skipped and counted.
+  // last line without its end is left for the next time. Lines that don't parse are skipped.
   // Where entries overlap, the later line is newer and wins.
   //
   // What is kept takes at most `max_bytes`: at the first line without room it stops, and is full().
@@ -40,7 +40,6 @@ class PerfMap {
   std::optional<Symbol> Find(uint64_t address) const;
   size_t size() const { return entries_.size(); }
   size_t bytes() const { return names_.capacity() + entries_.capacity() * sizeof(Entry); }
-  size_t malformed_lines() const { return malformed_lines_; }
   // Whether the last Follow left lines out for want of room.
   bool full() const { return full_; }
 
@@ -58,8 +57,7 @@ class PerfMap {
 
   std::vector<char> names_;     // in the order of the lines
   std::vector<Entry> entries_;  // by address, then by line
-  size_t malformed_lines_ = 0;
-  dev_t device_ = 0;  // of the file
+  dev_t device_ = 0;            // of the file
   ino_t inode_ = 0;
   uint64_t position_ = 0;      // of the first line not read
   bool in_long_line_ = false;  // of which some was read already

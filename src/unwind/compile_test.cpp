@@ -4,7 +4,10 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <gelf.h>
 #include <gtest/gtest.h>
+#include <libelf.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,7 +20,6 @@
 
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
-#include "symbols/elf_handle.h"
 #include "unwind/testing/frame_builder.h"
 
 namespace gpusonde::unwind {
@@ -32,6 +34,15 @@ const Rule& RuleAt(const Table& table, const RuleSet& rules, uint64_t address) {
   const auto after =
       std::ranges::upper_bound(rows, offset & 0xFFFF, {}, [](uint32_t row) { return row & 0xFFFF; });
   return rules.rules()[*std::prev(after) >> 16];
+}
+
+struct EndElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+std::unique_ptr<Elf, EndElf> BeginElf(const Fd& fd) {
+  elf_version(EV_CURRENT);
+  return std::unique_ptr<Elf, EndElf>(elf_begin(fd.get(), ELF_C_READ, nullptr));
 }
 
 struct EndCfi {
@@ -92,7 +103,8 @@ void CompareWithElfutils(const std::string& path) {
   EXPECT_GT(table->functions, 100);
   EXPECT_EQ(table->malformed, 0);
 
-  const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), path).value();
+  const std::unique_ptr<Elf, EndElf> elf = BeginElf(fd);
+  ASSERT_NE(elf, nullptr);
   Dwarf_CFI* cfi = dwarf_getcfi_elf(elf.get());
   const Oracle oracle(cfi);
   std::mt19937_64 generator(1);
@@ -216,7 +228,8 @@ TEST(Compile, TranslatesAddressesThroughTheMapping) {
 // Sections with random damage never crash the compiler, nor give rows out of order.
 TEST(Compile, DamagedSectionsGiveOrderedRows) {
   const Fd fd = Open("/lib64/ld-linux-x86-64.so.2", O_RDONLY).value();
-  const symbols::ElfHandle elf = symbols::BeginElf(fd.get(), "ld.so").value();
+  const std::unique_ptr<Elf, EndElf> elf = BeginElf(fd);
+  ASSERT_NE(elf, nullptr);
   std::vector<std::byte> original;
   uint64_t address = 0;
   size_t names = 0;

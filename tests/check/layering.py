@@ -37,7 +37,7 @@ ALLOWED = {
     "store/rollups": {"store/sql"},
     "store/sql": {"store/duckdb"},
     "symbols": {"base", "wire"},
-    "unwind": {"symbols", "wire"},  # libelf's handles
+    "unwind": {"symbols", "wire"},  # sections of ELF files, Go's table
     "wire": set(),
 }
 

@@ -116,12 +116,6 @@ Result<MaskAnswer> MaskDecryptor::Answer(const ReportList& list) {
   return MaskAnswer(list.hash(), std::move(answer));
 }
 
-std::optional<int64_t> MaskDecryptor::WindowsLeft(uint64_t device) const {
-  const auto found = devices_.find(device);
-  if (found == devices_.end()) return std::nullopt;
-  return found->second.budget.windows_left();
-}
-
 Status MaskDecryptor::Forget(uint32_t before_epoch) {
   for (auto& [id, device] : devices_) {
     if (device.key.epoch() < before_epoch) TRY(device.key.AdvanceTo(before_epoch));

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -103,8 +102,6 @@ class MaskDecryptor {
   // epoch before the newest one that any answer was for.
   Result<MaskAnswer> Answer(const ReportList& list);
 
-  // The remaining windows of the device; nullopt if it is not enrolled.
-  std::optional<int64_t> WindowsLeft(uint64_t device) const;
   // Removes a device and erases its key.
   void Remove(uint64_t device) { devices_.erase(device); }
 

@@ -43,14 +43,13 @@ struct Device {
 // within a session and 60 s).
 struct Activity {
   uint32_t correlation = 0;
-  uint32_t device = 0;  // ordinal; kNoDevice when not known
+  uint32_t device = 0;  // ordinal; GPUSONDE_GPU_NO_DEVICE when not known
   uint32_t context = 0;
   uint32_t stream = 0;  // kNoStream when it refers to no stream
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint64_t graph_node = 0;  // 0 outside graphs
 };
-inline constexpr uint32_t kNoDevice = 0xffffffff;
 inline constexpr uint32_t kNoStream = 0xffffffff;
 
 struct Kernel : Activity {
