@@ -17,9 +17,7 @@
 
 #include "base/log.h"
 #include "gpu_events.skel.h"
-#include "sources/ebpf/explain.h"
-#include "sources/ebpf/libbpf_log.h"
-#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/program_counters.h"
 #include "wire/gpu_event.h"
 

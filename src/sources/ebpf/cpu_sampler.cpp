@@ -18,12 +18,9 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "cpu_sampler.skel.h"
-#include "sources/ebpf/explain.h"
-#include "sources/ebpf/libbpf_log.h"
-#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
-#include "sources/ebpf/target_list.h"
 #include "wire/cpu_sample.h"
 
 namespace gpusonde::ebpf {

@@ -14,11 +14,8 @@
 
 #include "base/time.h"
 #include "host_signals.skel.h"
-#include "sources/ebpf/explain.h"
-#include "sources/ebpf/libbpf_log.h"
-#include "sources/ebpf/pid_namespace.h"
+#include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/program_counters.h"
-#include "sources/ebpf/target_list.h"
 
 namespace gpusonde::ebpf {
 namespace {

@@ -17,10 +17,8 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "off_cpu.skel.h"
+#include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/cpu_sampler.h"
-#include "sources/ebpf/explain.h"
-#include "sources/ebpf/libbpf_log.h"
-#include "sources/ebpf/pid_namespace.h"
 #include "sources/ebpf/program_counters.h"
 #include "sources/ebpf/stack_tables.h"
 

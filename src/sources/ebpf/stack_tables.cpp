@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "sources/ebpf/explain.h"
+#include "sources/ebpf/bpf_program.h"
 
 namespace gpusonde::ebpf {
 namespace {

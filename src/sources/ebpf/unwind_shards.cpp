@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/ebpf/unwind_shards.h"
+#include "sources/ebpf/bpf_program.h"
 
 #include <bpf/bpf.h>
 #include <sys/mman.h>
@@ -8,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-
-#include "sources/ebpf/explain.h"
 
 namespace gpusonde::ebpf {
 namespace {

@@ -21,7 +21,7 @@ struct {
   __type(value, __u8);
 } targets SEC(".maps");
 
-/* How often user space has added to the list (target_list.h): a change invalidates the cache of non-targets
+/* How often user space has added to the list (bpf_program.h): a change invalidates the cache of non-targets
  * below. Programs that share the list share this counter, too. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/ebpf/bpf_program.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.h"
+#include "sources/refusal.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+int Print(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG || !LogEnabled(LogLevel::kDebug)) return 0;
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
+  return 0;
+}
+
+}  // namespace
+
+Error Explain(int error_number, std::string_view what) {
+  Error error = sources::KernelError(error_number, what);
+  if (error.code != ErrorCode::kPermissionDenied && ::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    return {ErrorCode::kUnsupported,
+            fmt::format(
+                "{}: this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
+                "built with CONFIG_DEBUG_INFO_BTF",
+                what)};
+  return error;
+}
+
+void SendLibbpfToLog() { libbpf_set_print(Print); }
+
+uint32_t PidNamespace() {
+  constexpr ino_t kInitial = 0xEFFFFFFC;  // PROC_PID_INIT_INO, include/linux/proc_ns.h
+  struct stat status{};
+  if (::stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == kInitial) return 0;
+  return static_cast<uint32_t>(status.st_ino);
+}
+
+Status AddTarget(int targets_fd, int changes_fd, int32_t pid) {
+  const auto key = static_cast<uint32_t>(pid);
+  const uint8_t one = 1;
+  const uint32_t zero = 0;
+  uint32_t changes = 0;
+  if (bpf_map_update_elem(targets_fd, &key, &one, BPF_ANY) != 0 ||
+      bpf_map_lookup_elem(changes_fd, &zero, &changes) != 0)
+    return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
+  ++changes;
+  if (bpf_map_update_elem(changes_fd, &zero, &changes, BPF_ANY) != 0)
+    return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
+  return {};
+}
+
+}  // namespace gpusonde::ebpf
