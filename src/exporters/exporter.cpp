@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "exporters/formats.h"
-
 namespace gpusonde::exporters {
 
 std::span<const Exporter* const> AllExporters() {

@@ -24,7 +24,7 @@ struct Options {
   bool per_thread = false;
 };
 
-// One format. A new one is a file that defines its Exporter, and a line each in formats.h and exporter.cpp.
+// One format. A new one is a file that defines its Exporter, and a line each below and in exporter.cpp.
 struct Exporter {
   std::string_view name;       // as in `--format folded`
   std::string_view meaning;    // a phrase for --help: what the format is and what reads it
@@ -34,6 +34,10 @@ struct Exporter {
   // the profile is too large for the format.
   Result<std::string> (*render)(const model::Profile& profile, const Options& options);
 };
+
+extern const Exporter kFolded;
+extern const Exporter kPprof;
+extern const Exporter kSpeedscope;
 
 // Every format, by name.
 std::span<const Exporter* const> AllExporters();

@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 #include "base/time.h"
-#include "exporters/formats.h"
+#include "exporters/exporter.h"
 
 // Folded stacks, one line each, root first: "train;main;load_batch;inflate 42". The text that Brendan Gregg's
 // flamegraph.pl reads (https://github.com/brendangregg/FlameGraph), and with it most flame graph viewers. As

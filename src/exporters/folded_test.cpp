@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "exporters/formats.h"
+#include "exporters/exporter.h"
 #include "exporters/sample_profile.h"
 
 namespace gpusonde::exporters {

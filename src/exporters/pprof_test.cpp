@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "exporters/formats.h"
+#include "exporters/exporter.h"
 #include "exporters/sample_profile.h"
 
 // Google's own reader checks the same files in tests/e2e/pprof_test.py.

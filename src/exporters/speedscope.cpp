@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "exporters/formats.h"
+#include "exporters/exporter.h"
 
 // speedscope's own file format: https://www.speedscope.app/file-format-schema.json. One "sampled" profile of
 // everything, then one per thread. A model::Profile is summed by stack and has no order in time: stacks are

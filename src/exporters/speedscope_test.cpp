@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exporters/formats.h"
+#include "exporters/exporter.h"
 #include "exporters/sample_profile.h"
 
 // speedscope itself opens the same files in tests/e2e/speedscope.
