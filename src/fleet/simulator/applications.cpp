@@ -13,7 +13,6 @@
 #include "fleet/kernel_name.h"
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/seeds.h"
-#include "fleet/simulator/thread_time.h"
 #include "fleet/unknown.h"
 
 namespace gpusonde::fleet {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,13 @@ void ForEachIndex(size_t count, int threads, const Work& work) {
   std::vector<std::jthread> others;
   for (int i = 1; i < threads; ++i) others.emplace_back(run, static_cast<size_t>(i));
   run(0);
+}
+
+// CPU time of this thread so far, in ns. One call takes about 0.2 µs.
+inline int64_t ThreadTimeNs() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace gpusonde::fleet

@@ -12,7 +12,6 @@
 #include "fleet/simulator/latency.h"
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/seeds.h"
-#include "fleet/simulator/thread_time.h"
 #include "fleet/unknown.h"
 
 namespace gpusonde::fleet {

@@ -7,7 +7,6 @@
 #include "fleet/roles/message.h"
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/run.h"
-#include "fleet/simulator/thread_time.h"
 
 namespace gpusonde::fleet {
 

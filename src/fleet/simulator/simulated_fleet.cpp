@@ -8,7 +8,6 @@
 
 #include "fleet/simulator/parallel.h"
 #include "fleet/simulator/seeds.h"
-#include "fleet/simulator/thread_time.h"
 
 namespace gpusonde::fleet {
 namespace {
