@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "symbols/file_reader.h"
@@ -25,6 +26,9 @@ struct Command {
   const char* name;
   void (*add)(CLI::App& app, int& exit_status);
 };
+
+// Every command, by name.
+std::span<const Command> AllCommands();
 
 // What starts this program; empty when its file isn't known.
 std::string OwnProgram();

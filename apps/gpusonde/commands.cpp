@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.h"
+#include "command.h"
 
 #include <array>
+#include <span>
 
 namespace gpusonde::app {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/version.h"
-#include "commands.h"
+#include "command.h"
 #include "store/memory_limit.h"
 #include "usage.h"
 #include "values.h"
