@@ -18,10 +18,10 @@ Accounting::Accounting(const Id128& process, const HostTimeline& host, const Act
 }
 
 void Accounting::Ingest(const Work& work) {
-  const Interval interval{work.time_ns - work.length_ns, work.time_ns};
-  if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(interval);
-  if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(interval);
-  if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(interval);
+  const TimeRange range{work.time_ns - work.length_ns, work.time_ns};
+  if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(range);
+  if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(range);
+  if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(range);
 }
 
 void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
@@ -34,8 +34,8 @@ void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   // Forget ended processes.
   std::erase_if(program_.loaders, [&](const Id128& loader) { return !program_.family.contains(loader); });
   std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
-  for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
-    std::ranges::sort(*intervals, {}, &Interval::start_ns);
+  for (std::vector<TimeRange>* ranges : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
+    std::ranges::sort(*ranges, {}, &TimeRange::from_ns);
 }
 
 // The thread with the most API calls and ranges; the main thread if there are none.
@@ -174,8 +174,8 @@ void Accounting::Clear() {
 
 void Accounting::ForgetGpuWorkBefore(int64_t time_ns) {
   if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns);
-  for (std::vector<Interval>* intervals : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
-    std::erase_if(*intervals, [&](const Interval& interval) { return interval.end_ns <= time_ns; });
+  for (std::vector<TimeRange>* ranges : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
+    std::erase_if(*ranges, [&](const TimeRange& range) { return range.to_ns <= time_ns; });
 }
 
 }  // namespace gpusonde::diagnose

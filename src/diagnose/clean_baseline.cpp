@@ -36,7 +36,7 @@ void CleanBaseline::DropAfter(int64_t onset_ns) {
 
 void CleanBaseline::SetCalm(int64_t onset_ns, int64_t previous_end_ns) {
   const int64_t since_ns = std::max(since_ns_, previous_end_ns);
-  if (calm_.end_ns == 0 || onset_ns - since_ns >= kMinCalmNs) calm_ = {since_ns, onset_ns};
+  if (calm_.to_ns == 0 || onset_ns - since_ns >= kMinCalmNs) calm_ = {since_ns, onset_ns};
 }
 
 void CleanBaseline::Clear() {
@@ -52,8 +52,8 @@ void CleanBaseline::AddUsual(const Id128& type, int64_t count, PathAccount& sum)
   for (const AccountedStep& accounted : clean->second) sum.Add(accounted.path, share);
 }
 
-Interval CleanBaseline::calm() const {
-  return {std::max(calm_.start_ns, calm_.end_ns - kMaxCalmNs), calm_.end_ns};
+TimeRange CleanBaseline::calm() const {
+  return {std::max(calm_.from_ns, calm_.to_ns - kMaxCalmNs), calm_.to_ns};
 }
 
 }  // namespace gpusonde::diagnose

@@ -30,7 +30,7 @@ class CleanBaseline {
   void AddUsual(const Id128& type, int64_t count, PathAccount& sum) const;
 
   // The period before the newest incident, or before the ones that shortly preceded it: at most a minute.
-  Interval calm() const;
+  TimeRange calm() const;
 
   // Calls visit(AccountedStep&) for each step.
   template <class Visit>
@@ -42,7 +42,7 @@ class CleanBaseline {
  private:
   std::map<Id128, std::deque<AccountedStep>> accounts_;  // by step type
   int64_t since_ns_ = 0;                                 // start of the first clean step; 0: none yet
-  Interval calm_;
+  TimeRange calm_;
 };
 
 }  // namespace gpusonde::diagnose

@@ -68,14 +68,14 @@ TEST_F(CleanBaselineTest, StepsSinceTheOnsetAreDropped) {
 TEST_F(CleanBaselineTest, TheCalmPeriodIsTheMinuteBeforeTheOnset) {
   Add(one, 1000, 1e6);
   baseline.SetCalm(now_ns, 0);
-  EXPECT_EQ(baseline.calm().start_ns, now_ns - 60 * kNanosPerSecond);
-  EXPECT_EQ(baseline.calm().end_ns, now_ns);
+  EXPECT_EQ(baseline.calm().from_ns, now_ns - 60 * kNanosPerSecond);
+  EXPECT_EQ(baseline.calm().to_ns, now_ns);
 }
 
 TEST_F(CleanBaselineTest, TheCalmPeriodBeginsWithTheFirstCleanStep) {
   Add(one, 200, 1e6);
   baseline.SetCalm(now_ns, 0);
-  EXPECT_EQ(baseline.calm().start_ns, kBegin);
+  EXPECT_EQ(baseline.calm().from_ns, kBegin);
 }
 
 TEST_F(CleanBaselineTest, AfterLessThanFiveSecondsOfCalmTheEarlierCalmCounts) {
@@ -84,10 +84,10 @@ TEST_F(CleanBaselineTest, AfterLessThanFiveSecondsOfCalmTheEarlierCalmCounts) {
   baseline.SetCalm(first_onset_ns, 0);
   const int64_t over_ns = first_onset_ns + 30 * kNanosPerSecond;
   baseline.SetCalm(over_ns + 4 * kNanosPerSecond, over_ns);
-  EXPECT_EQ(baseline.calm().end_ns, first_onset_ns);
+  EXPECT_EQ(baseline.calm().to_ns, first_onset_ns);
   baseline.SetCalm(over_ns + 6 * kNanosPerSecond, over_ns);
-  EXPECT_EQ(baseline.calm().start_ns, over_ns);
-  EXPECT_EQ(baseline.calm().end_ns, over_ns + 6 * kNanosPerSecond);
+  EXPECT_EQ(baseline.calm().from_ns, over_ns);
+  EXPECT_EQ(baseline.calm().to_ns, over_ns + 6 * kNanosPerSecond);
 }
 
 TEST_F(CleanBaselineTest, ClearForgetsStepsAndWhenTheyBegan) {
@@ -97,7 +97,7 @@ TEST_F(CleanBaselineTest, ClearForgetsStepsAndWhenTheyBegan) {
   const int64_t again_ns = now_ns;
   Add(one, 100, 2e6);
   baseline.SetCalm(now_ns, 0);
-  EXPECT_EQ(baseline.calm().start_ns, again_ns);
+  EXPECT_EQ(baseline.calm().from_ns, again_ns);
 }
 
 }  // namespace

@@ -14,38 +14,10 @@ constexpr int kMaxChain = 8;
 // Shorter waits aren't followed: chains of ranks that all wait for each other would never end.
 constexpr double kMinToFollowNs = 1e5;
 
-// Merges start-sorted intervals and clips them to [from, to).
-std::vector<Interval> UnionOf(std::span<const Interval> intervals, int64_t from_ns, int64_t to_ns) {
-  std::vector<Interval> joined;
-  for (Interval interval : intervals) {
-    if (interval.start_ns >= to_ns) break;
-    interval.start_ns = std::max(interval.start_ns, from_ns);
-    interval.end_ns = std::min(interval.end_ns, to_ns);
-    if (interval.end_ns <= interval.start_ns) continue;
-    if (!joined.empty() && interval.start_ns <= joined.back().end_ns)
-      joined.back().end_ns = std::max(joined.back().end_ns, interval.end_ns);
-    else
-      joined.push_back(interval);
-  }
-  return joined;
-}
-
-double LengthOf(std::span<const Interval> disjoint) {
+double LengthOf(std::span<const TimeRange> disjoint) {
   double sum = 0;
-  for (const Interval& interval : disjoint) sum += static_cast<double>(interval.end_ns - interval.start_ns);
+  for (const TimeRange& range : disjoint) sum += static_cast<double>(range.to_ns - range.from_ns);
   return sum;
-}
-
-// Intersects two sorted lists of disjoint intervals.
-std::vector<Interval> Intersect(std::span<const Interval> a, std::span<const Interval> b) {
-  std::vector<Interval> both;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const int64_t start_ns = std::max(a[i].start_ns, b[j].start_ns);
-    const int64_t end_ns = std::min(a[i].end_ns, b[j].end_ns);
-    if (start_ns < end_ns) both.push_back({start_ns, end_ns});
-    a[i].end_ns < b[j].end_ns ? ++i : ++j;
-  }
-  return both;
 }
 
 // A wait for the GPU in one bucket, by what the GPU did.
@@ -62,9 +34,9 @@ class Accountant {
         host_(host),
         from_ns_(from_ns),
         to_ns_(to_ns),
-        syncs_(UnionOf(gpu.syncs, from_ns, to_ns)),
-        kernels_(UnionOf(gpu.kernels, from_ns, to_ns)),
-        copies_(UnionOf(gpu.copies, from_ns, to_ns)) {}
+        syncs_(UnionOf(gpu.syncs, {from_ns, to_ns})),
+        kernels_(UnionOf(gpu.kernels, {from_ns, to_ns})),
+        copies_(UnionOf(gpu.copies, {from_ns, to_ns})) {}
 
   PathAccount Run() {
     int64_t covered_until_ns = from_ns_;
@@ -93,14 +65,14 @@ class Accountant {
   }
 
   GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
-    const std::vector<Interval> syncs = UnionOf(syncs_, begin_ns, end_ns);
+    const std::vector<TimeRange> syncs = UnionOf(syncs_, {begin_ns, end_ns});
     if (syncs.empty()) return {};
-    const std::vector<Interval> running = Intersect(syncs, kernels_);
-    std::vector<Interval> busy(running);
-    for (const Interval& copying : Intersect(syncs, copies_)) busy.push_back(copying);
-    std::ranges::sort(busy, {}, &Interval::start_ns);
+    const std::vector<TimeRange> running = Intersect(syncs, kernels_);
+    std::vector<TimeRange> busy(running);
+    for (const TimeRange& copying : Intersect(syncs, copies_)) busy.push_back(copying);
+    std::ranges::sort(busy, {}, &TimeRange::from_ns);
     const double run = LengthOf(running);
-    const double any = LengthOf(UnionOf(busy, begin_ns, end_ns));
+    const double any = LengthOf(UnionOf(busy, {begin_ns, end_ns}));
     return {.run = run, .copy = any - run, .queue = LengthOf(syncs) - any};
   }
 
@@ -351,7 +323,7 @@ class Accountant {
   const Program& program_;
   const HostTimeline& host_;
   int64_t from_ns_, to_ns_;
-  std::vector<Interval> syncs_, kernels_, copies_;
+  std::vector<TimeRange> syncs_, kernels_, copies_;
   std::map<Id128, std::optional<int32_t>> busiest_;
   std::map<Id128, std::map<Id128, double>> waits_;
   PathAccount account_;

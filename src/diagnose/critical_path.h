@@ -10,22 +10,17 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/account.h"
 #include "diagnose/host_timeline.h"
 
 namespace gpusonde::diagnose {
 
-// A time interval, ns.
-struct Interval {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// The GPU work of a program, and its waits for it; each sorted by start. Intervals may overlap.
+// The GPU work of a program, and its waits for it; each sorted by start. Ranges may overlap.
 struct GpuWork {
-  std::vector<Interval> kernels;
-  std::vector<Interval> copies;
-  std::vector<Interval> syncs;
+  std::vector<TimeRange> kernels;
+  std::vector<TimeRange> copies;
+  std::vector<TimeRange> syncs;
 };
 
 // The program whose steps are accounted for.

@@ -14,14 +14,14 @@ namespace {
 
 using model::Metric;
 
-double Seconds(const Interval& when) {
-  return static_cast<double>(std::max<int64_t>(when.end_ns - when.start_ns, 1)) / kNanosPerSecond;
+double Seconds(const TimeRange& when) {
+  return static_cast<double>(std::max<int64_t>(when.to_ns - when.from_ns, 1)) / kNanosPerSecond;
 }
 
 // The rate per second of a summed metric, before and during the incident.
 Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> process) {
-  const auto rate = [&](const Interval& when) {
-    return scope.host.SumOf(metric, process, when.start_ns, when.end_ns).transform([&](double sum) {
+  const auto rate = [&](const TimeRange& when) {
+    return scope.host.SumOf(metric, process, when.from_ns, when.to_ns).transform([&](double sum) {
       return sum / Seconds(when);
     });
   };
@@ -37,17 +37,17 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
 }
 
 // CPU time of the program's processes per second; nullopt without any signal.
-std::optional<double> OwnCpu(const SignalScope& scope, const Interval& when) {
+std::optional<double> OwnCpu(const SignalScope& scope, const TimeRange& when) {
   double ns = 0;
   for (const Id128& process : scope.program.family)
-    ns += scope.host.RunningOf(process, when.start_ns, when.end_ns);
+    ns += scope.host.RunningOf(process, when.from_ns, when.to_ns);
   return ns > 0 ? std::optional(ns / Seconds(when)) : std::nullopt;
 }
 
 // Bytes per second by actor.
-Shares UseOf(const SignalScope& scope, Metric metric, const Interval& when) {
+Shares UseOf(const SignalScope& scope, Metric metric, const TimeRange& when) {
   Shares use;
-  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.start_ns, when.end_ns)) {
+  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.from_ns, when.to_ns)) {
     Actor actor = scope.actors.ActorOf(process, scope.program.family);
     actor.own |= scope.program.ranks.contains(process);
     AddShare(use, actor, bytes / Seconds(when));
@@ -69,10 +69,10 @@ void DescribeRetransmits(const SignalScope& scope, Situation& situation) {
 }
 
 void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation& situation) {
-  const auto shares_of = [&](const Interval& when) {
+  const auto shares_of = [&](const TimeRange& when) {
     Shares shares;
     for (const auto& [process, share] :
-         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.start_ns, when.end_ns))
+         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.from_ns, when.to_ns))
       if (!scope.program.family.contains(process))
         AddShare(shares, scope.actors.ActorOf(process, scope.program.family), share);
     return shares;
@@ -93,8 +93,8 @@ void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation
 
 void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& situation) {
   const auto mean = [&](Metric metric, uint64_t bits) {
-    const auto of = [&](const Interval& when) {
-      return scope.host.MeanReading(metric, device, when.start_ns, when.end_ns, bits);
+    const auto of = [&](const TimeRange& when) {
+      return scope.host.MeanReading(metric, device, when.from_ns, when.to_ns, bits);
     };
     return Change{of(scope.calm), of(scope.incident)};
   };
@@ -105,7 +105,7 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
   if (const Change reasons = mean(Metric::kGpuThrottleReasons, model::kSlowingThrottleBits); reasons.known())
     situation.signals[Metric::kGpuThrottleReasons] = reasons;
   for (const double code :
-       scope.host.EventsOf(Metric::kGpuXid, device, scope.incident.start_ns, scope.incident.end_ns))
+       scope.host.EventsOf(Metric::kGpuXid, device, scope.incident.from_ns, scope.incident.to_ns))
     situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
   DescribeNeighbours(scope, device, situation);
 }

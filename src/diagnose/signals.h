@@ -18,7 +18,7 @@ struct SignalScope {
   const std::set<Id128>& devices;
   const HostTimeline& host;
   const Actors& actors;
-  Interval calm, incident;
+  TimeRange calm, incident;
 };
 
 // Fills in all of a situation except the accounts: host signals, users of disks and networks, and the metrics

@@ -24,9 +24,9 @@ constexpr int64_t kMaxRecallNs = 300 * kNanosPerSecond;
 constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
 
 // The time to replay; {0, 0} if nothing was recorded lately.
-Result<store::TimeRange> ReadRecalled(store::Store& store, int64_t now_ns,
-                                      const std::vector<model::Incident>& open) {
-  ASSIGN_OR_RETURN(store::TimeRange range, ReadSpan(store, now_ns - kForgottenNs));
+Result<TimeRange> ReadRecalled(store::Store& store, int64_t now_ns,
+                               const std::vector<model::Incident>& open) {
+  ASSIGN_OR_RETURN(TimeRange range, ReadSpan(store, now_ns - kForgottenNs));
   if (range.to_ns == 0) return range;
   range.to_ns = std::min(range.to_ns, now_ns);
   int64_t from_ns = range.to_ns - kRecallNs;
@@ -38,7 +38,7 @@ Result<store::TimeRange> ReadRecalled(store::Store& store, int64_t now_ns,
 }
 
 // Replays all programs that may have run since range.from_ns.
-Status RecallPrograms(store::Store& store, const store::TimeRange& range,
+Status RecallPrograms(store::Store& store, const TimeRange& range,
                       const std::function<bool(const model::Process&)>& lives,
                       diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));
@@ -63,7 +63,7 @@ Status RecallPrograms(store::Store& store, const store::TimeRange& range,
   return {};
 }
 
-Status RecallIncidents(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+Status RecallIncidents(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   const std::vector<store::Parameter> since = {range.from_ns};
   ASSIGN_OR_RETURN(const auto incidents,
                    store::ReadTable(store, model::kIncidents, "WHERE start_ns >= ?", since));
@@ -72,7 +72,7 @@ Status RecallIncidents(store::Store& store, const store::TimeRange& range, diagn
 }
 
 // Writes the ends of incidents that were open when the previous run ended and that no one will end.
-Status CloseIncidents(store::Store& store, const store::TimeRange& range, std::vector<model::Incident> open,
+Status CloseIncidents(store::Store& store, const TimeRange& range, std::vector<model::Incident> open,
                       const diagnose::Diagnosis& diagnosis) {
   std::map<Id128, model::Incident> recalled;
   for (const diagnose::Report& report : diagnosis.Reports())
@@ -98,7 +98,7 @@ Status Recall(store::Store& store, int64_t now_ns, const std::function<bool(cons
               diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(std::vector<model::Incident> open,
                    store::ReadTable(store, model::kIncidents, "WHERE end_ns IS NULL ORDER BY start_ns"));
-  ASSIGN_OR_RETURN(const store::TimeRange range, ReadRecalled(store, now_ns, open));
+  ASSIGN_OR_RETURN(const TimeRange range, ReadRecalled(store, now_ns, open));
   if (range.to_ns > 0) {
     TRY(RecallPrograms(store, range, lives, diagnosis));
     TRY(RecallIncidents(store, range, diagnosis));

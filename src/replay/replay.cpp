@@ -86,7 +86,7 @@ class Columns {
     return any;
   }
   // The time of the first row in the range, or the range's end.
-  Result<int64_t> FindNext(const store::TimeRange& range) {
+  Result<int64_t> FindNext(const TimeRange& range) {
     int64_t first_ns = range.to_ns;
     Status found;
     ForAll([&](auto& column) {
@@ -124,9 +124,9 @@ class Columns {
 // what had not arrived, so a gap begins that much earlier.
 Status ReplayUnobserved(store::Store& store, const std::map<Id128, int64_t>& observed,
                         diagnose::Diagnosis& diagnosis) {
-  ASSIGN_OR_RETURN(const std::vector<store::TimeRange> runs, store::ReadObserved(store));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, store::ReadObserved(store));
   int64_t observed_until_ns = runs.empty() ? 0 : runs.front().to_ns;
-  for (const store::TimeRange& run : runs) {
+  for (const TimeRange& run : runs) {
     if (run.from_ns > observed_until_ns)
       for (const auto& [process, until_ns] : observed)
         if (until_ns > run.from_ns)
@@ -138,7 +138,7 @@ Status ReplayUnobserved(store::Store& store, const std::map<Id128, int64_t>& obs
 
 }  // namespace
 
-Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
+Result<TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
   store::SqlPart times{
       "SELECT min(from_ns), max(to_ns) FROM ("
       "SELECT min(CASE WHEN start_ns >= ? THEN start_ns ELSE end_ns END) AS from_ns, max(end_ns) AS to_ns "
@@ -153,11 +153,11 @@ Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
        {since_ns, since_ns, since_ns}};
   ASSIGN_OR_RETURN(const auto rows, store.Query(times.text, times.parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
-  if (!any || rows->IsNull(0)) return store::TimeRange{};
-  return store::TimeRange{store::BoundTime(rows->Int64(0)), store::BoundTime(rows->Int64(1))};
+  if (!any || rows->IsNull(0)) return TimeRange{};
+  return TimeRange{store::BoundTime(rows->Int64(0)), store::BoundTime(rows->Int64(1))};
 }
 
-Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const store::TimeRange& range) {
+Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const TimeRange& range) {
   const std::vector<store::Parameter> parameters = {range.to_ns, LostNs(), range.from_ns};
   ASSIGN_OR_RETURN(
       const auto rows,
@@ -178,7 +178,7 @@ Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const st
   }
 }
 
-Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   Columns columns(store);
   int64_t quiet_since_ns = range.from_ns;
   int64_t next_ns = range.from_ns;  // no row from the current slice on is earlier
@@ -205,7 +205,7 @@ Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::
   return {};
 }
 
-Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis) {
+Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
   for (const auto& process : processes) diagnosis.Ingest(process);
   ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));

@@ -16,19 +16,19 @@ namespace gpusonde::replay {
 // The time range of all rows recorded since `since_ns`, ns since the epoch and bounded (store::BoundTime);
 // {0, 0} if there are none. Reads two columns of each table and unpacks no kernels. Errors: those of
 // Store::Query.
-Result<store::TimeRange> ReadSpan(store::Store& store, int64_t since_ns);
+Result<TimeRange> ReadSpan(store::Store& store, int64_t since_ns);
 
 // Replays the store's rows of `range` and all its programs into `diagnosis`, in the order in which the agent
 // would have ingested them. Errors: those of Store::Query.
-Status Replay(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis);
+Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis);
 
 // Replays the rows of `range` that have a time. Their programs must have been ingested. Errors: those of
 // Store::Query.
-Status ReplayRows(store::Store& store, const store::TimeRange& range, diagnose::Diagnosis& diagnosis);
+Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis);
 
 // The time until which each program was observed, by the last run that saw it (later runs may not have). A
 // killed run ended, at the latest, when the next one on its machine began. GPU work before range.from_ns is
 // not looked at. Errors: those of Store::Query.
-Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const store::TimeRange& range);
+Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const TimeRange& range);
 
 }  // namespace gpusonde::replay

@@ -13,7 +13,7 @@ namespace {
 class ReadSpanTest : public store::MemoryStoreTest {
  protected:
   std::pair<int64_t, int64_t> Span(int64_t since_ns = 0) {
-    const store::TimeRange span = ReadSpan(*store_, since_ns).value();
+    const TimeRange span = ReadSpan(*store_, since_ns).value();
     return {span.from_ns, span.to_ns};
   }
 };
@@ -48,7 +48,7 @@ TEST_F(ReadSpanTest, LeavesOutTimesBeforeAndRowsThatEndBeforeTheyStart) {
 class ReplayTest : public store::MemoryStoreTest {
  protected:
   std::vector<diagnose::Report> Replayed() {
-    const store::TimeRange span = ReadSpan(*store_, 0).value();
+    const TimeRange span = ReadSpan(*store_, 0).value();
     diagnose::Diagnosis diagnosis({});
     const Status replayed = Replay(*store_, span, diagnosis);
     EXPECT_TRUE(replayed.has_value()) << replayed.error().message;
@@ -110,7 +110,7 @@ TEST_F(ReplayTest, CenturiesThatARecordingClaimsAreSkipped) {
   Add(model::kMemcpys,
       {{.process = machine.program, .start_ns = late_ns, .end_ns = late_ns + 1},
        {.process = machine.program, .start_ns = 4'500'000'000 * kSecond, .end_ns = INT64_MAX}});
-  const store::TimeRange span = ReadSpan(*store_, 0).value();
+  const TimeRange span = ReadSpan(*store_, 0).value();
   EXPECT_EQ(span.to_ns, int64_t{1} << 62);
   const std::vector<diagnose::Report> replayed = Replayed();
   ASSERT_FALSE(replayed.empty());

@@ -11,6 +11,7 @@
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time_range.h"
 #include "model/batch.h"
 #include "store/name_cache.h"
 
@@ -18,12 +19,6 @@ namespace gpusonde::store {
 
 // A value bound to `?` in a query. Queries are never assembled from untrusted text.
 using Parameter = std::variant<int64_t, double, std::string, Id128, std::vector<Id128>>;
-
-// Half-open, ns since the epoch.
-struct TimeRange {
-  int64_t from_ns = 0;
-  int64_t to_ns = 0;
-};
 
 // Rows of a query's answer.
 // Not thread-safe; must not outlive its Store.

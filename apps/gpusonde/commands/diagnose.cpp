@@ -31,7 +31,7 @@ struct DiagnoseOptions {
 Status Run(const DiagnoseOptions& options) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
   diagnose::Diagnosis diagnosis({});
-  ASSIGN_OR_RETURN(const store::TimeRange span, replay::ReadSpan(*store, 0));
+  ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
   TRY(replay::Replay(*store, span, diagnosis));
   diagnosis.Finish(span.to_ns);
   if (options.json)

@@ -40,28 +40,7 @@ Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
   if (runs.empty()) return runs;
   runs.back().to_ns = std::numeric_limits<int64_t>::max();
-  std::vector<TimeRange> merged;
-  for (const TimeRange& run : runs) {
-    if (!merged.empty() && run.from_ns <= merged.back().to_ns)
-      merged.back().to_ns = std::max(merged.back().to_ns, run.to_ns);
-    else
-      merged.push_back(run);
-  }
-  return merged;
-}
-
-// What two sorted lists of disjoint times have in common.
-std::vector<TimeRange> Overlap(std::span<const TimeRange> a, std::span<const TimeRange> b) {
-  std::vector<TimeRange> both;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const TimeRange common{std::max(a[i].from_ns, b[j].from_ns), std::min(a[i].to_ns, b[j].to_ns)};
-    if (common.from_ns < common.to_ns) both.push_back(common);
-    if (a[i].to_ns < b[j].to_ns)
-      ++i;
-    else
-      ++j;
-  }
-  return both;
+  return UnionOf(std::move(runs));
 }
 
 // Times in which each device's work would have been seen, cut to the range.
@@ -87,7 +66,7 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
   ASSIGN_OR_RETURN(DeviceTimes observed, ReadBusyTimes(*rows, range));
   ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
   if (!runs.empty())
-    for (auto& [device, times] : observed) times = Overlap(times, runs);
+    for (auto& [device, times] : observed) times = Intersect(times, runs);
   return observed;
 }
 

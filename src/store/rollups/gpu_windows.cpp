@@ -257,14 +257,7 @@ void MergeTimes(DeviceTimes& work) {
   std::erase_if(work, [](const auto& of_device) { return of_device.second.empty(); });
   for (auto& [device, times] : work) {
     std::ranges::sort(times, {}, &TimeRange::from_ns);
-    size_t last = 0;
-    for (const TimeRange& time : times) {
-      if (time.from_ns <= times[last].to_ns)
-        times[last].to_ns = std::max(times[last].to_ns, time.to_ns);
-      else
-        times[++last] = time;
-    }
-    times.resize(last + 1);
+    times = UnionOf(std::move(times));
   }
 }
 

@@ -82,11 +82,7 @@ Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
     if (!more) return times;
-    const TimeRange time{rows.Int64(0), rows.Int64(1)};
-    if (!times.empty() && time.from_ns <= times.back().to_ns)
-      times.back().to_ns = std::max(times.back().to_ns, time.to_ns);
-    else
-      times.push_back(time);
+    AppendToUnion({rows.Int64(0), rows.Int64(1)}, times);
   }
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/time_range.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace gpusonde {
+
+void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined) {
+  if (!joined.empty() && next.from_ns <= joined.back().to_ns)
+    joined.back().to_ns = std::max(joined.back().to_ns, next.to_ns);
+  else
+    joined.push_back(next);
+}
+
+std::vector<TimeRange> UnionOf(std::vector<TimeRange> sorted) {
+  size_t count = 0;
+  for (const TimeRange& range : sorted) {
+    if (count > 0 && range.from_ns <= sorted[count - 1].to_ns)
+      sorted[count - 1].to_ns = std::max(sorted[count - 1].to_ns, range.to_ns);
+    else
+      sorted[count++] = range;
+  }
+  sorted.resize(count);
+  return sorted;
+}
+
+std::vector<TimeRange> UnionOf(std::span<const TimeRange> sorted, const TimeRange& within) {
+  std::vector<TimeRange> joined;
+  for (const TimeRange& range : sorted) {
+    if (range.from_ns >= within.to_ns) break;
+    const TimeRange clipped{std::max(range.from_ns, within.from_ns), std::min(range.to_ns, within.to_ns)};
+    if (clipped.from_ns < clipped.to_ns) AppendToUnion(clipped, joined);
+  }
+  return joined;
+}
+
+std::vector<TimeRange> Intersect(std::span<const TimeRange> a, std::span<const TimeRange> b) {
+  std::vector<TimeRange> both;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const TimeRange common{std::max(a[i].from_ns, b[j].from_ns), std::min(a[i].to_ns, b[j].to_ns)};
+    if (common.from_ns < common.to_ns) both.push_back(common);
+    a[i].to_ns < b[j].to_ns ? ++i : ++j;
+  }
+  return both;
+}
+
+}  // namespace gpusonde

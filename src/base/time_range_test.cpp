@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/time_range.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace gpusonde {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+std::vector<std::pair<int64_t, int64_t>> Pairs(const std::vector<TimeRange>& ranges) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (const TimeRange& range : ranges) pairs.emplace_back(range.from_ns, range.to_ns);
+  return pairs;
+}
+
+TEST(TimeRange, UnionJoinsWhatOverlapsOrTouches) {
+  const std::vector<TimeRange> ranges = {{0, 10}, {2, 5}, {10, 12}, {13, 20}, {19, 21}};
+  EXPECT_THAT(Pairs(UnionOf(ranges)), ElementsAre(Pair(0, 12), Pair(13, 21)));
+  EXPECT_THAT(UnionOf(std::vector<TimeRange>()), IsEmpty());
+}
+
+TEST(TimeRange, UnionGrowsRangeByRange) {
+  std::vector<TimeRange> joined;
+  for (const TimeRange& range : {TimeRange{0, 10}, {2, 5}, {10, 12}, {13, 20}}) AppendToUnion(range, joined);
+  EXPECT_THAT(Pairs(joined), ElementsAre(Pair(0, 12), Pair(13, 20)));
+}
+
+TEST(TimeRange, UnionWithinARangeIsClipped) {
+  const std::vector<TimeRange> ranges = {{0, 10}, {2, 5}, {12, 12}, {13, 20}, {21, 30}};
+  EXPECT_THAT(Pairs(UnionOf(ranges, {4, 15})), ElementsAre(Pair(4, 10), Pair(13, 15)));
+  EXPECT_THAT(UnionOf(ranges, {10, 13}), IsEmpty());
+}
+
+TEST(TimeRange, IntersectionIsWhatBothHave) {
+  const std::vector<TimeRange> a = {{0, 10}, {20, 30}};
+  const std::vector<TimeRange> b = {{5, 8}, {9, 22}, {25, 40}};
+  EXPECT_THAT(Pairs(Intersect(a, b)), ElementsAre(Pair(5, 8), Pair(9, 10), Pair(20, 22), Pair(25, 30)));
+  EXPECT_EQ(Pairs(Intersect(a, b)), Pairs(Intersect(b, a)));
+  EXPECT_THAT(Intersect(a, std::vector<TimeRange>{{10, 20}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpusonde
