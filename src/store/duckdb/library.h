@@ -13,10 +13,10 @@ namespace gpusonde::store::duckdb {
 // clang-format off: it would indent each of these calls further than the one before
 #define GPUSONDE_DUCKDB_FUNCTIONS(X)                                                                      \
   X(append_data_chunk) X(appender_add_column) X(appender_close) X(appender_create_ext)                    \
-  X(appender_destroy) X(appender_error) X(appender_flush) X(array_type_array_size)                        \
+  X(appender_destroy) X(appender_error) X(array_type_array_size)                                          \
   X(array_type_child_type) X(array_vector_get_child) X(bind_double) X(bind_int64) X(bind_value)           \
   X(bind_varchar_length) X(close) X(column_count) X(column_logical_type) X(column_name) X(connect)        \
-  X(create_bignum) X(create_bit) X(create_blob) X(create_config) X(create_data_chunk) X(create_date)      \
+  X(create_bit) X(create_blob) X(create_config) X(create_data_chunk) X(create_date)                       \
   X(create_decimal) X(create_hugeint) X(create_interval) X(create_list_type) X(create_list_value) X(create_logical_type)       \
   X(create_time) X(create_time_ns) X(create_time_tz_value) X(create_timestamp) X(create_timestamp_ms)     \
   X(create_timestamp_ns) X(create_timestamp_s) X(create_timestamp_tz) X(create_uhugeint) X(create_uuid)   \
@@ -24,7 +24,7 @@ namespace gpusonde::store::duckdb {
   X(decimal_internal_type) X(decimal_scale) X(decimal_width) X(destroy_config) X(destroy_data_chunk)      \
   X(destroy_logical_type) X(destroy_prepare) X(destroy_result) X(destroy_value)        \
   X(disconnect) X(enum_dictionary_size) X(enum_dictionary_value) X(enum_internal_type)                    \
-  X(execute_prepared) X(fetch_chunk) X(free) X(get_type_id) X(get_varchar) X(interrupt)                    \
+  X(execute_prepared) X(fetch_chunk) X(free) X(get_type_id) X(get_varchar)                                \
   X(library_version) X(list_type_child_type) X(list_vector_get_child) X(list_vector_reserve)              \
   X(list_vector_set_size) X(map_type_key_type) X(map_type_value_type) X(nparams) X(open_ext)              \
   X(prepare) X(prepare_error) X(prepared_statement_type)   \
