@@ -53,11 +53,14 @@ TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& inf
   line.memcpy_bytes = Total(state.copies(), BytesOf);
   line.memcpy_ns = Total(state.copies(), NanosOf);
   line.memsets = Total(state.sets(), CountOf);
+  const model::Moments graphs = AllOf(state.graphs());
+  line.graphs = graphs.count();
+  line.graph_ns = graphs.total();
   line.api_calls = AllOf(state.calls()).count();
   line.ranges = totals.ranges;
   line.dropped = totals.Dropped();
-  line.events = line.kernels + line.memcpys + line.memsets + line.api_calls + line.ranges + totals.others +
-                line.dropped;
+  line.events = line.kernels + line.graphs + line.memcpys + line.memsets + line.api_calls + line.ranges +
+                totals.others + line.dropped;
   line.duration_ns = totals.first_ns <= totals.last_ns ? totals.last_ns - totals.first_ns : 0;
   return line;
 }
@@ -133,6 +136,7 @@ RankLine MakeRankLine(const JobRank& rank) {
           .overlap_ns = timeline.overlap_ns(),
           .transfer_ns = timeline.transfer_ns(),
           .transfer_overlap_ns = timeline.transfer_overlap_ns(),
+          .graph_ns = timeline.graph_ns(),
           .idle = MakeIdleLine(timeline.idle()),
           .gaps = MakeIdleLine(timeline.stream_gaps()),
           .launch_latency = MakeDurationLine({}, timeline.launch_latency()),

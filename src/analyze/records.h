@@ -15,7 +15,7 @@ struct GpuRecord {
   int64_t end_ns = 0;
   uint32_t correlation = 0;
   uint32_t stream = 0;
-  uint32_t name = 0;   // of kernels: in the state's NameTable; of copies and sets: PackTransfer
+  uint32_t name = 0;   // of kernels and graphs: in the state's NameTable; of others: PackTransfer
   uint32_t shape = 0;  // of kernels
   uint32_t bytes = 0;  // at most 2^32 − 1
   uint16_t rank = 0;   // in the state's RankTable
@@ -54,7 +54,7 @@ struct Renumbering {
   std::vector<uint16_t> ranks;
 
   void operator()(GpuRecord& record) const {
-    if (record.work == importers::GpuWork::kKernel) record.name = names[record.name];
+    if (importers::IsNamed(record.work)) record.name = names[record.name];
     record.rank = ranks[record.rank];
   }
   // Calls have neither.

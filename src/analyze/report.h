@@ -24,6 +24,8 @@ struct TraceLine {
   int64_t ranges = 0;
   int64_t dropped = 0;
   int64_t duration_ns = 0;
+  int64_t graphs = 0;  // launches of CUDA graphs that were traced as a whole
+  int64_t graph_ns = 0;
 };
 
 // Durations of one kind of event; all but the count is 0 if there were none.
@@ -75,6 +77,7 @@ struct RankLine {
   int64_t overlap_ns = 0;       // of communication with computation
   int64_t transfer_ns = 0;      // copies and sets
   int64_t transfer_overlap_ns = 0;
+  int64_t graph_ns = 0;  // in CUDA graphs that were traced as a whole
   IdleLine idle;  // of the device; sums to idle_ns
   IdleLine gaps;  // of each stream, summed
   DurationLine launch_latency;
@@ -196,6 +199,7 @@ struct Report {
   Alignment alignment = Alignment::kNone;
   std::vector<TraceLine> traces;
   std::vector<DurationLine> kernels;
+  std::vector<DurationLine> graphs;  // launches of CUDA graphs that were traced as a whole, by graph
   std::vector<TransferLine> memcpys;
   std::vector<TransferLine> memsets;
   std::vector<DurationLine> api_calls;

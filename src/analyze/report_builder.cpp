@@ -100,6 +100,7 @@ Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
   const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_, .metrics = metrics_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
+  report_.graphs = MakeDurationLines(all_.names(), all_.graphs());
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
   report_.memsets = MakeTransferLines(all_.sets());

@@ -39,17 +39,10 @@ int64_t TraceTotals::Dropped() const { return std::accumulate(dropped.begin(), d
 void TraceState::Summarize(const importers::GpuEvent& event) {
   const int64_t duration_ns = event.end_ns - event.start_ns;
   totals_.Cover(event.start_ns, event.end_ns);
-  switch (event.work) {
-    case importers::GpuWork::kKernel:
-      At(kernels_, event.name).Add(duration_ns);
-      break;
-    case importers::GpuWork::kMemcpy:
-      copies_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
-      break;
-    case importers::GpuWork::kMemset:
-      sets_[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
-      break;
-  }
+  if (event.work == importers::GpuWork::kKernel) return At(kernels_, event.name).Add(duration_ns);
+  if (event.work == importers::GpuWork::kGraph) return At(graphs_, event.name).Add(duration_ns);
+  auto& transfers = event.work == importers::GpuWork::kMemcpy ? copies_ : sets_;
+  transfers[{event.copy, event.source, event.target}].Add(duration_ns, event.bytes);
 }
 
 void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
@@ -72,13 +65,12 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
     Summarize(event);
     extent->Cover(event.start_ns, event.end_ns);
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
-    const bool is_kernel = event.work == importers::GpuWork::kKernel;
     records->gpu.Add(
         {.start_ns = event.start_ns,
          .end_ns = event.end_ns,
          .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
          .stream = event.stream,
-         .name = is_kernel ? event.name : PackTransfer(event.copy, event.source, event.target),
+         .name = importers::IsNamed(event.work) ? event.name : PackTransfer(event.copy, event.source, event.target),
          .shape = event.shape,
          .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
          .rank = *rank,
@@ -154,6 +146,7 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   std::vector<uint32_t> ids = names_.AddAll(other.names_);
   totals_.Merge(other.totals_);
   MergeNamed(kernels_, other.kernels_, ids);
+  MergeNamed(graphs_, other.graphs_, ids);
   MergeNamed(calls_, other.calls_, ids);
   for (const auto& [key, copies] : other.copies_) copies_[key].Merge(copies);
   for (const auto& [key, sets] : other.sets_) sets_[key].Merge(sets);

@@ -169,8 +169,9 @@ class TraceState final : public importers::EventSink {
 
   const NameTable& names() const { return names_; }
   const TraceTotals& totals() const { return totals_; }
-  // By a name's number; those that no kernel or call has are empty or missing at the end.
+  // By a name's number; those that no such event has are empty or missing at the end.
   std::span<const Durations> kernels() const { return kernels_; }
+  std::span<const Durations> graphs() const { return graphs_; }
   std::span<const Durations> calls() const { return calls_; }
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
@@ -191,6 +192,7 @@ class TraceState final : public importers::EventSink {
     names_.Transfer(archive);
     archive(totals_);
     archive(kernels_);
+    archive(graphs_);
     archive(calls_);
     archive(copies_);
     archive(sets_);
@@ -199,7 +201,7 @@ class TraceState final : public importers::EventSink {
     archive(metrics_);
     archive.Require(extents_.size() <= ranks_.ranks().size());
     archive.Require(metrics_.HasOnlyKnown(names_.size(), ranks_.ranks().size()));
-    archive.Require(kernels_.size() <= 2 * names_.size() && calls_.size() <= 2 * names_.size());
+    for (const auto* named : {&kernels_, &graphs_, &calls_}) archive.Require(named->size() <= 2 * names_.size());
   }
 
  private:
@@ -212,6 +214,7 @@ class TraceState final : public importers::EventSink {
   NameTable names_;
   TraceTotals totals_;
   std::vector<Durations> kernels_;
+  std::vector<Durations> graphs_;
   std::vector<Durations> calls_;
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;

@@ -12,7 +12,11 @@
 // in ns.
 namespace gpusonde::importers {
 
-enum class GpuWork : uint8_t { kKernel, kMemcpy, kMemset };
+// A graph is a launch of a CUDA graph that was traced as a whole: the trace doesn't say what ran in it.
+enum class GpuWork : uint8_t { kKernel, kMemcpy, kMemset, kGraph };
+
+// Whether such work has a name.
+constexpr bool IsNamed(GpuWork work) { return work == GpuWork::kKernel || work == GpuWork::kGraph; }
 
 enum class CopyKind : uint8_t {
   kUnknown,
@@ -35,7 +39,7 @@ constexpr int64_t PidOf(int64_t process) { return process & 0xFFFFFF; }
 // The correlation of an event that has none.
 inline constexpr int64_t kNoCorrelation = -1;
 
-// A kernel, copy or set on a device.
+// Work on a device.
 struct GpuEvent {
   int64_t start_ns = 0;
   int64_t end_ns = 0;  // not before start_ns
@@ -45,7 +49,7 @@ struct GpuEvent {
   int64_t bytes = 0;                     // of copies and sets
   int32_t device = 0;
   uint32_t stream = 0;
-  uint32_t name = 0;   // of kernels: an id that EventSink::Name gave
+  uint32_t name = 0;   // of kernels and graphs: an id that EventSink::Name gave
   uint32_t shape = 0;  // of kernels: a hash of grid and block
   GpuWork work = GpuWork::kKernel;
   CopyKind copy = CopyKind::kUnknown;

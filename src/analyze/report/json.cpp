@@ -59,6 +59,7 @@ void Write(JsonWriter& json, const RankLine& line) {
   json.Field("compute_ns", line.compute_ns).Field("comm_ns", line.comm_ns);
   json.Field("exposed_comm_ns", line.exposed_comm_ns).Field("overlap_ns", line.overlap_ns);
   json.Field("transfer_ns", line.transfer_ns).Field("transfer_overlap_ns", line.transfer_overlap_ns);
+  json.Field("graph_ns", line.graph_ns);
   Write(json, "idle", line.idle);
   Write(json, "gaps", line.gaps);
   Write(json, "launch_latency", line.launch_latency);
@@ -146,6 +147,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "kernels", report.kernels);
   WriteLines(json, "memcpys", report.memcpys);
   WriteLines(json, "memsets", report.memsets);
+  WriteLines(json, "graphs", report.graphs);
   WriteLines(json, "api_calls", report.api_calls);
   WriteLines(json, "ranks", report.ranks);
   WriteLines(json, "variability", report.variability);

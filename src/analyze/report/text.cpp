@@ -89,6 +89,7 @@ class TextWriter {
     Findings();
     Ranks();
     Durations("Kernels", report_.kernels);
+    Durations("CUDA graphs", report_.graphs);
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
@@ -116,7 +117,10 @@ class TextWriter {
           trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
         Line(
             "  The reader of this format follows its documentation and was not tested with a real file yet.");
-      if (trace.kernels + trace.memcpys + trace.memsets == 0) Line("  It has no GPU events.");
+      if (trace.graphs > 0)
+        Line("  {} {} of CUDA graphs traced as a whole ({}): the trace doesn't say what ran in them.",
+             trace.graphs, trace.graphs == 1 ? "launch" : "launches", Time(trace.graph_ns));
+      if (trace.kernels + trace.memcpys + trace.memsets + trace.graphs == 0) Line("  It has no GPU events.");
     }
   }
 
@@ -317,6 +321,8 @@ class TextWriter {
     const int64_t copying_ns = rank.transfer_ns - rank.transfer_overlap_ns;
     if (copying_ns > rank.span_ns / 10)
       text += fmt::format(", {} of it with copies and sets alone", Percent(copying_ns, rank.busy_ns));
+    if (rank.graph_ns > 0)
+      text += fmt::format(", {} of it inside CUDA graphs", Percent(rank.graph_ns, rank.busy_ns));
     if (most_ns > 0)
       text +=
           fmt::format("; idle {}, {} of that {}", Time(rank.idle_ns), Percent(most_ns, rank.idle_ns), cause);

@@ -23,7 +23,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 3\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 4\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -134,15 +134,15 @@ Status WritePart(const std::string& path, Part& part) {
 
 // Whether a record is valid for every analysis.
 bool IsValid(const GpuRecord& record, const TraceState& state, size_t process) {
-  const bool known = record.work <= importers::GpuWork::kMemset &&
+  const bool known = record.work <= importers::GpuWork::kGraph &&
                      record.rank < state.ranks().ranks().size() &&
                      state.ranks().ProcessOf(record.rank) == process &&
-                     (record.work != importers::GpuWork::kKernel || record.name < state.names().size());
+                     (!importers::IsNamed(record.work) || record.name < state.names().size());
   return known && record.has_correlation <= 1 && record.rank < state.extents().size() &&
          state.extents()[record.rank].Covers(record.start_ns, record.end_ns) &&
          record.start_ns <= record.end_ns && record.start_ns >= -importers::kMaxTimeNs &&
          record.end_ns <= importers::kMaxTimeNs &&
-         (record.work == importers::GpuWork::kKernel ||
+         (importers::IsNamed(record.work) ||
           (CopyOf(record.name) <= importers::CopyKind::kHostToHost &&
            SourceOf(record.name) <= importers::MemoryKind::kManaged &&
            TargetOf(record.name) <= importers::MemoryKind::kManaged));

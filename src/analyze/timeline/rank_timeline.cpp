@@ -39,16 +39,24 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
   int64_t& stream_end_ns = stream_ends_[recent.place];
   if (event.start_ns > stream_end_ns) AddGap(stream_gaps_, record, stream_end_ns);
   stream_end_ns = std::max(stream_end_ns, event.end_ns);
+  if (has_graphs_ || event.work == importers::GpuWork::kGraph) AddWithGraphs(event);
   all_.Add(event.start_ns, event.end_ns);
   if (event.work == importers::GpuWork::kKernel) {
     kernels_.Add(event.start_ns, event.end_ns);
     (is_communication ? comm_ : compute_).Add(event.start_ns, event.end_ns);
-  } else {
+  } else if (event.work != importers::GpuWork::kGraph) {
     transfers_.Add(event.start_ns, event.end_ns);
   }
   if (!record.has_call) return;
   latency_.Add(event.start_ns - record.call_start_ns);
   delay_.Add(std::max<int64_t>(0, event.start_ns - record.call_end_ns));
+}
+
+void RankTimeline::AddWithGraphs(const GpuRecord& event) {
+  if (!has_graphs_) outside_graphs_ = all_;
+  has_graphs_ = true;
+  const bool is_graph = event.work == importers::GpuWork::kGraph;
+  (is_graph ? graphs_ : outside_graphs_).Add(event.start_ns, event.end_ns);
 }
 
 void QueueLength::Change(int64_t time_ns, int64_t by) {

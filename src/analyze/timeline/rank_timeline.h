@@ -70,7 +70,11 @@ class RankTimeline {
   // Of communication and computation: |A ∩ B| = |A| + |B| − |A ∪ B|.
   int64_t overlap_ns() const { return compute_ns() + comm_ns() - kernels_.length_ns(); }
   // Of copies and sets with kernels.
-  int64_t transfer_overlap_ns() const { return transfer_ns() + kernels_.length_ns() - busy_ns(); }
+  int64_t transfer_overlap_ns() const {
+    return transfer_ns() + kernels_.length_ns() - (has_graphs_ ? outside_graphs_ : all_).length_ns();
+  }
+  // Of graphs that were traced as a whole: neither computation nor communication, as that is unknown.
+  int64_t graph_ns() const { return graphs_.length_ns(); }
 
   // Times in which no stream had work. Sums to span − busy.
   const IdleTime& idle() const { return idle_; }
@@ -90,6 +94,9 @@ class RankTimeline {
     archive(comm_);
     archive(kernels_);
     archive(transfers_);
+    archive(graphs_);
+    archive(outside_graphs_);
+    archive(has_graphs_);
     archive(events_);
     archive(first_ns_);
     archive(idle_);
@@ -99,6 +106,9 @@ class RankTimeline {
   }
 
  private:
+  // In ranks with graphs, before all_.
+  void AddWithGraphs(const GpuRecord& event);
+
   Coverage all_, compute_, comm_, kernels_, transfers_;
   int64_t events_ = 0;
   int64_t first_ns_ = 0;
@@ -113,6 +123,9 @@ class RankTimeline {
   std::unordered_map<uint32_t, size_t> stream_places_;
   std::array<RecentStream, 16> recent_streams_;
   Durations latency_, delay_;
+  Coverage graphs_;
+  Coverage outside_graphs_;  // all but graphs, once there is one; until then that is all_
+  bool has_graphs_ = false;
 };
 
 // The number of launches of a rank that have begun and not reached the GPU yet. Add changes by time; at equal

@@ -32,13 +32,14 @@ Work RandomWork(uint32_t seed) {
   Work work;
   for (int64_t i = 0; i < 200; ++i) {
     const int64_t start_ns = below(3'000'000);
-    const auto kind = static_cast<GpuWork>(below(3));
+    const auto kind = static_cast<GpuWork>(below(4));
     GpuEvent event{.start_ns = start_ns,
                    .end_ns = start_ns + below(40'000),
                    .correlation = i,
                    .stream = below(3),
                    .work = kind};
     if (kind == GpuWork::kKernel) event.name = below(2);
+    if (kind == GpuWork::kGraph) event.name = 2;
     work.events.push_back(event);
     if (below(4) == 0) continue;
     const int64_t call_ns = start_ns - below(60'000);
@@ -51,6 +52,7 @@ TraceState StateOf(const Work& work) {
   TraceState state;
   state.Name("gemm");
   state.Name("ncclDevKernel_AllReduce");
+  state.Name("CUDA graph 1");
   state.Gpu(work.events);
   state.Api(work.calls);
   EXPECT_TRUE(state.Finish().has_value());
@@ -85,12 +87,14 @@ TEST(RankTimeline, UnionsAndOverlapsAreThoseOfCountingNanoseconds) {
     const auto comm = Covered(work, IsComm);
     const auto compute = Covered(work, IsCompute);
     const auto kernels = Covered(work, [](const GpuEvent& e) { return e.work == GpuWork::kKernel; });
-    const auto transfers = Covered(work, [](const GpuEvent& e) { return e.work != GpuWork::kKernel; });
+    const auto graphs = Covered(work, [](const GpuEvent& e) { return e.work == GpuWork::kGraph; });
+    const auto transfers = Covered(work, [](const GpuEvent& e) { return !importers::IsNamed(e.work); });
     EXPECT_EQ(timeline.busy_ns(), CountBoth(all, all));
     EXPECT_EQ(timeline.comm_ns(), CountBoth(comm, comm));
     EXPECT_EQ(timeline.compute_ns(), CountBoth(compute, compute));
     EXPECT_EQ(timeline.overlap_ns(), CountBoth(comm, compute));
     EXPECT_EQ(timeline.transfer_overlap_ns(), CountBoth(transfers, kernels));
+    EXPECT_EQ(timeline.graph_ns(), CountBoth(graphs, graphs));
     const IdleTime& idle = timeline.idle();
     EXPECT_EQ(idle.host_ns + idle.back_to_back_ns + idle.device_ns + idle.unknown_ns,
               timeline.span_ns() - timeline.busy_ns());

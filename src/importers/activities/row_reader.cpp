@@ -63,7 +63,7 @@ Status RowReader::Begin(size_t index) {
   Reading& reading = readers_[index];
   if (reading.rows != nullptr) return {};
   const OpenTable& table = tables_[index];
-  reading.call_prefix = table.kind.call_prefix;
+  reading.name_prefix = table.kind.name_prefix;
   std::vector<size_t> columns;
   std::array<std::optional<size_t>, 14> places;
   for (size_t i = 0; i < table.kind.columns.size(); ++i) {
@@ -116,8 +116,9 @@ Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
     case Kind::kMarker:
       AddMarker(cells);
       return {};
-    case Kind::kSync:
     case Kind::kGraph:
+      return AddGraph(reading, cells);
+    case Kind::kSync:
       ++batch_.others;
       return {};
   }
@@ -178,6 +179,14 @@ void RowReader::AddMemset(const Cells& cells) {
   batch_.gpu.push_back(event);
 }
 
+Status RowReader::AddGraph(Reading& reading, const Cells& cells) {
+  GpuEvent event{.work = GpuWork::kGraph};
+  if (!FillGpu(cells, event)) return {};
+  ASSIGN_OR_RETURN(event.name, NameOf(reading, cells, kGraphId));
+  batch_.gpu.push_back(event);
+  return {};
+}
+
 Status RowReader::AddCall(Reading& reading, const Cells& cells) {
   ApiCall call;
   if (!Times(cells, call.start_ns, call.end_ns)) return {};
@@ -223,10 +232,10 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t 
   if (known != reading.names.end()) {
     name = known->second;
   } else {
-    if (reading.call_prefix.empty()) {
+    if (reading.name_prefix.empty()) {
       ASSIGN_OR_RETURN(name, LookUpString(id));
     } else {
-      name = sink_.Name(fmt::format("{}{}", reading.call_prefix, id));
+      name = sink_.Name(fmt::format("{}{}", reading.name_prefix, id));
     }
     reading.names.emplace(id, name);
   }

@@ -43,8 +43,8 @@ class RowReader final : public ShardReader {
   struct Reading {
     std::unique_ptr<sqlite::TableReader> rows;
     Places places{};
-    std::string_view call_prefix;
-    std::unordered_map<int64_t, uint32_t> names;  // by the number of the string or call
+    std::string_view name_prefix;
+    std::unordered_map<int64_t, uint32_t> names;  // by the number of the string, call or graph
     std::array<Recent, 256> recent;               // by a few bits of it
   };
 
@@ -70,6 +70,7 @@ class RowReader final : public ShardReader {
   Status AddKernel(Reading& reading, const Cells& cells);
   void AddMemcpy(const Cells& cells);
   void AddMemset(const Cells& cells);
+  Status AddGraph(Reading& reading, const Cells& cells);
   Status AddCall(Reading& reading, const Cells& cells);
   void AddRange(const Cells& cells);
   void AddMarker(const Cells& cells);

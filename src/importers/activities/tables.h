@@ -19,8 +19,8 @@ struct TableKind {
   Kind kind;
   std::string_view table;
   std::array<std::string_view, 14> columns;  // in the order of the kind's own enum below; "": none
-  // For calls that are only known by number: the prefix of their generated names.
-  std::string_view call_prefix = {};
+  // For calls and graphs, which are only known by number: the prefix of their generated names.
+  std::string_view name_prefix = {};
 };
 
 // The leading columns of every activity on a device.
@@ -28,6 +28,7 @@ enum Gpu : uint8_t { kStart, kEnd, kDevice, kStream, kCorrelation, kGlobalPid, k
 enum Kernel : uint8_t { kName = kGpuColumns, kShortName, kGridX, kGridY, kGridZ, kBlockX, kBlockY, kBlockZ };
 enum Memcpy : uint8_t { kBytes = kGpuColumns, kCopyKind, kSourceKind, kTargetKind };
 enum Memset : uint8_t { kMemsetBytes = kGpuColumns, kMemoryKind };
+enum Graph : uint8_t { kGraphId = kGpuColumns };
 enum Runtime : uint8_t { kGlobalTid = kEnd + 1, kCallCorrelation, kNameId };
 enum Nvtx : uint8_t { kEventType = kEnd + 1 };
 enum Marker : uint8_t { kMarkerFlags = kEnd };

@@ -33,7 +33,10 @@ constexpr std::array kTables = {
               {"start", "end", "globalTid", "correlationId", "nameId"}},
     TableKind{Kind::kNvtx, "NVTX_EVENTS", {"start", "end", "eventType"}},
     TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
-    TableKind{Kind::kGraph, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end"}},
+    TableKind{Kind::kGraph,
+              "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"},
+              "CUDA graph "},
 };
 
 constexpr std::array kKernelTimes = {
