@@ -17,7 +17,7 @@ struct GpuRecord {
   uint32_t stream = 0;
   uint32_t name = 0;   // of kernels and graphs: in the state's NameTable; of others: PackTransfer
   uint32_t shape = 0;  // of kernels
-  uint32_t bytes = 0;  // at most 2^32 − 1
+  uint32_t bytes = 0;  // of transfers, at most 2^32 − 1; of kernels: GpuEvent::collective
   uint16_t rank = 0;   // in the state's RankTable
   importers::GpuWork work = importers::GpuWork::kKernel;
   uint8_t has_correlation = 0;  // 0 or 1; not a bool, as files may hold other bytes

@@ -28,6 +28,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
     ranks_.push_back({.trace = trace,
                       .number = numbered ? *info.rank : static_cast<int64_t>(ranks_.size()),
                       .epoch_offset_ns = info.epoch_offset_ns,
+                      .groups = state.groups(),
                       .result = std::move(result)});
   }
 }
@@ -74,8 +75,7 @@ Status ReportBuilder::CheckRanks() const {
   return {};
 }
 
-void ReportBuilder::AlignClocks(const Job& job) {
-  const std::vector<std::optional<int64_t>> offsets = ClockOffsets(job);
+void ReportBuilder::AlignClocks(const std::vector<std::optional<int64_t>>& offsets) {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (offsets[i].has_value())
       ranks_[i].epoch_offset_ns -= *offsets[i];
@@ -104,8 +104,9 @@ Result<Report> ReportBuilder::Finish() && {
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
   report_.memsets = MakeTransferLines(all_.sets());
-  report_.collectives = CompareCollectives(job);
-  if (report_.alignment == Alignment::kCollectives) AlignClocks(job);
+  CollectiveComparison compared = CompareCollectives(job);
+  report_.collectives = std::move(compared.lines);
+  if (report_.alignment == Alignment::kCollectives) AlignClocks(compared.clock_offsets);
   AddRankLines();
   report_.variability = FindVariability(job);
   report_.windows = FindAnomalousWindows(job);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ class ReportBuilder {
 
  private:
   Status CheckRanks() const;
-  // Aligns the clocks of ranks that share collectives with the first rank to its clock.
-  void AlignClocks(const Job& job);
+  // Shifts the clocks of the ranks by these offsets.
+  void AlignClocks(const std::vector<std::optional<int64_t>>& offsets);
   void AddRankLines();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 

@@ -16,6 +16,10 @@ Durations& At(std::vector<Durations>& all, uint32_t name) {
   return all[name];
 }
 
+uint32_t Saturate(int64_t bytes) {
+  return static_cast<uint32_t>(std::min<int64_t>(bytes, std::numeric_limits<uint32_t>::max()));
+}
+
 void MergeNamed(std::vector<Durations>& all, std::span<const Durations> others,
                 std::span<const uint32_t> ids) {
   for (size_t i = 0; i < others.size(); ++i)
@@ -64,20 +68,27 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
     }
     Summarize(event);
     extent->Cover(event.start_ns, event.end_ns);
+    const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
-    records->gpu.Add(
-        {.start_ns = event.start_ns,
-         .end_ns = event.end_ns,
-         .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
-         .stream = event.stream,
-         .name = importers::IsNamed(event.work) ? event.name : PackTransfer(event.copy, event.source, event.target),
-         .shape = event.shape,
-         .bytes = static_cast<uint32_t>(std::min<int64_t>(event.bytes, std::numeric_limits<uint32_t>::max())),
-         .rank = *rank,
-         .work = event.work,
-         .has_correlation = has_correlation ? uint8_t{1} : uint8_t{0}});
+    records->gpu.Add({.start_ns = event.start_ns,
+                      .end_ns = event.end_ns,
+                      .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
+                      .stream = event.stream,
+                      .name = importers::IsNamed(event.work)
+                                  ? event.name
+                                  : PackTransfer(event.copy, event.source, event.target),
+                      .shape = event.shape,
+                      .bytes = is_kernel ? event.collective : Saturate(event.bytes),
+                      .rank = *rank,
+                      .work = event.work,
+                      .has_correlation = has_correlation ? uint8_t{1} : uint8_t{0}});
   }
   LimitMemory();
+}
+
+void TraceState::Group(const importers::ProcessGroup& group) {
+  const auto [known, is_new] = groups_.try_emplace(group.Number(), group);
+  if (!is_new && known->second.group != group) known->second.group = {};
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
@@ -148,6 +159,10 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   MergeNamed(kernels_, other.kernels_, ids);
   MergeNamed(graphs_, other.graphs_, ids);
   MergeNamed(calls_, other.calls_, ids);
+  for (const auto& [number, known] : other.groups_) {
+    const auto [mine, is_new] = groups_.try_emplace(number, known);
+    if (!is_new && mine->second.group != known.group) mine->second.group = {};
+  }
   for (const auto& [key, copies] : other.copies_) copies_[key].Merge(copies);
   for (const auto& [key, sets] : other.sets_) sets_[key].Merge(sets);
   return ids;

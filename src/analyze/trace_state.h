@@ -85,6 +85,19 @@ struct TransferKey {
   }
 };
 
+// A process group by its number in a trace; empty if several have the number.
+struct KnownGroup {
+  importers::ProcessGroup group;
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(group.identity);
+    archive(group.size);
+    archive(group.numbered);
+  }
+};
+using KnownGroups = std::map<uint16_t, KnownGroup>;
+
 // The totals of a trace.
 struct TraceTotals {
   int64_t others = 0;  // events that are only counted
@@ -137,6 +150,7 @@ class TraceState final : public importers::EventSink {
   TraceState& operator=(TraceState&&) noexcept = default;
 
   uint32_t Name(std::string_view name) override { return names_.Add(name); }
+  void Group(const importers::ProcessGroup& group) override;
   void Gpu(std::span<const importers::GpuEvent> events) override;
   void Api(std::span<const importers::ApiCall> calls) override;
   void Ranges(std::span<const importers::Range> ranges) override;
@@ -175,6 +189,7 @@ class TraceState final : public importers::EventSink {
   std::span<const Durations> calls() const { return calls_; }
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
+  const KnownGroups& groups() const { return groups_; }
   const RankTable& ranks() const { return ranks_; }
   // Of each rank's GPU events, by its number in ranks(), which may have more that have no events.
   std::span<const Extent> extents() const { return extents_; }
@@ -196,12 +211,14 @@ class TraceState final : public importers::EventSink {
     archive(calls_);
     archive(copies_);
     archive(sets_);
+    archive(groups_);
     ranks_.Transfer(archive);
     archive(extents_);
     archive(metrics_);
     archive.Require(extents_.size() <= ranks_.ranks().size());
     archive.Require(metrics_.HasOnlyKnown(names_.size(), ranks_.ranks().size()));
-    for (const auto* named : {&kernels_, &graphs_, &calls_}) archive.Require(named->size() <= 2 * names_.size());
+    for (const auto* named : {&kernels_, &graphs_, &calls_})
+      archive.Require(named->size() <= 2 * names_.size());
   }
 
  private:
@@ -218,6 +235,7 @@ class TraceState final : public importers::EventSink {
   std::vector<Durations> calls_;
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
+  KnownGroups groups_;
   RankTable ranks_;
   std::vector<Extent> extents_;
   MetricTable metrics_;

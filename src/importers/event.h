@@ -39,6 +39,24 @@ constexpr int64_t PidOf(int64_t process) { return process & 0xFFFFFF; }
 // The correlation of an event that has none.
 inline constexpr int64_t kNoCorrelation = -1;
 
+// A process group of a distributed job, whose ranks run collectives together.
+struct ProcessGroup {
+  uint64_t identity = 0;  // a hash of its name and ranks, equal in the traces of all its ranks
+  int64_t size = 0;       // in ranks; 0 if the trace doesn't say
+  bool numbered = false;  // its collectives have sequence numbers
+
+  bool operator==(const ProcessGroup&) const = default;
+  // Its number within a trace: not 0, and different for nearly all groups of a trace.
+  uint16_t Number() const { return static_cast<uint16_t>(1 + identity % 0xFFFF); }
+};
+
+// A collective of a group: the group's number, and the lowest 16 bits of the sequence number. Not 0.
+constexpr uint32_t PackCollective(uint16_t group, uint64_t sequence) {
+  return uint32_t{group} << 16 | static_cast<uint16_t>(sequence);
+}
+constexpr uint16_t GroupOf(uint32_t collective) { return static_cast<uint16_t>(collective >> 16); }
+constexpr uint16_t SequenceOf(uint32_t collective) { return static_cast<uint16_t>(collective); }
+
 // Work on a device.
 struct GpuEvent {
   int64_t start_ns = 0;
@@ -51,6 +69,8 @@ struct GpuEvent {
   uint32_t stream = 0;
   uint32_t name = 0;   // of kernels and graphs: an id that EventSink::Name gave
   uint32_t shape = 0;  // of kernels: a hash of grid and block
+  // Of kernels that run a collective of a process group: PackCollective, after EventSink::Group; else 0.
+  uint32_t collective = 0;
   GpuWork work = GpuWork::kKernel;
   CopyKind copy = CopyKind::kUnknown;
   MemoryKind source = MemoryKind::kUnknown;
@@ -110,6 +130,8 @@ class EventSink {
   virtual ~EventSink() = default;
   // The id of a name, any bytes; the same for the same bytes.
   virtual uint32_t Name(std::string_view name) = 0;
+  // A process group that later events name by its number; at least once in each thread.
+  virtual void Group(const ProcessGroup& group) = 0;
   virtual void Gpu(std::span<const GpuEvent> events) = 0;
   virtual void Api(std::span<const ApiCall> calls) = 0;
   virtual void Ranges(std::span<const Range> ranges) = 0;

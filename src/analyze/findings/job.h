@@ -20,6 +20,7 @@ struct JobRank {
   size_t trace = 0;
   int64_t number = 0;
   int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
+  KnownGroups groups;           // of its trace
   RankResult result;            // names are numbered as in Job::names
 };
 
@@ -43,10 +44,14 @@ std::vector<VariabilityLine> FindVariability(const Job& job);
 std::vector<WindowLine> FindAnomalousWindows(const Job& job);
 std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
-std::vector<CollectiveLine> CompareCollectives(const Job& job);
-// How far each rank's clock is ahead of that of the first rank with collectives: the median difference of the
-// ends of their common collectives, as all ranks leave one together. Empty for ranks without any.
-std::vector<std::optional<int64_t>> ClockOffsets(const Job& job);
+
+struct CollectiveComparison {
+  std::vector<CollectiveLine> lines;
+  // How far each rank's clock is ahead of that of the first rank with collectives; empty for ranks that have
+  // no collectives in common with it, also not by way of other ranks.
+  std::vector<std::optional<int64_t>> clock_offsets;
+};
+CollectiveComparison CompareCollectives(const Job& job);
 std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job);
 
 }  // namespace gpusonde::analyze

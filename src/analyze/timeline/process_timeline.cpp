@@ -53,7 +53,7 @@ class RankFollower {
     else
       kernels_.Other(event);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
-      result_.collectives.push_back({event.name, event.start_ns, event.end_ns});
+      result_.collectives.push_back({event.name, event.start_ns, event.end_ns, event.bytes});
   }
   void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 

@@ -5,7 +5,9 @@
 #include <simdjson.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "base/utf8.h"
@@ -29,6 +31,7 @@ using Extents = std::array<int64_t, 3>;
 struct Event {
   std::string_view phase, name, start, duration, device, stream;
   std::string_view correlation, bytes, copy;
+  std::string_view group_name, group_ranks, group_size, sequence;  // of kernels of collectives
   Category kind = Category::kOther;
   Extents grid{}, block{};
 };
@@ -46,6 +49,17 @@ Extents ReadExtents(ondemand::value value) {
     if (i < extents.size()) extents[i++] = ParseWhole(Token(number)).value_or(0);
   }
   return extents;
+}
+
+// FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/) of texts, each with an end.
+uint64_t HashOf(std::initializer_list<std::string_view> texts) {
+  uint64_t hash = 0xCBF29CE484222325;
+  const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001B3; };
+  for (const std::string_view text : texts) {
+    for (const char c : text) add(static_cast<unsigned char>(c));
+    add(0);
+  }
+  return hash;
 }
 
 simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
@@ -68,6 +82,18 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
         break;
       case 'd':
         if (KeyIs(key, "device")) event.device = Token(field.value());
+        break;
+      case 'G':
+        if (KeyIs(key, "Group size")) event.group_size = Token(field.value());
+        break;
+      case 'P':
+        if (KeyIs(key, "Process Group Name"))
+          event.group_name = Unquote(Token(field.value()));
+        else if (KeyIs(key, "Process Group Ranks"))
+          event.group_ranks = Unquote(Token(field.value()));
+        break;
+      case 'S':
+        if (KeyIs(key, "Seq")) event.sequence = Token(field.value());
         break;
       case 'g':
         if (KeyIs(key, "grid")) event.grid = ReadExtents(field.value());
@@ -136,6 +162,8 @@ struct EventParser::State {
   void Add(const Event& event);
   void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
+  // GpuEvent::collective of a kernel in a process group.
+  uint32_t CollectiveOf(const Event& event);
   Status Run(std::string_view text);
   uint32_t NameOf(std::string_view quoted_text);
 
@@ -144,6 +172,7 @@ struct EventParser::State {
   EventFilter filter;
   std::string unescaped;
   EventBatch batch;
+  std::set<uint64_t> groups;  // whose identity the sink knows
 };
 
 EventParser::EventParser(EventSink& sink) : state_(std::make_unique<State>(sink)) {}
@@ -154,6 +183,16 @@ uint32_t EventParser::State::NameOf(std::string_view text) {
   unescaped.clear();
   Unescape(text, unescaped);
   return sink.Name(unescaped);
+}
+
+uint32_t EventParser::State::CollectiveOf(const Event& event) {
+  const std::optional<int64_t> sequence = ParseWhole(event.sequence);
+  ProcessGroup group{.size = ParseWhole(event.group_size).value_or(0),
+                     .numbered = sequence.value_or(-1) >= 0};
+  // Groups of the same name may have different ranks, and sends are not numbered like collectives.
+  group.identity = HashOf({event.group_name, event.group_ranks, group.numbered ? "numbered" : ""});
+  if (groups.insert(group.identity).second) sink.Group(group);
+  return PackCollective(group.Number(), static_cast<uint64_t>(std::max<int64_t>(0, sequence.value_or(0))));
 }
 
 void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t end_ns) {
@@ -172,6 +211,7 @@ void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t en
     gpu_event.name = NameOf(event.name);
     gpu_event.shape = ShapeOf(
         {event.grid[0], event.grid[1], event.grid[2], event.block[0], event.block[1], event.block[2]});
+    if (!event.group_name.empty()) gpu_event.collective = CollectiveOf(event);
   } else {
     gpu_event.work = event.kind == Category::kMemcpy ? GpuWork::kMemcpy : GpuWork::kMemset;
     DescribeMemory(event.name, gpu_event);
