@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/communication.h"
 #include "analyze/report.h"
 #include "base/result.h"
 
@@ -16,6 +17,7 @@ struct Options {
   bool partial = false;         // analyse the readable part of damaged traces
   bool kernel_summary = false;  // only sums of kernels: faster, as no timeline is built
   Alignment alignment = Alignment::kNone;
+  CommunicationKernels communication;
   // The first group matches the rank in each file's name (without folders); without it, ranks come from the
   // traces.
   std::optional<std::regex> rank_from;

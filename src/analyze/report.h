@@ -78,8 +78,8 @@ struct RankLine {
   int64_t transfer_ns = 0;      // copies and sets
   int64_t transfer_overlap_ns = 0;
   int64_t graph_ns = 0;  // in CUDA graphs that were traced as a whole
-  IdleLine idle;  // of the device; sums to idle_ns
-  IdleLine gaps;  // of each stream, summed
+  IdleLine idle;         // of the device; sums to idle_ns
+  IdleLine gaps;         // of each stream, summed
   DurationLine launch_latency;
   DurationLine queue_delay;
   int64_t queue_max = 0;
@@ -149,6 +149,14 @@ struct SlowRankLine {
   double high = 1;
 };
 
+// A communication kernel.
+struct CommunicationLine {
+  std::string name;
+  std::string_view library;  // CommunicationKernels::LibraryOf
+  int64_t count = 0;
+  int64_t total_ns = 0;
+};
+
 // A rank in the collectives that all ranks took part in.
 struct CollectiveLine {
   int64_t rank = 0;
@@ -209,6 +217,7 @@ struct Report {
   std::vector<CopyEffectLine> copy_effects;
   std::vector<SlowRankLine> slow_ranks;
   std::vector<CollectiveLine> collectives;
+  std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<Note> notes;
 };

@@ -98,8 +98,19 @@ void ReportBuilder::AddRankLines() {
 
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
-  const Job job{.names = all_.names(), .kernels = all_.kernels(), .ranks = ranks_, .metrics = metrics_};
+  std::vector<std::string_view> libraries;
+  for (uint32_t i = 0; i < all_.names().size(); ++i)
+    libraries.push_back(communication_.LibraryOf(all_.names()[i]));
+  const Job job{.names = all_.names(),
+                .kernels = all_.kernels(),
+                .libraries = libraries,
+                .ranks = ranks_,
+                .metrics = metrics_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
+  for (const DurationLine& line : report_.kernels)
+    if (const std::string_view library = communication_.LibraryOf(line.name); !library.empty())
+      report_.communication.push_back(
+          {.name = line.name, .library = library, .count = line.count, .total_ns = line.total_ns});
   report_.graphs = MakeDurationLines(all_.names(), all_.graphs());
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());

@@ -4,8 +4,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analyze/communication.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
 #include "analyze/trace_state.h"
@@ -18,7 +20,10 @@ namespace gpusonde::analyze {
 // memory.
 class ReportBuilder {
  public:
-  explicit ReportBuilder(Alignment alignment = Alignment::kNone) { report_.alignment = alignment; }
+  explicit ReportBuilder(Alignment alignment = Alignment::kNone, CommunicationKernels communication = {})
+      : communication_(std::move(communication)) {
+    report_.alignment = alignment;
+  }
 
   // `ranks` are those of the state.
   void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
@@ -33,6 +38,7 @@ class ReportBuilder {
   void AddRankLines();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
+  CommunicationKernels communication_;
   Report report_;
   TraceState all_;
   std::vector<JobRank> ranks_;

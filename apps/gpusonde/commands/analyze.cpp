@@ -44,6 +44,7 @@ struct AnalyzeOptions {
   std::string format = "text";
   std::string output;
   std::string rank_from;
+  std::string communication;
   std::string align = "none";
   std::string part;
   std::vector<std::string> merge;
@@ -99,6 +100,9 @@ Status Run(AnalyzeOptions& options) {
     } catch (const std::regex_error& error) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("--rank-from: {}", error.what()));
     }
+  }
+  if (!options.communication.empty()) {
+    ASSIGN_OR_RETURN(options.how.communication, analyze::CommunicationKernels::With(options.communication));
   }
   if (!options.part.empty()) {
     ASSIGN_OR_RETURN(const Fraction part, ParseFraction(options.part));
@@ -161,6 +165,8 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command->add_option(
       "--rank-from", options->rank_from,
       "Regular expression that finds the rank in a file's name; its first group is the number");
+  command->add_option("--communication", options->communication,
+                      "Regular expression for names of kernels that are communication too");
   command
       ->add_option("--align", options->align,
                    "How to align the clocks of several traces: none, or by the ends of collectives")

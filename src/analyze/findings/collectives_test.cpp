@@ -24,7 +24,7 @@ struct Made {
   void Add(size_t rank, int64_t start_ns, int64_t end_ns) {
     ranks[rank].result.collectives.push_back({.name = 0, .start_ns = start_ns, .end_ns = end_ns});
   }
-  Job job() const { return {.names = names, .kernels = {}, .ranks = ranks, .metrics = {}}; }
+  Job job() const { return {.names = names, .kernels = {}, .libraries = {}, .ranks = ranks, .metrics = {}}; }
 };
 
 std::vector<Visit> RegularVisits(int64_t count, int64_t period_ns, uint32_t seed) {

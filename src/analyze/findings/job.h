@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/metric_table.h"
@@ -32,13 +33,17 @@ struct JobMetrics {
 
 struct Job {
   const NameTable& names;
-  std::span<const Durations> kernels;  // by name
+  std::span<const Durations> kernels;           // by name
+  std::span<const std::string_view> libraries;  // of communication kernels, by name; empty for others
   std::span<const JobRank> ranks;
   std::span<const JobMetrics> metrics;
 };
 
 // Renumbers the names in a result.
 void Renumber(RankResult& result, std::span<const uint32_t> ids);
+
+// Whether the kernels of a name are communication.
+inline bool IsCommunication(const Job& job, uint32_t name) { return !job.libraries[name].empty(); }
 
 std::vector<VariabilityLine> FindVariability(const Job& job);
 std::vector<WindowLine> FindAnomalousWindows(const Job& job);

@@ -12,7 +12,7 @@ namespace {
 // Name and launch shape.
 using Alike = std::pair<uint32_t, uint32_t>;
 
-bool IsCompared(const Job& job, const Stratum& stratum) { return !IsCommunication(job.names[stratum.name]); }
+bool IsCompared(const Job& job, const Stratum& stratum) { return !IsCommunication(job, stratum.name); }
 
 std::map<Alike, LogMoments> AllRanks(const Job& job) {
   std::map<Alike, LogMoments> all;

@@ -96,7 +96,7 @@ std::vector<VariabilityLine> FindVariability(const Job& job) {
     const Durations& durations = job.kernels[name];
     if (durations.moments.count() < 2) continue;
     VariabilityLine line{.name = std::string(job.names[name]), .count = durations.moments.count()};
-    line.communication = IsCommunication(line.name);
+    line.communication = IsCommunication(job, name);
     line.excess_ns = std::llround(grouped.excess_ns);
     const int64_t median = durations.sketch.Quantile(1, 2);
     if (median > 0)

@@ -115,6 +115,11 @@ void Write(JsonWriter& json, const CollectiveLine& line) {
   json.Field("straggler", line.straggler).EndObject();
 }
 
+void Write(JsonWriter& json, const CommunicationLine& line) {
+  json.BeginObject().Field("name", line.name).Field("library", line.library).Field("count", line.count);
+  json.Field("total_ns", line.total_ns).EndObject();
+}
+
 void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.BeginObject().Field("name", line.name).Field("metric", line.metric).Field("unit", line.unit);
   json.Field("launches", line.launches).Field("ranks", line.ranks);
@@ -155,6 +160,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "copy_effects", report.copy_effects);
   WriteLines(json, "slow_ranks", report.slow_ranks);
   WriteLines(json, "collectives", report.collectives);
+  WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

@@ -90,6 +90,7 @@ class TextWriter {
     Ranks();
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
+    Communication();
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
@@ -360,6 +361,18 @@ class TextWriter {
            Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // Which kernels count as communication.
+  void Communication() {
+    if (report_.communication.empty()) return;
+    Line("\nCommunication kernels\n{:>12} {:>9}  library, name", "total", "count");
+    const size_t shown = std::min(report_.communication.size(), kLinesShown);
+    for (size_t i = 0; i < shown; ++i) {
+      const CommunicationLine& line = report_.communication[i];
+      Line("{:>12} {:>9}  {}, {}", Time(line.total_ns), line.count, line.library, shown_(line.name));
+    }
+    if (report_.communication.size() > shown) Line("… and {} more", report_.communication.size() - shown);
   }
 
   void Transfers(std::string_view title, const std::vector<TransferLine>& lines) {

@@ -43,8 +43,8 @@ std::string MessageOf(Heading heading) {
 // Traces that all ranks read together, as one rank knows them.
 class SharedTraces {
  public:
-  SharedTraces(const Crew& crew, int threads, std::vector<TracePart>& parts)
-      : crew_(crew), threads_(threads), parts_(parts) {}
+  SharedTraces(const Crew& crew, const Options& options, std::vector<TracePart>& parts)
+      : crew_(crew), options_(options), parts_(parts) {}
 
   // Joins the parts and analyses the processes that this rank owns.
   Status PutTogether() {
@@ -55,7 +55,8 @@ class SharedTraces {
       std::vector<size_t> mine;
       for (size_t process = 0; process < owners_[trace].size(); ++process)
         if (owners_[trace][process] == crew_.rank()) mine.push_back(process);
-      ASSIGN_OR_RETURN(parts_[trace].ranks, FollowProcesses(parts_[trace].state, mine, threads_));
+      ASSIGN_OR_RETURN(parts_[trace].ranks, FollowProcesses(parts_[trace].state, mine, ThreadsOf(options_),
+                                                            options_.communication));
     }
     return {};
   }
@@ -197,7 +198,7 @@ class SharedTraces {
   }
 
   const Crew& crew_;
-  int threads_;
+  const Options& options_;
   std::vector<TracePart>& parts_;
   std::vector<std::vector<int>> owners_;  // by trace and process
 };
@@ -215,7 +216,7 @@ Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, 
     for (TracePart& part : parts) reader(part);
     if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
   }
-  ReportBuilder builder(options.alignment);
+  ReportBuilder builder(options.alignment, options.communication);
   for (size_t trace = 0; trace < own.size(); ++trace) {
     size_t whose = 0;
     for (size_t i = 0; i < crews.size(); ++i)
@@ -257,7 +258,7 @@ Result<std::optional<Report>> AnalyzeTogether(const Crew& crew, const std::vecto
   TRY(Agree(crew, read()));
   others_wait = true;
   if (division->IsShared()) {
-    SharedTraces shared(crew, ThreadsOf(options), parts);
+    SharedTraces shared(crew, options, parts);
     TRY(shared.PutTogether());
   }
   auto report = Collect(crew, options, parts);

@@ -46,6 +46,7 @@ Id128 ChecksumOf(std::string_view header) { return IdHasher("analyze part").Add(
 struct Part {
   uint64_t part = 0;
   uint64_t parts = 1;
+  std::string communication;  // CommunicationKernels::expression
   std::vector<TracePart> traces;
   std::vector<std::vector<Counts>> counts;
 
@@ -53,6 +54,7 @@ struct Part {
   void Transfer(Archive& archive) {
     archive(part);
     archive(parts);
+    archive(communication);
     uint64_t size = traces.size();
     archive(size);
     archive.Require(size <= kMaxParts);
@@ -142,10 +144,9 @@ bool IsValid(const GpuRecord& record, const TraceState& state, size_t process) {
          state.extents()[record.rank].Covers(record.start_ns, record.end_ns) &&
          record.start_ns <= record.end_ns && record.start_ns >= -importers::kMaxTimeNs &&
          record.end_ns <= importers::kMaxTimeNs &&
-         (importers::IsNamed(record.work) ||
-          (CopyOf(record.name) <= importers::CopyKind::kHostToHost &&
-           SourceOf(record.name) <= importers::MemoryKind::kManaged &&
-           TargetOf(record.name) <= importers::MemoryKind::kManaged));
+         (importers::IsNamed(record.work) || (CopyOf(record.name) <= importers::CopyKind::kHostToHost &&
+                                              SourceOf(record.name) <= importers::MemoryKind::kManaged &&
+                                              TargetOf(record.name) <= importers::MemoryKind::kManaged));
 }
 bool IsValid(const CallRecord& record, const TraceState& /*state*/, size_t /*process*/) {
   return record.start_ns <= record.end_ns && record.start_ns >= -importers::kMaxTimeNs &&
@@ -265,7 +266,7 @@ Result<std::vector<Part>> ReadAll(const std::vector<std::string>& files) {
 Status AnalyzePart(const std::vector<std::string>& paths, const Options& options, uint64_t part,
                    uint64_t parts, const std::string& output) {
   ASSIGN_OR_RETURN(const Division division, Division::Make(paths, parts));
-  Part made{.part = part, .parts = parts};
+  Part made{.part = part, .parts = parts, .communication = options.communication.expression()};
   TRY(ReadParts(paths, options, division, part,
                 [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
@@ -278,7 +279,13 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
 
 Result<Report> MergeParts(const std::vector<std::string>& files, const Options& options) {
   ASSIGN_OR_RETURN(std::vector<Part> parts, ReadAll(files));
-  ReportBuilder builder(options.alignment);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].communication != options.communication.expression())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("part {}/{} was made with --communication '{}'; give all parts and --merge the same",
+                      parts[i].part, parts[i].parts, parts[i].communication));
+  ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
     if (whole != parts.end()) {
@@ -290,7 +297,8 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
     for (size_t other = 1; other < parts.size(); ++other)
       first.state.Merge(std::move(parts[other].traces[i].state));
     TRY(first.state.Finish());
-    ASSIGN_OR_RETURN(std::vector<RankResult> ranks, FollowProcesses(first.state, ThreadsOf(options)));
+    ASSIGN_OR_RETURN(std::vector<RankResult> ranks,
+                     FollowProcesses(first.state, ThreadsOf(options), options.communication));
     builder.Add(first.path, first.info, first.state, std::move(ranks));
   }
   return std::move(builder).Finish();

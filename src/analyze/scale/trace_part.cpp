@@ -110,7 +110,7 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
   ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
   part.whole = share->parts == 1;
   if (!part.whole) return part;
-  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads));
+  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, options.communication));
   part.state.DropRecords();
   return part;
 }

@@ -25,8 +25,9 @@ constexpr size_t kReorderedRecords = (size_t{1} << 20) / sizeof(LaunchedRecord);
 
 // Properties of kernel names, by number.
 struct Names {
-  explicit Names(const NameTable& names) : hashes(names.Hashes()) {
-    for (uint32_t i = 0; i < names.size(); ++i) is_communication.push_back(IsCommunication(names[i]));
+  Names(const NameTable& names, const CommunicationKernels& communication) : hashes(names.Hashes()) {
+    for (uint32_t i = 0; i < names.size(); ++i)
+      is_communication.push_back(!communication.LibraryOf(names[i]).empty());
   }
   std::vector<uint64_t> hashes;
   std::vector<bool> is_communication;
@@ -177,15 +178,16 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
 
 }  // namespace
 
-Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads) {
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads,
+                                                const CommunicationKernels& communication) {
   std::vector<size_t> all(state.processes().size());
   std::iota(all.begin(), all.end(), size_t{0});
-  return FollowProcesses(state, all, threads);
+  return FollowProcesses(state, all, threads, communication);
 }
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
-                                                int threads) {
-  const Names names(state.names());
+                                                int threads, const CommunicationKernels& communication) {
+  const Names names(state.names(), communication);
   std::vector<std::vector<uint16_t>> ranks(
       state.ranks().processes().size());  // with GPU work, by their processes
   for (size_t rank = 0; rank < state.extents().size(); ++rank)

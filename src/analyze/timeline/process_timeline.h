@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "analyze/communication.h"
 #include "analyze/extent.h"
 #include "analyze/timeline/kernel_strata.h"
 #include "analyze/timeline/rank_timeline.h"
@@ -55,9 +56,10 @@ inline constexpr size_t kMaxCollectives = 65'536;
 
 // Builds the timelines of a finished state with several threads, a process per thread at a time. Results are
 // ordered by process and device. Errors: those of temporary files.
-Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads);
+Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads,
+                                                const CommunicationKernels& communication = {});
 // Like above, for some processes, by number.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
-                                                int threads);
+                                                int threads, const CommunicationKernels& communication);
 
 }  // namespace gpusonde::analyze

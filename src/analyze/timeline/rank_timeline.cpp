@@ -2,7 +2,6 @@
 #include "analyze/timeline/rank_timeline.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace gpusonde::analyze {
 namespace {
@@ -74,17 +73,6 @@ double QueueLength::MeanOverChanges() const {
 
 double QueueLength::MeanOverTime() const {
   return last_ns_ > first_ns_ ? static_cast<double>(area_) / static_cast<double>(last_ns_ - first_ns_) : 0;
-}
-
-bool IsCommunication(std::string_view kernel_name) {
-  constexpr std::string_view kTail = "ccl";
-  for (size_t i = 0; i + 4 <= kernel_name.size(); ++i) {
-    const char first = static_cast<char>(kernel_name[i] | 0x20);
-    if (first != 'n' && first != 'r') continue;
-    const std::string_view rest = kernel_name.substr(i + 1, kTail.size());
-    if (std::ranges::equal(rest, kTail, [](char a, char b) { return (a | 0x20) == b; })) return true;
-  }
-  return false;
 }
 
 }  // namespace gpusonde::analyze

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -162,8 +161,5 @@ class QueueLength {
   int64_t first_ns_ = 0;
   int64_t last_ns_ = 0;
 };
-
-// Whether a kernel is communication between ranks: nccl or rccl in its name, in any case.
-bool IsCommunication(std::string_view kernel_name);
 
 }  // namespace gpusonde::analyze
