@@ -17,6 +17,8 @@ struct Extent {
     last_ns = std::max(last_ns, end_ns);
   }
   bool Covers(int64_t start_ns, int64_t end_ns) const { return first_ns <= start_ns && end_ns <= last_ns; }
+  // Of another extent.
+  void Cover(const Extent& other) { Cover(other.first_ns, other.last_ns); }
   // Of no events.
   bool IsEmpty() const { return first_ns > last_ns; }
 

@@ -43,7 +43,8 @@ int64_t CountOutliers(const model::Sketch& sketch) {
   return static_cast<int64_t>(sketch.CountAbove(static_cast<int64_t>(std::min(fence, kHighest))));
 }
 
-TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state) {
+TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
+                        int64_t gpu_ahead_ns) {
   const TraceTotals& totals = state.totals();
   TraceLine line{.path = path, .format = importers::Name(info.format)};
   const model::Moments kernels = AllOf(state.kernels());
@@ -61,7 +62,10 @@ TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& inf
   line.dropped = totals.Dropped();
   line.events = line.kernels + line.graphs + line.memcpys + line.memsets + line.api_calls + line.ranges +
                 totals.others + line.dropped;
-  line.duration_ns = totals.first_ns <= totals.last_ns ? totals.last_ns - totals.first_ns : 0;
+  Extent all = totals.on_host;
+  if (!totals.on_gpu.IsEmpty())
+    all.Cover(totals.on_gpu.first_ns - gpu_ahead_ns, totals.on_gpu.last_ns - gpu_ahead_ns);
+  line.duration_ns = all.IsEmpty() ? 0 : all.last_ns - all.first_ns;
   return line;
 }
 

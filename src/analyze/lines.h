@@ -15,7 +15,9 @@
 // Turns states into the lines of a report: the only place where sums become means and quantiles.
 namespace gpusonde::analyze {
 
-TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state);
+// `gpu_ahead_ns`: EstimateGpuClock.
+TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
+                        int64_t gpu_ahead_ns);
 
 // Notes why a trace is incomplete.
 void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,

@@ -16,8 +16,11 @@ namespace gpusonde::analyze {
 void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
                         std::vector<RankResult> ranks) {
   const size_t trace = report_.traces.size();
-  report_.traces.push_back(MakeTraceLine(path, info, state));
+  // A trace with clocks of its own has one process.
+  const int64_t gpu_ahead_ns = ranks.empty() ? 0 : ranks.front().gpu_ahead_ns;
+  report_.traces.push_back(MakeTraceLine(path, info, state, gpu_ahead_ns));
   AddNotes(trace, info, state, report_.notes);
+  if (gpu_ahead_ns != 0) report_.notes.push_back({trace, "gpu_clock_ahead_ns", gpu_ahead_ns});
   const std::vector<uint32_t> ids = all_.MergeSums(state);
   AddMetrics(info, state, ids);
   for (RankResult& result : ranks) {

@@ -34,15 +34,15 @@ void TraceTotals::Merge(const TraceTotals& other) {
   skipped_shards += other.skipped_shards;
   metric_texts += other.metric_texts;
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
-  first_ns = std::min(first_ns, other.first_ns);
-  last_ns = std::max(last_ns, other.last_ns);
+  on_gpu.Cover(other.on_gpu);
+  on_host.Cover(other.on_host);
 }
 
 int64_t TraceTotals::Dropped() const { return std::accumulate(dropped.begin(), dropped.end(), int64_t{0}); }
 
 void TraceState::Summarize(const importers::GpuEvent& event) {
   const int64_t duration_ns = event.end_ns - event.start_ns;
-  totals_.Cover(event.start_ns, event.end_ns);
+  totals_.on_gpu.Cover(event.start_ns, event.end_ns);
   if (event.work == importers::GpuWork::kKernel) return At(kernels_, event.name).Add(duration_ns);
   if (event.work == importers::GpuWork::kGraph) return At(graphs_, event.name).Add(duration_ns);
   auto& transfers = event.work == importers::GpuWork::kMemcpy ? copies_ : sets_;
@@ -95,7 +95,7 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
   int64_t process = 0;
   ProcessRecords* records = nullptr;
   for (const importers::ApiCall& call : calls) {
-    totals_.Cover(call.start_ns, call.end_ns);
+    totals_.on_host.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
     if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
     if (records == nullptr || process != call.process) {
@@ -138,7 +138,7 @@ void TraceState::LimitMemory() {
 
 void TraceState::Ranges(std::span<const importers::Range> ranges) {
   totals_.ranges += static_cast<int64_t>(ranges.size());
-  for (const importers::Range& range : ranges) totals_.Cover(range.start_ns, range.end_ns);
+  for (const importers::Range& range : ranges) totals_.on_host.Cover(range.start_ns, range.end_ns);
 }
 
 void TraceState::Launch(const importers::MeasuredLaunch& launch,
@@ -156,6 +156,7 @@ void TraceState::Launch(const importers::MeasuredLaunch& launch,
 std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   std::vector<uint32_t> ids = names_.AddAll(other.names_);
   totals_.Merge(other.totals_);
+  separate_gpu_clock_ |= other.separate_gpu_clock_;
   MergeNamed(kernels_, other.kernels_, ids);
   MergeNamed(graphs_, other.graphs_, ids);
   MergeNamed(calls_, other.calls_, ids);

@@ -105,13 +105,9 @@ struct TraceTotals {
   int64_t skipped_shards = 0;  // parts that could not be read and were skipped
   int64_t metric_texts = 0;    // values of metrics that are texts
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
-  int64_t first_ns = std::numeric_limits<int64_t>::max();
-  int64_t last_ns = std::numeric_limits<int64_t>::min();
+  Extent on_gpu;
+  Extent on_host;
 
-  void Cover(int64_t start_ns, int64_t end_ns) {
-    first_ns = std::min(first_ns, start_ns);
-    last_ns = std::max(last_ns, end_ns);
-  }
   void Merge(const TraceTotals& other);
 
   template <class Archive>
@@ -121,8 +117,8 @@ struct TraceTotals {
     archive(skipped_shards);
     archive(metric_texts);
     for (int64_t& count : dropped) archive(count);
-    archive(first_ns);
-    archive(last_ns);
+    archive(on_gpu);
+    archive(on_host);
   }
   int64_t Dropped() const;
 };
@@ -163,6 +159,8 @@ class TraceState final : public importers::EventSink {
   }
   // Counts a part of the trace that could not be read.
   void SkipShard() { ++totals_.skipped_shards; }
+  // The GPU's times may be by another clock than the calls' (importers::TraceInfo).
+  void SeparateGpuClock() { separate_gpu_clock_ = true; }
 
   // Merges what another thread read.
   void Merge(TraceState&& other);
@@ -182,6 +180,7 @@ class TraceState final : public importers::EventSink {
   Status Finish();
 
   const NameTable& names() const { return names_; }
+  bool separate_gpu_clock() const { return separate_gpu_clock_; }
   const TraceTotals& totals() const { return totals_; }
   // By a name's number; those that no such event has are empty or missing at the end.
   std::span<const Durations> kernels() const { return kernels_; }
@@ -206,6 +205,7 @@ class TraceState final : public importers::EventSink {
   void Transfer(Archive& archive) {
     names_.Transfer(archive);
     archive(totals_);
+    archive(separate_gpu_clock_);
     archive(kernels_);
     archive(graphs_);
     archive(calls_);
@@ -230,6 +230,7 @@ class TraceState final : public importers::EventSink {
 
   NameTable names_;
   TraceTotals totals_;
+  bool separate_gpu_clock_ = false;
   std::vector<Durations> kernels_;
   std::vector<Durations> graphs_;
   std::vector<Durations> calls_;

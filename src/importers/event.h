@@ -115,10 +115,11 @@ enum class Dropped : uint8_t {
   kNegativeDuration,  // ends before it starts
   kWrongType,         // a column or value of a type that it never has
   kMalformed,         // a row or event that doesn't parse
+  kNotCollected,      // the profiler could not collect its times
 };
-inline constexpr std::array kDroppedNames = {std::string_view("bad_time"),
-                                             std::string_view("negative_duration"),
-                                             std::string_view("wrong_type"), std::string_view("malformed")};
+inline constexpr std::array kDroppedNames = {
+    std::string_view("bad_time"), std::string_view("negative_duration"), std::string_view("wrong_type"),
+    std::string_view("malformed"), std::string_view("not_collected")};
 
 // Times beyond this are refused, so that differences and sums of a few can't overflow.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;

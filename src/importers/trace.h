@@ -22,9 +22,10 @@ std::string_view Name(TraceFormat format);
 // Metadata of a trace, complete once all its shards have been returned.
 struct TraceInfo {
   TraceFormat format = TraceFormat::kNsysSqlite;
-  int64_t epoch_offset_ns = 0;  // added to the file's times, they are ns since the Unix epoch
-  std::optional<int64_t> rank;  // of a distributed job
-  bool truncated = false;       // the file ends in the middle; the part before is read
+  int64_t epoch_offset_ns = 0;      // added to the file's times, they are ns since the Unix epoch
+  std::optional<int64_t> rank;      // of a distributed job
+  bool separate_gpu_clock = false;  // times of GPU events are by another clock than those of calls
+  bool truncated = false;           // the file ends in the middle; the part before is read
 };
 
 // A part of a trace that one thread reads at a time. Shards are about equally large and depend only on the

@@ -68,6 +68,13 @@ std::string SentenceOf(const Note& note) {
     return fmt::format("{} that end before they begin {} left out", events, are);
   if (note.kind == "wrong_type")
     return fmt::format("{} with an invalid device or stream {} left out", events, are);
+  if (note.kind == "not_collected")
+    return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
+  if (note.kind == "gpu_clock_ahead_ns")
+    return fmt::format(
+        "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
+        "are converted",
+        Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
   if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
   return fmt::format("{} ({})", note.kind, note.count);
 }

@@ -10,8 +10,11 @@ constexpr int64_t kMaxDistanceNs = 60 * kNanosPerSecond;
 
 }  // namespace
 
-LaunchJoin::LaunchJoin(const ProcessRecords& process)
-    : events_(process.gpu.runs()), calls_(process.calls.runs()), next_call_(calls_.Next()) {}
+LaunchJoin::LaunchJoin(const ProcessRecords& process, int64_t gpu_ahead_ns)
+    : events_(process.gpu.runs()),
+      calls_(process.calls.runs()),
+      gpu_ahead_ns_(gpu_ahead_ns),
+      next_call_(calls_.Next()) {}
 
 const CallRecord* LaunchJoin::FindCall(uint32_t correlation, int64_t start_ns) {
   if (!found_ || best_.correlation != correlation) {
@@ -34,11 +37,11 @@ std::optional<LaunchedRecord> LaunchJoin::Next() {
   if (event == nullptr) return std::nullopt;
   LaunchedRecord record{.gpu = *event};
   const CallRecord* const call =
-      event->has_correlation != 0 ? FindCall(event->correlation, event->start_ns) : nullptr;
+      event->has_correlation != 0 ? FindCall(event->correlation, event->start_ns - gpu_ahead_ns_) : nullptr;
   if (call != nullptr) {
     record.has_call = 1;
-    record.call_start_ns = call->start_ns;
-    record.call_end_ns = call->end_ns;
+    record.call_start_ns = call->start_ns + gpu_ahead_ns_;
+    record.call_end_ns = call->end_ns + gpu_ahead_ns_;
   }
   return record;
 }

@@ -15,8 +15,8 @@ namespace gpusonde::analyze {
 // event is chosen, or else the first. Calls more than 60 s away belong to another wrap of ids.
 class LaunchJoin {
  public:
-  // `process` must outlive it.
-  explicit LaunchJoin(const ProcessRecords& process);
+  // `process` must outlive it. `gpu_ahead_ns` is added to the times of calls.
+  LaunchJoin(const ProcessRecords& process, int64_t gpu_ahead_ns);
 
   // Empty at the end and after a failure.
   std::optional<LaunchedRecord> Next();
@@ -24,11 +24,12 @@ class LaunchJoin {
   Status status() const;
 
  private:
-  // The call of an event; null if unknown.
+  // The call of an event that starts at a time by the clock of the calls; null if unknown.
   const CallRecord* FindCall(uint32_t correlation, int64_t start_ns);
 
   Merged<GpuRecord, ByCorrelation, Renumbering> events_;
   Merged<CallRecord, ByCorrelation, Renumbering> calls_;
+  int64_t gpu_ahead_ns_;
   const CallRecord* next_call_;
   CallRecord best_;
   bool found_ = false;

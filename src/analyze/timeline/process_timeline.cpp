@@ -14,6 +14,7 @@
 
 #include "analyze/reorder.h"
 #include "analyze/sorted_runs.h"
+#include "analyze/timeline/gpu_clock.h"
 #include "analyze/timeline/launch_join.h"
 
 namespace gpusonde::analyze {
@@ -36,9 +37,9 @@ struct Names {
 // Builds the timeline of one rank.
 class RankFollower {
  public:
-  RankFollower(const RankKey& key, const Extent& extent, const Names& names)
+  RankFollower(const RankKey& key, const Extent& extent, const Names& names, int64_t gpu_ahead_ns)
       : names_(names),
-        result_{.key = key, .extent = extent},
+        result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
         kernels_(names.hashes, extent.first_ns, extent.last_ns) {}
 
   void Add(const LaunchedRecord& record) {
@@ -72,9 +73,10 @@ class RankFollower {
 // The ranks of one process, by number.
 class ProcessFollower {
  public:
-  ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names) {
+  ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names,
+                  int64_t gpu_ahead_ns) {
     for (const uint16_t rank : ranks)
-      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names);
+      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, gpu_ahead_ns);
   }
 
   // Add events by start time, and queue changes by time, before events of the same time.
@@ -107,8 +109,8 @@ QueueEntry EntryOf(const LaunchedRecord& record) {
 // Launches run nearly in order of their correlation ids, so usually only the last few thousand need to be
 // reordered, without sorting on disk. Returns false if some belong further back: ids that wrapped, events
 // without an id.
-Result<bool> FollowWhileJoining(const ProcessRecords& records, ProcessFollower& ranks) {
-  LaunchJoin launches(records);
+Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks) {
+  LaunchJoin launches(records, gpu_ahead_ns);
   Reorder<LaunchedRecord, ByStart> events;
   Reorder<QueueEntry, ByTime> joining;
   std::optional<LaunchedRecord> followed;
@@ -141,11 +143,11 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, ProcessFollower& 
 }
 
 // For any order: sorts runs on disk.
-Status FollowSorted(const ProcessRecords& records, ProcessFollower& ranks) {
+Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks) {
   const auto file = std::make_shared<TemporaryFile>();
   SortedRuns<LaunchedRecord, ByStart> sorted(file);
   SortedRuns<QueueEntry, ByTime> sorted_entries(file);
-  LaunchJoin launches(records);
+  LaunchJoin launches(records, gpu_ahead_ns);
   while (const std::optional<LaunchedRecord> record = launches.Next()) {
     sorted.Add(*record);
     if (record->has_call != 0) sorted_entries.Add(EntryOf(*record));
@@ -168,11 +170,15 @@ Status FollowSorted(const ProcessRecords& records, ProcessFollower& ranks) {
 Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process,
                                               std::span<const uint16_t> ranks, const Names& names) {
   const ProcessRecords& records = state.processes()[process];
-  ProcessFollower follower(state, ranks, names);
-  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, follower));
+  int64_t gpu_ahead_ns = 0;
+  if (state.separate_gpu_clock()) {
+    ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));
+  }
+  ProcessFollower follower(state, ranks, names, gpu_ahead_ns);
+  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower));
   if (followed) return std::move(follower).Finish();
-  ProcessFollower again(state, ranks, names);
-  TRY(FollowSorted(records, again));
+  ProcessFollower again(state, ranks, names, gpu_ahead_ns);
+  TRY(FollowSorted(records, gpu_ahead_ns, again));
   return std::move(again).Finish();
 }
 

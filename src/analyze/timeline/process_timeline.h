@@ -34,6 +34,7 @@ struct Collective {
 struct RankResult {
   RankKey key;
   Extent extent;
+  int64_t gpu_ahead_ns = 0;  // of the calls' clock, see EstimateGpuClock; all other times are the GPU's
   RankTimeline timeline;
   QueueLength queue;
   KernelResult kernels;
@@ -44,6 +45,7 @@ struct RankResult {
   void Transfer(Archive& archive) {
     archive(key);
     archive(extent);
+    archive(gpu_ahead_ns);
     archive(timeline);
     archive(queue);
     archive(kernels);

@@ -50,7 +50,9 @@ class ActivityTrace final : public Trace {
 
  private:
   ActivityTrace(std::unique_ptr<sqlite::Database> database, const Layout& layout)
-      : layout_(layout), database_(std::move(database)), info_{.format = layout.format} {}
+      : layout_(layout),
+        database_(std::move(database)),
+        info_{.format = layout.format, .separate_gpu_clock = layout.raw_times} {}
 
   const Layout& layout_;
   std::unique_ptr<sqlite::Database> database_;

@@ -132,6 +132,10 @@ bool RowReader::Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns) {
   }
   start_ns = cells[kStart];
   end_ns = cells[kEnd];
+  if (start_ns == 0 && end_ns == 0 && layout_.raw_times) {
+    sink_.Drop(Dropped::kNotCollected, 1);
+    return false;
+  }
   return CheckTimes(start_ns, end_ns, sink_);
 }
 

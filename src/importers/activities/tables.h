@@ -40,6 +40,9 @@ struct Layout {
   std::string_view strings;
   std::string_view string_id;  // its INTEGER PRIMARY KEY
   bool mangled = false;        // C++ names are mangled
+  // Times are CUPTI's own: a start and end of 0 mean that they could not be collected, and those of the GPU
+  // are by a clock of its own where CUPTI couldn't convert them.
+  bool raw_times = false;
   std::span<const TableKind> tables;
   std::span<const TableKind> kernel_times;  // the tables needed to count and time kernels
   importers::MemoryKind (*memory_kind)(int64_t number) = nullptr;

@@ -82,6 +82,7 @@ constexpr activities::Layout kNvprofLayout = {.format = TraceFormat::kNvprofSqli
                                               .strings = kStrings,
                                               .string_id = "_id_",
                                               .mangled = true,
+                                              .raw_times = true,
                                               .tables = kNvprofTables,
                                               .kernel_times = kNvprofKernelTimes,
                                               .memory_kind = NvprofMemoryKind};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvprof_db.py FILE [serial]: a database with nvprof's documented tables, with two kernels (in the table of serialised
-kernels, if `serial`), copies, a set, calls, a range, and empty tables, as nvprof writes them."""
+"""nvprof_db.py FILE [serial] [uncollected] [clock=NS]: a database with nvprof's documented tables, with two kernels (in the table of serialised
+kernels, if `serial`), copies, a set, calls, a range, and empty tables, as nvprof writes them. `uncollected` adds a kernel and a call whose times nvprof could
+not collect; `clock` is added to the times of the GPU."""
 
 import sqlite3
 import sys
@@ -16,6 +17,7 @@ COPY = """(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, copyKind INT NOT NULL, srcKin
 CALL = """(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, cbid INT NOT NULL, start INT NOT NULL, end INT NOT NULL,
     processId INT NOT NULL, threadId INT NOT NULL, correlationId INT NOT NULL, returnValue INT NOT NULL)"""
 SECOND = 1_600_000_000_000_000_000
+GPU = SECOND + sum(int(argument[6:]) for argument in sys.argv[2:] if argument.startswith("clock="))
 
 database = sqlite3.connect(sys.argv[1])
 kernels = "KERNEL" if "serial" in sys.argv[2:] else "CONCURRENT_KERNEL"
@@ -36,11 +38,14 @@ run("""CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (_id_ INTEGER PRIMARY KEY AUTOINC
 run("INSERT INTO StringTable VALUES (1, '_Z4gemmPKfi'), (2, 'relu'), (3, 'step')")
 for start, end, correlation, name in ((1000, 5000, 7, 1), (6000, 7000, 8, 2)):
     run(f"INSERT INTO CUPTI_ACTIVITY_KIND_{kernels} VALUES (NULL, x'00', 1, 32, ?, ?, 0, 0, 1, 7, 4, 1, 1, 256, 1, 1, ?, 1, ?)",
-        (SECOND + start, SECOND + end, correlation, name))
-run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (NULL, 1, 1, 3, 0, 4096, ?, ?, 0, 1, 7, 9)", (SECOND + 8000, SECOND + 8500))
+        (GPU + start, GPU + end, correlation, name))
+if "uncollected" in sys.argv[2:]:
+    run(f"INSERT INTO CUPTI_ACTIVITY_KIND_{kernels} VALUES (NULL, x'00', 1, 32, 0, 0, 0, 0, 1, 7, 4, 1, 1, 256, 1, 1, 13, 1, 1)")
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (NULL, 211, 0, 0, 4711, 4711, 13, 0)")
+run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (NULL, 1, 1, 3, 0, 4096, ?, ?, 0, 1, 7, 9)", (GPU + 8000, GPU + 8500))
 run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY2 VALUES (NULL, 10, 3, 3, 0, 512, ?, ?, 1, 1, 7, 0, 1, 10)",
-    (SECOND + 8000, SECOND + 8250))
-run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (NULL, 0, 64, ?, ?, 0, 1, 7, 11, 0, 3)", (SECOND + 9000, SECOND + 9010))
+    (GPU + 8000, GPU + 8250))
+run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (NULL, 0, 64, ?, ?, 0, 1, 7, 11, 0, 3)", (GPU + 9000, GPU + 9010))
 for table, cbid, start, end, correlation in (("RUNTIME", 211, 100, 200, 7), ("RUNTIME", 211, 300, 350, 8),
                                              ("DRIVER", 307, 120, 180, 12)):
     run(f"INSERT INTO CUPTI_ACTIVITY_KIND_{table} VALUES (NULL, ?, ?, ?, 4711, 4711, ?, 0)",
