@@ -25,6 +25,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   AddMetrics(info, state, ids);
   for (RankResult& result : ranks) {
     Renumber(result, ids);
+    for (auto& [name, found] : result.kernels.names)
+      if (!found.durations.empty()) MergeCounts(fine_[name], std::exchange(found.durations, {}));
     // The trace's rank applies only if the trace holds one rank; ranks of other traces have no numbers of
     // their own.
     const bool numbered = info.rank.has_value() && ranks.size() == 1;
@@ -107,6 +109,7 @@ Result<Report> ReportBuilder::Finish() && {
   const Job job{.names = all_.names(),
                 .kernels = all_.kernels(),
                 .libraries = libraries,
+                .fine = fine_,
                 .ranks = ranks_,
                 .metrics = metrics_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());

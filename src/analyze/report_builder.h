@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,7 @@ class ReportBuilder {
   CommunicationKernels communication_;
   Report report_;
   TraceState all_;
+  std::map<uint32_t, std::vector<ValueCount>> fine_;  // as in Job
   std::vector<JobRank> ranks_;
   std::vector<JobMetrics> metrics_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace {
 // Ranks that each run kernels of one name.
 struct Made {
   NameTable names;
+  std::map<uint32_t, std::vector<ValueCount>> fine;
   std::vector<JobRank> ranks;
 
   explicit Made(size_t count) : ranks(count) {
@@ -24,7 +26,9 @@ struct Made {
   void Add(size_t rank, int64_t start_ns, int64_t end_ns) {
     ranks[rank].result.collectives.push_back({.name = 0, .start_ns = start_ns, .end_ns = end_ns});
   }
-  Job job() const { return {.names = names, .kernels = {}, .libraries = {}, .ranks = ranks, .metrics = {}}; }
+  Job job() const {
+    return {.names = names, .kernels = {}, .libraries = {}, .fine = fine, .ranks = ranks, .metrics = {}};
+  }
 };
 
 std::vector<Visit> RegularVisits(int64_t count, int64_t period_ns, uint32_t seed) {

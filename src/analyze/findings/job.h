@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ struct Job {
   const NameTable& names;
   std::span<const Durations> kernels;           // by name
   std::span<const std::string_view> libraries;  // of communication kernels, by name; empty for others
+  // Of kernels that vary little, by name; of those that vary more, or in some traces, not all durations.
+  const std::map<uint32_t, std::vector<ValueCount>>& fine;
   std::span<const JobRank> ranks;
   std::span<const JobMetrics> metrics;
 };

@@ -87,6 +87,20 @@ std::vector<SlowLine> SlowestOf(const Job& job, uint32_t name) {
   return slowest;
 }
 
+double RobustCv(const Job& job, uint32_t name) {
+  const model::Sketch& sketch = job.kernels[name].sketch;
+  const auto fine = job.fine.find(name);
+  if (fine != job.fine.end()) {
+    uint64_t counted = 0;
+    for (const ValueCount& one : fine->second) counted += one.count;
+    if (counted == sketch.count()) return RobustVariation(fine->second);
+  }
+  const int64_t median = sketch.Quantile(1, 2);
+  return median > 0
+             ? 1.4826 * static_cast<double>(sketch.MedianDistanceFrom(median)) / static_cast<double>(median)
+             : 0;
+}
+
 }  // namespace
 
 std::vector<VariabilityLine> FindVariability(const Job& job) {
@@ -98,10 +112,7 @@ std::vector<VariabilityLine> FindVariability(const Job& job) {
     VariabilityLine line{.name = std::string(job.names[name]), .count = durations.moments.count()};
     line.communication = IsCommunication(job, name);
     line.excess_ns = std::llround(grouped.excess_ns);
-    const int64_t median = durations.sketch.Quantile(1, 2);
-    if (median > 0)
-      line.robust_cv = 1.4826 * static_cast<double>(durations.sketch.MedianDistanceFrom(median)) /
-                       static_cast<double>(median);
+    line.robust_cv = RobustCv(job, name);
     line.explained =
         SharesOf(grouped, static_cast<double>(durations.moments.SquaredDeviations()), line.count);
     line.outliers = CountOutliers(durations.sketch);

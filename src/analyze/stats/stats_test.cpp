@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <vector>
 
 #include "analyze/stats/bounded_table.h"
+#include "analyze/stats/fine_counts.h"
 #include "analyze/stats/inference.h"
 #include "analyze/stats/log_moments.h"
 #include "analyze/stats/squares.h"
@@ -94,6 +96,52 @@ struct Counter {
   int64_t count = 0;
   void Merge(const Counter& other) { count += other.count; }
 };
+
+double ExactRobustVariation(std::vector<int64_t> values) {
+  const auto median = [](std::vector<int64_t>& of) {
+    std::ranges::sort(of);
+    return of[(of.size() - 1) / 2];
+  };
+  const int64_t center = median(values);
+  for (int64_t& value : values) value = std::abs(value - center);
+  return 1.4826 * static_cast<double>(median(values)) / static_cast<double>(center);
+}
+
+TEST(FineCounts, VariationOfStableKernelsIsWithinOnePercent) {
+  std::mt19937_64 random(1);
+  for (const double median_ns : {2e3, 40e3, 300e3, 7e6, 9e9})
+    for (const double variation : {0.002, 0.008, 0.023, 0.045}) {
+      std::normal_distribution<double> draw(median_ns, median_ns * variation);
+      std::vector<int64_t> values;
+      model::Sketch sketch;
+      for (int i = 0; i < 20'000; ++i) {
+        const double outlier = i % 50 == 0 ? 3 : 1;
+        values.push_back(std::llround(draw(random) * outlier));
+        sketch.Add(values.back());
+      }
+      ASSERT_TRUE(IsStable(sketch));
+      // Two ranks.
+      FineCounts first(sketch), second(sketch);
+      for (size_t i = 0; i < values.size(); ++i) (i % 3 == 0 ? first : second).Add(values[i]);
+      std::vector<ValueCount> all = first.Finish();
+      EXPECT_LE(all.size(), 4'096u + 200u);
+      MergeCounts(all, second.Finish());
+      uint64_t count = 0;
+      for (const ValueCount& one : all) count += one.count;
+      EXPECT_EQ(count, values.size());
+      const double exact = ExactRobustVariation(values);
+      EXPECT_NEAR(RobustVariation(all), exact, 0.01 * exact) << median_ns << " " << variation;
+    }
+}
+
+TEST(FineCounts, AreNotForKernelsThatVaryMoreOrNotAtAllOften) {
+  model::Sketch sketch;
+  EXPECT_FALSE(IsStable(sketch));
+  sketch.Add(1'000);
+  EXPECT_FALSE(IsStable(sketch));
+  for (int64_t value = 500; value < 1'500; ++value) sketch.Add(value);
+  EXPECT_FALSE(IsStable(sketch));
+}
 
 TEST(BoundedTable, KeepsTheSameCompleteSumsInAnyOrder) {
   std::mt19937_64 random(3);

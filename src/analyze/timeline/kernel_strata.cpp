@@ -32,8 +32,10 @@ void KernelStrata::NameSums::AddSlow(const SlowKernel& kernel) {
   std::ranges::push_heap(slowest, {}, &SlowKernel::Key);
 }
 
-KernelStrata::KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_ns, int64_t last_ns)
+KernelStrata::KernelStrata(std::span<const uint64_t> name_hashes, std::span<const Durations> durations,
+                           int64_t first_ns, int64_t last_ns)
     : name_hashes_(name_hashes),
+      durations_(durations),
       first_ns_(first_ns),
       span_ns_(std::max<int64_t>(1, last_ns - first_ns)),
       strata_(kMaxStrata),
@@ -65,7 +67,10 @@ KernelStrata::Place KernelStrata::FindPlace(const GpuRecord& event, bool is_comm
   if (is_new) {
     place.sums->name = event.name;
     place.sums->windows.resize(kWindows);
+    if (event.name < durations_.size() && IsStable(durations_[event.name].sketch))
+      place.sums->fine = std::make_unique<FineCounts>(durations_[event.name].sketch);
   }
+  place.fine = place.sums->fine.get();
   place.on_stream = &streams_.At(HashOf(event.name, event.stream), is_new);
   if (is_new) {
     place.on_stream->name = event.name;
@@ -101,6 +106,7 @@ void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
   const Place& place = PlaceOf(event, is_communication);
   if (!place.sums->windows.empty()) {
     place.sums->windows[window].Add(duration_ns);
+    if (place.fine != nullptr) place.fine->Add(duration_ns);
     place.sums->AddSlow({.duration_ns = duration_ns, .start_ns = event.start_ns, .stream = event.stream});
   }
   place.on_stream->sum.Add(duration_ns);
@@ -171,6 +177,7 @@ KernelResult KernelStrata::Finish() {
     NameResult& found = result.names[name.name];
     std::ranges::sort(name.slowest, {}, &SlowKernel::Key);
     found.slowest = std::move(name.slowest);
+    if (name.fine != nullptr) found.durations = name.fine->Finish();
     found.between_windows = SquaresBetween(name.windows);
     found.windows = std::ranges::count_if(name.windows, [](const Sum& sum) { return sum.count > 0; });
   }

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <vector>
 
 #include "analyze/records.h"
 #include "analyze/stats/bounded_table.h"
+#include "analyze/stats/fine_counts.h"
 #include "analyze/stats/log_moments.h"
 #include "analyze/stats/squares.h"
 #include "analyze/timeline/copy_watch.h"
+#include "analyze/trace_state.h"
 
 namespace gpusonde::analyze {
 
@@ -96,15 +100,18 @@ struct SlowKernel {
 
 // The kernels of one name on a rank.
 struct NameResult {
-  std::vector<SlowKernel> slowest;  // at most kSlowest, slowest first
-  double between_windows = 0;       // the sum of squares of durations between windows, in ns²
-  int64_t windows = 0;              // windows with kernels
+  std::vector<SlowKernel> slowest;    // at most kSlowest, slowest first
+  double between_windows = 0;         // the sum of squares of durations between windows, in ns²
+  int64_t windows = 0;                // windows with kernels
+  std::vector<ValueCount> durations;  // of kernels that vary little in the trace (IsStable), by value
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(slowest);
     archive(between_windows);
     archive(windows);
+    archive(durations);
+    archive.Require(std::ranges::is_sorted(durations, {}, &ValueCount::value_ns));
   }
 };
 
@@ -127,11 +134,13 @@ struct KernelResult {
 };
 
 // Collects the kernels of one rank, whose first and last times are known. Memory: at most 8,192 strata of 128
-// windows each and 4,096 names, 32 MiB.
+// windows each and 4,096 names, 32 MiB, and 16 KiB for each name that varies little.
 class KernelStrata {
  public:
-  // `name_hashes`: hashes of the names' bytes, by number. Must outlive this.
-  KernelStrata(std::span<const uint64_t> name_hashes, int64_t first_ns, int64_t last_ns);
+  // `name_hashes`: hashes of the names' bytes, by number. `durations`: of the trace's kernels, by name. Must
+  // outlive this.
+  KernelStrata(std::span<const uint64_t> name_hashes, std::span<const Durations> durations, int64_t first_ns,
+               int64_t last_ns);
 
   // Add kernels by start time. Communication is left out of windows and of the effects of copies, because its
   // duration depends on other ranks.
@@ -162,7 +171,8 @@ class KernelStrata {
   struct NameSums {
     uint32_t name = 0;
     std::vector<Sum> windows;
-    std::vector<SlowKernel> slowest;  // a heap, its fastest first
+    std::vector<SlowKernel> slowest;   // a heap, its fastest first
+    std::unique_ptr<FineCounts> fine;  // null: a sketch is fine enough
 
     void Merge(const NameSums& /*other*/) {}  // names beyond the bound have no windows of their own
     void AddSlow(const SlowKernel& kernel);
@@ -175,6 +185,7 @@ class KernelStrata {
     uint32_t stream = 0;
     uint64_t hash = 0;         // of the stratum
     NameSums* sums = nullptr;  // null: none yet
+    FineCounts* fine = nullptr;
     StreamSum* on_stream = nullptr;
     Gathered* stratum = nullptr;
   };
@@ -193,6 +204,7 @@ class KernelStrata {
   void MeasureWindows(std::vector<Window>& windows) const;
 
   std::span<const uint64_t> name_hashes_;
+  std::span<const Durations> durations_;
   int64_t first_ns_;
   int64_t span_ns_;
   size_t window_ = 0;

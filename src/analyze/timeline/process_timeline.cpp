@@ -26,11 +26,14 @@ constexpr size_t kReorderedRecords = (size_t{1} << 20) / sizeof(LaunchedRecord);
 
 // Properties of kernel names, by number.
 struct Names {
-  Names(const NameTable& names, const CommunicationKernels& communication) : hashes(names.Hashes()) {
+  Names(const TraceState& state, const CommunicationKernels& communication)
+      : hashes(state.names().Hashes()), durations(state.kernels()) {
+    const NameTable& names = state.names();
     for (uint32_t i = 0; i < names.size(); ++i)
       is_communication.push_back(!communication.LibraryOf(names[i]).empty());
   }
   std::vector<uint64_t> hashes;
+  std::span<const Durations> durations;
   std::vector<bool> is_communication;
 };
 
@@ -40,7 +43,7 @@ class RankFollower {
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, int64_t gpu_ahead_ns)
       : names_(names),
         result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
-        kernels_(names.hashes, extent.first_ns, extent.last_ns) {}
+        kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns) {}
 
   void Add(const LaunchedRecord& record) {
     const GpuRecord& event = record.gpu;
@@ -193,7 +196,7 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int thr
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
                                                 int threads, const CommunicationKernels& communication) {
-  const Names names(state.names(), communication);
+  const Names names(state, communication);
   std::vector<std::vector<uint16_t>> ranks(
       state.ranks().processes().size());  // with GPU work, by their processes
   for (size_t rank = 0; rank < state.extents().size(); ++rank)

@@ -168,7 +168,7 @@ TEST(KernelStrata, KeptShapesHaveCompleteSums) {
   const std::vector<uint64_t> hashes = {1, 2};
   constexpr uint32_t kShapes = 30'000;
   constexpr int64_t kKernels = 200'000;
-  KernelStrata strata(hashes, 0, kKernels);
+  KernelStrata strata(hashes, {}, 0, kKernels);
   std::map<std::pair<uint32_t, uint32_t>, int64_t> counts;
   for (int64_t i = 0; i < kKernels; ++i) {
     const GpuRecord record{.start_ns = i,
