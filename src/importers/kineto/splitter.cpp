@@ -10,8 +10,10 @@
 namespace gpusonde::importers::kineto {
 namespace {
 
-constexpr size_t kMaxEventBytes = size_t{256} << 20;
-constexpr size_t kMaxMetadataBytes = size_t{64} << 20;
+// The parsers need up to eight times as much memory, so that nothing that a small file inflates to takes more
+// than 256 MB.
+constexpr size_t kMaxEventBytes = size_t{16} << 20;
+constexpr size_t kMaxMetadataBytes = size_t{8} << 20;
 constexpr std::string_view kEventsKey = "traceEvents";
 
 }  // namespace
@@ -92,10 +94,13 @@ Result<bool> EventSplitter::FindEvents() {
 
 Status EventSplitter::ReadRest() {
   std::string rest = buffer_;
-  while (!source_ended_ && rest.size() < kMaxMetadataBytes) {
+  while (!source_ended_) {
     buffer_.clear();
     TRY(ReadMore());
     rest += buffer_;
+    if (rest.size() > kMaxMetadataBytes)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: more than {} bytes follow its events", source_.path(), kMaxMetadataBytes));
   }
   metadata_ += "[]" + rest;
   return {};

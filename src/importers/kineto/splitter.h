@@ -31,8 +31,8 @@ class EventSplitter {
   explicit EventSplitter(ByteSource& source) : source_(source) {}
 
   // Reads the next events into `chunk`, reusing its memory; returns false when there are none left. Errors:
-  // kUnsupported for JSON without traceEvents, kCorrupt for an event of more than 256 MiB and for invalid
-  // JSON, with offsets; those of the source.
+  // kUnsupported for JSON without traceEvents, more than 8 MiB before or after them, kCorrupt for an event of
+  // more than 16 MiB and for invalid JSON, with offsets; those of the source.
   Result<bool> Next(Chunk& chunk);
 
   // The trace without its events, as a JSON object with an empty traceEvents; complete when Next has returned
