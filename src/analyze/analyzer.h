@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <regex>
 #include <string>
@@ -13,8 +15,10 @@
 namespace gpusonde::analyze {
 
 struct Options {
-  int threads = 0;              // 0: one per core that this process may use
-  bool partial = false;         // analyse the readable part of damaged traces
+  int threads = 0;       // 0: one per core that this process may use
+  bool partial = false;  // analyse the readable part of damaged traces
+  // Bytes of temporary files.
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
   bool kernel_summary = false;  // only sums of kernels: faster, as no timeline is built
   Alignment alignment = Alignment::kNone;
   CommunicationKernels communication;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/start_thread.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -76,7 +78,7 @@ Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options
   {
     std::vector<std::jthread> threads;
     for (size_t i = 1; i < states.size(); ++i)
-      threads.emplace_back([&, i] { ReadShards(trace, options.partial, work, *states[i]); });
+      if (!StartThread(threads, [&, i] { ReadShards(trace, options.partial, work, *states[i]); })) break;
     ReadShards(trace, options.partial, work, *states[0]);
   }
   TRY(std::move(work).status());

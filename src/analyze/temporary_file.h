@@ -16,11 +16,18 @@ namespace gpusonde::analyze {
 class TemporaryFile {
  public:
   TemporaryFile() = default;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile();
   // Reads an existing file.
   explicit TemporaryFile(Fd fd) : fd_(std::move(fd)) {}
 
-  // Appends the bytes; returns their offset. Errors: kPermissionDenied, kOutOfSpace, kIo, naming the folder
-  // and $TMPDIR.
+  // From now on, all temporary files of the process may have `bytes` together; `estimate` is what they may
+  // need, for the error.
+  static void LimitSpace(uint64_t bytes, uint64_t estimate);
+
+  // Appends the bytes; returns their offset. Errors: kPermissionDenied, kOutOfSpace (also beyond the limit),
+  // kIo, naming the folder and $TMPDIR.
   Result<uint64_t> Append(std::span<const std::byte> bytes);
   // Fills `into` from a written offset.
   Status Read(uint64_t offset, std::span<std::byte> into) const;

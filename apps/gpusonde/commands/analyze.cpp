@@ -4,12 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <regex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -115,7 +118,17 @@ Status Run(AnalyzeOptions& options) {
   return WriteReport(report, options);
 }
 
+// Any thread may run out of memory, with nothing left to report it by exceptions.
+[[noreturn]] void EndWithoutMemory() {
+  static std::atomic_flag said;
+  constexpr std::string_view kMessage =
+      "gpusonde analyze: out of memory; use fewer --threads, or --part and --merge\n";
+  if (!said.test_and_set()) static_cast<void>(!::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
+  ::_exit(kExitFailed);
+}
+
 int RunAndComplain(AnalyzeOptions& options) {
+  std::set_new_handler(EndWithoutMemory);
   const Status done = Run(options);
   if (done.has_value()) return kExitOk;
   if (!done.error().message.empty()) PrintError("analyze", done.error());
@@ -172,6 +185,10 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
                    "How to align the clocks of several traces: none, or by the ends of collectives")
       ->capture_default_str()
       ->check(OneOf({"none", "collectives"}));
+  command
+      ->add_option("--temp-limit", options->how.temp_limit,
+                   "Space for temporary files, such as 20GB; default: all there is")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   command->add_flag("--kernel-summary", options->how.kernel_summary,
                     "Only count and time each kernel, which takes a fifth of the time");
   command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/start_thread.h"
 #include "base/result.h"
 
 namespace gpusonde::analyze {
@@ -53,7 +54,8 @@ Status MakeInOrder(size_t count, size_t threads, const std::function<Result<Thin
   };
   {
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+    for (size_t i = 1; i < std::min(threads, count); ++i)
+      if (!StartThread(others, work)) break;
     work();
   }
   if (failed < count) return std::unexpected(std::move(error));

@@ -278,6 +278,7 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
 }
 
 Result<Report> MergeParts(const std::vector<std::string>& files, const Options& options) {
+  LimitTemporarySpace(files, options);
   ASSIGN_OR_RETURN(std::vector<Part> parts, ReadAll(files));
   for (size_t i = 0; i < parts.size(); ++i)
     if (parts[i].communication != options.communication.expression())

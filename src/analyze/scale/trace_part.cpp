@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analyze/scale/in_order.h"
+#include "analyze/temporary_file.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -96,6 +97,20 @@ std::optional<Share> Division::Of(size_t trace, uint64_t part) const {
 
 namespace {
 
+// At most what temporary files need: SQLite has 60 bytes or more for a kernel and JSON 250, for which records
+// take up to 120; JSON is compressed by about 15.
+uint64_t EstimateTemporarySpace(const std::vector<std::string>& paths) {
+  uint64_t bytes = 0;
+  for (const std::string& path : paths) {
+    constexpr uint64_t kPerByte = 2;
+    constexpr uint64_t kPerCompressedByte = 8;
+    const auto size = SizeOf(path);
+    const bool compressed = path.ends_with(".gz") || path.ends_with(".zst");
+    if (size.has_value()) bytes += *size * (compressed ? kPerCompressedByte : kPerByte);
+  }
+  return bytes;
+}
+
 Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& share, const Options& options,
                            int threads) {
   TracePart part;
@@ -117,8 +132,13 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
 
 }  // namespace
 
+void LimitTemporarySpace(const std::vector<std::string>& paths, const Options& options) {
+  TemporaryFile::LimitSpace(options.temp_limit, EstimateTemporarySpace(paths));
+}
+
 Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
                  uint64_t part, const std::function<void(TracePart)>& take) {
+  LimitTemporarySpace(paths, options);
   const auto threads = static_cast<size_t>(ThreadsOf(options));
   const size_t at_once = std::max<size_t>(1, std::min(threads, division.CountOf(paths.size(), part)));
   const auto read = [&](size_t i) {

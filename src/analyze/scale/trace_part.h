@@ -71,6 +71,9 @@ class Division {
 Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
                  uint64_t part, const std::function<void(TracePart)>& take);
 
+// Applies Options::temp_limit to an analysis of these files; ReadParts does it for its own.
+void LimitTemporarySpace(const std::vector<std::string>& paths, const Options& options);
+
 // How many threads an Options::threads of 0 means.
 int ThreadsOf(const Options& options);
 
