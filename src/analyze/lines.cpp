@@ -24,6 +24,16 @@ model::Moments AllOf(std::span<const Durations> durations) {
   return all;
 }
 
+// Events with names that NameTable didn't keep.
+int64_t CountBeyondBound(const TraceState& state) {
+  int64_t count = 0;
+  for (const auto named : {state.kernels(), state.graphs(), state.calls()})
+    for (uint32_t id = 0; id < named.size(); ++id)
+      if (named[id].moments.count() > 0 && state.names()[id] == NameTable::kOther)
+        count += named[id].moments.count();
+  return count;
+}
+
 IdleLine MakeIdleLine(const IdleTime& idle) {
   return {.host_ns = idle.host_ns,
           .back_to_back_ns = idle.back_to_back_ns,
@@ -76,6 +86,8 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
     notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
   if (state.totals().metric_texts > 0)
     notes.push_back({trace, "metrics_without_number", state.totals().metric_texts});
+  if (const int64_t beyond = CountBeyondBound(state); beyond > 0)
+    notes.push_back({trace, "names_beyond_bound", beyond});
   for (size_t i = 0; i < importers::kDroppedNames.size(); ++i)
     if (const int64_t count = state.totals().dropped[i]; count > 0)
       notes.push_back({trace, importers::kDroppedNames[i], count});

@@ -101,8 +101,22 @@ void ReportBuilder::AddRankLines() {
     report_.ranks[i].begin_ns = static_cast<int64_t>(std::min(kLatest, begin_ns(ranks_[i]) - first_ns));
 }
 
+void ReportBuilder::JoinDropped() {
+  std::vector<uint32_t> kept(all_.names().size());
+  for (uint32_t id = 0; id < kept.size(); ++id) kept[id] = all_.names().Canonical(id);
+  for (JobRank& rank : ranks_) Renumber(rank.result, kept);
+  std::map<uint32_t, std::vector<ValueCount>> fine;
+  for (const auto& [name, counts] : fine_) MergeCounts(fine[kept[name]], counts);
+  fine_ = std::move(fine);
+  for (JobMetrics& metrics : metrics_)
+    for (MetricSums& sums : metrics.sums)
+      for (uint32_t* const name : {&sums.name, &sums.metric, &sums.unit}) *name = kept[*name];
+}
+
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
+  TRY(all_.Finish());
+  if (all_.names().has_dropped()) JoinDropped();
   std::vector<std::string_view> libraries;
   for (uint32_t i = 0; i < all_.names().size(); ++i)
     libraries.push_back(communication_.LibraryOf(all_.names()[i]));

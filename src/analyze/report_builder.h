@@ -34,6 +34,8 @@ class ReportBuilder {
 
  private:
   Status CheckRanks() const;
+  // Renumbers what refers to names that were dropped (NameTable).
+  void JoinDropped();
   // Shifts the clocks of the ranks by these offsets.
   void AlignClocks(const std::vector<std::optional<int64_t>>& offsets);
   void AddRankLines();

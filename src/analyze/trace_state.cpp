@@ -160,6 +160,7 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   MergeNamed(kernels_, other.kernels_, ids);
   MergeNamed(graphs_, other.graphs_, ids);
   MergeNamed(calls_, other.calls_, ids);
+  JoinDropped();
   for (const auto& [number, known] : other.groups_) {
     const auto [mine, is_new] = groups_.try_emplace(number, known);
     if (!is_new && mine->second.group != known.group) mine->second.group = {};
@@ -205,7 +206,20 @@ void TraceState::RefuseRanks() {
   status_ = Fail(ErrorCode::kUnsupported, "more than 65535 processes, or processes on devices, in one trace");
 }
 
+void TraceState::JoinDropped() {
+  if (!names_.has_dropped()) return;
+  for (auto* const named : {&kernels_, &graphs_, &calls_})
+    for (uint32_t id = 0; id < named->size(); ++id) {
+      const uint32_t kept = names_.Canonical(id);
+      if (kept == id || (*named)[id].moments.count() == 0) continue;
+      const Durations dropped = std::exchange((*named)[id], {});
+      At(*named, kept).Merge(dropped);
+    }
+}
+
 Status TraceState::Finish() {
+  names_.Finish();
+  JoinDropped();
   TRY(status_);
   for (ProcessRecords& one : processes_) {
     TRY(one.gpu.Finish());

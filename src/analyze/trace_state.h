@@ -175,8 +175,8 @@ class TraceState final : public importers::EventSink {
     processes_.clear();
     file_ = std::make_shared<TemporaryFile>();
   }
-  // Sorts the remaining records. Errors: those of temporary files, whenever they occurred; kUnsupported for
-  // more ranks than records can number.
+  // Bounds the names, and sorts the remaining records. Errors: those of temporary files, whenever they
+  // occurred; kUnsupported for more ranks than records can number.
   Status Finish();
 
   const NameTable& names() const { return names_; }
@@ -223,6 +223,8 @@ class TraceState final : public importers::EventSink {
 
  private:
   void Summarize(const importers::GpuEvent& event);
+  // Adds the durations of dropped names to NameTable::kOther.
+  void JoinDropped();
   Extent& ExtentOf(uint16_t rank);
   void RefuseRanks();
 

@@ -10,7 +10,10 @@ void Renumber(RankResult& result, std::span<const uint32_t> ids) {
   for (StreamSum& stream : result.kernels.streams) stream.name = ids[stream.name];
   for (Collective& collective : result.collectives) collective.name = ids[collective.name];
   std::map<uint32_t, NameResult> names;
-  for (auto& [name, found] : result.kernels.names) names.emplace(ids[name], std::move(found));
+  for (auto& [name, found] : result.kernels.names) {
+    const auto [place, is_new] = names.try_emplace(ids[name], std::move(found));
+    if (!is_new) place->second.Merge(found);
+  }
   result.kernels.names = std::move(names);
 }
 

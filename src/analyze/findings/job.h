@@ -42,7 +42,7 @@ struct Job {
   std::span<const JobMetrics> metrics;
 };
 
-// Renumbers the names in a result.
+// Renumbers the names in a result; names that get the same number are joined.
 void Renumber(RankResult& result, std::span<const uint32_t> ids);
 
 // Whether the kernels of a name are communication.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/name_table.h"
 #include "analyze/report.h"
 #include "analyze/report/short_names.h"
 #include "base/counted.h"
@@ -63,6 +64,9 @@ std::string SentenceOf(const Note& note) {
     return Counted(note.count, "value") + " of text metrics are left out";
   if (note.kind == "metrics_beyond_bound")
     return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
+  if (note.kind == "names_beyond_bound")
+    return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
+                       NameTable::kOther);
   if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
   if (note.kind == "negative_duration")
     return fmt::format("{} that end before they begin {} left out", events, are);

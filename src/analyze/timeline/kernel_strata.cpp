@@ -2,6 +2,7 @@
 #include "analyze/timeline/kernel_strata.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analyze/stats/squares.h"
@@ -13,6 +14,17 @@ void Stratum::Merge(const Stratum& other) {
   logs.Merge(other.logs);
   alone.Merge(other.alone);
   for (const auto& [copy, moments] : other.with_copy) with_copy[copy].Merge(moments);
+}
+
+void NameResult::Merge(const NameResult& other) {
+  std::vector<SlowKernel> both;
+  std::ranges::merge(slowest, other.slowest, std::back_inserter(both), {}, &SlowKernel::Key,
+                     &SlowKernel::Key);
+  both.resize(std::min(both.size(), kSlowest));
+  slowest = std::move(both);
+  between_windows += other.between_windows;
+  windows += other.windows;
+  MergeCounts(durations, other.durations);
 }
 
 void KernelStrata::Gathered::Merge(const Gathered& other) {

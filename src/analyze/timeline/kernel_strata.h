@@ -105,6 +105,9 @@ struct NameResult {
   int64_t windows = 0;                // windows with kernels
   std::vector<ValueCount> durations;  // of kernels that vary little in the trace (IsStable), by value
 
+  // Adds the kernels of another name.
+  void Merge(const NameResult& other);
+
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(slowest);

@@ -14,6 +14,7 @@
 
 #include "analyze/reorder.h"
 #include "analyze/sorted_runs.h"
+#include "analyze/start_thread.h"
 #include "analyze/timeline/gpu_clock.h"
 #include "analyze/timeline/launch_join.h"
 
@@ -31,10 +32,13 @@ struct Names {
     const NameTable& names = state.names();
     for (uint32_t i = 0; i < names.size(); ++i)
       is_communication.push_back(!communication.LibraryOf(names[i]).empty());
+    for (uint32_t i = 0; i < names.size() && names.has_dropped(); ++i)
+      canonical.push_back(names.Canonical(i));
   }
   std::vector<uint64_t> hashes;
   std::span<const Durations> durations;
   std::vector<bool> is_communication;
+  std::vector<uint32_t> canonical;  // empty if no name was dropped
 };
 
 // Builds the timeline of one rank.
@@ -77,13 +81,20 @@ class RankFollower {
 class ProcessFollower {
  public:
   ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names,
-                  int64_t gpu_ahead_ns) {
+                  int64_t gpu_ahead_ns)
+      : names_(names) {
     for (const uint16_t rank : ranks)
       followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, gpu_ahead_ns);
   }
 
   // Add events by start time, and queue changes by time, before events of the same time.
-  void Add(const LaunchedRecord& event) { (*this)[event.gpu.rank].Add(event); }
+  void Add(const LaunchedRecord& event) {
+    if (names_.canonical.empty() || !importers::IsNamed(event.gpu.work))
+      return (*this)[event.gpu.rank].Add(event);
+    LaunchedRecord kept = event;
+    kept.gpu.name = names_.canonical[event.gpu.name];
+    (*this)[event.gpu.rank].Add(kept);
+  }
   void Join(const QueueEntry& entry) { (*this)[static_cast<uint16_t>(entry.rank)].Join(entry.time_ns); }
   std::vector<RankResult> Finish() && {
     std::vector<RankResult> results;
@@ -100,6 +111,7 @@ class ProcessFollower {
     return *last_;
   }
 
+  const Names& names_;
   std::map<uint16_t, RankFollower> followers_;
   RankFollower* last_ = nullptr;
   uint16_t last_rank_ = 0;
@@ -211,7 +223,8 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::sp
   };
   {
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < std::min(count, static_cast<size_t>(threads)); ++i) others.emplace_back(work);
+    for (size_t i = 1; i < std::min(count, static_cast<size_t>(threads)); ++i)
+      if (!StartThread(others, work)) break;
     work();
   }
   std::vector<RankResult> all;

@@ -14,6 +14,9 @@ namespace {
 // Large enough to make the sink's virtual call cheap, and small enough for the first-level cache.
 constexpr size_t kActivitiesBatch = 256;
 
+// 4 MiB for each table.
+constexpr size_t kMaxCachedNames = 65'536;
+
 constexpr std::string_view kNoName = "[unnamed]";
 
 // ENUM_NSYS_EVENT_TYPE: the two that are ranges.
@@ -241,6 +244,7 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t 
     } else {
       name = sink_.Name(fmt::format("{}{}", reading.name_prefix, id));
     }
+    if (reading.names.size() == kMaxCachedNames) reading.names.clear();
     reading.names.emplace(id, name);
   }
   recent = {.id = id, .name = name, .known = true};

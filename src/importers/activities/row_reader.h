@@ -44,7 +44,7 @@ class RowReader final : public ShardReader {
     std::unique_ptr<sqlite::TableReader> rows;
     Places places{};
     std::string_view name_prefix;
-    std::unordered_map<int64_t, uint32_t> names;  // by the number of the string, call or graph
+    std::unordered_map<int64_t, uint32_t> names;  // recent ones, by the number of the string, call or graph
     std::array<Recent, 256> recent;               // by a few bits of it
   };
 
