@@ -22,6 +22,7 @@ namespace {
 // Output of the program may precede Nsight Compute's rows.
 constexpr size_t kPeekBytes = size_t{64} << 10;
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kTraces =
     "recordings, Nsight Systems SQLite exports, nvprof databases, and Kineto JSON and Nsight Compute CSV "
     "(plain, "
@@ -61,7 +62,8 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, ByteSource::Open(path));
   std::vector<char> peek(kPeekBytes);
   ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
-  const std::string_view head(peek.data(), count);
+  std::string_view head(peek.data(), count);
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   if (head.starts_with(kSqliteMagic)) return OpenSqlite(path, options);
   if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");

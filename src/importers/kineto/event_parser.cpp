@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
@@ -302,12 +303,46 @@ Status EventParser::Parse(const std::string& events, std::span<const uint32_t> e
   return done;
 }
 
-Metadata ParseMetadata(std::string_view object) {
+namespace {
+
+// How many bytes the first object or array of a text has; empty if it doesn't end.
+std::optional<size_t> LengthOfFirst(std::string_view text) {
+  int64_t depth = 0;
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Metadata ParseMetadata(std::string_view text) {
   Metadata metadata;
+  const std::optional<size_t> length = LengthOfFirst(text);
+  metadata.complete = length.has_value();
+  if (!metadata.complete) return metadata;
+  // As deep as the text can be: simdjson's 1,024 levels would make deeper ones invalid.
   simdjson::dom::parser parser;
-  simdjson::dom::object root;
-  if (parser.parse(object.data(), object.size(), true).get(root) != simdjson::SUCCESS) return metadata;
+  const auto depth =
+      static_cast<size_t>(std::ranges::count_if(text, [](char c) { return c == '{' || c == '['; }));
+  simdjson::dom::element value;
+  if (parser.allocate(*length, depth + 1) != simdjson::SUCCESS ||
+      parser.parse(text.data(), *length, true).get(value) != simdjson::SUCCESS)
+    return metadata;
   metadata.valid = true;
+  simdjson::dom::object root;
+  if (value.get(root) != simdjson::SUCCESS) return metadata;
   int64_t number = 0;
   if (root["baseTimeNanoseconds"].get(number) == simdjson::SUCCESS) metadata.base_time_ns = number;
   if (root["distributedInfo"]["rank"].get(number) == simdjson::SUCCESS) metadata.rank = number;

@@ -33,10 +33,11 @@ class EventParser {
 
 // The metadata of a trace, outside its events.
 struct Metadata {
-  bool valid = false;  // it is a JSON object
+  bool complete = false;  // its first value, an object or array, ends; other bytes may follow
+  bool valid = false;     // that value is JSON
   std::optional<int64_t> base_time_ns;
   std::optional<int64_t> rank;  // distributedInfo.rank
 };
-Metadata ParseMetadata(std::string_view object);
+Metadata ParseMetadata(std::string_view text);
 
 }  // namespace gpusonde::importers::kineto

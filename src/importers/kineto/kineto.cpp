@@ -59,11 +59,14 @@ class KinetoTrace final : public Trace {
  private:
   Status Finish() {
     const Metadata metadata = ParseMetadata(splitter_.metadata());
-    const bool is_array = splitter_.metadata().starts_with("[]");
-    info_.truncated = splitter_.truncated() || source_->truncated() || !(metadata.valid || is_array);
+    info_.truncated = splitter_.truncated() || source_->truncated() || !metadata.complete;
     info_.epoch_offset_ns = metadata.base_time_ns.value_or(0);
     info_.rank = metadata.rank;
-    if (!info_.truncated || options_.partial) return {};
+    if (options_.partial) return {};
+    if (!info_.truncated && !metadata.valid)
+      return Fail(ErrorCode::kCorrupt,
+                  source_->path() + ": the text around its events is not JSON; --partial ignores it");
+    if (!info_.truncated) return {};
     return Fail(
         ErrorCode::kCorrupt,
         fmt::format("{}: cut off: the last whole event ends at byte {}{}; --partial analyses what is there",

@@ -14,6 +14,7 @@ namespace {
 // than 256 MB.
 constexpr size_t kMaxEventBytes = size_t{16} << 20;
 constexpr size_t kMaxMetadataBytes = size_t{8} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kEventsKey = "traceEvents";
 
 }  // namespace
@@ -73,7 +74,8 @@ Result<bool> EventSplitter::FindEvents() {
       string_begin = at;
     } else if (c == '[' && (depth == 0 || (depth == 1 && key_seen))) {
       object_ = depth == 1;
-      metadata_ = buffer_.substr(0, at - 1);
+      const size_t mark = buffer_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+      metadata_ = buffer_.substr(mark, at - 1 - mark);
       consumed_ = at - 1;
       buffer_.erase(0, at - 1);
       return true;
