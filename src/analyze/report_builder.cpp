@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "analyze/lines.h"
@@ -32,6 +33,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
     const bool numbered = info.rank.has_value() && ranks.size() == 1;
     ranks_.push_back({.trace = trace,
                       .number = numbered ? *info.rank : static_cast<int64_t>(ranks_.size()),
+                      .numbered = numbered,
                       .epoch_offset_ns = info.epoch_offset_ns,
                       .groups = state.groups(),
                       .result = std::move(result)});
@@ -80,6 +82,31 @@ Status ReportBuilder::CheckRanks() const {
   return {};
 }
 
+Status ReportBuilder::CheckTraces() const {
+  // To the ns, and by the epoch if the trace has it: no two ranks agree in all of it.
+  const auto key = [this](size_t i) {
+    const JobRank& rank = ranks_[i];
+    const RankTimeline& timeline = rank.result.timeline;
+    return std::tuple(rank.result.extent.first_ns + rank.epoch_offset_ns, rank.result.extent.last_ns,
+                      rank.result.key.process, rank.result.key.device, timeline.events(), timeline.busy_ns(),
+                      timeline.compute_ns(), timeline.launch_latency().moments.total());
+  };
+  std::vector<size_t> order;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    if (!ranks_[i].numbered) order.push_back(i);
+  std::ranges::stable_sort(order, {}, key);
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (key(order[i]) != key(order[i - 1])) continue;
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} and {} have the same events; if they are of different ranks, number them with "
+                    "--rank-from",
+                    report_.traces[ranks_[order[i - 1]].trace].path,
+                    report_.traces[ranks_[order[i]].trace].path));
+  }
+  return {};
+}
+
 void ReportBuilder::AlignClocks(const std::vector<std::optional<int64_t>>& offsets) {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (offsets[i].has_value())
@@ -115,6 +142,9 @@ void ReportBuilder::JoinDropped() {
 
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
+  TRY(CheckTraces());
+  // Names sort rank10 before rank2.
+  std::ranges::stable_sort(ranks_, {}, &JobRank::number);
   TRY(all_.Finish());
   if (all_.names().has_dropped()) JoinDropped();
   std::vector<std::string_view> libraries;

@@ -29,11 +29,14 @@ class ReportBuilder {
   // `ranks` are those of the state.
   void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
            std::vector<RankResult> ranks);
-  // Errors: kInvalidArgument for two ranks of the same number at the same time, naming their traces.
+  // Errors: kInvalidArgument, naming the traces, for two ranks of the same number at the same time and for
+  // the same trace twice.
   Result<Report> Finish() &&;
 
  private:
   Status CheckRanks() const;
+  // No trace without a number of its own is there twice.
+  Status CheckTraces() const;
   // Renumbers what refers to names that were dropped (NameTable).
   void JoinDropped();
   // Shifts the clocks of the ranks by these offsets.

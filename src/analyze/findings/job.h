@@ -21,6 +21,7 @@ namespace gpusonde::analyze {
 struct JobRank {
   size_t trace = 0;
   int64_t number = 0;
+  bool numbered = false;        // by its trace or the user; else the number is its place
   int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
   KnownGroups groups;           // of its trace
   RankResult result;            // names are numbered as in Job::names

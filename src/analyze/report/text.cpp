@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,9 +96,9 @@ class TextWriter {
   explicit TextWriter(const Report& report) : report_(report), shown_(NamesIn(report)) {}
 
   std::string Write() {
+    Findings();
     Traces();
     Notes();
-    Findings();
     Ranks();
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
@@ -117,7 +118,8 @@ class TextWriter {
   }
 
   void Traces() {
-    for (const TraceLine& trace : report_.traces) {
+    const size_t shown = std::min(report_.traces.size(), kLinesShown);
+    for (const TraceLine& trace : std::span(report_.traces).first(shown)) {
       const std::string copies =
           trace.memcpys == 1 ? std::string("1 copy") : fmt::format("{} copies", trace.memcpys);
       Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
@@ -134,6 +136,7 @@ class TextWriter {
              trace.graphs, trace.graphs == 1 ? "launch" : "launches", Time(trace.graph_ns));
       if (trace.kernels + trace.memcpys + trace.memsets + trace.graphs == 0) Line("  It has no GPU events.");
     }
+    if (report_.traces.size() > shown) Line("… and {} more traces", report_.traces.size() - shown);
   }
 
   void Notes() {
@@ -184,10 +187,10 @@ class TextWriter {
                       shown_(line->name), *line->correlation_within_shape > 0 ? "more" : "less",
                       shown_(line->metric), *line->correlation_within_shape, line->launches));
     if (found.empty()) return;
-    Line("");
     const size_t shown = std::min(found.size(), kFindingsShown);
     for (size_t i = 0; i < shown; ++i) Line("- {}", found[i]);
     if (found.size() > shown) Line("- … and {} more, in the JSON", found.size() - shown);
+    Line("");
   }
 
   // Excess of a thousandth of all kernels' time, in a kernel that ran more than a few times.
