@@ -10,6 +10,7 @@ A case is a file `*.case` under tests/cases. Its lines:
     needs:  THING, …        skip the case, with the reason, unless the machine has every THING:
                               root                    the tests run as root
                               net                     a network namespace can be made
+                              unsanitized             no sanitizer is in the program, which multiplies its memory
                               program NAME            NAME is on the PATH
                               shared/…, tests/…, …    that path is there (shared/ lies beside the tree)
                               NAME                    the capability NAME works, as `gpusonde doctor` says
@@ -174,6 +175,9 @@ def unmet(need):
     if need == "net":
         made = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True, check=False)
         return "" if made.returncode == 0 else "needs a network namespace: " + made.stderr.strip()
+    if need == "unsanitized":
+        libraries = subprocess.run(["ldd", program()], capture_output=True, text=True, check=False).stdout
+        return "needs a program without a sanitizer" if re.search(r"lib[at]san", libraries) else ""
     if need.startswith("program "):
         name = need.removeprefix("program ").strip()
         return "" if shutil.which(name) else f"needs the program {name} on the PATH"
