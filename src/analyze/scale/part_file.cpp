@@ -280,12 +280,12 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
 Result<Report> MergeParts(const std::vector<std::string>& files, const Options& options) {
   LimitTemporarySpace(files, options);
   ASSIGN_OR_RETURN(std::vector<Part> parts, ReadAll(files));
-  for (size_t i = 0; i < parts.size(); ++i)
-    if (parts[i].communication != options.communication.expression())
+  for (const Part& part : parts)
+    if (part.communication != options.communication.expression())
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("part {}/{} was made with --communication '{}'; give all parts and --merge the same",
-                      parts[i].part, parts[i].parts, parts[i].communication));
+                      part.part, part.parts, part.communication));
   ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });

@@ -336,9 +336,10 @@ Metadata ParseMetadata(std::string_view text) {
   simdjson::dom::parser parser;
   const auto depth =
       static_cast<size_t>(std::ranges::count_if(text, [](char c) { return c == '{' || c == '['; }));
+  const simdjson::padded_string padded(text.substr(0, *length));
   simdjson::dom::element value;
   if (parser.allocate(*length, depth + 1) != simdjson::SUCCESS ||
-      parser.parse(text.data(), *length, true).get(value) != simdjson::SUCCESS)
+      parser.parse(padded).get(value) != simdjson::SUCCESS)
     return metadata;
   metadata.valid = true;
   simdjson::dom::object root;
