@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "base/sandbox.h"
+#include "base/temporary_folder.h"
 #include "command.h"
 #include "messages.h"
 #include "store/memory_limit.h"
@@ -81,26 +82,6 @@ void OnNoMemory() {
   std::_Exit(kExitFailed);
 }
 
-// Removed with its owner, even if the process that filled it was killed.
-class SpillFolder {
- public:
-  SpillFolder() {
-    std::error_code failed;
-    path_ = std::filesystem::temp_directory_path(failed).string() + "/gpusonde-XXXXXX";
-    if (failed || ::mkdtemp(path_.data()) == nullptr) path_.clear();
-  }
-  SpillFolder(SpillFolder&&) = delete;
-  SpillFolder& operator=(SpillFolder&&) = delete;
-  ~SpillFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   SandboxGrants grants{.readable = reader.readable,
                        .writable = spill,
@@ -159,7 +140,8 @@ int RunReader(const ReaderProcess& reader) {
   }
   Fd from_child(ends[0]);
   to_parent = Fd(ends[1]);
-  const SpillFolder spill;
+  // Removed by this process, even if the child that filled it was killed.
+  const TemporaryFolder spill = TemporaryFolder::Create().value_or(TemporaryFolder());
   std::fflush(nullptr);  // else both processes would write the buffered output
   const pid_t child = ::fork();
   if (child < 0) {

@@ -7,21 +7,17 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <limits>
 #include <string>
+
+#include "base/temporary_folder.h"
 
 namespace gpusonde::analyze {
 namespace {
 
-std::string Folder() {
-  const char* const chosen = std::getenv("TMPDIR");
-  return chosen != nullptr && *chosen != '\0' ? chosen : "/var/tmp";
-}
-
 Error Explain(int error_number, std::string_view what) {
   return ErrnoError(error_number,
-                    std::string(what) + " in " + Folder() + " ($TMPDIR chooses another folder)");
+                    std::string(what) + " in " + FolderForLargeFiles() + " ($TMPDIR chooses another folder)");
 }
 
 // Of all temporary files of the process.
@@ -47,7 +43,7 @@ void TemporaryFile::LimitSpace(uint64_t bytes, uint64_t estimate) {
 }
 
 Status TemporaryFile::Create() {
-  const std::string folder = Folder();
+  const std::string folder = FolderForLargeFiles();
   fd_ = Fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd_.valid()) return {};
   // Some file systems don't support O_TMPFILE.
@@ -66,7 +62,7 @@ Result<uint64_t> TemporaryFile::Append(std::span<const std::byte> bytes) {
         ErrorCode::kOutOfSpace,
         fmt::format("temporary files in {} would exceed --temp-limit, {}; these traces may need up to "
                     "{} ($TMPDIR chooses another folder)",
-                    Folder(), Megabytes(space.limit), Megabytes(space.estimate)));
+                    FolderForLargeFiles(), Megabytes(space.limit), Megabytes(space.estimate)));
   const uint64_t begin = size_;
   while (!bytes.empty()) {
     const ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));

@@ -41,8 +41,8 @@ Status CheckRegularFile(const std::string& path) {
 }
 
 Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOptions& options) {
-  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path, options.partial ? sqlite::Access::kPartial
-                                                                               : sqlite::Access::kFastest));
+  const auto access = options.partial ? sqlite::Access::kPartial : sqlite::Access::kFastest;
+  ASSIGN_OR_RETURN(auto database, sqlite::Database::Open(path, access, options.temp_limit));
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   if (nvprof::IsNvprof(tables)) return nvprof::OpenNvprof(std::move(database), path, options);

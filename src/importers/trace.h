@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@ class ShardReader {
 struct OpenOptions {
   bool partial = false;       // read the readable part of a damaged file instead of failing
   bool kernels_only = false;  // other events may be left out if that saves time
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();  // bytes of a copy of a database with a log
 };
 
 // One open trace.

@@ -117,7 +117,8 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
   part.path = path;
   if (!share.has_value()) return part;
   ASSIGN_OR_RETURN(const auto trace, importers::OpenTrace(path, {.partial = options.partial,
-                                                                 .kernels_only = options.kernel_summary}));
+                                                                 .kernels_only = options.kernel_summary,
+                                                                 .temp_limit = options.temp_limit}));
   ASSIGN_OR_RETURN(part.state, ReadTrace(*trace, {.threads = threads,
                                                   .partial = options.partial,
                                                   .keep_records = !options.kernel_summary,

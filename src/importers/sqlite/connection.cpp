@@ -27,14 +27,14 @@ Error SqliteError(sqlite3* database, int status, std::string_view where) {
 }
 
 // file:PATH with what URIs reserve as %XX.
-std::string UriOf(const std::string& path, bool immutable) {
+std::string UriOf(const std::string& path) {
   std::string uri = "file:";
   for (const char c : path)
     if (c == '?' || c == '#' || c == '%')
       uri += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     else
       uri += c;
-  return uri + (immutable ? "?immutable=1" : "?mode=ro");
+  return uri + "?immutable=1";
 }
 
 }  // namespace
@@ -53,17 +53,32 @@ std::string Statement::Text(int column) const {
                           : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
 }
 
-Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, bool immutable) {
+Result<std::unique_ptr<Connection>> Connection::Open(const std::string& name, int flags,
+                                                     const std::string& path) {
   std::unique_ptr<Connection> connection(new Connection);
   connection->path_ = path;
-  const int status = sqlite3_open_v2(UriOf(path, immutable).c_str(), &connection->database_,
-                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int status =
+      sqlite3_open_v2(name.c_str(), &connection->database_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (status != SQLITE_OK) return Fail(SqliteError(connection->database_, status, path));
   // The schema is untrusted: allow none of its functions, and check pages when they are read.
   sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(connection->database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_exec(connection->database_, "PRAGMA cell_size_check = ON", nullptr, nullptr, nullptr);
   return connection;
+}
+
+Result<std::unique_ptr<Connection>> Connection::Open(const std::string& file, const std::string& path) {
+  return Open(UriOf(file), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
+}
+
+// Reading applies a journal; leaving the mode with a log applies that.
+Status Connection::Settle(const std::string& file, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto connection, Open(file, SQLITE_OPEN_READWRITE, path));
+  for (const char* const sql : {"SELECT count(*) FROM sqlite_schema", "PRAGMA journal_mode = DELETE"}) {
+    ASSIGN_OR_RETURN(Statement statement, connection->Prepare(sql));
+    TRY(statement.Step());
+  }
+  return {};
 }
 
 void Connection::AcceptTruncated() {

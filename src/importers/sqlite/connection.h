@@ -31,8 +31,10 @@ class Statement {
 // A read-only connection of one thread.
 class Connection {
  public:
-  // `immutable`: don't look for a journal or log, and take no lock.
-  static Result<std::unique_ptr<Connection>> Open(const std::string& path, bool immutable);
+  // Reads `file`, ignoring a journal or log beside it, without a lock; errors name it `path`.
+  static Result<std::unique_ptr<Connection>> Open(const std::string& file, const std::string& path);
+  // Applies the journal or log beside `file` to it, and removes that; errors name it `path`.
+  static Status Settle(const std::string& file, const std::string& path);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() { sqlite3_close(database_); }
@@ -46,6 +48,10 @@ class Connection {
 
  private:
   Connection() = default;
+  // `name`: of a file or a URI, by the flags of sqlite3_open_v2.
+  static Result<std::unique_ptr<Connection>> Open(const std::string& name, int flags,
+                                                  const std::string& path);
+
   std::string path_;
   sqlite3* database_ = nullptr;
 };

@@ -35,25 +35,20 @@ bool HasRealAffinity(const std::string& type) {
   return contains("REAL") || contains("FLOA") || contains("DOUB");
 }
 
-bool HasContent(const std::string& path) {
-  struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
-}
-
 }  // namespace
 
 Database::~Database() = default;
 
-Result<std::unique_ptr<Database>> Database::Open(const std::string& path, Access access) {
+Result<std::unique_ptr<Database>> Database::Open(const std::string& path, Access access,
+                                                 uint64_t max_copy_bytes) {
   std::unique_ptr<Database> database(new Database);
   database->path_ = path;
-  ASSIGN_OR_RETURN(database->fd_, gpusonde::Open(path, O_RDONLY));
-  // Either file may hold changes that the database file lacks.
-  database->immutable_ = !HasContent(path + "-wal") && !HasContent(path + "-journal");
-  ASSIGN_OR_RETURN(database->connection_, Connection::Open(path, database->immutable_));
+  ASSIGN_OR_RETURN(database->copy_, SettledCopy::Make(path, max_copy_bytes));
+  ASSIGN_OR_RETURN(database->fd_, gpusonde::Open(database->file(), O_RDONLY));
+  ASSIGN_OR_RETURN(database->connection_, Connection::Open(database->file(), path));
   database->partial_ = access == Access::kPartial;
   TRY(database->ReadHeader());
-  database->direct_ = database->direct_ && database->immutable_ && access != Access::kLibraryOnly;
+  database->direct_ = database->direct_ && access != Access::kLibraryOnly;
   if (database->truncated_) database->connection_->AcceptTruncated();
   return database;
 }

@@ -8,7 +8,7 @@ namespace gpusonde::importers::sqlite {
 
 Result<std::unique_ptr<TableReader>> StatementReader::Create(const Table& table,
                                                              std::span<const size_t> columns) {
-  ASSIGN_OR_RETURN(auto connection, Connection::Open(table.database_->path_, table.database_->immutable_));
+  ASSIGN_OR_RETURN(auto connection, Connection::Open(table.database_->file(), table.database_->path_));
   std::string sql = table.has_rowids_ ? "SELECT _rowid_" : "SELECT 0";
   for (const size_t column : columns) sql += ", " + Quote(table.columns_[column].name);
   sql += " FROM " + Quote(table.name_);

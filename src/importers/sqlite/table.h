@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,13 +12,14 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "importers/sqlite/settled_copy.h"
 
 // Fast reading of SQLite tables: rows are decoded in place, because libsqlite3 takes 480-580 ns to return 16
 // columns of a row, nearly all of it in its virtual machine. The file format is documented and stable
 // (https://www.sqlite.org/fileformat2.html, called "format" below).
 //
-// Unusual files go through libsqlite3 instead: a journal or log beside the file, UTF-16, a table without
-// rowids, generated columns, defaults of added columns. Both ways give the same rows (see the tests).
+// Unusual files go through libsqlite3 instead: UTF-16, a table without rowids, generated columns, defaults of
+// added columns. Both ways give the same rows (see the tests).
 namespace gpusonde::importers::sqlite {
 
 enum class CellType : uint8_t { kNull, kInteger, kReal, kText, kBlob };
@@ -118,8 +120,11 @@ enum class Access : uint8_t {
 class Database {
  public:
   // Errors: kNotFound, kPermissionDenied, kCorrupt (libsqlite3's own message), kIo.
-  // A journal or log beside the file is honoured, by libsqlite3.
-  static Result<std::unique_ptr<Database>> Open(const std::string& path, Access access = Access::kFastest);
+  // If a journal or log beside the file holds its last changes, a copy is read, of at most `max_copy_bytes`
+  // (settled_copy.h).
+  static Result<std::unique_ptr<Database>> Open(
+      const std::string& path, Access access = Access::kFastest,
+      uint64_t max_copy_bytes = std::numeric_limits<uint64_t>::max());
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
@@ -147,12 +152,14 @@ class Database {
   // Reads consecutive pages, as many as `into` holds. Errors: kCorrupt for missing pages; kIo.
   Status ReadPages(uint32_t first, std::span<uint8_t> into) const;
 
+  std::string file() const { return copy_.has_value() ? copy_->path() : path_; }
+
   std::string path_;
+  std::optional<SettledCopy> copy_;
   bool direct_ = false;
   bool partial_ = false;
   bool truncated_ = false;
   bool unfinished_ = false;
-  bool immutable_ = false;  // no journal or log beside the file can change it
   uint32_t page_size_ = 0;
   uint32_t usable_size_ = 0;  // page size less the reserved bytes at the end of each page
   uint64_t page_count_ = 0;

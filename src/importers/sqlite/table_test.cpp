@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -227,6 +228,36 @@ TEST(Table, ReadsRowsThatAreStillInTheLog) {
     EXPECT_EQ(ReadAll(*table, std::array{size_t{0}}).value(), std::vector<std::string>{"1: 5"});
   }
   sqlite3_close(writer);
+}
+
+// A log of a writer that was killed, in a folder whose contents must stay as they are.
+TEST(Table, ReadingALogLeavesNothingBesideTheTrace) {
+  const TempFolder folder;
+  const std::string path = folder / "wal.sqlite", killed = folder / "killed.sqlite";
+  sqlite3* writer = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &writer), SQLITE_OK);
+  sqlite3_exec(writer, "PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (5);", nullptr,
+               nullptr, nullptr);
+  for (const char* const suffix : {"", "-wal"}) std::filesystem::copy_file(path + suffix, killed + suffix);
+  sqlite3_close(writer);
+  const auto files = [&] {
+    std::map<std::string, uintmax_t> sizes;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      sizes[entry.path()] = entry.file_size();
+    return sizes;
+  };
+  const auto before = files();
+  {
+    const auto database = Database::Open(killed).value();
+    const auto table = database->FindTable("t").value();
+    ASSERT_TRUE(table.has_value());
+    EXPECT_EQ(ReadAll(*table, std::array{size_t{0}}).value(), std::vector<std::string>{"1: 5"});
+    EXPECT_EQ(files(), before);
+  }
+  EXPECT_EQ(files(), before);
+  const auto limited = Database::Open(killed, Access::kFastest, 1000);
+  ASSERT_FALSE(limited.has_value());
+  EXPECT_EQ(limited.error().code, ErrorCode::kOutOfSpace) << limited.error().message;
 }
 
 TEST(Table, FindsEveryRowByItsRowidAndNoOther) {

@@ -3,10 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <stdlib.h>
-
 #include <array>
-#include <filesystem>
 #include <utility>
 #include <variant>
 
@@ -128,20 +125,10 @@ Error ErrorOf(std::string_view message) {
 std::string QuoteText(std::string_view text) { return Quote(text, '\''); }
 std::string QuoteName(std::string_view name) { return Quote(name, '"'); }
 
-Instance::OwnFolder Instance::OwnFolder::Make() {
-  std::error_code failed;
-  std::string path = std::filesystem::temp_directory_path(failed).string() + "/gpusonde-XXXXXX";
-  return OwnFolder(!failed && ::mkdtemp(path.data()) != nullptr ? path : "");
-}
-
-Instance::OwnFolder::~OwnFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
 Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
   ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
-  OwnFolder folder = settings.temporary_folder.empty() ? OwnFolder::Make() : OwnFolder();
+  TemporaryFolder folder;
+  if (settings.temporary_folder.empty()) folder = TemporaryFolder::Create().value_or(TemporaryFolder());
   Handle<duckdb_config> config(library->destroy_config);
   library->create_config(config.out());
   const std::array<std::pair<const char*, std::string>, 9> options = {{

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/temporary_folder.h"
 #include "store/duckdb/handle.h"
 #include "store/duckdb/library.h"
 #include "store/store.h"
@@ -32,26 +33,11 @@ class Instance {
   duckdb_database database() const { return database_.get(); }
 
  private:
-  // A folder that goes with its owner.
-  class OwnFolder {
-   public:
-    OwnFolder() = default;
-    static OwnFolder Make();
-    OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    OwnFolder& operator=(OwnFolder&&) = delete;
-    ~OwnFolder();
-    const std::string& path() const { return path_; }  // empty: none could be made
-
-   private:
-    explicit OwnFolder(std::string path) : path_(std::move(path)) {}
-    std::string path_;
-  };
-
-  Instance(const Library& library, OwnFolder folder, Handle<duckdb_database> database)
+  Instance(const Library& library, TemporaryFolder folder, Handle<duckdb_database> database)
       : library_(&library), folder_(std::move(folder)), database_(std::move(database)) {}
 
   const Library* library_;
-  OwnFolder folder_;  // outlives the database, which writes to it
+  TemporaryFolder folder_;  // outlives the database, which writes to it
   Handle<duckdb_database> database_;
 };
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importers/sqlite/settled_copy.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "importers/sqlite/connection.h"
+
+namespace gpusonde::importers::sqlite {
+namespace {
+
+constexpr std::string_view kLogSuffix = "-wal", kJournalSuffix = "-journal";
+
+struct Version {
+  int64_t bytes = 0, changed_s = 0, changed_ns = 0;
+  bool operator==(const Version&) const = default;
+};
+
+// Of a regular file; zero if there is none.
+Version VersionOf(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  return {info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+Result<std::optional<SettledCopy>> SettledCopy::Make(const std::string& path, uint64_t max_bytes) {
+  const std::array<std::string_view, 3> suffixes = {"", kLogSuffix, kJournalSuffix};
+  std::array<Version, 3> versions;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    versions[i] = VersionOf(path + std::string(suffixes[i]));
+    bytes += static_cast<uint64_t>(versions[i].bytes);
+  }
+  if (versions[1].bytes == 0 && versions[2].bytes == 0) return std::nullopt;
+  // Applying a log may double the database.
+  const std::string where = FolderForLargeFiles();
+  if (2 * bytes > max_bytes)
+    return Fail(ErrorCode::kOutOfSpace,
+                fmt::format("{}: its last changes are in a log beside it, and reading it needs a copy of up "
+                            "to {} MB in {}, beyond --temp-limit",
+                            path, 2 * bytes / 1'000'000, where));
+  ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Create(where));
+  SettledCopy copy(std::move(folder));
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    const std::string from = path + std::string(suffixes[i]);
+    if (versions[i].bytes == 0) continue;
+    std::error_code failed;
+    std::filesystem::copy_file(from, copy.path() + std::string(suffixes[i]), failed);
+    if (failed)
+      return Fail(ErrnoError(failed.value(),
+                             fmt::format("copy {} to {} ($TMPDIR chooses another folder)", from, where)));
+    if (VersionOf(from) != versions[i])
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("{}: still being written; try again when its profiler has ended", from));
+  }
+  TRY(Connection::Settle(copy.path(), path));
+  return copy;
+}
+
+}  // namespace gpusonde::importers::sqlite
