@@ -116,10 +116,11 @@ enum class Dropped : uint8_t {
   kWrongType,         // a column or value of a type that it never has
   kMalformed,         // a row or event that doesn't parse
   kNotCollected,      // the profiler could not collect its times
+  kBeginEnd,          // a begin whose end is another event, which may be far away in the file
 };
 inline constexpr std::array kDroppedNames = {
-    std::string_view("bad_time"), std::string_view("negative_duration"), std::string_view("wrong_type"),
-    std::string_view("malformed"), std::string_view("not_collected")};
+    std::string_view("bad_time"),  std::string_view("negative_duration"), std::string_view("wrong_type"),
+    std::string_view("malformed"), std::string_view("not_collected"),     std::string_view("begin_end")};
 
 // Times beyond this are refused, so that differences and sums of a few can't overflow.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;

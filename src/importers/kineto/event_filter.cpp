@@ -59,7 +59,7 @@ EventFilter::Verdict EventFilter::Judge(std::string_view event) {
     const char first = tokens.Peek();
     if (first == '"') {
       if (!tokens.TakeString(value)) return {};
-      if (key == "ph" && value != "X") return {.counted = true, .read = tokens.taken()};
+      if (key == "ph" && value != "X" && value != "B") return {.counted = true, .read = tokens.taken()};
       if (key == "cat") return {.counted = CategoryOf(value) == Category::kOther, .read = tokens.taken()};
     } else if (first == '{' || first == '[' || key == "cat" || key == "ph") {
       return {};

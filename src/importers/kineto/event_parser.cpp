@@ -229,6 +229,7 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
 }
 
 void EventParser::State::Add(const Event& event) {
+  if (event.phase == "B" && event.kind != Category::kOther) return sink.Drop(Dropped::kBeginEnd, 1);
   if (event.phase != "X" || event.kind == Category::kOther) {
     ++batch.others;
     return;
