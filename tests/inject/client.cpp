@@ -2,7 +2,7 @@
 // A CUDA program (driver API) for tests with the simulated GPU. It executes its arguments in order:
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
-//   mix=R,S           the same, and 10 kernels delta (5 ms) a second
+//   mix=R,S           the same, and 10 kernels delta (8 ms) a second
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
@@ -39,7 +39,7 @@ constexpr const char* kModule = R"(
 .visible .entry beta() { ret; }
 // simgpu: duration_ns=1000
 .visible .entry gamma() { ret; }
-// simgpu: duration_ns=5000000
+// simgpu: duration_ns=8000000
 .visible .entry delta() { ret; }
 )";
 
