@@ -36,13 +36,6 @@ constexpr size_t kMaxMessageBytes = 256;  // an address to open in a browser
 // Memory beside the database's limit and as much again for results: thread stacks, and what malloc keeps.
 constexpr int64_t kOtherDataBytes = int64_t{512} << 20;
 
-// A sanitizer's shadow of the address space counts as data: terabytes of it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitsData = false;
-#else
-constexpr bool kLimitsData = true;
-#endif
-
 // How long a reader may take to end by itself: `view` finishes what it is answering.
 constexpr unsigned kGraceSeconds = 5;
 
@@ -86,7 +79,7 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   SandboxGrants grants{.readable = reader.readable,
                        .writable = spill,
                        .serves = reader.serves,
-                       .max_data_bytes = kLimitsData ? 2 * store::MemoryLimit() + kOtherDataBytes : 0};
+                       .max_data_bytes = 2 * store::MemoryLimit() + kOtherDataBytes};
   for (const std::string& file : reader.files) {
     grants.readable.push_back(file);
     grants.readable.push_back(file + ".wal");

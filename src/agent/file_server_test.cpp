@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,7 +77,8 @@ TEST_F(FileServerTest, ReadsAFileAsThisProcessDoes) {
   EXPECT_EQ(there->build_id(), here.build_id());
   EXPECT_EQ(there->bytes(), here.bytes());
   size_t named = 0;
-  for (uint64_t offset = 0; offset < 1'000'000; offset += 1000) {
+  const uint64_t size = std::filesystem::file_size(kProgram);
+  for (uint64_t offset = 0; offset < size; offset += size / 10'000) {
     const auto expected = here.Find(offset);
     const auto found = there->Find(offset);
     ASSERT_EQ(found.has_value(), expected.has_value());

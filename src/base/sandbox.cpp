@@ -24,6 +24,13 @@
 namespace gpusonde {
 namespace {
 
+// A sanitizer's shadow of the address space counts as data: terabytes of it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitsData = false;
+#else
+constexpr bool kLimitsData = true;
+#endif
+
 // Landlock, from the kernel's include/uapi/linux/landlock.h: Debian 12's copy has version 2 only.
 constexpr uint32_t kAskVersion = 1;
 constexpr int kRulePathBeneath = 1;
@@ -283,7 +290,8 @@ void LimitResource(__rlimit_resource resource, uint64_t most) {
 void EnterSandbox(const SandboxGrants& grants) {
   LimitResource(RLIMIT_CORE, 0);
   ::prctl(PR_SET_DUMPABLE, 0);  // a program in core_pattern gets cores regardless of RLIMIT_CORE
-  if (grants.max_data_bytes > 0) LimitResource(RLIMIT_DATA, static_cast<uint64_t>(grants.max_data_bytes));
+  if (kLimitsData && grants.max_data_bytes > 0)
+    LimitResource(RLIMIT_DATA, static_cast<uint64_t>(grants.max_data_bytes));
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   RestrictFiles(grants);
   RestrictCalls(grants);

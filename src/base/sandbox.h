@@ -14,7 +14,7 @@ struct SandboxGrants {
   std::string writable;  // a folder for temporary files; "": none
   bool serves = false;   // may listen for and accept TCP connections
   bool receives_files = false;  // may receive open files through sockets that it has
-  int64_t max_data_bytes = 0;   // private writable memory; 0: no limit
+  int64_t max_data_bytes = 0;   // private writable memory; 0, or under a sanitizer: no limit
 };
 
 // Confines this process for the rest of its life: it can't open other files (Landlock, Linux 5.13 and later,
