@@ -5,22 +5,25 @@
 #include <cstddef>
 
 namespace gpusonde {
+namespace {
+
+// Extends `last` by a range that starts no earlier, if they touch; returns whether they do.
+bool Join(const TimeRange& next, TimeRange& last) {
+  if (next.from_ns > last.to_ns) return false;
+  last.to_ns = std::max(last.to_ns, next.to_ns);
+  return true;
+}
+
+}  // namespace
 
 void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined) {
-  if (!joined.empty() && next.from_ns <= joined.back().to_ns)
-    joined.back().to_ns = std::max(joined.back().to_ns, next.to_ns);
-  else
-    joined.push_back(next);
+  if (joined.empty() || !Join(next, joined.back())) joined.push_back(next);
 }
 
 std::vector<TimeRange> UnionOf(std::vector<TimeRange> sorted) {
   size_t count = 0;
-  for (const TimeRange& range : sorted) {
-    if (count > 0 && range.from_ns <= sorted[count - 1].to_ns)
-      sorted[count - 1].to_ns = std::max(sorted[count - 1].to_ns, range.to_ns);
-    else
-      sorted[count++] = range;
-  }
+  for (const TimeRange& range : sorted)
+    if (count == 0 || !Join(range, sorted[count - 1])) sorted[count++] = range;
   sorted.resize(count);
   return sorted;
 }
