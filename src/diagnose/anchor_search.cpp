@@ -31,6 +31,8 @@ constexpr size_t kMinSyncRounds = 4;
 // all time.
 constexpr double kMinIdleAfterRequests = 0.8, kMinIdle = 0.1;
 
+bool IsGpuWork(Work::Kind kind) { return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy; }
+
 double VariationOf(std::span<const double> values) {
   double sum = 0;
   double squares = 0;
@@ -187,8 +189,7 @@ const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candid
 
 // Whether a kernel or copy marks the steps, rather than a range or sync.
 bool AnchorSearch::MarksByWork(const Candidate& candidate) const {
-  const Work::Kind kind = tokens_[candidate.token].kind;
-  return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy;
+  return IsGpuWork(tokens_[candidate.token].kind);
 }
 
 // The most frequent sync after which the GPU is idle, as it hardly is between two of them: a server waits for
@@ -214,9 +215,8 @@ AnchorSearch::Idle AnchorSearch::IdleAround(uint32_t token) const {
   std::optional<int64_t> busy_until_ns;
   bool after = false;
   for (const WorkPiece& piece : history_) {
-    const Work::Kind kind = tokens_[piece.token].kind;
     if (piece.token == token) after = true;
-    if (kind != Work::Kind::kKernel && kind != Work::Kind::kCopy) continue;
+    if (!IsGpuWork(tokens_[piece.token].kind)) continue;
     if (busy_until_ns.has_value()) {
       const auto idle_ns =
           static_cast<double>(std::max<int64_t>(0, piece.time_ns - piece.length_ns - *busy_until_ns));
