@@ -197,6 +197,9 @@ struct Note {
   int64_t count = 0;
 };
 
+// As a sentence without a stop; unknown kinds are returned as they are.
+std::string SentenceOf(const Note& note);
+
 // How the clocks of several traces are aligned.
 enum class Alignment : uint8_t {
   kNone,         // not at all: each clock is trusted

@@ -13,6 +13,7 @@
 
 #include "analyze/name_table.h"
 #include "analyze/report.h"
+#include "analyze/report/quantities.h"
 #include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/int128.h"
@@ -28,15 +29,6 @@ constexpr size_t kFindingsShown = 12;
 // away.
 constexpr size_t kRanksTold = 4;
 
-// 1234567 as "1.235 ms".
-std::string Time(int64_t ns) {
-  const auto value = static_cast<double>(ns);
-  if (ns >= 1'000'000'000) return fmt::format("{:.3f} s", value / 1e9);
-  if (ns >= 1'000'000) return fmt::format("{:.3f} ms", value / 1e6);
-  if (ns >= 1'000) return fmt::format("{:.3f} µs", value / 1e3);
-  return fmt::format("{} ns", ns);
-}
-
 std::string Percent(int64_t part, int64_t whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole))
                    : "–";
@@ -49,41 +41,6 @@ std::string Bytes(int64_t bytes) {
   if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
   if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
   return Counted(bytes, "byte");
-}
-
-// A note as a sentence; unknown kinds are shown as they are.
-std::string SentenceOf(const Note& note) {
-  const std::string events = Counted(note.count, "event");
-  const std::string_view are = note.count == 1 ? "is" : "are";
-  if (note.kind == "truncated")
-    return "it is truncated or still being written; the readable part was analysed";
-  if (note.kind == "unreadable_parts")
-    return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
-  if (note.kind == "not_aligned")
-    return "a rank has no collective in common with the first rank, so its clock is not aligned";
-  if (note.kind == "metrics_without_number")
-    return Counted(note.count, "value") + " of text metrics are left out";
-  if (note.kind == "metrics_beyond_bound")
-    return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
-  if (note.kind == "names_beyond_bound")
-    return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
-                       NameTable::kOther);
-  if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
-  if (note.kind == "negative_duration")
-    return fmt::format("{} that end before they begin {} left out", events, are);
-  if (note.kind == "wrong_type")
-    return fmt::format("{} with an invalid device or stream {} left out", events, are);
-  if (note.kind == "not_collected")
-    return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
-  if (note.kind == "begin_end")
-    return fmt::format("{} given as a begin and an end (ph B and E) {} left out", events, are);
-  if (note.kind == "gpu_clock_ahead_ns")
-    return fmt::format(
-        "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
-        "are converted",
-        Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
-  if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
-  return fmt::format("{} ({})", note.kind, note.count);
 }
 
 std::vector<std::string_view> NamesIn(const Report& report) {
@@ -410,6 +367,40 @@ class TextWriter {
 };
 
 }  // namespace
+
+std::string SentenceOf(const Note& note) {
+  const std::string events = Counted(note.count, "event");
+  const std::string_view are = note.count == 1 ? "is" : "are";
+  if (note.kind == "truncated")
+    return "it is truncated or still being written; the readable part was analysed";
+  if (note.kind == "unreadable_parts")
+    return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
+  if (note.kind == "not_aligned")
+    return "a rank has no collective in common with the first rank, so its clock is not aligned";
+  if (note.kind == "metrics_without_number")
+    return Counted(note.count, "value") + " of text metrics are left out";
+  if (note.kind == "metrics_beyond_bound")
+    return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
+  if (note.kind == "names_beyond_bound")
+    return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
+                       NameTable::kOther);
+  if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
+  if (note.kind == "negative_duration")
+    return fmt::format("{} that end before they begin {} left out", events, are);
+  if (note.kind == "wrong_type")
+    return fmt::format("{} with an invalid device or stream {} left out", events, are);
+  if (note.kind == "not_collected")
+    return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
+  if (note.kind == "begin_end")
+    return fmt::format("{} given as a begin and an end (ph B and E) {} left out", events, are);
+  if (note.kind == "gpu_clock_ahead_ns")
+    return fmt::format(
+        "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
+        "are converted",
+        Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
+  if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
+  return fmt::format("{} ({})", note.kind, note.count);
+}
 
 std::string ToText(const Report& report) { return TextWriter(report).Write(); }
 

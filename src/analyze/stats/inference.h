@@ -45,6 +45,11 @@ class PooledRatio {
 // The chance that a standard normal number is above z.
 double NormalTail(double z);
 
+// The chance that Student's t with these degrees of freedom (1 or more) is above t, within 0.001 from 4 of
+// them on (Wallace 1959); and the t above which it is with this chance (above 0, below 1/2).
+double StudentTail(double t, double freedom);
+double StudentQuantile(double tail, double freedom);
+
 // Which tests to report so that on average at most `rate` of them are false (Benjamini and Hochberg 1995).
 std::vector<bool> Significant(std::span<const double> p, double rate = kFalseDiscoveryRate);
 

@@ -173,5 +173,66 @@ TEST(BoundedTable, KeepsTheSameCompleteSumsInAnyOrder) {
   }
 }
 
+// Tables of Student's t.
+TEST(StudentT, AgreesWithTables) {
+  EXPECT_NEAR(StudentTail(2.131, 15), 0.025, 0.0005);
+  EXPECT_NEAR(StudentTail(-2.131, 15), 0.975, 0.0005);
+  EXPECT_NEAR(StudentTail(2.132, 4), 0.05, 0.001);
+  EXPECT_NEAR(StudentQuantile(0.025, 15), 2.131, 0.01);
+  EXPECT_NEAR(StudentQuantile(0.001, 30), 3.385, 0.02);
+  EXPECT_NEAR(StudentQuantile(0.05, 1e6), 1.645, 0.001);
+}
+
+// The variance of the mean of made series, and the mean of its estimates.
+struct TrueAndEstimated {
+  double variance = 0;
+  double estimate = 0;
+};
+// Each value is `memory` times the one before, plus noise.
+TrueAndEstimated MeasureErrorOfMean(double memory) {
+  constexpr int kRepeats = 400, kBatches = 128, kInBatch = 20;
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> noise(0, 100);
+  double sum = 0, squares = 0;
+  TrueAndEstimated result;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    std::vector<Batch> batches(kBatches);
+    double value = 0, total = 0;
+    for (Batch& batch : batches) {
+      batch.count = kInBatch;
+      for (int i = 0; i < kInBatch; ++i) {
+        value = memory * value + noise(random);
+        batch.sum += std::lround(value);
+      }
+      total += static_cast<double>(batch.sum);
+    }
+    const double mean = total / (kBatches * kInBatch);
+    sum += mean;
+    squares += mean * mean;
+    result.estimate += ErrorOfMean(batches).variance / kRepeats;
+  }
+  result.variance = squares / kRepeats - sum / kRepeats * sum / kRepeats;
+  return result;
+}
+
+TEST(ErrorOfMean, IsThatOfIndependentValues) {
+  const TrueAndEstimated measured = MeasureErrorOfMean(0);
+  EXPECT_NEAR(measured.variance, 100.0 * 100 / (128 * 20), 0.6);
+  EXPECT_GT(measured.estimate, 0.9 * measured.variance);
+  EXPECT_LT(measured.estimate, 1.6 * measured.variance);  // the larger of two estimates
+}
+
+TEST(ErrorOfMean, IsThatOfValuesThatDriftSlowly) {
+  const TrueAndEstimated measured = MeasureErrorOfMean(0.95);
+  EXPECT_GT(measured.variance, 1'000);  // 4 if they were independent
+  EXPECT_GT(measured.estimate, 0.8 * measured.variance);
+  EXPECT_LT(measured.estimate, 1.6 * measured.variance);
+}
+
+TEST(ErrorOfMean, IsUnknownOfOneBatch) {
+  EXPECT_EQ(ErrorOfMean(std::vector<Batch>{{}, {.count = 9, .sum = 12}, {}}).freedom, 0);
+  EXPECT_EQ(ErrorOfMean({}).freedom, 0);
+}
+
 }  // namespace
 }  // namespace gpusonde::analyze

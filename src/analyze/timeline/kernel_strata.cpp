@@ -8,6 +8,24 @@
 #include "analyze/stats/squares.h"
 
 namespace gpusonde::analyze {
+namespace {
+
+// Of the counts per window, relative to their mean squared.
+MeanError RelativeErrorOfCounts(std::span<const Sum> windows) {
+  std::vector<Batch> batches;
+  double total = 0;
+  for (const Sum& window : windows) {
+    batches.push_back({.count = 1, .sum = window.count});
+    total += static_cast<double>(window.count);
+  }
+  if (total == 0) return {};
+  const double mean = total / static_cast<double>(batches.size());
+  MeanError error = ErrorOfMean(batches);
+  error.variance /= mean * mean;
+  return error;
+}
+
+}  // namespace
 
 void Stratum::Merge(const Stratum& other) {
   sum.Merge(other.sum);
@@ -24,13 +42,17 @@ void NameResult::Merge(const NameResult& other) {
   slowest = std::move(both);
   between_windows += other.between_windows;
   windows += other.windows;
+  if (other.launches.variance > launches.variance) launches = other.launches;
   MergeCounts(durations, other.durations);
 }
 
 void KernelStrata::Gathered::Merge(const Gathered& other) {
   stratum.Merge(other.stratum);
   if (windows.empty()) windows.resize(other.windows.size());
-  for (size_t i = 0; i < other.windows.size(); ++i) windows[i].Merge(other.windows[i]);
+  for (size_t i = 0; i < other.windows.size(); ++i) {
+    windows[i].count += other.windows[i].count;
+    windows[i].sum += other.windows[i].sum;
+  }
 }
 
 void KernelStrata::NameSums::AddSlow(const SlowKernel& kernel) {
@@ -128,7 +150,10 @@ void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
   gathered.stratum.logs.Add(log);
   if (is_communication) return copies_.Other(event);
   windows_[window].Add(duration_ns);
-  if (!gathered.windows.empty()) gathered.windows[window].Merge({.count = 1, .logs = log});
+  if (!gathered.windows.empty()) {
+    ++gathered.windows[window].count;
+    gathered.windows[window].sum += log;
+  }
   copies_.Kernel(event, place.hash, log, known_);
   TakeKnown();
 }
@@ -166,10 +191,10 @@ void KernelStrata::MeasureWindows(std::vector<Window>& windows) const {
     const double mean = all.Mean();
     const double variance = all.Variance();
     for (size_t i = 0; i < kWindows; ++i) {
-      const double count = gathered.windows[i].count;
+      const auto count = static_cast<double>(gathered.windows[i].count);
       if (count == 0) continue;
       windows[i].kernels += gathered.windows[i].count;
-      windows[i].excess += static_cast<double>(gathered.windows[i].logs) - count * mean;
+      windows[i].excess += static_cast<double>(gathered.windows[i].sum) - count * mean;
       windows[i].variance += count * variance * (1 - count / static_cast<double>(all.count));
     }
   }
@@ -183,7 +208,10 @@ KernelResult KernelStrata::Finish() {
   names_.Finish();
   KernelResult result;
   MeasureWindows(result.windows);
-  for (auto& [hash, gathered] : strata_.entries()) result.strata.push_back(std::move(gathered.stratum));
+  for (auto& [hash, gathered] : strata_.entries()) {
+    gathered.stratum.log_error = ErrorOfMean(gathered.windows);
+    result.strata.push_back(std::move(gathered.stratum));
+  }
   for (auto& [hash, stream] : streams_.entries()) result.streams.push_back(stream);
   for (auto& [hash, name] : names_.entries()) {
     NameResult& found = result.names[name.name];
@@ -191,6 +219,7 @@ KernelResult KernelStrata::Finish() {
     found.slowest = std::move(name.slowest);
     if (name.fine != nullptr) found.durations = name.fine->Finish();
     found.between_windows = SquaresBetween(name.windows);
+    found.launches = RelativeErrorOfCounts(name.windows);
     found.windows = std::ranges::count_if(name.windows, [](const Sum& sum) { return sum.count > 0; });
   }
   return result;

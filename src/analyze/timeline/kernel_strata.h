@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/records.h"
+#include "analyze/stats/batch_means.h"
 #include "analyze/stats/bounded_table.h"
 #include "analyze/stats/fine_counts.h"
 #include "analyze/stats/log_moments.h"
@@ -28,6 +29,7 @@ struct Stratum {
   uint32_t shape = 0;
   Sum sum;
   LogMoments logs;
+  MeanError log_error;                       // of the mean of logs, over windows; unknown for communication
   LogMoments alone;                          // without a copy beside or right before
   std::map<uint16_t, LogMoments> with_copy;  // by CopyClass::Pack
 
@@ -39,6 +41,7 @@ struct Stratum {
     archive(shape);
     archive(sum);
     archive(logs);
+    archive(log_error);
     archive(alone);
     archive(with_copy);
     for (const auto& [copy, moments] : with_copy) archive.Require(CopyClass::IsPacked(copy));
@@ -103,6 +106,7 @@ struct NameResult {
   std::vector<SlowKernel> slowest;    // at most kSlowest, slowest first
   double between_windows = 0;         // the sum of squares of durations between windows, in ns²
   int64_t windows = 0;                // windows with kernels
+  MeanError launches;                 // of the launches per window, relative to their mean squared
   std::vector<ValueCount> durations;  // of kernels that vary little in the trace (IsStable), by value
 
   // Adds the kernels of another name.
@@ -113,6 +117,7 @@ struct NameResult {
     archive(slowest);
     archive(between_windows);
     archive(windows);
+    archive(launches);
     archive(durations);
     archive.Require(std::ranges::is_sorted(durations, {}, &ValueCount::value_ns));
   }
@@ -156,18 +161,9 @@ class KernelStrata {
   static constexpr size_t kMaxStrata = 4096;  // twice as many while gathering
   static constexpr size_t kMaxNames = 2048;
 
-  struct WindowSum {
-    uint32_t count = 0;
-    int64_t logs = 0;
-
-    void Merge(const WindowSum& other) {
-      count += other.count;
-      logs += other.logs;
-    }
-  };
   struct Gathered {
     Stratum stratum;
-    std::vector<WindowSum> windows;  // empty or kWindows
+    std::vector<Batch> windows;  // of logarithms; empty or kWindows
 
     void Merge(const Gathered& other);
   };
