@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <cstdio>
 #include <memory>
-#include <new>
 #include <regex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +14,9 @@
 #include "analyze/scale/crew.h"
 #include "analyze/scale/crew_job.h"
 #include "analyze/scale/part_file.h"
-#include "base/fd.h"
 #include "command.h"
 #include "messages.h"
-#include "reader_process.h"
-#include "recordings.h"
+#include "traces.h"
 #include "values.h"
 
 namespace gpusonde::app {
@@ -71,19 +63,17 @@ Result<Fraction> ParseFraction(std::string_view text) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: write i/N with i from 0 to N-1", text));
 }
 
-Status WriteReport(const analyze::Report& report, const AnalyzeOptions& options) {
-  const std::string text = options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
-  if (options.output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
-  return WriteFileAtomically(options.output, text);
+std::string TextOf(const analyze::Report& report, const AnalyzeOptions& options) {
+  return options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
 }
 
 // Runs as one rank among the processes that mpirun started. Only rank 0 writes, errors included.
-Status RunTogether(const AnalyzeOptions& options) {
+Status RunTogether(const AnalyzeOptions& options, const std::string& output) {
   ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Join());
   bool others_wait = false;
   auto report = analyze::AnalyzeTogether(*crew, options.traces, options.how, others_wait);
   Status done = report.has_value() ? Status() : std::unexpected(report.error());
-  if (report.has_value() && report->has_value()) done = WriteReport(**report, options);
+  if (report.has_value() && report->has_value()) done = WriteReport(TextOf(**report, options), output);
   if (others_wait) {
     PrintError("analyze", Error(done.error()).With(fmt::format("rank {}", crew->rank())));
     crew->Abort();
@@ -95,7 +85,7 @@ Status RunTogether(const AnalyzeOptions& options) {
   return Fail(done.error().code, "");
 }
 
-Status Run(AnalyzeOptions& options) {
+Status Run(AnalyzeOptions& options, const std::string& output) {
   if (options.align == "collectives") options.how.alignment = analyze::Alignment::kCollectives;
   if (!options.rank_from.empty()) {
     try {
@@ -109,50 +99,26 @@ Status Run(AnalyzeOptions& options) {
   }
   if (!options.part.empty()) {
     ASSIGN_OR_RETURN(const Fraction part, ParseFraction(options.part));
-    return analyze::AnalyzePart(options.traces, options.how, part.index, part.count, options.output);
+    return analyze::AnalyzePart(options.traces, options.how, part.index, part.count, output);
   }
-  if (options.merge.empty() && analyze::Crew::IsLaunched()) return RunTogether(options);
+  if (options.merge.empty() && analyze::Crew::IsLaunched()) return RunTogether(options, output);
   ASSIGN_OR_RETURN(const analyze::Report report, options.merge.empty()
                                                      ? analyze::Analyze(options.traces, options.how)
                                                      : analyze::MergeParts(options.merge, options.how));
-  return WriteReport(report, options);
+  return WriteReport(TextOf(report, options), output);
 }
 
-// Any thread may run out of memory, with nothing left to report it by exceptions.
-[[noreturn]] void EndWithoutMemory() {
-  static std::atomic_flag said;
-  constexpr std::string_view kMessage =
-      "gpusonde analyze: out of memory; use fewer --threads, or --part and --merge\n";
-  if (!said.test_and_set()) static_cast<void>(!::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
-  ::_exit(kExitFailed);
-}
-
-int RunAndComplain(AnalyzeOptions& options) {
-  std::set_new_handler(EndWithoutMemory);
-  const Status done = Run(options);
-  if (done.has_value()) return kExitOk;
-  if (!done.error().message.empty()) PrintError("analyze", done.error());
-  return kExitFailed;
-}
-
-// Reads recordings in a sandboxed child process that may crash. Doesn't when this process is one of several
-// MPI ranks, which communicate with each other, or writes a part.
-int RunApart(AnalyzeOptions& options) {
-  if (!std::ranges::any_of(options.traces, IsRecording) || analyze::Crew::IsLaunched() ||
-      !options.part.empty())
-    return RunAndComplain(options);
-  ReaderProcess reader{.command = "analyze", .files = options.traces};
-  for (const std::string& trace : options.traces)  // files that SQLite opens beside a database
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) reader.readable.push_back(trace + suffix);
-  if (options.output.empty()) {
-    reader.work = [&] { return RunAndComplain(options); };
-    return RunReader(reader);
-  }
-  const std::string output = std::exchange(options.output, {});
-  return RunReaderInto(output, reader, [&](int to) {
-    ::dup2(to, STDOUT_FILENO);
-    return RunAndComplain(options);
-  });
+int RunAnalyze(AnalyzeOptions& options) {
+  const TraceWork work{.command = "analyze",
+                       .traces = options.traces,
+                       .output = options.output,
+                       .work = [&](const std::string& output) -> Result<std::string> {
+                         TRY(Run(options, output));
+                         return std::string();
+                       }};
+  // MPI ranks communicate with each other, and a part is written by its own code.
+  const bool here = analyze::Crew::IsLaunched() || !options.part.empty();
+  return here ? RunOverTracesHere(work) : RunOverTraces(work);
 }
 
 }  // namespace
@@ -194,7 +160,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");
-    exit_status = RunApart(*options);
+    exit_status = RunAnalyze(*options);
   });
 }
 
