@@ -7,6 +7,7 @@
 namespace gpusonde::app {
 
 void AddAnalyze(CLI::App& app, int& exit_status);
+void AddCompare(CLI::App& app, int& exit_status);
 void AddDiagnose(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
@@ -20,10 +21,10 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"analyze", AddAnalyze}, Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},
-      Command{"export", AddExport},   Command{"files", AddFiles},       Command{"fleet", AddFleet},
-      Command{"lines", AddLines},     Command{"query", AddQuery},       Command{"record", AddRecord},
-      Command{"up", AddUp},           Command{"view", AddView},
+      Command{"analyze", AddAnalyze}, Command{"compare", AddCompare}, Command{"diagnose", AddDiagnose},
+      Command{"doctor", AddDoctor},   Command{"export", AddExport},   Command{"files", AddFiles},
+      Command{"fleet", AddFleet},     Command{"lines", AddLines},     Command{"query", AddQuery},
+      Command{"record", AddRecord},   Command{"up", AddUp},           Command{"view", AddView},
   };
   return kCommands;
 }

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <initializer_list>
+#include <utility>
+
+#include "analyze/stats/inference.h"
+
+namespace gpusonde::compare {
+namespace {
+
+// Fewer launches, or fewer shapes with a launch or two each, say too little about a kernel's durations.
+constexpr int64_t kMinLaunches = 8;
+// Counts that differ by less than this are as the amount of work explains; so are counts that vary over time
+// as much, with this chance.
+constexpr double kMinCountChange = 0.02;
+constexpr double kTailOfCounts = 0.001;
+// The counts of a kernel that may vary by more say nothing about the amount of work.
+constexpr double kMaxCountVariation = 0.2;
+// A trace begins and ends in the middle of a step, so launches of about this many steps of a rank are extra
+// or missing.
+constexpr double kCutSteps = 1.5;
+// The number of steps isn't known; kernels with this share of all time aren't launched less often than that.
+constexpr double kShareInEveryStep = 0.9;
+// The amount of work is known if kernels with this share of A's kernel time are in both runs, and with this
+// share of those agree about it.
+constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
+constexpr double kTail95 = 0.025;     // of each side
+constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
+
+// The change of a logarithm, as a mean weighted by time over kernels that can be compared one by one.
+class ChangeOfMean {
+ public:
+  void Add(double weight, double difference, const analyze::MeanError& a, const analyze::MeanError& b) {
+    weight_ += weight;
+    weighted_ += weight * difference;
+    for (const analyze::MeanError& error : {a, b}) {
+      const double variance = weight * weight * error.variance;
+      variance_ += variance;
+      if (error.freedom > 0) squares_ += variance * variance / error.freedom;
+    }
+  }
+
+  // Empty without anything to compare.
+  std::optional<Ratio> Finish(double min_change) const {
+    if (weight_ == 0) return std::nullopt;
+    const double difference = weighted_ / weight_;
+    const double error = std::sqrt(variance_) / weight_;
+    // Welch and Satterthwaite's.
+    const double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
+    const double margin = std::log1p(min_change);
+    const double half = analyze::StudentQuantile(kTail95, freedom) * error;
+    const double beyond = std::abs(difference) - margin;
+    return Ratio{.ratio = std::exp(difference),
+                 .low = std::exp(difference - half),
+                 .high = std::exp(difference + half),
+                 .p = error > 0    ? analyze::StudentTail(beyond / error, freedom)
+                      : beyond > 0 ? 0.
+                                   : 1.,
+                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error)};
+  }
+
+ private:
+  double weight_ = 0, weighted_ = 0, variance_ = 0, squares_ = 0;
+};
+
+double ToDouble(int64_t value) { return static_cast<double>(value); }
+
+// The relative difference of launches that their variation over time explains.
+double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b) {
+  const double freedom = std::min(a.freedom, b.freedom);
+  if (freedom == 0) return 1;
+  return analyze::StudentQuantile(kTailOfCounts, freedom) * std::sqrt(a.variance + b.variance);
+}
+
+// See Comparison::work.
+std::optional<double> WorkOf(const Run& a, const Run& b) {
+  struct Vote {
+    double ratio, weight, tolerance;
+  };
+  std::vector<Vote> votes;
+  double all = 0, common = 0;
+  for (const auto& [name, kernel] : a.kernels) {
+    const double weight = ToDouble(kernel.amount.total_ns);
+    all += weight;
+    const auto other = b.kernels.find(name);
+    if (other == b.kernels.end()) continue;
+    votes.push_back({ToDouble(other->second.amount.count) / ToDouble(kernel.amount.count), weight,
+                     std::clamp(VariationOf(kernel.launches, other->second.launches), kMinCountChange,
+                                kMaxCountVariation)});
+    common += weight;
+  }
+  if (common <= kMinCommon * all) return std::nullopt;
+  std::ranges::sort(votes, {}, &Vote::ratio);
+  double below = 0;
+  const auto median = std::ranges::find_if(votes, [&](const Vote& vote) {
+    below += vote.weight;
+    return below >= common / 2;
+  });
+  double agreed = 0, in_b = 0;
+  for (const Vote& vote : votes) {
+    if (std::abs(vote.ratio / median->ratio - 1) > vote.tolerance) continue;
+    agreed += vote.weight;
+    in_b += vote.weight * vote.ratio;
+  }
+  if (agreed < kMinAgreement * common) return std::nullopt;
+  return in_b / agreed;
+}
+
+// What is compared of all kernels, copies or calls.
+using Amounts = std::map<std::string, Amount>;
+std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, double work) {
+  std::map<std::string, Line> lines;
+  for (const auto& [name, amount] : a) {
+    lines[name].count_a = ToDouble(amount.count);
+    lines[name].a_ns = ToDouble(amount.total_ns);
+  }
+  for (const auto& [name, amount] : b) {
+    lines[name].count_b = ToDouble(amount.count) / work;
+    lines[name].b_ns = ToDouble(amount.total_ns) / work;
+  }
+  std::vector<Line> sorted;
+  for (auto& [name, line] : lines) {
+    line.name = name;
+    sorted.push_back(std::move(line));
+  }
+  std::ranges::stable_sort(sorted, std::greater<>(),
+                           [](const Line& line) { return std::abs(line.more_ns()); });
+  return sorted;
+}
+
+// Shapes with too few launches to know the error of each: how much their changes differ from each other tells
+// how well the mean change is known.
+class FewLaunches {
+ public:
+  void Add(double weight, double difference) { changes_.push_back({weight, difference}); }
+
+  void AddTo(std::initializer_list<ChangeOfMean*> changes) const {
+    if (changes_.size() < kMinLaunches) return;
+    double weight = 0, mean = 0, squares = 0;
+    for (const Pair& pair : changes_) {
+      weight += pair.weight;
+      mean += pair.weight * pair.difference;
+    }
+    mean /= weight;
+    for (const Pair& pair : changes_) {
+      const double residual = pair.weight * (pair.difference - mean);
+      squares += residual * residual;
+    }
+    const auto count = static_cast<double>(changes_.size());
+    const analyze::MeanError error{.variance = squares / (weight * weight) * count / (count - 1),
+                                   .freedom = count - 1};
+    for (ChangeOfMean* const change : changes) change->Add(weight, mean, error, {});
+  }
+
+ private:
+  struct Pair {
+    double weight, difference;
+  };
+  std::vector<Pair> changes_;
+};
+
+// All launches of a kernel in shapes that are launched often enough.
+KernelGroup AllShapes(const Kernel& kernel) {
+  KernelGroup all;
+  for (const auto& [shape, group] : kernel.groups)
+    if (group.error.freedom > 0 && group.count >= kMinLaunches) all.Merge(group);
+  return all;
+}
+
+// Compares launches of equal shapes, and adds them to the change of all kernels.
+void CompareDurations(const Kernel& a, const Kernel& b, double work, const Options& options, KernelLine& line,
+                      ChangeOfMean& all) {
+  ChangeOfMean change;
+  FewLaunches few;
+  for (const auto& [shape, group] : b.groups) {
+    const auto before = a.groups.find(shape);
+    if (before == a.groups.end()) continue;
+    const KernelGroup& other = before->second;
+    const double mean_before = other.total_ns / ToDouble(other.count);
+    line.slower_ns += (group.total_ns - mean_before * ToDouble(group.count)) / work;
+    const double difference = group.log_mean - other.log_mean;
+    const bool known = group.error.freedom > 0 && other.error.freedom > 0;
+    if (known && std::min(group.count, other.count) >= kMinLaunches)
+      for (ChangeOfMean* const mean : {&change, &all})
+        mean->Add(group.total_ns, difference, other.error, group.error);
+    else
+      few.Add(group.total_ns, difference);
+  }
+  few.AddTo({&change, &all});
+  line.duration = change.Finish(options.min_change);
+  if (line.duration.has_value()) return;
+  const KernelGroup before = AllShapes(a), after = AllShapes(b);
+  if (before.count == 0 || after.count == 0) return;
+  change.Add(1, after.log_mean - before.log_mean, before.error, after.error);
+  line.duration = change.Finish(options.min_change);
+  line.other_shapes = true;
+}
+
+// The number of steps of all ranks, at most.
+double StepsOf(const std::vector<Line>& kernels) {
+  std::vector<const Line*> order;
+  double all = 0;
+  for (const Line& kernel : kernels) {
+    if (kernel.count_a == 0 || kernel.count_b == 0) continue;
+    order.push_back(&kernel);
+    all += kernel.a_ns;
+  }
+  std::ranges::sort(order, std::greater<>(), [](const Line* kernel) { return kernel->count_a; });
+  double above = 0;
+  for (const Line* const kernel : order)
+    if ((above += kernel->a_ns) >= kShareInEveryStep * all) return std::min(kernel->count_a, kernel->count_b);
+  return 0;
+}
+
+// Whether launches are more or fewer than the amount of work explains. `tolerance` is the share of a kernel's
+// launches that may be missing or extra.
+Change ChangeOfCount(const Line& line, double tolerance) {
+  if (line.count_b == 0) return Change::kOnlyInA;
+  if (line.count_a == 0) return Change::kOnlyInB;
+  if (std::abs(line.count_b - line.count_a) <= tolerance * std::max(line.count_a, line.count_b))
+    return Change::kNone;
+  return line.count_b > line.count_a ? Change::kMoreLaunches : Change::kFewerLaunches;
+}
+
+void CompareKernels(Comparison& comparison, double work, const Options& options) {
+  Amounts a, b;
+  for (const auto& [name, kernel] : comparison.a.kernels) a[name] = kernel.amount;
+  for (const auto& [name, kernel] : comparison.b.kernels) b[name] = kernel.amount;
+  std::vector<Line> lines = LinesOf(a, b, work);
+  const double steps = StepsOf(lines);
+  const double cut_steps = kCutSteps * ToDouble(std::max(comparison.a.ranks, comparison.b.ranks));
+  // Without an amount of work, other counts say nothing.
+  const double cut = comparison.work.has_value() && steps > 0 ? cut_steps / steps : 1;
+  ChangeOfMean all;
+  std::vector<double> p;
+  for (Line& line : lines) {
+    KernelLine kernel{.line = std::move(line)};
+    const auto before = comparison.a.kernels.find(kernel.line.name);
+    const auto after = comparison.b.kernels.find(kernel.line.name);
+    kernel.communication = (before != comparison.a.kernels.end() ? before : after)->second.communication;
+    const bool in_both = before != comparison.a.kernels.end() && after != comparison.b.kernels.end();
+    if (in_both && !kernel.communication)
+      CompareDurations(before->second, after->second, work, options, kernel, all);
+    const double variation = in_both ? VariationOf(before->second.launches, after->second.launches) : 0;
+    kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
+    if (kernel.duration.has_value()) p.push_back(kernel.duration->p);
+    comparison.kernels.push_back(std::move(kernel));
+  }
+  comparison.duration = all.Finish(options.min_change);
+  const std::vector<bool> significant = analyze::Significant(p);
+  size_t tested = 0;
+  for (KernelLine& kernel : comparison.kernels) {
+    if (!kernel.duration.has_value() || !significant[tested++]) continue;
+    if (kernel.change == Change::kNone)
+      kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
+  }
+}
+
+void ComparePace(Comparison& comparison, const Options& options) {
+  const analyze::MeanError &a = comparison.a.progress, &b = comparison.b.progress;
+  if (!comparison.work.has_value() || a.freedom == 0 || b.freedom == 0) return;
+  ChangeOfMean change;
+  change.Add(1, std::log(comparison.b.times.span_ns / *comparison.work / comparison.a.times.span_ns), a, b);
+  comparison.pace = change.Finish(options.min_change);
+}
+
+std::vector<Line> CompareTimes(const Times& a, const Times& b, double work) {
+  constexpr std::array<std::pair<const char*, double Times::*>, 7> kTimes = {{
+      {"span", &Times::span_ns},
+      {"compute", &Times::compute_ns},
+      {"communication", &Times::communication_ns},
+      {"copies", &Times::copy_ns},
+      {"graphs", &Times::graph_ns},
+      {"idle_host", &Times::idle_host_ns},
+      {"idle_other", &Times::idle_other_ns},
+  }};
+  std::vector<Line> lines;
+  for (const auto& [name, member] : kTimes)
+    lines.push_back({.name = name, .a_ns = a.*member, .b_ns = b.*member / work});
+  return lines;
+}
+
+}  // namespace
+
+std::string_view Name(Change change) {
+  constexpr std::string_view kNames[] = {"none",           "slower",    "faster",   "more_launches",
+                                         "fewer_launches", "only_in_a", "only_in_b"};
+  return kNames[static_cast<size_t>(change)];
+}
+
+Comparison Compare(Run a, Run b, const Options& options) {
+  Comparison comparison{.a = std::move(a), .b = std::move(b)};
+  comparison.work = WorkOf(comparison.a, comparison.b);
+  const double work = comparison.work.value_or(1);
+  ComparePace(comparison, options);
+  comparison.times = CompareTimes(comparison.a.times, comparison.b.times, work);
+  CompareKernels(comparison, work, options);
+  comparison.graphs = LinesOf(comparison.a.graphs, comparison.b.graphs, work);
+  comparison.copies = LinesOf(comparison.a.copies, comparison.b.copies, work);
+  comparison.calls = LinesOf(comparison.a.calls, comparison.b.calls, work);
+  return comparison;
+}
+
+}  // namespace gpusonde::compare

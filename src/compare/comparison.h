@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compare/run.h"
+
+namespace gpusonde::compare {
+
+struct Options {
+  // Two runs of one program differ by this much for reasons outside of it: clocks, temperature, where memory
+  // lies. Smaller changes of durations and of the pace aren't reported. Chosen, not measured on real GPUs.
+  double min_change = 0.01;
+};
+
+// How many times as long something takes in B as in A.
+struct Ratio {
+  double ratio = 1;
+  double low = 1;  // 95 % interval
+  double high = 1;
+  double p = 1;  // of so large a change if the true one is at most Options::min_change
+  // Changes by this factor or more, up or down, would be found in 95 of 100 pairs of runs, if it were the
+  // only one that is tested.
+  double detectable = 1;
+};
+
+// Why a kernel is listed.
+enum class Change : uint8_t {
+  kNone,  // of durations; or none that is significant
+  kSlower,
+  kFaster,
+  kMoreLaunches,  // than the amount of work explains
+  kFewerLaunches,
+  kOnlyInA,
+  kOnlyInB,
+};
+std::string_view Name(Change change);  // as in the JSON: "slower", "more_launches"
+
+// Kernels or copies of one name. Times and counts of A are as measured; B's are divided by Comparison::work.
+struct Line {
+  std::string name;
+  double count_a = 0;
+  double count_b = 0;
+  double a_ns = 0;
+  double b_ns = 0;
+  double more_ns() const { return b_ns - a_ns; }
+};
+
+struct KernelLine {
+  Line line;
+  bool communication = false;     // not judged by its durations, which depend on other ranks
+  std::optional<Ratio> duration;  // of launches of equal shapes; empty if there are too few
+  bool other_shapes = false;  // A and B launch it in different shapes only, so `duration` is of all launches
+  Change change = Change::kNone;
+  // What its durations alone cost: the time of B's launches minus what they would take in A.
+  double slower_ns = 0;
+};
+
+// Two runs, A before and B after. Times are means over ranks.
+struct Comparison {
+  Run a, b;
+  // B's amount of work, as a multiple of A's: the ratio of launches, each kernel weighted by its time in A,
+  // without those whose ratio is too far from the median. Empty if kernels don't agree about it; then B isn't
+  // divided by anything, and the pace isn't known.
+  std::optional<double> work;
+  std::optional<Ratio> pace;        // time for an equal amount of work
+  std::optional<Ratio> duration;    // of all kernels that are in both, weighted by their time
+  std::vector<Line> times;          // the parts of Times, without counts; they sum to the first, the span
+  std::vector<KernelLine> kernels;  // the largest difference first, up or down
+  std::vector<Line> graphs, copies, calls;  // likewise
+};
+
+// Compares two runs. Differences of kernels' durations are tested for the true ratio being beyond
+// 1 ± min_change, with a share of false ones among those reported of 5 % at most (Benjamini and Hochberg),
+// and with the variation over time of each run (analyze::ErrorOfMean). How much runs vary beyond that can't
+// be known from one run each. Pure.
+Comparison Compare(Run a, Run b, const Options& options);
+
+// For terminals. Names are shortened and escaped.
+std::string ToText(const Comparison& comparison);
+// One line of JSON with a line break, as docs/compare.md describes it.
+std::string ToJson(const Comparison& comparison);
+
+}  // namespace gpusonde::compare

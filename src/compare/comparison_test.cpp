@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusonde::compare {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kWindows = 128;
+
+// Kernels whose durations vary, and drift slowly as clocks do, by a percent in all.
+struct MadeRun {
+  int kernels = 20;
+  int launches = 640;  // of each kernel
+  double noise = 0.05;
+  double drift = 0.9;        // of a window's deviation remains in the next one
+  double slower = 1;         // the last kernel takes so many times as long
+  double more_launches = 1;  // of the last kernel
+  double variation = 0;      // of counts over time, relative, as an error of their mean
+};
+
+Run Make(const MadeRun& made, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  compare::Run run;
+  run.paths = {"made"};
+  run.ranks = 1;
+  run.progress = {.variance = 1e-6, .freedom = 15};
+  double drift = 0;
+  std::vector<double> of_window;
+  for (int i = 0; i < kWindows; ++i)
+    of_window.push_back(drift = made.drift * drift + std::sqrt(1 - made.drift * made.drift) * normal(random));
+  for (int k = 0; k < made.kernels; ++k) {
+    const bool last = k + 1 == made.kernels;
+    const int launches = last ? static_cast<int>(made.launches * made.more_launches) : made.launches;
+    const double typical_ns = 20'000 * (1 + k) * (last ? made.slower : 1);
+    std::vector<analyze::Batch> batches(kWindows);
+    double logs = 0, total_ns = 0;
+    for (int i = 0; i < launches; ++i) {
+      const auto window = static_cast<size_t>(i) * kWindows / static_cast<size_t>(launches);
+      const double log = std::log(typical_ns) + made.noise * normal(random) + 0.01 * of_window[window];
+      ++batches[window].count;
+      batches[window].sum += std::llround(log * 1e9);
+      logs += log;
+      total_ns += std::exp(log);
+    }
+    analyze::MeanError error = analyze::ErrorOfMean(batches);
+    error.variance /= 1e18;
+    Kernel& kernel = run.kernels["kernel" + std::to_string(k)];
+    kernel.amount = {.count = launches, .total_ns = std::llround(total_ns)};
+    kernel.launches = {.variance = made.variation * made.variation, .freedom = kWindows - 1};
+    kernel.groups[1] = {.count = launches, .total_ns = total_ns, .log_mean = logs / launches, .error = error};
+    run.times.compute_ns += total_ns;
+  }
+  run.times.idle_host_ns = run.times.compute_ns / 10;
+  run.times.span_ns = run.times.compute_ns + run.times.idle_host_ns;
+  return run;
+}
+
+// How many kernels are said to have changed.
+int64_t ChangesOf(const Comparison& comparison) {
+  return std::ranges::count_if(comparison.kernels,
+                               [](const KernelLine& kernel) { return kernel.change != Change::kNone; });
+}
+
+const KernelLine& Find(const Comparison& comparison, const std::string& name) {
+  return *std::ranges::find_if(comparison.kernels,
+                               [&](const KernelLine& kernel) { return kernel.line.name == name; });
+}
+
+TEST(Compare, ReportsAnythingInFewPairsOfEqualRuns) {
+  constexpr uint64_t kPairs = 200;
+  int with_changes = 0;
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    const Comparison comparison = Compare(Make({}, 2 * pair), Make({}, 2 * pair + 1), {});
+    with_changes += ChangesOf(comparison) > 0 ? 1 : 0;
+  }
+  EXPECT_LE(with_changes, 10);
+}
+
+TEST(Compare, FindsAKernelThatTakesFivePercentLonger) {
+  constexpr uint64_t kPairs = 200;
+  int found = 0, others = 0;
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    const Comparison comparison = Compare(Make({}, 2 * pair), Make({.slower = 1.05}, 2 * pair + 1), {});
+    const KernelLine& planted = Find(comparison, "kernel19");
+    found += planted.change == Change::kSlower ? 1 : 0;
+    others += static_cast<int>(ChangesOf(comparison)) - (planted.change != Change::kNone ? 1 : 0);
+    ASSERT_TRUE(planted.duration.has_value());
+    EXPECT_NEAR(planted.duration->ratio, 1.05, 0.03);
+  }
+  EXPECT_GE(found, 190);
+  EXPECT_LE(others, 20);
+}
+
+// The share of pairs of runs in which the 95 % interval contains the ratio.
+double CoverageWith(double drift) {
+  constexpr uint64_t kPairs = 1000;
+  double contained = 0;
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    const Comparison comparison =
+        Compare(Make({.kernels = 2, .drift = drift}, 2 * pair),
+                Make({.kernels = 2, .drift = drift, .slower = 1.2}, 2 * pair + 1), {});
+    const Ratio& ratio = *Find(comparison, "kernel1").duration;
+    contained += ratio.low <= 1.2 && 1.2 <= ratio.high ? 1 : 0;
+  }
+  return contained / kPairs;
+}
+
+TEST(Compare, IntervalsContainTheTrueRatio) {
+  EXPECT_GE(CoverageWith(0.5), 0.94);
+  // Drifts that last for a sixth of the run are hardly averaged out in it; 0.895 was measured.
+  EXPECT_GE(CoverageWith(0.9), 0.88);
+}
+
+TEST(Compare, DividesByTheAmountOfWork) {
+  const Comparison comparison = Compare(Make({}, 1), Make({.launches = 1280}, 2), {});
+  ASSERT_TRUE(comparison.work.has_value());
+  EXPECT_DOUBLE_EQ(*comparison.work, 2);
+  ASSERT_TRUE(comparison.pace.has_value());
+  EXPECT_NEAR(comparison.pace->ratio, 1, 0.01);
+  EXPECT_NEAR(comparison.times.front().b_ns / comparison.times.front().a_ns, 1, 0.01);
+  EXPECT_EQ(ChangesOf(comparison), 0);
+}
+
+TEST(Compare, FindsAKernelThatIsLaunchedMoreOften) {
+  const Comparison comparison = Compare(Make({}, 1), Make({.more_launches = 1.5}, 2), {});
+  EXPECT_EQ(Find(comparison, "kernel19").change, Change::kMoreLaunches);
+  EXPECT_EQ(ChangesOf(comparison), 1);
+  const Comparison back = Compare(Make({.more_launches = 1.5}, 1), Make({}, 2), {});
+  EXPECT_EQ(Find(back, "kernel19").change, Change::kFewerLaunches);
+}
+
+// As in a server whose requests differ.
+TEST(Compare, CountsThatVaryOverTimeAreNoChange) {
+  const MadeRun varying{.more_launches = 1.1, .variation = 0.04};
+  EXPECT_EQ(ChangesOf(Compare(Make({.variation = 0.04}, 1), Make(varying, 2), {})), 0);
+  const MadeRun regular{.more_launches = 1.1, .variation = 0.01};
+  EXPECT_EQ(ChangesOf(Compare(Make({.variation = 0.01}, 1), Make(regular, 2), {})), 1);
+}
+
+TEST(Compare, TracesThatEndWithinAStepHaveNotMoreLaunches) {
+  const MadeRun few{.launches = 33};
+  EXPECT_EQ(ChangesOf(Compare(Make(few, 1), Make({.launches = 33, .more_launches = 34. / 33}, 2), {})), 0);
+}
+
+TEST(Compare, TellsNoAmountOfWorkOfDifferentPrograms) {
+  compare::Run other;
+  for (auto& [name, kernel] : Make({}, 2).kernels) other.kernels["other_" + name] = kernel;
+  other.paths = {"other"};
+  other.ranks = 1;
+  const Comparison comparison = Compare(Make({}, 1), std::move(other), {});
+  EXPECT_FALSE(comparison.work.has_value());
+  EXPECT_FALSE(comparison.pace.has_value());
+  EXPECT_EQ(Find(comparison, "kernel0").change, Change::kOnlyInA);
+  EXPECT_EQ(Find(comparison, "other_kernel0").change, Change::kOnlyInB);
+  EXPECT_THAT(ToText(comparison), HasSubstr("20 kernels only in A"));
+}
+
+TEST(Compare, ComparesAllLaunchesIfShapesDiffer) {
+  compare::Run b = Make({.slower = 1.5}, 2);
+  b.kernels["kernel19"].groups[2] = b.kernels["kernel19"].groups[1];
+  b.kernels["kernel19"].groups.erase(1);
+  const Comparison comparison = Compare(Make({}, 1), std::move(b), {});
+  const KernelLine& kernel = Find(comparison, "kernel19");
+  EXPECT_TRUE(kernel.other_shapes);
+  ASSERT_TRUE(kernel.duration.has_value());
+  EXPECT_NEAR(kernel.duration->ratio, 1.5, 0.05);
+  EXPECT_EQ(kernel.change, Change::kSlower);
+}
+
+// Each launch has a shape of its own, as in triangular loops.
+TEST(Compare, ComparesShapesThatAreLaunchedOnce) {
+  const auto make = [](double slower, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> noise(0, 0.02);
+    compare::Run run = Make({.kernels = 1}, seed);
+    Kernel& kernel = run.kernels["triangular"];
+    for (uint32_t shape = 0; shape < 100; ++shape) {
+      const double log = std::log(1'000. * (1 + shape) * slower) + noise(random);
+      kernel.groups[shape] = {.count = 1, .total_ns = std::exp(log), .log_mean = log};
+      ++kernel.amount.count;
+      kernel.amount.total_ns += std::llround(std::exp(log));
+    }
+    return run;
+  };
+  const Comparison same = Compare(make(1, 1), make(1, 2), {});
+  EXPECT_EQ(Find(same, "triangular").change, Change::kNone);
+  const Comparison slower = Compare(make(1, 1), make(1.1, 2), {});
+  EXPECT_EQ(Find(slower, "triangular").change, Change::kSlower);
+  EXPECT_NEAR(Find(slower, "triangular").duration->ratio, 1.1, 0.01);
+}
+
+TEST(Compare, CommunicationIsNotJudged) {
+  compare::Run a = Make({}, 1), b = Make({.slower = 2}, 2);
+  for (compare::Run* const run : {&a, &b}) run->kernels["kernel19"].communication = true;
+  const Comparison comparison = Compare(std::move(a), std::move(b), {});
+  EXPECT_FALSE(Find(comparison, "kernel19").duration.has_value());
+  EXPECT_EQ(ChangesOf(comparison), 0);
+}
+
+TEST(Compare, SmallChangesAreIgnored) {
+  const MadeRun exact{.noise = 1e-6, .drift = 0};
+  compare::Run a = Make(exact, 1), b = Make({.noise = 1e-6, .drift = 0, .slower = 1.03}, 1);
+  EXPECT_EQ(ChangesOf(Compare(a, b, {})), 1);
+  EXPECT_EQ(ChangesOf(Compare(a, b, {.min_change = 0.05})), 0);
+}
+
+TEST(CompareText, BeginsWithWhatChanged) {
+  const std::string text = ToText(Compare(Make({}, 1), Make({.slower = 2}, 2), {}));
+  EXPECT_THAT(text, HasSubstr("% more time than A for the same work (95 % interval: "));
+  EXPECT_THAT(text, ContainsRegex("- kernel19 takes (9[5-9]|10[0-5])\\.[0-9] % longer per launch"));
+  EXPECT_THAT(text, Not(HasSubstr("- kernel18")));
+  EXPECT_LT(text.find("- kernel19"), text.find("A: made"));
+}
+
+TEST(CompareText, NamesAreEscaped) {
+  compare::Run a = Make({}, 1), b = Make({}, 2);
+  a.paths = {"a\x1b[2J"};
+  a.kernels["\x1b]0;title\x07"] = a.kernels["kernel19"];
+  const std::string text = ToText(Compare(std::move(a), std::move(b), {}));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\x07'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpusonde::compare

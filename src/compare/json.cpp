@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "compare/comparison.h"
+
+namespace gpusonde::compare {
+namespace {
+
+constexpr int32_t kVersion = 1;
+
+int64_t Whole(double value) { return std::llround(value); }
+
+void WriteRun(JsonWriter& json, std::string_view key, const Run& run) {
+  json.Key(key).BeginObject().Key("paths").BeginArray();
+  for (const std::string& path : run.paths) json.Value(path);
+  json.EndArray().Field("ranks", run.ranks).Key("notes").BeginArray();
+  for (const std::string& note : run.notes) json.Value(note);
+  json.EndArray().EndObject();
+}
+
+void WriteRatio(JsonWriter& json, std::string_view key, const std::optional<Ratio>& ratio) {
+  if (!ratio.has_value()) {
+    json.Field(key, std::optional<double>());
+    return;
+  }
+  json.Key(key)
+      .BeginObject()
+      .Field("ratio", ratio->ratio)
+      .Field("low", ratio->low)
+      .Field("high", ratio->high);
+  json.Field("p", ratio->p).Field("detectable", ratio->detectable).EndObject();
+}
+
+void WriteFields(JsonWriter& json, const Line& line) {
+  json.Field("name", line.name).Field("count_a", line.count_a).Field("count_b", line.count_b);
+  json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns));
+}
+
+void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>& lines) {
+  json.Key(key).BeginArray();
+  for (const Line& line : lines) {
+    json.BeginObject();
+    WriteFields(json, line);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+}  // namespace
+
+std::string ToJson(const Comparison& comparison) {
+  JsonWriter json;
+  json.BeginObject().Field("version", kVersion);
+  WriteRun(json, "a", comparison.a);
+  WriteRun(json, "b", comparison.b);
+  json.Field("work", comparison.work);
+  WriteRatio(json, "pace", comparison.pace);
+  WriteRatio(json, "duration", comparison.duration);
+  json.Key("times").BeginArray();
+  for (const Line& line : comparison.times) {
+    json.BeginObject().Field("name", line.name);
+    json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
+  }
+  json.EndArray().Key("kernels").BeginArray();
+  for (const KernelLine& kernel : comparison.kernels) {
+    json.BeginObject();
+    WriteFields(json, kernel.line);
+    json.Field("communication", kernel.communication).Field("change", Name(kernel.change));
+    json.Field("slower_ns", Whole(kernel.slower_ns));
+    WriteRatio(json, "duration", kernel.duration);
+    json.Field("other_shapes", kernel.other_shapes);
+    json.EndObject();
+  }
+  json.EndArray();
+  WriteLines(json, "graphs", comparison.graphs);
+  WriteLines(json, "copies", comparison.copies);
+  WriteLines(json, "api_calls", comparison.calls);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace gpusonde::compare

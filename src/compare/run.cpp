@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "analyze/lines.h"
+#include "analyze/scale/trace_part.h"
+#include "analyze/stats/log_moments.h"
+
+namespace gpusonde::compare {
+namespace {
+
+constexpr double kNaturalUnit = std::numbers::ln2 / analyze::kLogUnits;
+
+std::string_view NameOf(const analyze::NameTable& names, uint32_t id) { return names[names.Canonical(id)]; }
+
+void AddTo(Amount& amount, const analyze::Durations& durations, int64_t bytes = 0) {
+  amount.count += durations.moments.count();
+  amount.total_ns += durations.moments.total();
+  amount.bytes += bytes;
+}
+
+void AddNamed(const analyze::NameTable& names, std::span<const analyze::Durations> durations,
+              std::map<std::string, Amount>& amounts) {
+  for (uint32_t id = 0; id < durations.size(); ++id)
+    if (durations[id].moments.count() > 0) AddTo(amounts[std::string(NameOf(names, id))], durations[id]);
+}
+
+KernelGroup GroupOf(const analyze::Stratum& stratum) {
+  // Batches of equal sums say that values don't vary, but they are only as precise as the clock.
+  const double variance = stratum.logs.count < 2
+                              ? 0
+                              : std::max(stratum.log_error.variance,
+                                         stratum.logs.Variance() / static_cast<double>(stratum.logs.count));
+  return {
+      .count = stratum.sum.count,
+      .total_ns = static_cast<double>(stratum.sum.total_ns),
+      .log_mean = stratum.logs.Mean() * kNaturalUnit,
+      .error = {.variance = variance * kNaturalUnit * kNaturalUnit, .freedom = stratum.log_error.freedom}};
+}
+
+// Of the work per window of time: the time that its kernels would have taken if they had been as fast as on
+// average.
+analyze::MeanError ProgressOf(const analyze::KernelResult& kernels) {
+  std::vector<analyze::Batch> batches;
+  double total = 0;
+  for (const analyze::Window& window : kernels.windows) {
+    analyze::Batch& batch = batches.emplace_back(analyze::Batch{.count = 1});
+    if (window.kernels == 0) continue;
+    const double slower = window.excess / static_cast<double>(window.kernels) * kNaturalUnit;
+    batch.sum = std::llround(static_cast<double>(window.kernel_ns) * std::exp(-slower));
+    total += static_cast<double>(batch.sum);
+  }
+  if (total == 0) return {};
+  const double mean = total / static_cast<double>(batches.size());
+  analyze::MeanError error = analyze::ErrorOfMean(batches);
+  error.variance /= mean * mean;
+  return error;
+}
+
+class RunBuilder {
+ public:
+  explicit RunBuilder(const analyze::CommunicationKernels& communication) : communication_(communication) {}
+
+  void Add(const analyze::TracePart& part) {
+    const analyze::TraceState& state = part.state;
+    for (uint32_t id = 0; id < state.kernels().size(); ++id)
+      if (state.kernels()[id].moments.count() > 0) AddTo(KernelOf(state, id).amount, state.kernels()[id]);
+    AddNamed(state.names(), state.graphs(), run_.graphs);
+    AddNamed(state.names(), state.calls(), run_.calls);
+    for (const auto& [key, transfers] : state.copies())
+      AddTo(run_.copies[fmt::format("{} {} -> {}", importers::Name(key.copy), importers::Name(key.source),
+                                    importers::Name(key.target))],
+            transfers.durations, transfers.bytes);
+    for (const analyze::RankResult& rank : part.ranks) AddRank(state, rank);
+    std::vector<analyze::Note> notes;
+    analyze::AddNotes(0, part.info, state, notes);
+    for (const analyze::Note& note : notes)
+      run_.notes.push_back(fmt::format("{}: {}", part.path, analyze::SentenceOf(note)));
+  }
+
+  Run Finish() && {
+    const double ranks = std::max<double>(1, static_cast<double>(run_.ranks));
+    for (double* const time :
+         {&run_.times.span_ns, &run_.times.compute_ns, &run_.times.communication_ns, &run_.times.copy_ns,
+          &run_.times.graph_ns, &run_.times.idle_host_ns, &run_.times.idle_other_ns, &run_.progress.variance})
+      *time /= ranks;
+    return std::move(run_);
+  }
+
+ private:
+  Kernel& KernelOf(const analyze::TraceState& state, uint32_t id) {
+    const std::string_view name = NameOf(state.names(), id);
+    const auto [place, is_new] = run_.kernels.try_emplace(std::string(name));
+    if (is_new) place->second.communication = !communication_.LibraryOf(name).empty();
+    return place->second;
+  }
+
+  void AddRank(const analyze::TraceState& state, const analyze::RankResult& rank) {
+    const analyze::RankTimeline& timeline = rank.timeline;
+    const int64_t kernels_ns = timeline.compute_ns() + timeline.comm_ns() - timeline.overlap_ns();
+    const int64_t copies_ns = timeline.transfer_ns() - timeline.transfer_overlap_ns();
+    Times& times = run_.times;
+    times.span_ns += static_cast<double>(timeline.span_ns());
+    times.compute_ns += static_cast<double>(timeline.compute_ns());
+    times.communication_ns += static_cast<double>(timeline.comm_ns() - timeline.overlap_ns());
+    times.copy_ns += static_cast<double>(copies_ns);
+    times.graph_ns += static_cast<double>(timeline.busy_ns() - kernels_ns - copies_ns);
+    times.idle_host_ns += static_cast<double>(timeline.idle().host_ns);
+    times.idle_other_ns +=
+        static_cast<double>(timeline.span_ns() - timeline.busy_ns() - timeline.idle().host_ns);
+    for (const analyze::Stratum& stratum : rank.kernels.strata)
+      KernelOf(state, stratum.name).groups[stratum.shape].Merge(GroupOf(stratum));
+    for (const auto& [name, result] : rank.kernels.names) {
+      analyze::MeanError& launches = KernelOf(state, name).launches;
+      if (result.launches.variance >= launches.variance) launches = result.launches;
+    }
+    // Ranks wait for each other, so more ranks don't make the progress better known.
+    const analyze::MeanError progress = ProgressOf(rank.kernels);
+    run_.progress.variance += progress.variance;
+    run_.progress.freedom =
+        run_.ranks == 0 ? progress.freedom : std::min(run_.progress.freedom, progress.freedom);
+    ++run_.ranks;
+  }
+
+  const analyze::CommunicationKernels& communication_;
+  Run run_;
+};
+
+}  // namespace
+
+void KernelGroup::Merge(const KernelGroup& other) {
+  if (count == 0) {
+    *this = other;
+    return;
+  }
+  const auto a = static_cast<double>(count), b = static_cast<double>(other.count), all = a + b;
+  log_mean = (a * log_mean + b * other.log_mean) / all;
+  const bool known = error.freedom > 0 && other.error.freedom > 0;
+  error.variance = (a * a * error.variance + b * b * other.error.variance) / (all * all);
+  error.freedom = known ? std::min(error.freedom, other.error.freedom) : 0;
+  count += other.count;
+  total_ns += other.total_ns;
+}
+
+Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Options& options) {
+  RunBuilder builder(options.communication);
+  ASSIGN_OR_RETURN(const analyze::Division division, analyze::Division::Make(paths, 1));
+  TRY(analyze::ReadParts(paths, options, division, 0, [&](analyze::TracePart part) { builder.Add(part); }));
+  Run run = std::move(builder).Finish();
+  run.paths = paths;
+  if (run.ranks == 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: has no GPU events, so there is nothing to compare", paths.front()));
+  return run;
+}
+
+}  // namespace gpusonde::compare

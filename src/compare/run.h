@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyze/analyzer.h"
+#include "analyze/stats/batch_means.h"
+#include "base/result.h"
+
+namespace gpusonde::compare {
+
+// Kernels of one name and launch shape.
+struct KernelGroup {
+  int64_t count = 0;
+  double total_ns = 0;
+  double log_mean = 0;       // of durations, to the base e
+  analyze::MeanError error;  // of log_mean; unknown for communication
+
+  // Adds launches of another rank or shape; the error is unknown if that of either is.
+  void Merge(const KernelGroup& other);
+};
+
+// Kernels, copies or calls of one name.
+struct Amount {
+  int64_t count = 0;
+  int64_t total_ns = 0;
+  int64_t bytes = 0;  // of copies and sets
+};
+
+struct Kernel {
+  Amount amount;
+  analyze::MeanError
+      launches;  // of its launches per time, relative to their mean squared; unknown of rare names
+  bool communication = false;              // its duration depends on other ranks
+  std::map<uint32_t, KernelGroup> groups;  // by launch shape; not those of traces with too many
+};
+
+// How a rank spent its time, in ns; `span_ns` is the sum of all others.
+struct Times {
+  double span_ns = 0;
+  double compute_ns = 0;
+  double communication_ns = 0;  // without concurrent computation
+  double copy_ns = 0;           // without concurrent kernels or graphs
+  double graph_ns = 0;          // graphs that were traced as a whole, without concurrent kernels
+  double idle_host_ns = 0;      // because the host had launched nothing
+  double idle_other_ns = 0;     // between two events, or waiting for something else than the host
+};
+
+// A run of a program, as its traces show it.
+struct Run {
+  std::vector<std::string> paths;
+  int64_t ranks = 0;
+  Times times;                            // mean over ranks
+  analyze::MeanError progress;            // of the work per time, relative to its mean squared
+  std::map<std::string, Kernel> kernels;  // by name, summed over ranks
+  std::map<std::string, Amount> graphs;
+  std::map<std::string, Amount> copies;  // by kind: "htod pageable -> device"
+  std::map<std::string, Amount> calls;
+  std::vector<std::string> notes;  // what is missing, as sentences
+};
+
+// Reads the traces of one run. Errors: those of analyze::Analyze; kInvalidArgument if there are no kernels.
+Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Options& options);
+
+}  // namespace gpusonde::compare

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/report/quantities.h"
+#include "analyze/report/short_names.h"
+#include "base/counted.h"
+#include "base/printable.h"
+#include "compare/comparison.h"
+
+namespace gpusonde::compare {
+namespace {
+
+constexpr size_t kKernelsShown = 20, kOthersShown = 8, kSentencesOfKernels = 6;
+constexpr double kNoticeableShare = 0.005;  // of the span: smaller parts have no sentence
+
+std::string Time(double ns) { return analyze::Time(std::llround(ns)); }
+
+// "+1.235 ms".
+std::string Difference(double ns) { return (ns < 0 ? "−" : "+") + Time(std::abs(ns)); }
+
+// 1.123 as "12.3 %"; 0.9 as "−10.0 %".
+std::string Percent(double ratio) {
+  return fmt::format("{}{:.1f} %", ratio < 1 ? "−" : "", std::abs(ratio - 1) * 100);
+}
+
+std::string Interval(const Ratio& ratio) {
+  return fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
+}
+
+bool IsSignificant(const Ratio& ratio) { return ratio.p <= 0.05; }
+
+// The change that would be found in kernels with nine tenths of the time of those that are tested.
+double DetectableOf(std::span<const KernelLine> kernels) {
+  std::vector<std::pair<double, double>> changes;  // detectable, weight
+  double all = 0;
+  for (const KernelLine& kernel : kernels)
+    if (kernel.duration.has_value()) {
+      changes.emplace_back(kernel.duration->detectable, kernel.line.b_ns);
+      all += kernel.line.b_ns;
+    }
+  std::ranges::sort(changes);
+  double below = 0;
+  for (const auto& [detectable, weight] : changes)
+    if ((below += weight) >= 0.9 * all) return detectable;
+  return 1;
+}
+
+class TextWriter {
+ public:
+  explicit TextWriter(const Comparison& comparison) : comparison_(comparison), shown_(NamesIn(comparison)) {}
+
+  std::string Write() {
+    Findings();
+    Sides();
+    Times();
+    Kernels();
+    Others("CUDA graphs", comparison_.graphs);
+    Others("Copies", comparison_.copies);
+    Others("API calls", comparison_.calls);
+    return std::move(out_);
+  }
+
+ private:
+  static std::vector<std::string_view> NamesIn(const Comparison& comparison) {
+    std::vector<std::string_view> names;
+    for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
+    for (const Line& call : comparison.calls) names.emplace_back(call.name);
+    return names;
+  }
+
+  template <class... Args>
+  void Print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  void Findings() {
+    Pace();
+    if (comparison_.duration.has_value() && IsSignificant(*comparison_.duration))
+      Print("- Kernels take {} {} than before, per launch ({}).",
+            Percent(std::max(comparison_.duration->ratio, 2 - comparison_.duration->ratio)),
+            comparison_.duration->ratio > 1 ? "longer" : "less time", Interval(*comparison_.duration));
+    ChangedKernels();
+    NewAndGone();
+    OtherTimes();
+    Caveats();
+  }
+
+  void Pace() {
+    const double span = comparison_.a.times.span_ns;
+    if (!comparison_.work.has_value()) {
+      Print(
+          "The runs differ too much in the kernels they launched to tell how much work each did: times are "
+          "compared as they are.");
+    } else if (!comparison_.pace.has_value()) {
+      Print(
+          "B takes {} instead of {} for A's amount of work; the traces are too short to know how certain "
+          "that is.",
+          Time(comparison_.times.front().b_ns), Time(span));
+    } else {
+      const Ratio& pace = *comparison_.pace;
+      const std::string change = fmt::format("{} {}", Percent(std::max(pace.ratio, 2 - pace.ratio)),
+                                             pace.ratio > 1 ? "more time" : "less time");
+      if (IsSignificant(pace))
+        Print("B takes {} than A for the same work ({}).", change, Interval(pace));
+      else
+        Print("B and A don't differ significantly: B takes {} for the same work ({}).", change,
+              Interval(pace));
+    }
+  }
+
+  // What the change costs.
+  static double CostOf(const KernelLine& kernel) {
+    const bool by_duration = kernel.change == Change::kSlower || kernel.change == Change::kFaster;
+    return by_duration && !kernel.other_shapes ? kernel.slower_ns : kernel.line.more_ns();
+  }
+
+  void ChangedKernels() {
+    size_t sentences = 0, others = 0;
+    double others_ns = 0;
+    for (const KernelLine& kernel : comparison_.kernels) {
+      if (kernel.change == Change::kNone || kernel.change == Change::kOnlyInA ||
+          kernel.change == Change::kOnlyInB)
+        continue;
+      if (sentences == kSentencesOfKernels) {
+        ++others;
+        others_ns += CostOf(kernel);
+        continue;
+      }
+      ++sentences;
+      Print("- {} {}: {}.", shown_(kernel.line.name), WhatChanged(kernel), Difference(CostOf(kernel)));
+    }
+    if (others > 0)
+      Print("- {} more {} changed: {} in total.", others, others == 1 ? "kernel" : "kernels",
+            Difference(others_ns));
+  }
+
+  static std::string WhatChanged(const KernelLine& kernel) {
+    if (kernel.change == Change::kMoreLaunches || kernel.change == Change::kFewerLaunches)
+      return fmt::format("is launched {:.0f} times instead of {:.0f}", kernel.line.count_b,
+                         kernel.line.count_a);
+    const Ratio& ratio = *kernel.duration;
+    return fmt::format("{}takes {} {} per launch ({})",
+                       kernel.other_shapes ? "is launched in other shapes, and " : "",
+                       Percent(std::max(ratio.ratio, 2 - ratio.ratio)), ratio.ratio > 1 ? "longer" : "less",
+                       Interval(ratio));
+  }
+
+  void NewAndGone() {
+    struct Only {
+      int64_t count = 0;
+      double ns = 0;
+    } in_a, in_b;
+    for (const KernelLine& kernel : comparison_.kernels) {
+      if (kernel.change == Change::kOnlyInA) in_a = {in_a.count + 1, in_a.ns + kernel.line.a_ns};
+      if (kernel.change == Change::kOnlyInB) in_b = {in_b.count + 1, in_b.ns + kernel.line.b_ns};
+    }
+    if (in_a.count + in_b.count > 0)
+      Print("- {} only in A ({}), {} only in B ({}): {}.", Counted(in_a.count, "kernel"), Time(in_a.ns),
+            Counted(in_b.count, "kernel"), Time(in_b.ns), Difference(in_b.ns - in_a.ns));
+  }
+
+  // Where a rank's time that is not computation went.
+  void OtherTimes() {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSentences = {{
+        {"communication", "communicates without computing meanwhile"},
+        {"copies", "copies without computing meanwhile"},
+        {"idle_host", "waits for the host to launch something"},
+        {"idle_other", "waits between two events, or for something else than the host"},
+    }};
+    for (const Line& part : comparison_.times)
+      for (const auto& [name, does] : kSentences)
+        if (part.name == name && std::abs(part.more_ns()) > kNoticeableShare * comparison_.a.times.span_ns)
+          Print("- The GPU {} for {} instead of {}: {}.", does, Time(part.b_ns), Time(part.a_ns),
+                Difference(part.more_ns()));
+  }
+
+  void Caveats() {
+    int64_t tested = 0, both = 0;
+    for (const KernelLine& kernel : comparison_.kernels) {
+      tested += kernel.duration.has_value() ? 1 : 0;
+      both += kernel.line.count_a > 0 && kernel.line.count_b > 0 && !kernel.communication ? 1 : 0;
+    }
+    Print("");
+    const std::string known = Counted(both, "kernel");
+    if (tested == 0)
+      Print(
+          "The durations of none of {} that are in both runs could be tested: there are too few launches of "
+          "equal "
+          "shapes.",
+          known);
+    else
+      Print(
+          "The durations of {} of {} that are in both runs could be tested; in kernels with 90 % of their "
+          "time, a "
+          "change of {} would have been found in 95 of 100 pairs of runs.",
+          tested, known, Percent(DetectableOf(comparison_.kernels)));
+    Print("With one run each, what varies from run to run can't be distinguished from a change.");
+  }
+
+  void Sides() {
+    for (const auto& [side, run] : {std::pair("A", &comparison_.a), std::pair("B", &comparison_.b)}) {
+      std::string paths;
+      if (run->paths.size() == 1)
+        paths = Printable(run->paths.front());
+      else
+        paths = fmt::format("{} and {} more", Printable(run->paths.front()), run->paths.size() - 1);
+      Print("{}: {}", side, paths);
+      for (const std::string& note : run->notes) Print("   Note: {}.", Printable(note));
+    }
+    if (comparison_.work.has_value() && std::abs(*comparison_.work - 1) > 0.005)
+      Print("B did {:.3g} times A's work, by the launches of its kernels; figures of B are divided by that.",
+            *comparison_.work);
+  }
+
+  void Times() {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kParts = {{
+        {"span", "first to last event"},
+        {"compute", "computing"},
+        {"communication", "only communicating"},
+        {"copies", "only copying"},
+        {"graphs", "graphs traced as a whole"},
+        {"idle_host", "idle: nothing launched"},
+        {"idle_other", "idle: other"},
+    }};
+    Print("\nTime of {}",
+          comparison_.a.ranks == 1 && comparison_.b.ranks == 1 ? "the GPU" : "a GPU, mean of all ranks");
+    Print("{:>13} {:>12} {:>12}", "difference", "A", "B");
+    for (const Line& part : comparison_.times) {
+      if (part.a_ns == 0 && part.b_ns == 0) continue;
+      const auto* const words =
+          std::ranges::find(kParts, part.name, &std::pair<std::string_view, std::string_view>::first);
+      Print("{:>13} {:>12} {:>12}  {}", Difference(part.more_ns()), Time(part.a_ns), Time(part.b_ns),
+            words->second);
+    }
+  }
+
+  void Kernels() {
+    Print("\nKernels");
+    Print("{:>13} {:>12} {:>12} {:>9} {:>9} {:>11}  {}", "difference", "A", "B", "count A", "count B",
+          "per launch", "name");
+    const size_t shown = std::min(comparison_.kernels.size(), kKernelsShown);
+    for (const KernelLine& kernel : std::span(comparison_.kernels).first(shown)) {
+      const Line& line = kernel.line;
+      std::string duration = "–";
+      if (kernel.duration.has_value())
+        duration = (kernel.duration->ratio > 1 ? "+" : "") + Percent(kernel.duration->ratio);
+      Print("{:>13} {:>12} {:>12} {:>9.0f} {:>9.0f} {:>10}{}  {}", Difference(line.more_ns()),
+            Time(line.a_ns), Time(line.b_ns), line.count_a, line.count_b, duration,
+            kernel.change == Change::kSlower || kernel.change == Change::kFaster ? "*" : " ",
+            shown_(line.name));
+    }
+    More(comparison_.kernels.size(), shown);
+    Print("* significant; per launch: of launches of equal shape, by the mean of logarithms");
+  }
+
+  void Others(std::string_view title, const std::vector<Line>& lines) {
+    if (lines.empty()) return;
+    Print("\n{}", title);
+    Print("{:>13} {:>12} {:>12} {:>9} {:>9}  {}", "difference", "A", "B", "count A", "count B", "name");
+    const size_t shown = std::min(lines.size(), kOthersShown);
+    for (const Line& line : std::span(lines).first(shown))
+      Print("{:>13} {:>12} {:>12} {:>9.0f} {:>9.0f}  {}", Difference(line.more_ns()), Time(line.a_ns),
+            Time(line.b_ns), line.count_a, line.count_b, shown_(line.name));
+    More(lines.size(), shown);
+  }
+
+  void More(size_t all, size_t shown) {
+    if (all > shown) Print("… and {} more", all - shown);
+  }
+
+  const Comparison& comparison_;
+  analyze::ShortNames shown_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string ToText(const Comparison& comparison) { return TextWriter(comparison).Write(); }
+
+}  // namespace gpusonde::compare
