@@ -102,9 +102,15 @@ void BracketScanner::Classify(const char* bytes, Block* blocks, size_t count) co
     ClassifyWithSse2(bytes, blocks, count);
 }
 
+#ifdef __SANITIZE_THREAD__
+// The function that chooses a clone runs before ThreadSanitizer does, and crashes.
+#define GPUSONDE_POPCNT_CLONES
+#else
 // Counting bits is one instruction on every machine of the last ten years, and a call on those before.
-__attribute__((target_clones("popcnt", "default"))) void BracketScanner::Follow(const Block* blocks,
-                                                                                size_t count, size_t at) {
+#define GPUSONDE_POPCNT_CLONES __attribute__((target_clones("popcnt", "default")))
+#endif
+
+GPUSONDE_POPCNT_CLONES void BracketScanner::Follow(const Block* blocks, size_t count, size_t at) {
   for (size_t i = 0; i < count; ++i, at += kBlockBytes) {
     const Block& block = blocks[i];
     uint64_t quotes = block.quotes;
