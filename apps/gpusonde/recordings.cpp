@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "importers/trace.h"
 #include "store/recordings/recording.h"
+#include "store/rollups/recorded_sums.h"
 
 namespace gpusonde::app {
 namespace {
@@ -26,7 +27,8 @@ std::string_view Describe(importers::TraceFormat format) {
 
 Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files) {
   Result<std::unique_ptr<store::Store>> opened = store::OpenRecordings(files);
-  if (opened.has_value() || opened.error().code == ErrorCode::kNotFound) return opened;
+  if (opened.has_value()) return store::UseRecordedSums(*std::move(opened), files.size());
+  if (opened.error().code == ErrorCode::kNotFound) return opened;
   for (const std::string& file : files) {
     const auto trace = importers::OpenTrace(file, {});
     if (trace.has_value() && (*trace)->info().format != importers::TraceFormat::kSonde)

@@ -10,7 +10,8 @@
 
 namespace gpusonde::app {
 
-// store::OpenRecordings with a better error: if a file is a trace, names the command that reads it.
+// store::OpenRecordings, with the sums in files of `gpusonde up`, and a better error: if a file is a trace,
+// names the command that reads it.
 Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files);
 
 // Whether the file has the magic bytes of a recording, that is, of a DuckDB database.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@
 #include "store/live/live_store.h"
 #include "store/queries/gpu_query.h"
 #include "store/recordings/recording.h"
+#include "store/rollups/recorded_sums.h"
 
 namespace gpusonde::store {
 namespace {
@@ -174,12 +176,26 @@ class GpuWindowsTest : public testing::Test {
     return sum;
   }
 
+  // From now on, the files of days are read as recordings.
+  void CloseAndOpenFiles() {
+    live_.reset();
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "live"))
+      if (entry.path().extension() == ".sonde") files.push_back(entry.path());
+    auto recordings = OpenRecordings(files);
+    ASSERT_TRUE(recordings.has_value()) << recordings.error().message;
+    auto summed = UseRecordedSums(*std::move(recordings), files.size());
+    ASSERT_TRUE(summed.has_value()) << summed.error().message;
+    recorded_ = *std::move(summed);
+  }
+  Store& Summed() { return recorded_ != nullptr ? *recorded_ : *live_; }
+
   void ExpectAlike(const model::Selection& selection) {
     SCOPED_TRACE(fmt::format("{} to {}", selection.from_ns, selection.to_ns));
-    EXPECT_EQ(Lines(*live_, selection), Lines(*plain_, selection));
+    EXPECT_EQ(Lines(Summed(), selection), Lines(*plain_, selection));
     const double uncertainty = Uncertainty(*plain_, selection);
-    EXPECT_NEAR(Uncertainty(*live_, selection), uncertainty, 1e-6 * uncertainty);
-    const auto live = ReadDeviceUse(*live_, selection).value();
+    EXPECT_NEAR(Uncertainty(Summed(), selection), uncertainty, 1e-6 * uncertainty);
+    const auto live = ReadDeviceUse(Summed(), selection).value();
     const auto plain = ReadDeviceUse(*plain_, selection).value();
     ASSERT_EQ(live.size(), plain.size());
     for (size_t i = 0; i < live.size(); ++i) {
@@ -188,7 +204,7 @@ class GpuWindowsTest : public testing::Test {
       EXPECT_EQ(live[i].observed_ns, plain[i].observed_ns);
       EXPECT_EQ(live[i].streams.size(), plain[i].streams.size());
     }
-    const auto live_strips = ReadGpuStrips(*live_, selection, 7).value();
+    const auto live_strips = ReadGpuStrips(Summed(), selection, 7).value();
     const auto plain_strips = ReadGpuStrips(*plain_, selection, 7).value();
     ASSERT_EQ(live_strips.size(), plain_strips.size());
     // A window across the border of two buckets spreads over both: at most its length is amiss at either end.
@@ -204,6 +220,7 @@ class GpuWindowsTest : public testing::Test {
   bool packed_ = true;
   TempFolder folder_;
   std::unique_ptr<LiveStore> live_;
+  std::unique_ptr<Store> recorded_;
   std::unique_ptr<Store> plain_;
   int64_t sequence_ = 1;
   uint64_t launches_ = 0;
@@ -246,6 +263,46 @@ TEST_P(GpuWindowsOf, SayTheSameAsTheRowsWhateverComesLate) {
   ExpectAlike({.process = Id128{5, 1}});
   ExpectAlike({.device = Id128{6, 0}, .stream = 1});
   ExpectAlike({.process = Id128{5, 2}, .tid = 0});
+
+  CloseAndOpenFiles();
+  ASSERT_NE(recorded_, nullptr);
+  EXPECT_GT(recorded_->gpu_windows().to_ns - recorded_->gpu_windows().from_ns, 3 * kHourNs);
+  ExpectAlike({});
+  for (int i = 0; i < 10; ++i) {
+    const int64_t from_ns = kMidnightNs + 21 * kHourNs + below(8 * kHourNs);
+    ExpectAlike({.from_ns = from_ns, .to_ns = from_ns + below(6 * kHourNs)});
+  }
+}
+
+TEST_F(GpuWindows, OfAFileThatWasClosedWithinAnHourAreUsedUntilThen) {
+  const int64_t next_day_ns = kMidnightNs + 24 * kHourNs;
+  CommitNames(kMidnightNs);
+  CommitLaunches(kMidnightNs, {next_day_ns - 90 * kMinute});
+  CommitLaunches(kMidnightNs, {next_day_ns - 10 * kMinute});
+  CommitLaunches(kMidnightNs, {next_day_ns - 8 * kMinute});  // sums end before the hour does
+  CloseAndOpenFiles();
+  ASSERT_NE(recorded_, nullptr);
+  EXPECT_EQ(recorded_->gpu_windows().to_ns, next_day_ns - 9 * kMinute);
+  ExpectAlike({});
+  ExpectAlike({.from_ns = next_day_ns - kHourNs, .to_ns = next_day_ns});
+}
+
+TEST_F(GpuWindows, AreNotUsedOfFilesOfWhichOneHasNone) {
+  CommitNames(kMidnightNs);
+  CommitLaunches(kMidnightNs, {kMidnightNs, kMidnightNs + 5 * kMinute});
+  CloseAndOpenFiles();
+  const std::string other = folder_ / "other.sonde";
+  {
+    auto made = CreateRecording(other).value();
+    std::vector<model::Kernel> kernels;
+    std::vector<model::ApiCall> calls;
+    Launch(kMidnightNs + kMinute, kernels, calls);
+    ASSERT_TRUE(made->Append(std::vector{RowsOf(model::kKernels, kernels)}).has_value());
+  }
+  auto both = OpenRecordings({folder_ / "live/2024-10-04.sonde", other});
+  ASSERT_TRUE(both.has_value()) << both.error().message;
+  const auto summed = UseRecordedSums(*std::move(both), 2).value();
+  EXPECT_GE(summed->gpu_windows().from_ns, summed->gpu_windows().to_ns);
 }
 
 // Of every window of an hour or minute, the sketch is that of the durations that its count counts.

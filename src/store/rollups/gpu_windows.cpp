@@ -188,19 +188,23 @@ class WorkRollupTables final : public RollupTables {
     return times;
   }
 
-  Result<Stored> Read(duckdb::Connection& connection, std::string_view catalog) const override {
+  Result<Stored> Read(const Ask& ask, std::string_view catalog) const override {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Rows> rows,
-        connection.Ask(fmt::format(
-            "SELECT min(start_ns), max(end_ns), (SELECT max(start_ns) FROM (SELECT start_ns FROM {0}kernels "
-            "UNION ALL SELECT start_ns FROM {0}kernel_packs UNION ALL SELECT start_ns FROM {0}memcpys "
-            "UNION ALL SELECT start_ns FROM {0}memsets)) "
-            "FROM {0}kernel_windows WHERE part IN ('all', 'sampled', 'captured')",
-            TablesOf(catalog))));
+        ask({fmt::format(
+                 "SELECT from_ns, to_ns, oldest_ns, newest_ns FROM "
+                 "(SELECT min(start_ns) AS from_ns, max(end_ns) AS to_ns FROM {0}kernel_windows "
+                 "WHERE part IN ('all', 'sampled', 'captured')), "
+                 "(SELECT min(start_ns) AS oldest_ns, max(start_ns) AS newest_ns FROM "
+                 "(SELECT start_ns FROM {0}kernels UNION ALL SELECT start_ns FROM {0}kernel_packs "
+                 "UNION ALL SELECT start_ns FROM {0}memcpys UNION ALL SELECT start_ns FROM {0}memsets))",
+                 TablesOf(catalog)),
+             {}}));
     Stored stored;
     ASSIGN_OR_RETURN(const bool any, rows->Next());
     if (!any) return stored;
-    if (!rows->IsNull(2)) stored.newest_ns = std::min(rows->Int64(2), EpochNow());
+    if (!rows->IsNull(2)) stored.oldest_ns = rows->Int64(2);
+    if (!rows->IsNull(3)) stored.newest_ns = std::min(rows->Int64(3), EpochNow());
     if (!rows->IsNull(0)) stored.summed = {rows->Int64(0), rows->Int64(1)};
     return stored;
   }

@@ -23,9 +23,10 @@ void Rollup::Reset() {
 
 Status Rollup::Load(duckdb::Connection& connection, std::span<const std::string> catalogs) {
   Reset();
+  const Ask ask = [&connection](const SqlPart& sql) { return connection.Ask(sql.text, sql.parameters); };
   std::vector<int64_t> ends;
   for (const std::string& catalog : catalogs) {
-    ASSIGN_OR_RETURN(const RollupTables::Stored stored, tables_->Read(connection, catalog));
+    ASSIGN_OR_RETURN(const RollupTables::Stored stored, tables_->Read(ask, catalog));
     if (stored.newest_ns.has_value()) newest_ns_[catalog] = *stored.newest_ns;
     ends.push_back(stored.summed.to_ns);
     if (IsEmpty(stored.summed)) continue;

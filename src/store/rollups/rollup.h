@@ -13,6 +13,7 @@
 #include "model/batch.h"
 #include "store/duckdb/connection.h"
 #include "store/rollups/windows.h"
+#include "store/sql/sql_part.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -36,9 +37,10 @@ class RollupTables {
 
   struct Stored {
     TimeRange summed;  // from the first window's start to the last one's end; empty without any
+    std::optional<int64_t> oldest_ns;  // of the rows, or earlier
     std::optional<int64_t> newest_ns;  // of the rows
   };
-  virtual Result<Stored> Read(duckdb::Connection& connection, std::string_view catalog) const = 0;
+  virtual Result<Stored> Read(const Ask& ask, std::string_view catalog) const = 0;
 
   // Computes the windows of every level that end in the range, from the committed rows of the catalog, in
   // transactions of its own. The range ends with a whole window of the shortest level.

@@ -43,7 +43,7 @@ class FakeTables : public RollupTables {
   std::optional<TimeRange> TimesOf(std::span<const model::Batch> /*batches*/) const override {
     return std::nullopt;
   }
-  Result<Stored> Read(duckdb::Connection& /*connection*/, std::string_view catalog) const override {
+  Result<Stored> Read(const Ask& /*ask*/, std::string_view catalog) const override {
     return state_.files[std::string(catalog)];
   }
   Status Sum(duckdb::Connection& /*connection*/, std::string_view catalog,

@@ -71,17 +71,19 @@ class SampleRollupTables final : public RollupTables {
     return times;
   }
 
-  Result<Stored> Read(duckdb::Connection& connection, std::string_view catalog) const override {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Rows> rows,
-        connection.Ask(fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
-                                   "(SELECT max(time_ns) FROM {0}.samples)",
-                                   duckdb::QuoteName(catalog) + ".main")));
+  Result<Stored> Read(const Ask& ask, std::string_view catalog) const override {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                     ask({fmt::format("SELECT (SELECT coalesce(max(end_ns), 0) FROM {0}.profile_windows), "
+                                      "(SELECT max(time_ns) FROM {0}.samples)",
+                                      duckdb::QuoteName(catalog) + ".main"),
+                          {}}));
     Stored stored;
     ASSIGN_OR_RETURN(const bool any, rows->Next());
     if (!any) return stored;
     stored.summed.to_ns = rows->Int64(0);
-    if (!rows->IsNull(1)) stored.newest_ns = rows->Int64(1);
+    if (rows->IsNull(1)) return stored;
+    stored.oldest_ns = 0;  // all samples are summed, however old
+    stored.newest_ns = rows->Int64(1);
     return stored;
   }
 
