@@ -160,6 +160,13 @@ Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParamet
   return SourceJson(source);
 }
 
+// Whether queries are answered.
+HttpResponse GetReady(ApiData& data) {
+  if (const auto sources = data.ReadSources(); !sources.has_value())
+    return ErrorResponse(503, {ErrorCode::kUnavailable, sources.error().message});
+  return PlainResponse("ready\n");
+}
+
 struct Route {
   std::string_view path;
   Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
@@ -203,6 +210,8 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   const auto started = static_cast<uint64_t>(EpochNow());
   const auto pacer = std::make_shared<RevisionPacer>();
   return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
+    if (request.path == "/metrics" && facts.metrics) return facts.metrics(request);
+    if (request.path == "/readyz") return GetReady(data);
     // Read the revision before computing the response: rows that arrive meanwhile belong to a later revision.
     const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
     const std::string etag = EtagOf(request, facts, started, revision);
