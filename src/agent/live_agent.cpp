@@ -130,6 +130,7 @@ Status LiveAgent::State::FollowClock() {
 }
 
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
+  options.on_rows(batches);
   const Status disk = CheckDiskRoom(options.spool_folder, options.min_free_bytes);
   if (!disk.has_value()) LogTrouble(disk.error());
   const int64_t waiting = engine.spool().last_sequence() - committed;

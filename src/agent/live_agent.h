@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class LiveAgent {
     // Called with the reason when rows begin to be dropped or to wait, and with an empty text when that is
     // over.
     std::function<void(const std::string&)> on_trouble = [](const std::string&) {};
+    // Called with the rows of each round before they are spooled, so also with those that are then dropped.
+    std::function<void(std::span<const model::Batch>)> on_rows = [](std::span<const model::Batch>) {};
     // Replays the previous run's rows into the diagnosis, once the sink has all of them. By default does
     // nothing.
     std::function<Status(diagnose::Diagnosis&)> recall = [](diagnose::Diagnosis&) { return Status(); };

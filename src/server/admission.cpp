@@ -16,6 +16,25 @@ std::unexpected<HttpResponse> Refuse(int status, ErrorCode code, std::string mes
   return std::unexpected(ErrorResponse(status, {code, std::move(message)}));
 }
 
+// In time that doesn't depend on where the texts differ.
+bool EqualsSecret(std::string_view given, std::string_view secret) {
+  if (given.size() != secret.size()) return false;
+  unsigned differing = 0;
+  for (size_t i = 0; i < given.size(); ++i)
+    differing |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(secret[i]);
+  return differing == 0;
+}
+
+bool HasToken(std::string_view authorization, std::string_view token) {
+  constexpr std::string_view kScheme = "bearer ";
+  return authorization.size() > kScheme.size() &&
+         EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme) &&
+         EqualsSecret(authorization.substr(kScheme.size()), token);
+}
+
+// Probes of Kubernetes have no token.
+bool IsProbe(std::string_view path) { return path == "/healthz"; }
+
 bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
   const std::string_view name = HostWithoutPort(host);
   return EqualsIgnoringCase(name, "localhost") || name == "127.0.0.1" || name == "[::1]" ||
@@ -24,7 +43,8 @@ bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
 
 }  // namespace
 
-std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening) {
+std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
+                                               std::string_view token) {
   if (header.method != "GET" && header.method != "HEAD")
     return Refuse(405, ErrorCode::kUnsupported,
                   fmt::format("method {} is not supported; use GET", header.method));
@@ -43,6 +63,10 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
                     header.host, listening.ToText()));
   Result<Target> target = ParseTarget(header.target);
   if (!target.has_value()) return std::unexpected(ErrorResponse(target.error()));
+  if (!token.empty() && !IsProbe(target->path) && !HasToken(header.authorization, token))
+    return Refuse(
+        401, ErrorCode::kPermissionDenied,
+        "this server needs the token that it was started with, as in 'Authorization: Bearer TOKEN'");
   if (IsApiPath(target->path) && !header.fetch_site.empty() && header.fetch_site != "same-origin" &&
       header.fetch_site != "none")
     return Refuse(
@@ -51,9 +75,12 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
   return HttpRequest{.path = std::move(target->path),
                      .query = std::move(target->query),
                      .if_none_match = std::string(header.if_none_match),
+                     .accept = std::string(header.accept),
                      .accepts_gzip = AcceptsGzip(header.accept_encoding)};
 }
 
-bool IsApiPath(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
+bool IsApiPath(std::string_view path) {
+  return path == "/api" || path.starts_with("/api/") || path == "/metrics" || path == "/readyz";
+}
 
 }  // namespace gpusonde::server

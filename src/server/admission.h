@@ -18,13 +18,16 @@ struct RequestHeader {
   std::string_view host;
   std::string_view fetch_site;  // Sec-Fetch-Site
   std::string_view if_none_match;
+  std::string_view accept;
   std::string_view accept_encoding;
+  std::string_view authorization;
 };
 
 inline constexpr size_t kMaxTargetBytes = 8 << 10;
 
 // Returns the request, or the response that refuses it: 405 unless GET or HEAD, 414 beyond kMaxTargetBytes,
-// 400 for malformed requests, and 403
+// 400 for malformed requests, 401 without the token (`Authorization: Bearer`) unless that is empty or the
+// path only says that the program runs, and 403
 //
 // - on loopback, for a Host that isn't a name of this machine: if another site's name resolves to 127.0.0.1
 // (DNS
@@ -32,9 +35,10 @@ inline constexpr size_t kMaxTargetBytes = 8 << 10;
 // - for an API request that the browser marks as coming from another site's page (Fetch Metadata): that page
 // could not
 //   read the response, but could keep the machine busy.
-std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening);
+std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
+                                               std::string_view token);
 
-// Whether a path belongs to the API.
+// Whether a path belongs to the API, whose responses may take long: /api/…, /metrics and /readyz.
 bool IsApiPath(std::string_view path);
 
 }  // namespace gpusonde::server

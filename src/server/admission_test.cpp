@@ -9,8 +9,9 @@ namespace gpusonde::server {
 namespace {
 
 // The status of the refusal; 200 when admitted.
-int StatusOf(const RequestHeader& header, const ListenAddress& listening = {"127.0.0.1", 7171}) {
-  const auto request = Admit(header, listening);
+int StatusOf(const RequestHeader& header, const ListenAddress& listening = {"127.0.0.1", 7171},
+             std::string_view token = {}) {
+  const auto request = Admit(header, listening, token);
   return request.has_value() ? 200 : request.error().status;
 }
 
@@ -32,6 +33,22 @@ TEST(Admit, OnLoopbackOnlyNamesOfThisMachineAreServed) {
 
 TEST(Admit, AnotherLoopbackAddressIsServedByItsName) {
   EXPECT_EQ(StatusOf(WithHost("127.0.0.2:1"), {"127.0.0.2", 1}), 200);
+}
+
+TEST(Admit, WithATokenOnlyRequestsThatCarryItAndHealthProbesAreServed) {
+  const auto status = [](std::string_view authorization, std::string_view target = "/metrics") {
+    RequestHeader header = Good();
+    header.target = target;
+    header.authorization = authorization;
+    return StatusOf(header, {"0.0.0.0", 7171}, "0123456789abcdef");
+  };
+  EXPECT_EQ(status("Bearer 0123456789abcdef"), 200);
+  EXPECT_EQ(status("bearer 0123456789abcdef"), 200);
+  for (const char* other : {"", "Bearer ", "Bearer 0123456789abcdeX", "Bearer 0123456789abcdef0",
+                            "Basic 0123456789abcdef", "0123456789abcdef", "Bearer 0123456789ABCDEF"})
+    EXPECT_EQ(status(other), 401) << other;
+  EXPECT_EQ(status("", "/healthz"), 200);
+  EXPECT_EQ(status("", "/healthz/.."), 401);
 }
 
 TEST(Admit, OnOtherAddressesEveryNameIsServed) {

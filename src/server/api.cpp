@@ -11,6 +11,7 @@
 
 #include "base/id128.h"
 #include "base/time.h"
+#include "exporters/exporter.h"
 #include "server/api_json.h"
 #include "server/flame_tree.h"
 #include "server/gpu_facts.h"
@@ -102,16 +103,13 @@ Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters
   return IncidentsJson(incidents);
 }
 
-Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+// Reads the profile of a flame graph; `type`, `wait` and the selection are its parameters, others are taken
+// before.
+Result<model::Profile> ReadSelectedProfile(ApiData& data, QueryParameters& parameters) {
   using enum model::ProfileType;
   ASSIGN_OR_RETURN(const model::ProfileType type, TakeType(parameters));
   ASSIGN_OR_RETURN(const std::optional<model::ThreadState> wait, TakeWait(parameters));
-  ASSIGN_OR_RETURN(const auto min_total,
-                   parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
   ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
-  FlameTreeOptions options{.min_total_ns = min_total.value_or(0)};
-  ASSIGN_OR_RETURN(options.roots, parameters.TakeFlag("roots"));
-  ASSIGN_OR_RETURN(options.helper_threads, parameters.TakeFlag("helper_threads"));
   TRY(parameters.Finish());
   if (type != kCpu && selection.while_gpu_idle)
     return Fail(
@@ -122,9 +120,22 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
     return Fail(ErrorCode::kInvalidArgument, "parameter 'wait' is for type=off_cpu");
   selection.off_cpu = type == kOffCpu;
   selection.wait = wait;
-  ASSIGN_OR_RETURN(const model::Profile profile,
-                   Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection)));
+  return Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection));
+}
+
+Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto min_total,
+                   parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
+  FlameTreeOptions options{.min_total_ns = min_total.value_or(0)};
+  ASSIGN_OR_RETURN(options.roots, parameters.TakeFlag("roots"));
+  ASSIGN_OR_RETURN(options.helper_threads, parameters.TakeFlag("helper_threads"));
+  ASSIGN_OR_RETURN(const model::Profile profile, ReadSelectedProfile(data, parameters));
   return FlameTreeJson(BuildFlameTree(profile, options));
+}
+
+Result<std::string> GetPprof(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const model::Profile profile, ReadSelectedProfile(data, parameters));
+  return exporters::kPprof.render(profile, {.title = facts.title});
 }
 
 Result<std::string> GetSummary(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
@@ -160,17 +171,27 @@ Result<std::string> GetSource(ApiData& data, const ApiFacts& facts, QueryParamet
   return SourceJson(source);
 }
 
+// Whether queries are answered.
+HttpResponse GetReady(ApiData& data) {
+  if (const auto sources = data.ReadSources(); !sources.has_value())
+    return ErrorResponse(503, {ErrorCode::kUnavailable, sources.error().message});
+  return PlainResponse("ready\n");
+}
+
 struct Route {
   std::string_view path;
   Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
 };
 
+constexpr std::string_view kPprofPath = "/api/v1/profile.pb.gz";
+
 constexpr std::string_view kOverviewPath = "/api/v1/overview";
 constexpr Route kRoutes[] = {
     {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
     {"/api/v1/incidents", GetIncidents}, {kOverviewPath, GetOverview},
-    {"/api/v1/processes", GetProcesses}, {"/api/v1/source", GetSource},
-    {"/api/v1/strips", GetStrips},       {"/api/v1/summary", GetSummary},
+    {"/api/v1/processes", GetProcesses}, {kPprofPath, GetPprof},
+    {"/api/v1/source", GetSource},       {"/api/v1/strips", GetStrips},
+    {"/api/v1/summary", GetSummary},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {
@@ -203,6 +224,8 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   const auto started = static_cast<uint64_t>(EpochNow());
   const auto pacer = std::make_shared<RevisionPacer>();
   return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
+    if (request.path == "/metrics" && facts.metrics) return facts.metrics(request);
+    if (request.path == "/readyz") return GetReady(data);
     // Read the revision before computing the response: rows that arrive meanwhile belong to a later revision.
     const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
     const std::string etag = EtagOf(request, facts, started, revision);
@@ -211,9 +234,10 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
     // Only polls, which send If-None-Match, count as cost; other requests are answered at any cost.
     std::optional<RevisionPacer::Answering> answering;
     if (!request.if_none_match.empty()) answering.emplace(*pacer);
-    Result<std::string> json = Get(data, facts, request);
-    if (!json.has_value()) return ErrorResponse(json.error());
-    HttpResponse response = JsonResponse(*std::move(json));
+    Result<std::string> body = Get(data, facts, request);
+    if (!body.has_value()) return ErrorResponse(body.error());
+    HttpResponse response = JsonResponse(*std::move(body));
+    if (request.path == kPprofPath) response.content_type = "application/octet-stream";
     response.etag = etag;
     return response;
   };

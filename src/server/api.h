@@ -16,7 +16,7 @@
 #include "store/queries/metric_query.h"
 #include "store/queries/profile_query.h"
 
-// GET /api/v1/…, as docs/api.md describes it.
+// GET /api/v1/…, /metrics and /readyz, as docs/api.md describes it.
 namespace gpusonde::server {
 
 // The data that the API queries: the functions of store/queries/profile_query.h, gpu_query.h and
@@ -52,6 +52,7 @@ struct ApiFacts {
   std::string title;
   // Current notices for the user about incomplete data. Called from any thread.
   std::function<std::vector<std::string>()> notices = [] { return std::vector<std::string>(); };
+  HttpHandler metrics;  // GET /metrics; null: a 404
   std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
 

@@ -107,6 +107,21 @@ class ApiTest : public testing::Test {
   FakeData data_;
 };
 
+TEST_F(ApiTest, ItIsReadyWhileQueriesAreAnswered) {
+  const HttpHandler api = ApiHandler(data_, {.mode = "up"});
+  EXPECT_EQ(*api({.path = "/readyz"}).body, "ready\n");
+  data_.overview = Fail(ErrorCode::kIo, "day.sonde: block 7 is damaged");
+  const HttpResponse failed = api({.path = "/readyz"});
+  EXPECT_EQ(failed.status, 503);
+  EXPECT_THAT(*failed.body, testing::HasSubstr("block 7"));
+}
+
+TEST_F(ApiTest, OnlyALiveAgentHasMetrics) {
+  EXPECT_EQ(ApiHandler(data_, {.mode = "view"})({.path = "/metrics"}).status, 404);
+  const auto metrics = [](const HttpRequest&) { return PlainResponse("up 1\n"); };
+  EXPECT_EQ(*ApiHandler(data_, {.mode = "up", .metrics = metrics})({.path = "/metrics"}).body, "up 1\n");
+}
+
 TEST_F(ApiTest, OverviewListsTheData) {
   data_.overview = store::Overview{
       .sources = {{.source = kId, .kind = "agent", .host = "vm", .sampling_hz = 19, .cpus = 2},

@@ -33,6 +33,11 @@ HttpResponse JsonResponse(std::string json) {
   return {.content_type = "application/json", .body = std::make_shared<const std::string>(std::move(json))};
 }
 
+HttpResponse PlainResponse(std::string text) {
+  return {.content_type = "text/plain; charset=utf-8",
+          .body = std::make_shared<const std::string>(std::move(text))};
+}
+
 HttpResponse ErrorResponse(int status, const Error& error) {
   JsonWriter json;
   json.BeginObject().Key("error").BeginObject();

@@ -16,6 +16,7 @@ struct HttpRequest {
   std::string path;                                        // decoded, begins with '/'
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order given
   std::string if_none_match;                               // the header's text; empty when absent
+  std::string accept;                                      // the header's text; empty when absent
   bool accepts_gzip = false;
 };
 
@@ -33,6 +34,7 @@ struct HttpResponse {
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 HttpResponse JsonResponse(std::string json);
+HttpResponse PlainResponse(std::string text);
 
 // {"error":{"code":…,"message":…}} with that status.
 HttpResponse ErrorResponse(int status, const Error& error);

@@ -97,7 +97,9 @@ RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
           .host = View(request[http::field::host]),
           .fetch_site = View(request["Sec-Fetch-Site"]),
           .if_none_match = View(request[http::field::if_none_match]),
-          .accept_encoding = View(request[http::field::accept_encoding])};
+          .accept = View(request[http::field::accept]),
+          .accept_encoding = View(request[http::field::accept_encoding]),
+          .authorization = View(request[http::field::authorization])};
 }
 
 // The response to bytes that are no request; empty if the client is gone.
@@ -274,7 +276,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
-  std::expected<HttpRequest, HttpResponse> request = Admit(header, listening);
+  std::expected<HttpRequest, HttpResponse> request = Admit(header, listening, options.token);
   if (!request.has_value()) co_return std::move(request.error());
   if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
   if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
@@ -319,6 +321,7 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.gzipped) message.set(http::field::content_encoding, "gzip");
+  if (response.status == 401) message.set(http::field::www_authenticate, "Bearer");
   if (response.status == 405) message.set(http::field::allow, "GET, HEAD");
   if (response.status != 304) message.content_length(body.size());
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "server/http_message.h"
@@ -12,7 +13,7 @@
 namespace gpusonde::server {
 
 struct HttpRoutes {
-  // Paths that begin with "/api/": may take long, runs on a worker thread.
+  // Paths of the API (IsApiPath): may take long, runs on a worker thread.
   HttpHandler api;
   // All other paths: responses from memory, runs on the network's thread.
   HttpHandler files;
@@ -20,6 +21,7 @@ struct HttpRoutes {
 
 struct HttpServerOptions {
   ListenAddress listen;
+  std::string token;  // that requests must carry; empty: none
   // The smallest machines have two cores: one query may use one while another runs.
   int workers = 2;
   // Beyond this, the connection that has been idle longest is closed, or the new one if none is idle.

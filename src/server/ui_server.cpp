@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "server/metrics_server.h"
 #include "server/ui_files.h"
 
 namespace gpusonde::server {
@@ -42,7 +43,8 @@ std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
 Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts facts,
                                                   const std::optional<ListenAddress>& listen) {
   std::unique_ptr<ApiData> data = ReadingFrom(store);
-  const HttpRoutes routes{.api = ApiHandler(*data, std::move(facts)), .files = UiHandler(UiFolders())};
+  const HttpRoutes routes{.api = ApiHandler(*data, std::move(facts)),
+                          .files = AnsweringHealth(UiHandler(UiFolders()))};
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
                                                            ? HttpServer::Create({.listen = *listen}, routes)
                                                            : CreateAtDefaultPort(routes));

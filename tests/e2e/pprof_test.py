@@ -10,6 +10,10 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
+
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
@@ -129,6 +133,24 @@ class Pprof(unittest.TestCase):
     def test_threads_can_be_selected_by_label(self):
         text = run(self.pprof, "-top", "-tagfocus=thread=loader", self.profile).decode()
         self.assertIn("300ms, 50.00% of 600ms total", text)
+
+    def test_go_reads_the_profile_of_a_selection_by_http(self):
+        with program.serving([GPUSONDE, "view", self.recording, "--no-open", "--listen", "127.0.0.1:0"]) as url:
+            served = f"{url}api/v1/profile.pb.gz"
+            with urllib.request.urlopen(served, timeout=30) as answer:
+                self.assertEqual(answer.headers["Content-Type"], "application/octet-stream")
+                body = answer.read()
+            copy = self.profile + ".served.pb.gz"
+            with open(copy, "wb") as file:
+                file.write(body)
+            self.assertEqual(traces(self.pprof, copy), folded_by_thread(self.recording))
+            environment = dict(os.environ, PPROF_TMPDIR=os.path.dirname(self.profile))
+            text = run("go", "tool", "pprof", "-top", served, env=environment).decode()
+            self.assertIn("Type: cpu", text)
+            self.assertIn("600ms total", text)
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(served + "?roots=1", timeout=30)
+            self.assertEqual(refused.exception.code, 400)
 
     def test_every_field_that_we_write_is_in_our_declaration(self):
         with gzip.open(self.profile) as file:

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "exporters/prometheus/families.h"
 #include "model/drops.h"
 #include "model/metric_catalogue.h"
 #include "model/schema.h"
@@ -136,6 +137,39 @@ void PrintCatalogue() {
                Cell(reason.meaning));
 }
 
+void PrintFamily(const exporters::prometheus::Family& family, std::string_view of) {
+  fmt::print("| `{}` | {} | {} | {} |\n", family.name,
+             family.type == exporters::prometheus::Type::kCounter ? "counter" : "gauge", Cell(of),
+             Cell(family.help));
+}
+
+void PrintExposition() {
+  fmt::print(
+      "\n# Metrics for Prometheus\n\n"
+      "`gpusonde up` answers `GET /metrics` ([addresses](api.md#get-metrics)) from sums in memory: without a "
+      "query, and\n"
+      "whether or not the store accepts rows. Counters begin at 0 with the program. The names and labels of "
+      "dcgm-exporter are\n"
+      "used where both mean the same: `gpu`, `UUID`, `pci_bus_id`, `device`, `modelName`, `Hostname`. A "
+      "reading that is not\n"
+      "renewed for 10 s disappears.\n\n"
+      "At most 64 GPUs and, of those that used a GPU, 256 processes have series; the rest is summed in "
+      "series "
+      "whose labels\n"
+      "are `other`. A process keeps its series for 5 minutes after its end; one that gets its series late "
+      "counts from then on.\n"
+      "`command` is the short name (comm) that a process had first; command lines are not exported, as they "
+      "may hold secrets.\n"
+      "The device's sums include all processes, so use those for totals.\n\n"
+      "| metric | kind | of, with labels | meaning |\n|---|---|---|---|\n");
+  for (const exporters::prometheus::DcgmFamily& dcgm : exporters::prometheus::kDcgmFamilies)
+    PrintFamily(dcgm.family, fmt::format("each GPU; {}", InfoOf(dcgm.metric).name));
+  PrintFamily(exporters::prometheus::kLastXid, fmt::format("each GPU; {}", InfoOf(Metric::kGpuXid).name));
+  for (const exporters::prometheus::FamilyGroup& group : exporters::prometheus::AllGroups())
+    for (const exporters::prometheus::Family* family : group.families)
+      PrintFamily(*family, fmt::format("{}: {}", group.of, group.labels));
+}
+
 void PrintMetrics() {
   fmt::print("{}", kGenerated);
   PrintCatalogue();
@@ -148,6 +182,7 @@ void PrintMetrics() {
   for (const DropInfo& drop : kDropReasons)
     fmt::print("| `{}` | {} | {} |\n", drop.name, drop.lost ? "yes" : "no, it has less detail",
                Cell(drop.meaning));
+  PrintExposition();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,8 +22,10 @@
 #include "base/time.h"
 #include "browser.h"
 #include "command.h"
+#include "exporters/prometheus/live_totals.h"
 #include "messages.h"
 #include "replay/recall.h"
+#include "server/metrics_server.h"
 #include "server/ui_server.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
@@ -47,6 +50,9 @@ struct UpOptions {
   double duration_s = 0;  // 0: until a stop signal
   bool no_diagnose = false;
   bool no_open = false;
+  std::string metrics_listen;  // empty: only at the UI's address
+  std::string metrics_token_file;
+  std::optional<server::MetricsServer::Options> metrics;
   std::string webhook;  // empty: none
   std::optional<agent::HttpUrl> webhook_url;
 };
@@ -132,21 +138,24 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
         [](const model::Process& process) { return proc::StillRuns(process.process, process.pid); },
         diagnosis);
   };
-  ASSIGN_OR_RETURN(agent::LiveAgent agent,
-                   agent::LiveAgent::Create(
-                       {.spool_folder = options.state + "/spool",
-                        .frequency_hz = options.frequency_hz,
-                        .nvml_hz = options.nvml_hz,
-                        .diagnose = !options.no_diagnose,
-                        // The spool may use this half of the reserve when the store refuses rows.
-                        .min_free_bytes = reserve_bytes / 2,
-                        .lines = OwnLines(),
-                        .files = OwnFiles(),
-                        .on_incident = post_incident,
-                        .on_warning = post_warning,
-                        .on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); },
-                        .recall = recall},
-                       sink));
+  exporters::prometheus::LiveTotals totals;
+  ASSIGN_OR_RETURN(
+      agent::LiveAgent agent,
+      agent::LiveAgent::Create(
+          {.spool_folder = options.state + "/spool",
+           .frequency_hz = options.frequency_hz,
+           .nvml_hz = options.nvml_hz,
+           .diagnose = !options.no_diagnose,
+           // The spool may use this half of the reserve when the store refuses rows.
+           .min_free_bytes = reserve_bytes / 2,
+           .lines = OwnLines(),
+           .files = OwnFiles(),
+           .on_incident = post_incident,
+           .on_warning = post_warning,
+           .on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); },
+           .on_rows = [&totals](std::span<const model::Batch> rows) { totals.Ingest(rows, MonotonicNow()); },
+           .recall = recall},
+          sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
       const auto server,
@@ -155,12 +164,19 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                .live = true,
                                .title = "this machine",
                                .notices = notices,
+                               .metrics = server::MetricsHandler(totals),
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
                               listen));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
              options.frequency_hz, options.state, server->Url());
   std::fflush(stdout);
+  std::unique_ptr<server::MetricsServer> metrics;
+  if (options.metrics.has_value()) {
+    ASSIGN_OR_RETURN(metrics, server::MetricsServer::Start(totals, *options.metrics));
+    fmt::print("metrics for Prometheus are at {}\n", metrics->Url());
+    std::fflush(stdout);
+  }
   if (!options.no_open) OpenInBrowser(server->Url());
 
   const int64_t started_ns = MonotonicNow();
@@ -223,6 +239,13 @@ void AddUp(CLI::App& app, int& exit_status) {
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, except hidden ones [none]")
       ->allow_extra_args(false);
+  CLI::Option* metrics_listen = command->add_option(
+      "--metrics-listen", options->metrics_listen,
+      "IP:PORT of another address for /metrics alone; beyond loopback it needs a token [none]");
+  command
+      ->add_option("--metrics-token-file", options->metrics_token_file,
+                   "File with the token that --metrics-listen asks for (Authorization: Bearer) [none]")
+      ->needs(metrics_listen);
   command->add_flag("--no-diagnose", options->no_diagnose, "Don't diagnose slow steps");
   command->add_option(
       "--webhook", options->webhook,
@@ -234,6 +257,11 @@ void AddUp(CLI::App& app, int& exit_status) {
       const auto address = server::ParseListenAddress(options->listen);
       if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
       listen = *address;
+    }
+    if (!options->metrics_listen.empty()) {
+      auto metrics = server::MetricsServer::Parse(options->metrics_listen, options->metrics_token_file);
+      if (!metrics.has_value()) throw CLI::ValidationError("--metrics-listen", metrics.error().message);
+      options->metrics = *std::move(metrics);
     }
     if (!options->webhook.empty()) {
       const auto url = agent::HttpUrl::Parse(options->webhook);

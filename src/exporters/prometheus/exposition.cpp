@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "base/version.h"
+#include "exporters/prometheus/families.h"
+#include "exporters/prometheus/live_totals.h"
+
+namespace gpusonde::exporters::prometheus {
+namespace {
+
+constexpr std::array kGpuFamilies = {&kGpuKernels,      &kGpuKernelSeconds, &kGpuCopies,   &kGpuCopyBytes,
+                                     &kGpuCopySeconds,  &kGpuSets,          &kGpuSetBytes, &kGpuSetSeconds,
+                                     &kGpuPcieReceived, &kGpuPcieSent,      &kGpuXids};
+constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKernelSeconds,
+                                            &kProcessGpuCopyBytes, &kProcessGpuCopySeconds,
+                                            &kProcessGpuMemory};
+constexpr std::array kProcessFamilies = {&kProcessLaunches, &kProcessCpuSeconds};
+constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
+                                         &kProcessesOmitted};
+constexpr std::array kOwnFamilies = {&kBuild, &kOwnCpuSeconds, &kOwnMemory, &kOwnStart};
+
+constexpr std::string_view kOther = "other";
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNanosPerSecond); }
+
+}  // namespace
+
+std::span<const FamilyGroup> AllGroups() {
+  static constexpr std::array kGroups = {
+      FamilyGroup{"each GPU", "gpu, UUID; of copies kind, of XIDs xid", kGpuFamilies},
+      FamilyGroup{"each process on each GPU", "gpu, UUID, pid, command; of copied bytes kind",
+                  kProcessGpuFamilies},
+      FamilyGroup{"each process that used a GPU", "pid, command", kProcessFamilies},
+      FamilyGroup{"the machine", "of incidents cause, of dropped reason", kMachineFamilies},
+      FamilyGroup{"gpusonde", "of build_info version", kOwnFamilies},
+  };
+  return kGroups;
+}
+
+// Writes one exposition; lives while the totals are locked.
+class LiveTotals::Exposition {
+ public:
+  Exposition(const LiveTotals& totals, Format format, int64_t now_ns)
+      : totals_(totals), writer_(format), now_ns_(now_ns) {
+    for (const auto& [id, device] : totals.devices_)
+      if (device.row.has_value() || id == Id128()) labels_.emplace(id, LabelsOf(device));
+  }
+
+  std::string Write(const OwnUse& own) {
+    WriteDcgm();
+    WriteGpus();
+    WriteProcesses();
+    WriteMachine();
+    WriteOwn(own);
+    return writer_.Finish();
+  }
+
+ private:
+  // Values of labels that others refer to.
+  struct DeviceLabels {
+    std::string ordinal;
+    std::string uuid;
+    std::string file;  // as in /dev
+    std::string pci_bus;
+    std::string model;
+
+    std::array<Label, 2> Short() const { return {{{"gpu", ordinal}, {"UUID", uuid}}}; }
+  };
+  static DeviceLabels LabelsOf(const Device& device) {
+    if (!device.row.has_value()) return {.ordinal = std::string(kOther), .uuid = std::string(kOther)};
+    const model::Device& row = *device.row;
+    return {.ordinal = std::to_string(row.ordinal),
+            .uuid = row.uuid,
+            .file = fmt::format("nvidia{}", row.ordinal),
+            .pci_bus = row.pci_bus.value_or(""),
+            .model = row.name};
+  }
+
+  // dcgm-exporter's labels.
+  template <class Value>
+  void WriteDcgm(const DeviceLabels& labels, Value value) {
+    writer_.Write({},
+                  {{"gpu", labels.ordinal},
+                   {"UUID", labels.uuid},
+                   {"pci_bus_id", labels.pci_bus},
+                   {"device", labels.file},
+                   {"modelName", labels.model},
+                   {"Hostname", totals_.host_}},
+                  value);
+  }
+
+  void WriteDcgm() {
+    for (const DcgmFamily& dcgm : kDcgmFamilies) {
+      writer_.Begin(dcgm.family);
+      ForEachReading(dcgm.metric, [&](const DeviceLabels& labels, double value) {
+        WriteDcgm(labels, value * dcgm.scale);
+      });
+    }
+    writer_.Begin(kLastXid);
+    // Only where NVML, which reports XIDs, is read.
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      if (std::ranges::any_of(device.readings, &std::optional<Reading>::has_value))
+        WriteDcgm(labels, device.last_xid);
+    });
+  }
+
+  template <class Visit>
+  void ForEachDevice(Visit visit) {
+    for (const auto& [id, device] : totals_.devices_)
+      if (const auto labels = labels_.find(id); labels != labels_.end()) visit(labels->second, device);
+  }
+  template <class Visit>
+  void ForEachReading(model::Metric metric, Visit visit) {
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      const std::optional<Reading>& reading = device.readings[static_cast<size_t>(metric)];
+      if (reading.has_value() && IsCurrent(*reading, now_ns_)) visit(labels, reading->value);
+    });
+  }
+
+  // A family of sums of GPU work, of devices.
+  template <class ValueOf>
+  void WriteGpu(const Family& family, ValueOf value_of) {
+    writer_.Begin(family);
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      writer_.Write(labels.Short(), {}, value_of(device.work));
+    });
+  }
+  template <class ValueOf>
+  void WriteGpuCopies(const Family& family, ValueOf value_of) {
+    writer_.Begin(family);
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      WriteCopies(labels.Short(), device.work, value_of);
+    });
+  }
+  template <class ValueOf>
+  void WriteCopies(std::span<const Label> labels, const Work& work, ValueOf value_of) {
+    for (size_t kind = 0; kind < kCopyKindNames.size(); ++kind)
+      if (work.copies[kind].count > 0)
+        writer_.Write(labels, {{"kind", kCopyKindNames[kind]}}, value_of(work.copies[kind]));
+  }
+
+  void WriteGpus() {
+    const auto count = [](const Sum& sum) { return sum.count; };
+    const auto bytes = [](const Sum& sum) { return sum.bytes; };
+    const auto seconds = [](const Sum& sum) { return Seconds(sum.duration_ns); };
+    WriteGpu(kGpuKernels, [](const Work& work) { return work.kernels.count; });
+    WriteGpu(kGpuKernelSeconds, [](const Work& work) { return Seconds(work.kernels.duration_ns); });
+    WriteGpuCopies(kGpuCopies, count);
+    WriteGpuCopies(kGpuCopyBytes, bytes);
+    WriteGpuCopies(kGpuCopySeconds, seconds);
+    WriteGpu(kGpuSets, [](const Work& work) { return work.sets.count; });
+    WriteGpu(kGpuSetBytes, [](const Work& work) { return work.sets.bytes; });
+    WriteGpu(kGpuSetSeconds, [](const Work& work) { return Seconds(work.sets.duration_ns); });
+    for (const auto& [metric, family] : {std::pair(model::Metric::kGpuPcieRx, &kGpuPcieReceived),
+                                         std::pair(model::Metric::kGpuPcieTx, &kGpuPcieSent)}) {
+      writer_.Begin(*family);
+      ForEachReading(metric, [&](const DeviceLabels& labels, double value) {
+        writer_.Write(labels.Short(), {}, value);
+      });
+    }
+    writer_.Begin(kGpuXids);
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      for (const auto& [code, times] : device.xids)
+        writer_.Write(labels.Short(), {{"xid", std::to_string(code)}}, times);
+    });
+  }
+
+  static std::array<Label, 2> LabelsOf(const Process& process) {
+    if (process.pid.empty()) return {{{"pid", kOther}, {"command", kOther}}};
+    return {{{"pid", process.pid}, {"command", process.command}}};
+  }
+
+  // A family of GPU work of processes; `write` gets the labels so far.
+  template <class WriteSeries>
+  void WriteProcessGpu(const Family& family, WriteSeries write) {
+    writer_.Begin(family);
+    for (const auto& [id, process] : totals_.processes_) {
+      const std::array<Label, 2> own = LabelsOf(process);
+      for (const auto& [device, work] : process.work) {
+        const auto labels = labels_.find(device);
+        if (labels == labels_.end()) continue;
+        const std::array<Label, 2> gpu = labels->second.Short();
+        write(std::array{gpu[0], gpu[1], own[0], own[1]}, work);
+      }
+    }
+  }
+
+  void WriteProcesses() {
+    WriteProcessGpu(kProcessGpuKernels, [this](std::span<const Label> labels, const Work& work) {
+      writer_.Write(labels, {}, work.kernels.count);
+    });
+    WriteProcessGpu(kProcessGpuKernelSeconds, [this](std::span<const Label> labels, const Work& work) {
+      writer_.Write(labels, {}, Seconds(work.kernels.duration_ns));
+    });
+    WriteProcessGpu(kProcessGpuCopyBytes, [this](std::span<const Label> labels, const Work& work) {
+      WriteCopies(labels, work, [](const Sum& sum) { return sum.bytes; });
+    });
+    WriteProcessGpu(kProcessGpuCopySeconds, [this](std::span<const Label> labels, const Work& work) {
+      Sum all;
+      for (const Sum& sum : work.copies) all.Add(sum);
+      writer_.Write(labels, {}, Seconds(all.duration_ns));
+    });
+    writer_.Begin(kProcessGpuMemory);
+    for (const auto& [id, process] : totals_.processes_) {
+      const std::array<Label, 2> own = LabelsOf(process);
+      for (const auto& [device, reading] : process.memory)
+        if (const auto labels = labels_.find(device); labels != labels_.end() && IsCurrent(reading, now_ns_))
+          writer_.Write(labels->second.Short(), {own[0], own[1]}, reading.value);
+    }
+    writer_.Begin(kProcessLaunches);
+    for (const auto& [id, process] : totals_.processes_)
+      writer_.Write(LabelsOf(process), {}, process.launches);
+    writer_.Begin(kProcessCpuSeconds);
+    for (const auto& [id, process] : totals_.processes_)
+      writer_.Write(LabelsOf(process), {}, Seconds(process.cpu_ns));
+  }
+
+  void WriteMachine() {
+    writer_.Begin(kIncidents);
+    for (const auto& [cause, times] : totals_.incidents_) writer_.Write({}, {{"cause", cause}}, times);
+    writer_.Begin(kIncidentsOpen);
+    writer_.Write({}, {}, static_cast<int64_t>(totals_.open_incidents_.size()));
+    writer_.Begin(kDropped);
+    for (const model::DropInfo& drop : model::kDropReasons)
+      writer_.Write({}, {{"reason", drop.name}}, totals_.drops_[static_cast<size_t>(drop.reason)]);
+    writer_.Begin(kSamples);
+    writer_.Write({}, {}, totals_.samples_);
+    writer_.Begin(kProcessesOmitted);
+    writer_.Write({}, {}, static_cast<int64_t>(totals_.omitted_.size()));
+  }
+
+  void WriteOwn(const OwnUse& own) {
+    writer_.Begin(kBuild);
+    writer_.Write({}, {{"version", kVersion}}, int64_t{1});
+    writer_.Begin(kOwnCpuSeconds);
+    writer_.Write({}, {}, own.cpu_seconds);
+    writer_.Begin(kOwnMemory);
+    writer_.Write({}, {}, own.memory_bytes);
+    writer_.Begin(kOwnStart);
+    writer_.Write({}, {}, own.started_seconds);
+  }
+
+  const LiveTotals& totals_;
+  TextWriter writer_;
+  int64_t now_ns_;
+  std::map<Id128, DeviceLabels> labels_;  // of devices that are named, and of the others
+};
+
+std::string LiveTotals::Render(Format format, int64_t now_ns, const OwnUse& own) const {
+  const std::scoped_lock lock(mutex_);
+  return Exposition(*this, format, now_ns).Write(own);
+}
+
+}  // namespace gpusonde::exporters::prometheus

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "exporters/prometheus/text.h"
+#include "model/metric_catalogue.h"
+
+// Every metric of the exposition; docs/metrics.md is generated from these tables.
+namespace gpusonde::exporters::prometheus {
+
+// A metric of NVML as dcgm-exporter names it, where both mean the same
+// (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv, and DCGM's field identifiers).
+struct DcgmFamily {
+  model::Metric metric;
+  Family family;
+  double scale = 1;  // from the catalogue's unit to DCGM's
+};
+
+inline constexpr double kMebibytesPerByte = 1.0 / (1 << 20);
+
+// By name. The help texts state DCGM's units.
+inline constexpr std::array kDcgmFamilies = {
+    DcgmFamily{model::Metric::kGpuThrottleReasons,
+               {"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Type::kGauge,
+                "why the clocks are not higher: a sum of bits, as in gpu.throttle.reasons"}},
+    DcgmFamily{model::Metric::kGpuEccUncorrected,
+               {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", Type::kCounter,
+                "memory errors that could not be corrected since the driver was loaded"}},
+    DcgmFamily{model::Metric::kGpuEccCorrected,
+               {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", Type::kCounter,
+                "memory errors corrected since the driver was loaded"}},
+    DcgmFamily{model::Metric::kGpuMemoryUsed,
+               {"DCGM_FI_DEV_FB_USED", Type::kGauge, "device memory in use, in MiB"},
+               kMebibytesPerByte},
+    DcgmFamily{model::Metric::kGpuTemperature,
+               {"DCGM_FI_DEV_GPU_TEMP", Type::kGauge, "temperature of the chip, in degrees Celsius"}},
+    DcgmFamily{model::Metric::kGpuUtilization,
+               {"DCGM_FI_DEV_GPU_UTIL", Type::kGauge,
+                "share of the driver's last sample period in which a kernel was running, in percent"}},
+    DcgmFamily{model::Metric::kGpuClockMemory,
+               {"DCGM_FI_DEV_MEM_CLOCK", Type::kGauge, "clock of the device's memory, in MHz"}},
+    DcgmFamily{model::Metric::kGpuMemoryUtilization,
+               {"DCGM_FI_DEV_MEM_COPY_UTIL", Type::kGauge,
+                "share of the driver's last sample period in which memory was read or written, in percent"}},
+    DcgmFamily{model::Metric::kGpuPcieGeneration,
+               {"DCGM_FI_DEV_PCIE_LINK_GEN", Type::kGauge, "current generation of the PCIe link"}},
+    DcgmFamily{model::Metric::kGpuPcieWidth,
+               {"DCGM_FI_DEV_PCIE_LINK_WIDTH", Type::kGauge, "lanes of the PCIe link in use"}},
+    DcgmFamily{model::Metric::kGpuPcieReplays,
+               {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Type::kCounter,
+                "packets that had to be sent over the PCIe link again"}},
+    DcgmFamily{model::Metric::kGpuPowerLimit,
+               {"DCGM_FI_DEV_POWER_MGMT_LIMIT", Type::kGauge,
+                "power at which the driver lowers the clocks, in watts"}},
+    DcgmFamily{model::Metric::kGpuPower,
+               {"DCGM_FI_DEV_POWER_USAGE", Type::kGauge, "power that the whole board draws, in watts"}},
+    DcgmFamily{model::Metric::kGpuTemperatureSlowdown,
+               {"DCGM_FI_DEV_SLOWDOWN_TEMP", Type::kGauge,
+                "temperature at which the device slows down, in degrees Celsius"}},
+    DcgmFamily{model::Metric::kGpuClockSm,
+               {"DCGM_FI_DEV_SM_CLOCK", Type::kGauge, "clock of the streaming multiprocessors, in MHz"}},
+    DcgmFamily{model::Metric::kGpuEnergy,
+               {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Type::kCounter,
+                "energy used since the driver was loaded, in mJ"},
+               1000},
+};
+// Of events, hence not a value of the table above.
+inline constexpr Family kLastXid{"DCGM_FI_DEV_XID_ERRORS", Type::kGauge,
+                                 "code of the last XID error since gpusonde was started; 0: none"};
+
+inline constexpr Family kGpuKernels{"gpusonde_gpu_kernels_total", Type::kCounter,
+                                    "kernels that ran on the device"};
+inline constexpr Family kGpuKernelSeconds{
+    "gpusonde_gpu_kernel_seconds_total", Type::kCounter,
+    "sum of the durations of kernels; more than the time that passed where kernels overlap"};
+inline constexpr Family kGpuCopies{"gpusonde_gpu_copies_total", Type::kCounter, "memory copies"};
+inline constexpr Family kGpuCopyBytes{"gpusonde_gpu_copy_bytes_total", Type::kCounter, "bytes copied"};
+inline constexpr Family kGpuCopySeconds{"gpusonde_gpu_copy_seconds_total", Type::kCounter,
+                                        "sum of the durations of memory copies"};
+inline constexpr Family kGpuSets{"gpusonde_gpu_sets_total", Type::kCounter, "memory sets"};
+inline constexpr Family kGpuSetBytes{"gpusonde_gpu_set_bytes_total", Type::kCounter, "bytes set"};
+inline constexpr Family kGpuSetSeconds{"gpusonde_gpu_set_seconds_total", Type::kCounter,
+                                       "sum of the durations of memory sets"};
+inline constexpr Family kGpuPcieReceived{"gpusonde_gpu_pcie_received_bytes_per_second", Type::kGauge,
+                                         "data rate received over the PCIe link, over 20 ms"};
+inline constexpr Family kGpuPcieSent{"gpusonde_gpu_pcie_sent_bytes_per_second", Type::kGauge,
+                                     "data rate sent over the PCIe link, over 20 ms"};
+inline constexpr Family kGpuXids{"gpusonde_gpu_xid_errors_total", Type::kCounter,
+                                 "XID errors that the driver reported, by code"};
+
+inline constexpr Family kProcessGpuKernels{"gpusonde_process_gpu_kernels_total", Type::kCounter,
+                                           "kernels of a process"};
+inline constexpr Family kProcessGpuKernelSeconds{"gpusonde_process_gpu_kernel_seconds_total", Type::kCounter,
+                                                 "sum of the durations of a process's kernels"};
+inline constexpr Family kProcessGpuCopyBytes{"gpusonde_process_gpu_copy_bytes_total", Type::kCounter,
+                                             "bytes that a process copied"};
+inline constexpr Family kProcessGpuCopySeconds{"gpusonde_process_gpu_copy_seconds_total", Type::kCounter,
+                                               "sum of the durations of a process's copies"};
+inline constexpr Family kProcessGpuMemory{"gpusonde_process_gpu_memory_bytes", Type::kGauge,
+                                          "device memory in use by a process"};
+inline constexpr Family kProcessLaunches{
+    "gpusonde_process_launches_total", Type::kCounter,
+    "calls that launched GPU work; an estimate, as only sampled calls are recorded"};
+inline constexpr Family kProcessCpuSeconds{
+    "gpusonde_process_cpu_seconds_total", Type::kCounter,
+    "CPU time by sampling; since a process used a GPU for the first time, before that it is in other"};
+inline constexpr Family kProcessesOmitted{
+    "gpusonde_processes_omitted", Type::kGauge,
+    "processes that used a GPU and are summed in other, as 256 have series"};
+
+inline constexpr Family kIncidents{"gpusonde_incidents_total", Type::kCounter,
+                                   "incidents that have ended, by cause"};
+inline constexpr Family kIncidentsOpen{"gpusonde_incidents_open", Type::kGauge, "incidents that last"};
+inline constexpr Family kDropped{"gpusonde_dropped_total", Type::kCounter,
+                                 "records lost, or with less detail than possible, by reason"};
+inline constexpr Family kSamples{"gpusonde_samples_total", Type::kCounter,
+                                 "stacks sampled on CPUs and at the end of waits"};
+
+inline constexpr Family kBuild{"gpusonde_build_info", Type::kGauge, "the version that runs; always 1"};
+inline constexpr Family kOwnCpuSeconds{"process_cpu_seconds_total", Type::kCounter,
+                                       "CPU time that gpusonde has used itself"};
+inline constexpr Family kOwnMemory{"process_resident_memory_bytes", Type::kGauge,
+                                   "memory of gpusonde itself"};
+inline constexpr Family kOwnStart{"process_start_time_seconds", Type::kGauge,
+                                  "when gpusonde was started, since the Unix epoch"};
+
+// What they are of, by their labels.
+struct FamilyGroup {
+  std::string_view of;
+  std::string_view labels;
+  std::span<const Family* const> families;
+};
+std::span<const FamilyGroup> AllGroups();
+
+}  // namespace gpusonde::exporters::prometheus

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics_server.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "base/regular_file.h"
+#include "base/time.h"
+
+namespace gpusonde::server {
+namespace {
+
+namespace prometheus = exporters::prometheus;
+
+constexpr size_t kMinTokenBytes = 16;
+constexpr size_t kMaxTokenBytes = 4096;
+
+double InSeconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+// Of this process and of its children that have ended.
+double CpuSeconds() {
+  double total = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    if (::getrusage(who, &usage) == 0) total += InSeconds(usage.ru_utime) + InSeconds(usage.ru_stime);
+  }
+  return total;
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all_pages = 0;
+  int64_t resident_pages = 0;
+  file >> all_pages >> resident_pages;
+  return resident_pages * ::sysconf(_SC_PAGESIZE);
+}
+
+Result<std::string> ReadToken(const std::string& path) {
+  ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
+  ASSIGN_OR_RETURN(std::string token, ReadRegular(file, kMaxTokenBytes + 1));
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
+  const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
+  if (token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes || !printable)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the token in {} must be one line of {} to {} printable ASCII characters without "
+                            "spaces; `openssl rand -hex 32` makes one",
+                            path, kMinTokenBytes, kMaxTokenBytes));
+  return token;
+}
+
+}  // namespace
+
+HttpHandler MetricsHandler(const prometheus::LiveTotals& totals) {
+  return [&totals, started_seconds = static_cast<double>(EpochNow()) / 1e9](const HttpRequest& request) {
+    const prometheus::Format format = prometheus::FormatFor(request.accept);
+    return HttpResponse{
+        .content_type = std::string(prometheus::ContentType(format)),
+        .body = std::make_shared<const std::string>(totals.Render(format, MonotonicNow(),
+                                                                  {.cpu_seconds = CpuSeconds(),
+                                                                   .memory_bytes = ResidentBytes(),
+                                                                   .started_seconds = started_seconds}))};
+  };
+}
+
+HttpHandler AnsweringHealth(HttpHandler others) {
+  return [others = std::move(others)](const HttpRequest& request) {
+    return request.path == "/healthz" ? PlainResponse("ok\n") : others(request);
+  };
+}
+
+Result<MetricsServer::Options> MetricsServer::Parse(const std::string& listen,
+                                                    const std::string& token_file) {
+  Options options;
+  ASSIGN_OR_RETURN(options.listen, ParseListenAddress(listen));
+  if (!token_file.empty()) {
+    ASSIGN_OR_RETURN(options.token, ReadToken(token_file));
+  } else if (!options.listen.IsLoopback()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("other machines can reach {}, so it needs a token: give --metrics-token-file",
+                            options.listen.ToText()));
+  }
+  return options;
+}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::LiveTotals& totals,
+                                                            const Options& options) {
+  const auto not_here = [](const HttpRequest& request) {
+    return ErrorResponse({ErrorCode::kNotFound,
+                          fmt::format("there is no '{}' here, only /metrics and /healthz", request.path)});
+  };
+  const auto api = [metrics = MetricsHandler(totals), not_here](const HttpRequest& request) {
+    return request.path == "/metrics" ? metrics(request) : not_here(request);
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
+                   HttpServer::Create({.listen = options.listen, .token = options.token, .workers = 1},
+                                      {.api = api, .files = AnsweringHealth(not_here)}));
+  try {
+    return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
+  } catch (const std::system_error& error) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("cannot start a thread for the metrics: {}", error.what()));
+  }
+}
+
+MetricsServer::MetricsServer(std::unique_ptr<HttpServer> server)
+    : server_(std::move(server)), thread_([this] { server_->Run(); }) {}
+
+MetricsServer::~MetricsServer() {
+  server_->Stop();
+  thread_.join();
+}
+
+std::string MetricsServer::Url() const {
+  return fmt::format("http://{}/metrics", server_->address().ToText());
+}
+
+}  // namespace gpusonde::server
