@@ -17,6 +17,7 @@ ALLOWED = {
     "agent": {"diagnose", "sources", "spool"},
     "analyze": {"importers"},
     "base": set(),
+    "convert": {"analyze"},  # traces are read and sorted as for their analysis
     "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
     "doctor": {"server", "sources", "store/duckdb"},
     "exporters": {"model"},

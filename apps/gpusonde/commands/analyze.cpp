@@ -142,8 +142,6 @@ int RunApart(AnalyzeOptions& options) {
       !options.part.empty())
     return RunAndComplain(options);
   ReaderProcess reader{.command = "analyze", .files = options.traces};
-  for (const std::string& trace : options.traces)  // files that SQLite opens beside a database
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) reader.readable.push_back(trace + suffix);
   if (options.output.empty()) {
     reader.work = [&] { return RunAndComplain(options); };
     return RunReader(reader);
