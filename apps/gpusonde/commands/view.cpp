@@ -14,6 +14,7 @@
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
+#include "model/enums.h"
 #include "reader_process.h"
 #include "recordings.h"
 #include "server/ui_files.h"
@@ -45,16 +46,20 @@ std::string TitleOf(const std::vector<std::string>& files) {
   return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
 }
 
-// Warns about recordings that were cut short.
+// Says what was imported, and warns about recordings that were cut short.
 Result<std::vector<std::string>> NoticesOf(store::Store& store) {
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
   std::vector<std::string> notices;
-  for (const store::Overview::SourceInfo& source : overview.sources)
-    if (!source.ended_ns.has_value())
+  for (const store::Overview::SourceInfo& source : overview.sources) {
+    if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
+      notices.push_back(fmt::format(
+          "{} is a trace: it has GPU work, calls and ranges, but nobody sampled the CPUs.", source.command));
+    else if (!source.ended_ns.has_value())
       notices.push_back(
           fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
                       "It holds everything up to its last second.",
                       source.host));
+  }
   return notices;
 }
 
