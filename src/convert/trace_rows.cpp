@@ -24,6 +24,9 @@ using importers::SyncWait;
 // CUPTI's records are of one session.
 constexpr int32_t kSession = 1;
 
+// Kineto's names of threads begin so: "thread 23704 (python3)".
+constexpr std::string_view kThread = "thread ";
+
 int32_t Narrow(int64_t value) {
   return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max()));
 }
@@ -57,7 +60,9 @@ void TraceRows::NameProcess(int64_t process, std::string_view name) {
 }
 
 void TraceRows::NameThread(int64_t process, int32_t tid, std::string_view name) {
-  if (thread_names_.size() < kMaxThreads) thread_names_[{KeyOf(process), tid}] = ToUtf8(name);
+  if (thread_names_.size() < kMaxThreads)
+    thread_names_[{KeyOf(process), tid}] =
+        ToUtf8(name.starts_with(kThread) ? name.substr(kThread.size()) : name);
 }
 
 TraceRows::Process& TraceRows::ProcessOf(int64_t key) {
@@ -269,7 +274,7 @@ void TraceRows::WriteProcesses() {
     const auto name = thread_names_.find({key, tid});
     rows_.threads.Append({.process = IdOf(key),
                           .tid = tid,
-                          .name = name != thread_names_.end() ? name->second : fmt::format("thread {}", tid),
+                          .name = name != thread_names_.end() ? name->second : std::to_string(tid),
                           .started_ns = std::nullopt,
                           .exited_ns = std::nullopt});
   }

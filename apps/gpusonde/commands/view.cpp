@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
@@ -49,7 +50,7 @@ std::string TitleOf(const std::vector<std::string>& files) {
 // Says what was imported, and warns about recordings that were cut short.
 Result<std::vector<std::string>> NoticesOf(store::Store& store) {
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
-  std::vector<std::string> notices;
+  std::vector<std::string> notices, traces;
   for (const store::Overview::SourceInfo& source : overview.sources) {
     if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
       notices.push_back(fmt::format(
@@ -60,6 +61,11 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
                       "It holds everything up to its last second.",
                       source.host));
   }
+  if (!traces.empty())
+    notices.push_back(fmt::format("{}: GPU work, calls and ranges, but no CPU samples.",
+                                  traces.size() == 1
+                                      ? traces.front() + " is a trace"
+                                      : Counted(static_cast<int64_t>(traces.size()), "trace")));
   return notices;
 }
 
