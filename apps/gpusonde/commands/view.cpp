@@ -53,8 +53,7 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
   std::vector<std::string> notices, traces;
   for (const store::Overview::SourceInfo& source : overview.sources) {
     if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
-      notices.push_back(fmt::format(
-          "{} is a trace: it has GPU work, calls and ranges, but nobody sampled the CPUs.", source.command));
+      traces.push_back(source.command);
     else if (!source.ended_ns.has_value())
       notices.push_back(
           fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
