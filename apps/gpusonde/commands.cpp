@@ -13,6 +13,7 @@ void AddDoctor(CLI::App& app, int& exit_status);
 void AddExport(CLI::App& app, int& exit_status);
 void AddFiles(CLI::App& app, int& exit_status);
 void AddFleet(CLI::App& app, int& exit_status);
+void AddImport(CLI::App& app, int& exit_status);
 void AddLines(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
@@ -23,8 +24,9 @@ std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
       Command{"analyze", AddAnalyze}, Command{"compare", AddCompare}, Command{"diagnose", AddDiagnose},
       Command{"doctor", AddDoctor},   Command{"export", AddExport},   Command{"files", AddFiles},
-      Command{"fleet", AddFleet},     Command{"lines", AddLines},     Command{"query", AddQuery},
-      Command{"record", AddRecord},   Command{"up", AddUp},           Command{"view", AddView},
+      Command{"fleet", AddFleet},     Command{"import", AddImport},   Command{"lines", AddLines},
+      Command{"query", AddQuery},     Command{"record", AddRecord},   Command{"up", AddUp},
+      Command{"view", AddView},
   };
   return kCommands;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -25,6 +26,7 @@
 #include "base/temporary_folder.h"
 #include "command.h"
 #include "messages.h"
+#include "recordings.h"
 #include "store/memory_limit.h"
 #include "store/recordings/recording.h"
 
@@ -81,8 +83,9 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
                        .serves = reader.serves,
                        .max_data_bytes = 2 * store::MemoryLimit() + kOtherDataBytes};
   for (const std::string& file : reader.files) {
-    grants.readable.push_back(file);
-    grants.readable.push_back(file + ".wal");
+    // Beside a database, DuckDB and SQLite keep its log.
+    for (const char* suffix : {"", ".wal", "-wal", "-shm", "-journal"})
+      grants.readable.push_back(file + suffix);
   }
   // Files that the C library and DuckDB read to learn about the machine.
   for (const char* path :
@@ -118,6 +121,12 @@ std::string ReadMessage(const Fd& pipe) {
   return message;
 }
 
+// A trace becomes a recording there, which may be large.
+std::string FolderOf(const ReaderProcess& reader) {
+  if (!reader.temporary_in.empty()) return reader.temporary_in;
+  return std::ranges::all_of(reader.files, IsRecording) ? "" : FolderForLargeFiles();
+}
+
 bool IsCrash(int number) {
   return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGILL || number == SIGFPE ||
          number == SIGSYS || number == SIGTRAP;
@@ -134,7 +143,12 @@ int RunReader(const ReaderProcess& reader) {
   Fd from_child(ends[0]);
   to_parent = Fd(ends[1]);
   // Removed by this process, even if the child that filled it was killed.
-  const TemporaryFolder spill = TemporaryFolder::Create().value_or(TemporaryFolder());
+  Result<TemporaryFolder> created = TemporaryFolder::Create(FolderOf(reader));
+  if (!created.has_value() && !reader.temporary_in.empty()) {
+    PrintError(reader.command, created.error());
+    return kExitFailed;
+  }
+  const TemporaryFolder spill = std::move(created).value_or(TemporaryFolder());
   std::fflush(nullptr);  // else both processes would write the buffered output
   const pid_t child = ::fork();
   if (child < 0) {
@@ -154,6 +168,7 @@ int RunReader(const ReaderProcess& reader) {
   }
   reader_pid = 0;
   ::alarm(0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOk) return reader.on_success(spill.path());
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   int number = WTERMSIG(status);
   if (stop_signal != 0) number = stop_signal;  // whatever ended it then

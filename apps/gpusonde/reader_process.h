@@ -8,18 +8,23 @@
 
 namespace gpusonde::app {
 
-// Work of a command over recordings, done in a sandboxed child process that may crash: DuckDB reads the
-// files, and a crafted file can corrupt its memory.
+// Work of a command over recordings or traces, done in a sandboxed child process that may crash: DuckDB reads
+// the files, and a crafted file can corrupt its memory.
 struct ReaderProcess {
   std::string command;                // the name used in messages
-  std::vector<std::string> files;     // the recordings
+  std::vector<std::string> files;     // the recordings or traces
   std::vector<std::string> readable;  // further files and folders
   bool serves = false;                // TCP connections
+  // Where the folder for the child's temporary files is made, its $TMPDIR; "": in the system's, or for large
+  // files in FolderForLargeFiles() if any file is a trace.
+  std::string temporary_in = {};
   // Runs in the child, confined to the files above (base/sandbox.h); returns its exit status.
   std::function<int()> work;
   // Runs in this process with the message that the child sent with ReportToParent, if any. The message is
   // untrusted.
   std::function<void(std::string_view)> on_message = [](std::string_view) {};
+  // Runs in this process after the child succeeded, with that folder; returns the exit status.
+  std::function<int(const std::string&)> on_success = [](const std::string&) { return 0; };
 };
 
 // Runs it, and returns the exit status of the command. When the process crashes, says so and returns

@@ -2,13 +2,18 @@
 #include "recordings.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/fd.h"
+#include "base/temporary_folder.h"
+#include "convert/import.h"
 #include "importers/trace.h"
 #include "store/recordings/recording.h"
 #include "store/rollups/recorded_sums.h"
@@ -16,27 +21,35 @@
 namespace gpusonde::app {
 namespace {
 
-std::string_view Describe(importers::TraceFormat format) {
-  constexpr std::string_view kNames[] = {"an Nsight Systems export", "an nvprof database",
-                                         "a PyTorch profiler (Kineto) trace", "an Nsight Compute CSV",
-                                         "a recording"};
-  return kNames[static_cast<size_t>(format)];
+Result<std::unique_ptr<store::Store>> OpenSummed(const std::vector<std::string>& recordings) {
+  ASSIGN_OR_RETURN(auto store, store::OpenRecordings(recordings));
+  return store::UseRecordedSums(std::move(store), recordings.size());
 }
 
 }  // namespace
 
-Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files) {
-  Result<std::unique_ptr<store::Store>> opened = store::OpenRecordings(files);
-  if (opened.has_value()) return store::UseRecordedSums(*std::move(opened), files.size());
-  if (opened.error().code == ErrorCode::kNotFound) return opened;
+Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
+                                                     uint64_t temp_limit) {
+  std::vector<std::string> recordings, traces;
+  std::error_code failed;
   for (const std::string& file : files) {
-    const auto trace = importers::OpenTrace(file, {});
-    if (trace.has_value() && (*trace)->info().format != importers::TraceFormat::kSonde)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{} is {}, not a recording; `gpusonde analyze {}` reads it", file,
-                              Describe((*trace)->info().format), file));
+    // What isn't a trace that anybody knows is left to the store, which says what it seems to be.
+    const bool is_trace = !IsRecording(file) && std::filesystem::is_regular_file(file, failed) &&
+                          std::filesystem::file_size(file, failed) > 0 && importers::IsTrace(file);
+    (is_trace ? traces : recordings).push_back(file);
   }
-  return opened;
+  if (traces.empty()) return OpenSummed(recordings);
+  const std::string imported = FolderForLargeFiles() + "/imported.sonde";
+  TRY(convert::ImportTraces(traces, {.temp_limit = temp_limit}, imported));
+  recordings.push_back(imported);
+  return OpenSummed(recordings);
+}
+
+void AddTempLimit(CLI::App& command, uint64_t& temp_limit) {
+  command
+      .add_option("--temp-limit", temp_limit,
+                  "Space for what traces become while they are read, such as 20GB; default: all there is")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
 }
 
 bool IsRecording(const std::string& file) {

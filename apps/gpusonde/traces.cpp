@@ -60,8 +60,6 @@ int RunOverTraces(const TraceWork& work) {
   to_standard_output.output.clear();
   std::string wrong;
   ReaderProcess reader{.command = work.command, .files = work.traces};
-  for (const std::string& trace : work.traces)  // files that SQLite opens beside a database
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) reader.readable.push_back(trace + suffix);
   reader.work = [&] {
     const std::optional<std::string> found = Do(to_standard_output);
     if (found.has_value() && !found->empty()) ReportToParent(*found);

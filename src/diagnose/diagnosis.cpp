@@ -101,6 +101,7 @@ void Diagnosis::Ingest(const model::Range& range) {
   if (!range.end_ns.has_value() || !IsTime(range.start_ns, *range.end_ns)) return;
   if (workload == workloads_.end()) return;  // ranges alone don't make a GPU workload
   workload->second->CountThread(range.tid);
+  if (range.kind == "operator") return;  // operators repeat within a step
   workload->second->Ingest({.kind = Work::Kind::kRange,
                             .name = range.name,
                             .time_ns = *range.end_ns,

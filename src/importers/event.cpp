@@ -13,14 +13,25 @@ std::string_view Name(MemoryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view Name(SyncKind kind) {
+  constexpr std::string_view kNames[] = {"unknown", "event", "stream_wait", "stream", "context"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 void EventBatch::Flush(EventSink& sink) {
-  if (!gpu.empty()) sink.Gpu(gpu);
+  if (!gpu_details.empty() || !spans.empty() || !syncs.empty())
+    sink.Detailed(*this);
+  else if (!gpu.empty())
+    sink.Gpu(gpu);
   if (!calls.empty()) sink.Api(calls);
   if (!ranges.empty()) sink.Ranges(ranges);
   if (others != 0) sink.Other(others);
   gpu.clear();
   calls.clear();
   ranges.clear();
+  gpu_details.clear();
+  spans.clear();
+  syncs.clear();
   others = 0;
 }
 

@@ -92,6 +92,61 @@ struct Range {
   int64_t end_ns = 0;
 };
 
+// What is read of events only in detail (OpenOptions::detail), for recordings made from traces.
+// One of each GPU event, in the same order.
+struct GpuDetail {
+  std::array<int64_t, 6> grid_and_block{};
+  int64_t context = 0;
+  std::optional<int64_t> registers;  // per thread
+  std::optional<int64_t> static_shared_bytes;
+  std::optional<int64_t> dynamic_shared_bytes;
+  std::optional<int64_t> graph_node;
+};
+
+// Ordered as they nest: of spans of a thread with the same times an earlier kind surrounds a later one.
+enum class SpanKind : uint8_t {
+  kPython,
+  kAnnotation,
+  kNvtxPushPop,
+  kNvtxStartEnd,
+  kOperator,
+  kCall,
+  kOsCall
+};
+
+// What a thread did from one time to another; calls and ranges too.
+struct Span {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t process = 0;
+  int64_t correlation = kNoCorrelation;  // of calls
+  int32_t tid = 0;
+  int32_t result = 0;  // of calls, where the trace has it
+  uint32_t name = 0;
+  SpanKind kind = SpanKind::kCall;
+  uint8_t has_end = 1;     // else the range was still open when the trace ended, and end_ns is its start
+  uint8_t has_result = 0;  // not bools, as these are sorted in files
+  uint8_t unused = 0;
+};
+static_assert(sizeof(Span) == 48);
+
+enum class SyncKind : uint8_t { kUnknown, kEvent, kStreamWait, kStream, kContext };
+
+// As in the table syncs: event, stream_wait, stream, context, unknown.
+std::string_view Name(SyncKind kind);
+
+// A wait for a device, as CUPTI reports it beside the call that waits.
+struct SyncWait {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t process = 0;
+  int64_t correlation = kNoCorrelation;
+  int64_t context = 0;
+  int64_t stream = 0;
+  int32_t device = 0;
+  SyncKind kind = SyncKind::kUnknown;
+};
+
 // A launch that a profiler measured in isolation by replaying it (Nsight Compute): its start time means
 // nothing.
 struct MeasuredLaunch {
@@ -125,6 +180,8 @@ inline constexpr std::array kDroppedNames = {
 // Times beyond this are refused, so that differences and sums of a few can't overflow.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
 
+struct EventBatch;
+
 // Receives the events of one thread's shards. Importers pass spans of up to a few thousand events, which are
 // valid only during the call.
 class EventSink {
@@ -143,6 +200,11 @@ class EventSink {
   // Counts events that are not analysed: operators, flows, metadata.
   virtual void Other(int64_t count) = 0;
   virtual void Drop(Dropped reason, int64_t count) = 0;
+
+  // In detail these replace Gpu, Api and Ranges.
+  virtual void Detailed(const EventBatch& /*batch*/) {}
+  virtual void NameProcess(int64_t /*process*/, std::string_view /*name*/) {}
+  virtual void NameThread(int64_t /*process*/, int32_t /*tid*/, std::string_view /*name*/) {}
 };
 
 // Batches events for a sink: a virtual call for each would cost more than reading it.
@@ -151,8 +213,12 @@ struct EventBatch {
   std::vector<ApiCall> calls;
   std::vector<Range> ranges;
   int64_t others = 0;  // only counted
+  // In detail; then there are neither calls nor ranges.
+  std::vector<GpuDetail> gpu_details;
+  std::vector<Span> spans;
+  std::vector<SyncWait> syncs;
 
-  size_t size() const { return gpu.size() + calls.size() + ranges.size(); }
+  size_t size() const { return gpu.size() + calls.size() + ranges.size() + spans.size() + syncs.size(); }
   // Passes all events to the sink and empties the batch.
   void Flush(EventSink& sink);
 };

@@ -78,4 +78,9 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a known trace; {}", path, kTraces));
 }
 
+bool IsTrace(const std::string& path) {
+  const auto trace = OpenTrace(path, {.partial = true});
+  return trace.has_value() || trace.error().code != ErrorCode::kUnsupported;
+}
+
 }  // namespace gpusonde::importers

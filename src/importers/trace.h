@@ -20,6 +20,17 @@ enum class TraceFormat : uint8_t { kNsysSqlite, kNvprofSqlite, kKinetoJson, kNcu
 // As in the JSON: "nsys-sqlite".
 std::string_view Name(TraceFormat format);
 
+// A GPU as a trace describes it.
+struct TracedDevice {
+  int64_t pid = 0;  // of the process that numbers it so; 0: of all
+  int32_t ordinal = 0;
+  std::string name;
+  std::string uuid;  // as the driver reports it; "" if unknown
+  std::string pci_bus;
+  std::optional<int64_t> sm_count;
+  std::optional<int64_t> memory_bytes;
+};
+
 // Metadata of a trace, complete once all its shards have been returned.
 struct TraceInfo {
   TraceFormat format = TraceFormat::kNsysSqlite;
@@ -27,6 +38,7 @@ struct TraceInfo {
   std::optional<int64_t> rank;      // of a distributed job
   bool separate_gpu_clock = false;  // times of GPU events are by another clock than those of calls
   bool truncated = false;           // the file ends in the middle; the part before is read
+  std::vector<TracedDevice> devices;
 };
 
 // A part of a trace that one thread reads at a time. Shards are about equally large and depend only on the
@@ -51,6 +63,7 @@ class ShardReader {
 struct OpenOptions {
   bool partial = false;       // read the readable part of a damaged file instead of failing
   bool kernels_only = false;  // other events may be left out if that saves time
+  bool detail = false;        // read all that a recording holds; sinks get EventSink::Detailed
   uint64_t temp_limit = std::numeric_limits<uint64_t>::max();  // bytes of a copy of a database with a log
 };
 
@@ -70,5 +83,8 @@ class Trace {
 // kNotFound, kPermissionDenied; kInvalidArgument for a folder, pipe or device; kUnsupported for other files,
 // saying what they seem to be; kCorrupt.
 Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOptions& options);
+
+// Whether OpenTrace knows the file's format, or can't read the file as one.
+bool IsTrace(const std::string& path);
 
 }  // namespace gpusonde::importers

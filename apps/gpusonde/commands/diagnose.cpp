@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,10 +28,11 @@ namespace {
 struct DiagnoseOptions {
   std::vector<std::string> files;
   bool json = false;
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
 };
 
 Status Run(const DiagnoseOptions& options) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.temp_limit));
   diagnose::Diagnosis diagnosis({});
   ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
   TRY(replay::Replay(*store, span, diagnosis));
@@ -53,13 +56,16 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "gpusonde finds steps in the GPU work of a program; the first twenty set the baseline. "
       "docs/diagnose.md "
       "describes the signals it uses and what each cause means.");
-  command->add_option("FILE...", options->files, "recordings, read as one")->required()->option_text(" ");
+  command->add_option("FILE...", options->files, "recordings or traces, read as one")
+      ->required()
+      ->option_text(" ");
   command
       ->add_option_function<std::string>(
           "--format", [options](const std::string& format) { options->json = format == "json"; },
           "text or json")
       ->check(OneOf({"text", "json"}))
       ->option_text("text|json");
+  AddTempLimit(*command, options->temp_limit);
   command->callback([options, &exit_status] {
     exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {
                                const Status done = Run(*options);

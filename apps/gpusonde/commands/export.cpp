@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +38,7 @@ struct ExportOptions {
   std::string value;  // empty: samples of CPU time, us of GPU time
   bool per_thread = false;
   SelectionFlags selection;
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
 };
 
 // The output path: the given one, else standard output for line-based text and a file beside the recording.
@@ -49,7 +52,7 @@ std::string OutputOf(const ExportOptions& options, const exporters::Exporter& ex
 
 // Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, int to) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.temp_limit));
   ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
   selection.off_cpu = options.type == "offcpu";
@@ -144,9 +147,10 @@ std::string Footer() {
 
 void AddExport(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", "Write recordings in the formats of other tools");
+  CLI::App* command =
+      app.add_subcommand("export", "Write recordings and traces in the formats of other tools");
   command->footer(Footer());
-  command->add_option("FILE", options->files, "Recordings to merge and export")->required();
+  command->add_option("FILE", options->files, "Recordings or traces to merge and export")->required();
   command->add_option("--format", options->format, "The format to write")
       ->required()
       ->check(OneOf(FormatNames()));
@@ -168,6 +172,7 @@ void AddExport(CLI::App& app, int& exit_status) {
   CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
                                               "Separate folded stacks per thread, with pid and tid");
   AddSelectionFlags(*command, options->selection);
+  AddTempLimit(*command, options->temp_limit);
   command->callback([options, value, per_thread, &exit_status] {
     exit_status = Run(*options, value->count() > 0 || per_thread->count() > 0);
   });

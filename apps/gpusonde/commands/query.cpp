@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@ files, keyed tables only the last row per key; raw.TABLE has all rows as stored.
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
   std::string format = "text";
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
 };
 
 store::RowFormat FormatOf(const std::string& name) {
@@ -40,7 +43,7 @@ store::RowFormat FormatOf(const std::string& name) {
 }
 
 Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.temp_limit));
   ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
   ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
                                                                   Terminal::Of(STDOUT_FILENO).width));
@@ -55,16 +58,17 @@ Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
 
 void AddQuery(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<QueryOptions>();
-  CLI::App* command = app.add_subcommand("query", "Run read-only SQL over recordings");
+  CLI::App* command = app.add_subcommand("query", "Run read-only SQL over recordings and traces");
   command->footer(kQueryFooter);
   command
       ->add_option("FILE... SQL", options->files_and_sql,
-                   "recordings to merge, followed by one SQL statement")
+                   "recordings or traces to merge, followed by one SQL statement")
       ->required()
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->option_text(" ");
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
       ->check(OneOf({"text", "json", "csv"}));
+  AddTempLimit(*command, options->temp_limit);
   command->callback([options, &exit_status] {
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");

@@ -2,16 +2,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
+#include "model/enums.h"
 #include "reader_process.h"
 #include "recordings.h"
 #include "server/ui_files.h"
@@ -29,6 +33,7 @@ struct ViewOptions {
   std::string listen;  // empty: the default ports
   std::vector<std::string> sources{"."};
   bool no_open = false;
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
 };
 
 int FailView(const Error& error) {
@@ -42,21 +47,29 @@ std::string TitleOf(const std::vector<std::string>& files) {
   return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
 }
 
-// Warns about recordings that were cut short.
+// Says what was imported, and warns about recordings that were cut short.
 Result<std::vector<std::string>> NoticesOf(store::Store& store) {
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
-  std::vector<std::string> notices;
-  for (const store::Overview::SourceInfo& source : overview.sources)
-    if (!source.ended_ns.has_value())
+  std::vector<std::string> notices, traces;
+  for (const store::Overview::SourceInfo& source : overview.sources) {
+    if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
+      traces.push_back(source.command);
+    else if (!source.ended_ns.has_value())
       notices.push_back(
           fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
                       "It holds everything up to its last second.",
                       source.host));
+  }
+  if (!traces.empty())
+    notices.push_back(fmt::format("{}: GPU work, calls and ranges, but no CPU samples.",
+                                  traces.size() == 1
+                                      ? traces.front() + " is a trace"
+                                      : Counted(static_cast<int64_t>(traces.size()), "trace")));
   return notices;
 }
 
 int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
-  const auto store = OpenRecordings(options.files);
+  const auto store = OpenRecordings(options.files, options.temp_limit);
   if (!store.has_value()) return FailView(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
   if (!notices.has_value()) return FailView(notices.error());
@@ -105,13 +118,13 @@ int ViewApart(const ViewOptions& options, const std::optional<server::ListenAddr
 
 void AddView(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ViewOptions>();
-  CLI::App* command = app.add_subcommand("view", "Show recordings in the browser");
+  CLI::App* command = app.add_subcommand("view", "Show recordings and traces in the browser");
   command->footer(
       "Examples:\n"
       "  gpusonde view run.sonde\n"
       "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open\n"
       "  gpusonde view run.sonde --sources ~/train --sources /usr/lib/python3.11");
-  command->add_option("FILE", options->files, "Recordings to merge and show")->required();
+  command->add_option("FILE", options->files, "Recordings or traces to merge and show")->required();
   command->add_option(
       "--listen", options->listen,
       fmt::format("IP:PORT to listen on; port 0: any free port [127.0.0.1:{}, or the next free "
@@ -122,6 +135,7 @@ void AddView(CLI::App& app, int& exit_status) {
                    "Folders whose source files the UI may show, except hidden ones [.]")
       ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
+  AddTempLimit(*command, options->temp_limit);
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
     if (!options->listen.empty()) {

@@ -13,10 +13,12 @@ namespace {
 class ActivityTrace final : public Trace {
  public:
   static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database, const Layout& layout,
-                                             int64_t epoch_offset_ns, const OpenOptions& options) {
-    std::unique_ptr<ActivityTrace> trace(new ActivityTrace(std::move(database), layout));
-    trace->info_.truncated = trace->database_->truncated();
-    trace->info_.epoch_offset_ns = epoch_offset_ns;
+                                             TraceInfo info, const OpenOptions& options) {
+    info.format = layout.format;
+    info.separate_gpu_clock = layout.raw_times;
+    info.truncated = database->truncated();
+    std::unique_ptr<ActivityTrace> trace(
+        new ActivityTrace(std::move(database), layout, std::move(info), options.detail));
     ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable(layout.strings));
     // Strings are looked up by rowid; a table with its ids elsewhere was not written by the profiler.
     if (trace->strings_.has_value()) {
@@ -24,6 +26,7 @@ class ActivityTrace final : public Trace {
       if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
     }
     for (const TableKind& kind : options.kernels_only ? layout.kernel_times : layout.tables) {
+      if (kind.only_in_detail && !options.detail) continue;
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
     }
@@ -45,18 +48,17 @@ class ActivityTrace final : public Trace {
   }
 
   Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<RowReader>(layout_, tables_, strings_, sink);
+    return std::make_unique<RowReader>(layout_, tables_, strings_, detail_, sink);
   }
 
  private:
-  ActivityTrace(std::unique_ptr<sqlite::Database> database, const Layout& layout)
-      : layout_(layout),
-        database_(std::move(database)),
-        info_{.format = layout.format, .separate_gpu_clock = layout.raw_times} {}
+  ActivityTrace(std::unique_ptr<sqlite::Database> database, const Layout& layout, TraceInfo info, bool detail)
+      : layout_(layout), database_(std::move(database)), info_(std::move(info)), detail_(detail) {}
 
   const Layout& layout_;
   std::unique_ptr<sqlite::Database> database_;
   TraceInfo info_;
+  bool detail_;
   std::optional<sqlite::Table> strings_;
   std::vector<OpenTable> tables_;
   size_t table_ = 0;
@@ -67,9 +69,9 @@ class ActivityTrace final : public Trace {
 }  // namespace
 
 Result<std::unique_ptr<Trace>> OpenActivities(std::unique_ptr<sqlite::Database> database,
-                                              const std::string& path, const Layout& layout,
-                                              int64_t epoch_offset_ns, const OpenOptions& options) {
-  auto trace = ActivityTrace::Open(std::move(database), layout, epoch_offset_ns, options);
+                                              const std::string& path, const Layout& layout, TraceInfo info,
+                                              const OpenOptions& options) {
+  auto trace = ActivityTrace::Open(std::move(database), layout, std::move(info), options);
   if (!trace.has_value()) return Fail(std::move(trace).error().With(path + ": " + std::string(layout.what)));
   return trace;
 }

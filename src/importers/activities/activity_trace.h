@@ -11,9 +11,10 @@
 
 namespace gpusonde::importers::activities {
 
-// Opens the tables of the layout that exist, each in parts. `layout` must outlive the trace.
+// Opens the tables of the layout that exist, each in parts. `layout` must outlive the trace. `info` has what
+// the caller knows; the rest is added.
 Result<std::unique_ptr<Trace>> OpenActivities(std::unique_ptr<sqlite::Database> database,
-                                              const std::string& path, const Layout& layout,
-                                              int64_t epoch_offset_ns, const OpenOptions& options);
+                                              const std::string& path, const Layout& layout, TraceInfo info,
+                                              const OpenOptions& options);
 
 }  // namespace gpusonde::importers::activities

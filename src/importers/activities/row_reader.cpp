@@ -29,6 +29,7 @@ constexpr int64_t kMarkerStart = 1 << 1;
 // Nsight's globalTid holds the hardware's id (8 bits), the virtual machine's (8), the process's (24) and the
 // thread's (24); without the thread it identifies the process. globalPid is the same with a thread of 0.
 constexpr int kThreadBits = 24;
+constexpr int64_t kThreadMask = (int64_t{1} << kThreadBits) - 1;
 
 int64_t CorrelationOf(int64_t number) {
   const bool valid = number >= 0 && number <= std::numeric_limits<uint32_t>::max();
@@ -36,6 +37,12 @@ int64_t CorrelationOf(int64_t number) {
 }
 
 }  // namespace
+
+SyncKind SyncKindOf(int64_t sync_type) {
+  constexpr SyncKind kKinds[] = {SyncKind::kUnknown, SyncKind::kEvent, SyncKind::kStreamWait,
+                                 SyncKind::kStream, SyncKind::kContext};
+  return sync_type >= 0 && sync_type < std::ssize(kKinds) ? kKinds[sync_type] : SyncKind::kUnknown;
+}
 
 CopyKind CopyKindOf(int64_t copy_kind) {
   switch (copy_kind) {
@@ -68,8 +75,8 @@ Status RowReader::Begin(size_t index) {
   const OpenTable& table = tables_[index];
   reading.name_prefix = table.kind.name_prefix;
   std::vector<size_t> columns;
-  std::array<std::optional<size_t>, 14> places;
-  for (size_t i = 0; i < table.kind.columns.size(); ++i) {
+  std::array<std::optional<size_t>, kMaxColumns> places;
+  for (size_t i = 0; i < (detail_ ? kMaxColumns : kFirstDetail); ++i) {
     if (table.kind.columns[i].empty()) continue;
     const std::optional<size_t> column = table.table.Find(table.kind.columns[i]);
     if (!column.has_value()) continue;
@@ -86,7 +93,10 @@ Status RowReader::Read(const Shard& shard) {
   TRY(Begin(shard.source));
   Reading& reading = readers_[shard.source];
   TRY(reading.rows->Seek(shard.first));
-  Status done = ReadRows(reading, tables_[shard.source].kind.kind);
+  const Kind kind = tables_[shard.source].kind.kind;
+  const bool has_texts =
+      kind == Kind::kProcessNames || kind == Kind::kThreadNames || (detail_ && kind == Kind::kNvtx);
+  Status done = has_texts ? ReadTexts(reading, kind) : ReadRows(reading, kind);
   batch_.Flush(sink_);  // also the rows before one that failed
   return done;
 }
@@ -101,6 +111,68 @@ Status RowReader::ReadRows(Reading& reading, Kind kind) {
   }
 }
 
+Status RowReader::ReadTexts(Reading& reading, Kind kind) {
+  sqlite::Row row;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, reading.rows->Next(row));
+    if (!more) return {};
+    if (kind == Kind::kProcessNames)
+      AddProcessName(reading, row);
+    else if (kind == Kind::kThreadNames)
+      TRY(AddThreadName(reading, row));
+    else
+      TRY(AddNamedRange(reading, row));
+    if (batch_.size() >= kActivitiesBatch) batch_.Flush(sink_);
+  }
+}
+
+void RowReader::AddProcessName(const Reading& reading, const sqlite::Row& row) {
+  const sqlite::Cell& process = row.cells[reading.places[kNamedProcess]];
+  const sqlite::Cell& name = row.cells[reading.places[kProcessName]];
+  if (process.is_integer() && name.type == sqlite::CellType::kText)
+    sink_.NameProcess(process.integer >> kThreadBits, name.bytes);
+}
+
+Status RowReader::AddThreadName(const Reading& reading, const sqlite::Row& row) {
+  const sqlite::Cell& thread = row.cells[reading.places[kNamedThread]];
+  const sqlite::Cell& name = row.cells[reading.places[kThreadName]];
+  if (!thread.is_integer() || !name.is_integer()) return {};
+  ASSIGN_OR_RETURN(const std::string_view text, LookUpString(name.integer));
+  sink_.NameThread(thread.integer >> kThreadBits, static_cast<int32_t>(thread.integer & kThreadMask), text);
+  return {};
+}
+
+Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
+  const auto cell = [&](size_t column) -> const sqlite::Cell& { return row.cells[reading.places[column]]; };
+  const int64_t type = cell(kEventType).integer;
+  if (type != kPushPopRange && type != kStartEndRange) {
+    ++batch_.others;
+    return {};
+  }
+  if (!cell(kStart).is_integer()) {
+    sink_.Drop(Dropped::kBadTime, 1);
+    return {};
+  }
+  const bool has_end = cell(kEnd).is_integer();
+  const int64_t thread = cell(kRangeThread).integer;
+  Span span{.start_ns = cell(kStart).integer,
+            .end_ns = has_end ? cell(kEnd).integer : cell(kStart).integer,
+            .process = thread >> kThreadBits,
+            .tid = static_cast<int32_t>(thread & kThreadMask),
+            .kind = type == kPushPopRange ? SpanKind::kNvtxPushPop : SpanKind::kNvtxStartEnd,
+            .has_end = has_end ? uint8_t{1} : uint8_t{0}};
+  if (!CheckTimes(span.start_ns, span.end_ns, sink_)) return {};
+  if (cell(kText).type == sqlite::CellType::kText) {
+    span.name = sink_.Name(cell(kText).bytes);
+  } else if (cell(kTextId).is_integer()) {
+    ASSIGN_OR_RETURN(span.name, NameOf(reading, cell(kTextId).integer));
+  } else {
+    span.name = sink_.Name(kNoName);
+  }
+  batch_.spans.push_back(span);
+  return {};
+}
+
 Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
   switch (kind) {
     case Kind::kKernel:
@@ -112,17 +184,28 @@ Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
       AddMemset(cells);
       return {};
     case Kind::kRuntime:
-      return AddCall(reading, cells);
+      return detail_ ? AddSpan(reading, cells, SpanKind::kCall) : AddCall(reading, cells);
+    case Kind::kOsCall:
+      return AddSpan(reading, cells, SpanKind::kOsCall);
     case Kind::kNvtx:
       AddRange(cells);
       return {};
     case Kind::kMarker:
-      AddMarker(cells);
+      if (detail_)
+        ++batch_.others;
+      else
+        AddMarker(cells);
       return {};
     case Kind::kGraph:
       return AddGraph(reading, cells);
+    case Kind::kProcessNames:
+    case Kind::kThreadNames:
+      return {};  // ReadTexts reads them
     case Kind::kSync:
-      ++batch_.others;
+      if (detail_)
+        AddSync(cells);
+      else
+        ++batch_.others;
       return {};
   }
   return {};
@@ -164,7 +247,45 @@ Status RowReader::AddKernel(Reading& reading, const Cells& cells) {
   ASSIGN_OR_RETURN(event.name, NameOf(reading, cells, cells.Has(kName) ? kName : kShortName));
   event.shape =
       ShapeOf({cells[kGridX], cells[kGridY], cells[kGridZ], cells[kBlockX], cells[kBlockY], cells[kBlockZ]});
+  AddGpu(event, cells);
+  if (detail_)
+    batch_.gpu_details.back().grid_and_block = {cells[kGridX],  cells[kGridY],  cells[kGridZ],
+                                                cells[kBlockX], cells[kBlockY], cells[kBlockZ]};
+  return {};
+}
+
+void RowReader::AddGpu(const GpuEvent& event, const Cells& cells) {
   batch_.gpu.push_back(event);
+  if (!detail_) return;
+  batch_.gpu_details.push_back({.grid_and_block = {},
+                                .context = cells[kContext],
+                                .registers = cells.If(kRegisters),
+                                .static_shared_bytes = cells.If(kStaticShared),
+                                .dynamic_shared_bytes = cells.If(kDynamicShared),
+                                .graph_node = cells.If(kGraphNode)});
+}
+
+void RowReader::AddSync(const Cells& cells) {
+  SyncWait wait{.process = cells[kSyncPid] >> kThreadBits,
+                .correlation = CorrelationOf(cells.Or(kSyncCorrelation, kNoCorrelation)),
+                .context = cells[kSyncContext],
+                .stream = cells[kSyncStream],
+                .device = static_cast<int32_t>(cells[kSyncDevice]),
+                .kind = SyncKindOf(cells[kSyncType])};
+  if (Times(cells, wait.start_ns, wait.end_ns)) batch_.syncs.push_back(wait);
+}
+
+Status RowReader::AddSpan(Reading& reading, const Cells& cells, SpanKind kind) {
+  Span span{
+      .process = cells[kGlobalTid] >> kThreadBits,
+      .tid = static_cast<int32_t>(cells.Has(kThreadId) ? cells[kThreadId] : cells[kGlobalTid] & kThreadMask),
+      .result = static_cast<int32_t>(cells[kResult]),
+      .kind = kind,
+      .has_result = cells.Has(kResult) ? uint8_t{1} : uint8_t{0}};
+  if (!Times(cells, span.start_ns, span.end_ns)) return {};
+  if (kind == SpanKind::kCall) span.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
+  ASSIGN_OR_RETURN(span.name, NameOf(reading, cells, kNameId));
+  batch_.spans.push_back(span);
   return {};
 }
 
@@ -175,7 +296,7 @@ void RowReader::AddMemcpy(const Cells& cells) {
   event.copy = CopyKindOf(cells[kCopyKind]);
   event.source = layout_.memory_kind(cells.Or(kSourceKind, -1));
   event.target = layout_.memory_kind(cells.Or(kTargetKind, -1));
-  batch_.gpu.push_back(event);
+  AddGpu(event, cells);
 }
 
 void RowReader::AddMemset(const Cells& cells) {
@@ -183,14 +304,14 @@ void RowReader::AddMemset(const Cells& cells) {
   if (!FillGpu(cells, event)) return;
   event.bytes = std::max<int64_t>(0, cells[kMemsetBytes]);
   event.target = layout_.memory_kind(cells.Or(kMemoryKind, -1));
-  batch_.gpu.push_back(event);
+  AddGpu(event, cells);
 }
 
 Status RowReader::AddGraph(Reading& reading, const Cells& cells) {
   GpuEvent event{.work = GpuWork::kGraph};
   if (!FillGpu(cells, event)) return {};
   ASSIGN_OR_RETURN(event.name, NameOf(reading, cells, kGraphId));
-  batch_.gpu.push_back(event);
+  AddGpu(event, cells);
   return {};
 }
 
@@ -230,8 +351,10 @@ void RowReader::AddMarker(const Cells& cells) {
 }
 
 Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t column) {
-  if (!cells.Has(column)) return sink_.Name(kNoName);
-  const int64_t id = cells[column];
+  return cells.Has(column) ? NameOf(reading, cells[column]) : sink_.Name(kNoName);
+}
+
+Result<uint32_t> RowReader::NameOf(Reading& reading, int64_t id) {
   Recent& recent = reading.recent[static_cast<uint64_t>(id) % reading.recent.size()];
   if (recent.known && id == recent.id) return recent.name;
   const auto known = reading.names.find(id);
@@ -240,7 +363,8 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t 
     name = known->second;
   } else {
     if (reading.name_prefix.empty()) {
-      ASSIGN_OR_RETURN(name, LookUpString(id));
+      ASSIGN_OR_RETURN(const std::string_view text, LookUpString(id));
+      name = sink_.Name(text);
     } else {
       name = sink_.Name(fmt::format("{}{}", reading.name_prefix, id));
     }
@@ -251,9 +375,9 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t 
   return name;
 }
 
-Result<uint32_t> RowReader::LookUpString(int64_t string_id) {
+Result<std::string_view> RowReader::LookUpString(int64_t string_id) {
   const std::optional<size_t> value = strings_.has_value() ? strings_->Find("value") : std::nullopt;
-  if (!value.has_value()) return sink_.Name(kNoName);
+  if (!value.has_value()) return kNoName;
   if (string_reader_ == nullptr) {
     ASSIGN_OR_RETURN(string_reader_, strings_->Read(std::array{*value}));
   }
@@ -261,9 +385,10 @@ Result<uint32_t> RowReader::LookUpString(int64_t string_id) {
   ASSIGN_OR_RETURN(const bool found, string_reader_->Find(string_id, row));
   const bool is_text =
       found && (row.cells[0].type == sqlite::CellType::kText || row.cells[0].type == sqlite::CellType::kBlob);
-  if (!is_text) return sink_.Name(kNoName);
-  const std::string_view name = row.cells[0].bytes;
-  return layout_.mangled ? sink_.Name(Demangle(std::string(name))) : sink_.Name(name);
+  if (!is_text) return kNoName;
+  if (!layout_.mangled) return row.cells[0].bytes;
+  demangled_ = Demangle(std::string(row.cells[0].bytes));
+  return demangled_;
 }
 
 }  // namespace gpusonde::importers::activities

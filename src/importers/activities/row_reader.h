@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,15 +24,20 @@ class RowReader final : public ShardReader {
  public:
   // All arguments but the sink belong to the trace.
   RowReader(const Layout& layout, std::span<const OpenTable> tables,
-            const std::optional<sqlite::Table>& strings, EventSink& sink)
-      : layout_(layout), tables_(tables), readers_(tables.size()), strings_(strings), sink_(sink) {}
+            const std::optional<sqlite::Table>& strings, bool detail, EventSink& sink)
+      : layout_(layout),
+        tables_(tables),
+        detail_(detail),
+        readers_(tables.size()),
+        strings_(strings),
+        sink_(sink) {}
 
   Status Read(const Shard& shard) override;
 
  private:
   // Maps the columns of a row, in the order of the kind's own enum, to values; a missing column maps to the
   // last value, which is not an integer.
-  using Places = std::array<uint8_t, 14>;
+  using Places = std::array<uint8_t, kMaxColumns>;
 
   // A recently used name.
   struct Recent {
@@ -57,6 +64,9 @@ class RowReader final : public ShardReader {
     // 0 without one.
     int64_t operator[](size_t column) const { return values_[places_[column]]; }
     int64_t Or(size_t column, int64_t otherwise) const { return Has(column) ? (*this)[column] : otherwise; }
+    std::optional<int64_t> If(size_t column) const {
+      return Has(column) ? std::optional((*this)[column]) : std::nullopt;
+    }
 
    private:
     const int64_t* values_;
@@ -72,7 +82,15 @@ class RowReader final : public ShardReader {
   void AddMemset(const Cells& cells);
   Status AddGraph(Reading& reading, const Cells& cells);
   Status AddCall(Reading& reading, const Cells& cells);
+  Status AddSpan(Reading& reading, const Cells& cells, SpanKind kind);
+  void AddSync(const Cells& cells);
+  void AddGpu(const GpuEvent& event, const Cells& cells);
   void AddRange(const Cells& cells);
+  // Reads rows whose names may be texts in them.
+  Status ReadTexts(Reading& reading, Kind kind);
+  Status AddNamedRange(Reading& reading, const sqlite::Row& row);
+  void AddProcessName(const Reading& reading, const sqlite::Row& row);
+  Status AddThreadName(const Reading& reading, const sqlite::Row& row);
   void AddMarker(const Cells& cells);
 
   // The start and end of a row; returns false after counting the row as dropped.
@@ -80,14 +98,17 @@ class RowReader final : public ShardReader {
   bool FillGpu(const Cells& cells, GpuEvent& event);
   // The sink's id of the name whose number a column has.
   Result<uint32_t> NameOf(Reading& reading, const Cells& cells, size_t column);
-  // The name for a string id, if the row has one and the file has the string.
-  Result<uint32_t> LookUpString(int64_t string_id);
+  Result<uint32_t> NameOf(Reading& reading, int64_t id);
+  // The name of a string id, if the file has the string. Valid until the next call.
+  Result<std::string_view> LookUpString(int64_t string_id);
 
   const Layout& layout_;
   std::span<const OpenTable> tables_;
+  bool detail_;
   std::vector<Reading> readers_;  // as tables_
   const std::optional<sqlite::Table>& strings_;
   std::unique_ptr<sqlite::TableReader> string_reader_;
+  std::string demangled_;
   EventSink& sink_;
   EventBatch batch_;
 };

@@ -13,14 +13,30 @@
 // exports and nvprof databases.
 namespace gpusonde::importers::activities {
 
-enum class Kind : uint8_t { kKernel, kMemcpy, kMemset, kRuntime, kNvtx, kMarker, kSync, kGraph };
+enum class Kind : uint8_t {
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kRuntime,
+  kNvtx,
+  kMarker,
+  kSync,
+  kGraph,
+  kOsCall,
+  kProcessNames,
+  kThreadNames
+};
+
+// Columns of a table in the order of the kind's own enum below; "": none.
+constexpr size_t kMaxColumns = 20;
 
 struct TableKind {
   Kind kind;
   std::string_view table;
-  std::array<std::string_view, 14> columns;  // in the order of the kind's own enum below; "": none
+  std::array<std::string_view, kMaxColumns> columns;
   // For calls and graphs, which are only known by number: the prefix of their generated names.
   std::string_view name_prefix = {};
+  bool only_in_detail = false;
 };
 
 // The leading columns of every activity on a device.
@@ -31,7 +47,22 @@ enum Memset : uint8_t { kMemsetBytes = kGpuColumns, kMemoryKind };
 enum Graph : uint8_t { kGraphId = kGpuColumns };
 enum Runtime : uint8_t { kGlobalTid = kEnd + 1, kCallCorrelation, kNameId };
 enum Nvtx : uint8_t { kEventType = kEnd + 1 };
+enum ProcessNames : uint8_t { kNamedProcess, kProcessName };
+enum ThreadNames : uint8_t { kNamedThread, kThreadName };
 enum Marker : uint8_t { kMarkerFlags = kEnd };
+// Behind those of its kind, columns that are read only in detail.
+constexpr size_t kFirstDetail = 14;
+enum GpuDetails : uint8_t { kContext = kFirstDetail, kGraphNode, kRegisters, kStaticShared, kDynamicShared };
+enum RuntimeDetails : uint8_t { kResult = kFirstDetail, kThreadId };
+enum NvtxDetails : uint8_t { kRangeThread = kFirstDetail, kText, kTextId };
+enum SyncDetails : uint8_t {
+  kSyncDevice = kFirstDetail,
+  kSyncStream,
+  kSyncCorrelation,
+  kSyncPid,
+  kSyncContext,
+  kSyncType
+};
 
 // The database layout of a profiler.
 struct Layout {
@@ -50,5 +81,8 @@ struct Layout {
 
 // CUpti_ActivityMemcpyKind (cupti_activity.h), which Nsight's ENUM_CUDA_MEMCPY_OPER extends.
 CopyKind CopyKindOf(int64_t copy_kind);
+
+// CUpti_ActivitySynchronizationType, which Nsight's tables hold too.
+SyncKind SyncKindOf(int64_t sync_type);
 
 }  // namespace gpusonde::importers::activities

@@ -50,7 +50,7 @@ class Tokens {
 
 }  // namespace
 
-EventFilter::Verdict EventFilter::Judge(std::string_view event) {
+EventFilter::Verdict EventFilter::Judge(std::string_view event) const {
   Tokens tokens(event);
   if (!tokens.Take('{')) return {};
   do {
@@ -59,8 +59,11 @@ EventFilter::Verdict EventFilter::Judge(std::string_view event) {
     const char first = tokens.Peek();
     if (first == '"') {
       if (!tokens.TakeString(value)) return {};
-      if (key == "ph" && value != "X" && value != "B") return {.counted = true, .read = tokens.taken()};
-      if (key == "cat") return {.counted = CategoryOf(value) == Category::kOther, .read = tokens.taken()};
+      const bool metadata = detail_ && value == "M";
+      if (key == "ph" && value != "X" && value != "B" && !metadata)
+        return {.counted = true, .read = tokens.taken()};
+      if (key == "cat")
+        return {.counted = kineto::IsOnlyCounted(CategoryOf(value), detail_), .read = tokens.taken()};
     } else if (first == '{' || first == '[' || key == "cat" || key == "ph") {
       return {};
     } else {

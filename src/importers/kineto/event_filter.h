@@ -16,6 +16,9 @@ namespace gpusonde::importers::kineto {
 // thread-safe.
 class EventFilter {
  public:
+  // In detail, fewer events are only counted (names.h).
+  explicit EventFilter(bool detail = false) : detail_(detail) {}
+
   // Bytes that may be read beyond the end of the result, as simdjson does.
   static constexpr size_t kPadding = 64;
 
@@ -51,12 +54,13 @@ class EventFilter {
   static constexpr size_t kMaxBeginnings = 16;
 
   bool IsOnlyCounted(std::string_view event);
-  static Verdict Judge(std::string_view event);
+  Verdict Judge(std::string_view event) const;
   void Remember(std::string_view event, const Verdict& verdict);
   // Returns false if anything but commas and blanks lies between elements.
   bool FindPieces(std::string_view events, std::span<const uint32_t> ends);
   std::string_view PutTogether(std::string_view events);
 
+  bool detail_;
   std::vector<Beginning> beginnings_;
   std::vector<Piece> pieces_;
   std::string left_;

@@ -30,9 +30,11 @@ using Extents = std::array<int64_t, 3>;
 
 // The members of an event that are read, as raw JSON.
 struct Event {
-  std::string_view phase, name, start, duration, device, stream;
+  std::string_view phase, name, start, duration, device, stream, pid, tid;
   std::string_view correlation, bytes, copy;
   std::string_view group_name, group_ranks, group_size, sequence;  // of kernels of collectives
+  // In detail.
+  std::string_view context, registers, shared_memory, graph_node, argument_name;
   Category kind = Category::kOther;
   Extents grid{}, block{};
 };
@@ -79,7 +81,10 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.bytes = Token(field.value());
         break;
       case 'c':
-        if (KeyIs(key, "correlation")) event.correlation = Token(field.value());
+        if (KeyIs(key, "correlation"))
+          event.correlation = Token(field.value());
+        else if (KeyIs(key, "context"))
+          event.context = Token(field.value());
         break;
       case 'd':
         if (KeyIs(key, "device")) event.device = Token(field.value());
@@ -97,10 +102,22 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
         if (KeyIs(key, "Seq")) event.sequence = Token(field.value());
         break;
       case 'g':
-        if (KeyIs(key, "grid")) event.grid = ReadExtents(field.value());
+        if (KeyIs(key, "grid"))
+          event.grid = ReadExtents(field.value());
+        else if (KeyIs(key, "graph node id"))
+          event.graph_node = Token(field.value());
+        break;
+      case 'n':
+        if (KeyIs(key, "name")) event.argument_name = Unquote(Token(field.value()));
+        break;
+      case 'r':
+        if (KeyIs(key, "registers per thread")) event.registers = Token(field.value());
         break;
       case 's':
-        if (KeyIs(key, "stream")) event.stream = Token(field.value());
+        if (KeyIs(key, "stream"))
+          event.stream = Token(field.value());
+        else if (KeyIs(key, "shared memory"))
+          event.shared_memory = Token(field.value());
         break;
       default:
         break;
@@ -109,8 +126,7 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
-  std::string_view pid, tid;
+simdjson::error_code ReadEvent(ondemand::object object, bool detail, Event& event) {
   bool category_known = false;
   for (auto member : object) {
     ondemand::field field;
@@ -125,7 +141,10 @@ simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
         if (!KeyIs(key, "cat")) break;
         event.kind = CategoryOf(Unquote(Token(field.value())));
         // Most events are operators and flows, of which nothing more is needed: skip the rest.
-        if (event.kind == Category::kOther) return simdjson::SUCCESS;
+        if (IsOnlyCounted(event.kind, detail)) {
+          event.kind = Category::kOther;
+          return simdjson::SUCCESS;
+        }
         category_known = true;
         break;
       case 'd':
@@ -138,37 +157,42 @@ simdjson::error_code ReadEvent(ondemand::object object, Event& event) {
         if (KeyIs(key, "ph"))
           event.phase = Unquote(Token(field.value()));
         else if (KeyIs(key, "pid"))
-          pid = Token(field.value());
+          event.pid = Token(field.value());
         break;
       case 't':
         if (KeyIs(key, "ts"))
           event.start = Token(field.value());
         else if (KeyIs(key, "tid"))
-          tid = Token(field.value());
+          event.tid = Token(field.value());
         break;
       default:
         break;
     }
   }
-  if (event.device.empty()) event.device = pid;
-  if (event.stream.empty()) event.stream = tid;
+  if (event.device.empty()) event.device = event.pid;
+  if (event.stream.empty()) event.stream = event.tid;
   return simdjson::SUCCESS;
 }
 
 }  // namespace
 
 struct EventParser::State {
-  explicit State(EventSink& to) : sink(to) {}
+  State(EventSink& to, bool in_detail) : sink(to), detail(in_detail), filter(in_detail) {}
 
   void Add(const Event& event);
+  void AddName(const Event& event);
+  void AddSync(const Event& event, int64_t start_ns, int64_t end_ns);
+  void AddSpan(const Event& event, SpanKind kind, int64_t start_ns, int64_t end_ns);
   void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
   // GpuEvent::collective of a kernel in a process group.
   uint32_t CollectiveOf(const Event& event);
   Status Run(std::string_view text);
-  uint32_t NameOf(std::string_view quoted_text);
+  std::string_view Text(std::string_view quoted_text);
+  uint32_t NameOf(std::string_view quoted_text) { return sink.Name(Text(quoted_text)); }
 
   EventSink& sink;
+  bool detail;
   ondemand::parser parser;
   EventFilter filter;
   std::string unescaped;
@@ -176,14 +200,15 @@ struct EventParser::State {
   std::set<uint64_t> groups;  // whose identity the sink knows
 };
 
-EventParser::EventParser(EventSink& sink) : state_(std::make_unique<State>(sink)) {}
+EventParser::EventParser(EventSink& sink, bool detail) : state_(std::make_unique<State>(sink, detail)) {}
 EventParser::~EventParser() = default;
 
-uint32_t EventParser::State::NameOf(std::string_view text) {
-  if (text.find('\\') == std::string_view::npos) return sink.Name(text);
+// Valid until the next call.
+std::string_view EventParser::State::Text(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) return text;
   unescaped.clear();
   Unescape(text, unescaped);
-  return sink.Name(unescaped);
+  return unescaped;
 }
 
 uint32_t EventParser::State::CollectiveOf(const Event& event) {
@@ -218,6 +243,46 @@ void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t en
     DescribeMemory(event.name, gpu_event);
   }
   batch.gpu.push_back(gpu_event);
+  if (!detail) return;
+  batch.gpu_details.push_back({.grid_and_block = {event.grid[0], event.grid[1], event.grid[2], event.block[0],
+                                                  event.block[1], event.block[2]},
+                               .context = ParseWhole(event.context).value_or(0),
+                               .registers = ParseWhole(event.registers),
+                               // Kineto adds static and dynamic memory.
+                               .static_shared_bytes = ParseWhole(event.shared_memory),
+                               .dynamic_shared_bytes = std::nullopt,
+                               .graph_node = ParseWhole(event.graph_node)});
+}
+
+void EventParser::State::AddSync(const Event& event, int64_t start_ns, int64_t end_ns) {
+  batch.syncs.push_back({.start_ns = start_ns,
+                         .end_ns = end_ns,
+                         .process = 0,
+                         .correlation = CorrelationOf(event.correlation),
+                         .context = ParseWhole(event.context).value_or(0),
+                         .stream = ParseWhole(event.stream).value_or(0),
+                         .device = static_cast<int32_t>(ParseWhole(event.device).value_or(0)),
+                         .kind = SyncKindOf(event.name)});
+}
+
+void EventParser::State::AddSpan(const Event& event, SpanKind kind, int64_t start_ns, int64_t end_ns) {
+  batch.spans.push_back(
+      {.start_ns = start_ns,
+       .end_ns = end_ns,
+       .process = PidOf(ParseWhole(event.pid).value_or(0)),
+       .correlation = kind == SpanKind::kCall ? CorrelationOf(event.correlation) : kNoCorrelation,
+       .tid = static_cast<int32_t>(ParseWhole(event.tid).value_or(0)),
+       .name = NameOf(event.name),
+       .kind = kind});
+}
+
+void EventParser::State::AddName(const Event& event) {
+  const int64_t process = PidOf(ParseWhole(event.pid).value_or(0));
+  if (event.name == "process_name")
+    sink.NameProcess(process, Text(event.argument_name));
+  else if (event.name == "thread_name")
+    sink.NameThread(process, static_cast<int32_t>(ParseWhole(event.tid).value_or(0)),
+                    Text(event.argument_name));
 }
 
 void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t end_ns) {
@@ -231,6 +296,7 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
 void EventParser::State::Add(const Event& event) {
   if (event.phase == "B" && event.kind != Category::kOther) return sink.Drop(Dropped::kBeginEnd, 1);
   if (event.phase != "X" || event.kind == Category::kOther) {
+    if (detail && event.phase == "M") AddName(event);
     ++batch.others;
     return;
   }
@@ -245,10 +311,18 @@ void EventParser::State::Add(const Event& event) {
     case Category::kMemset:
       return AddGpu(event, *start_ns, end_ns);
     case Category::kApi:
+      if (detail) return AddSpan(event, SpanKind::kCall, *start_ns, end_ns);
       return AddCall(event, *start_ns, end_ns);
     case Category::kAnnotation:
+      if (detail) return AddSpan(event, SpanKind::kAnnotation, *start_ns, end_ns);
       batch.ranges.push_back({*start_ns, end_ns});
       return;
+    case Category::kOperator:
+      return AddSpan(event, SpanKind::kOperator, *start_ns, end_ns);
+    case Category::kPython:
+      return AddSpan(event, SpanKind::kPython, *start_ns, end_ns);
+    case Category::kSync:
+      return AddSync(event, *start_ns, end_ns);
     case Category::kOther:
       return;
   }
@@ -284,7 +358,7 @@ Status EventParser::State::Run(std::string_view text) {
       continue;
     }
     Event event;
-    if (const auto error = ReadEvent(object, event); error != simdjson::SUCCESS) {
+    if (const auto error = ReadEvent(object, detail, event); error != simdjson::SUCCESS) {
       const char* where = nullptr;
       const bool known = document.current_location().get(where) == simdjson::SUCCESS;
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
@@ -326,6 +400,17 @@ std::optional<size_t> LengthOfFirst(std::string_view text) {
   return std::nullopt;
 }
 
+TracedDevice DeviceOf(simdjson::dom::element properties) {
+  TracedDevice device;
+  int64_t number = 0;
+  std::string_view name;
+  if (properties["id"].get(number) == simdjson::SUCCESS) device.ordinal = static_cast<int32_t>(number);
+  if (properties["name"].get(name) == simdjson::SUCCESS) device.name = name;
+  if (properties["numSms"].get(number) == simdjson::SUCCESS) device.sm_count = number;
+  if (properties["totalGlobalMem"].get(number) == simdjson::SUCCESS) device.memory_bytes = number;
+  return device;
+}
+
 }  // namespace
 
 Metadata ParseMetadata(std::string_view text) {
@@ -351,6 +436,9 @@ Metadata ParseMetadata(std::string_view text) {
   int64_t number = 0;
   if (root["baseTimeNanoseconds"].get(number) == simdjson::SUCCESS) metadata.base_time_ns = number;
   if (root["distributedInfo"]["rank"].get(number) == simdjson::SUCCESS) metadata.rank = number;
+  simdjson::dom::array devices;
+  if (root["deviceProperties"].get(devices) == simdjson::SUCCESS)
+    for (const simdjson::dom::element device : devices) metadata.devices.push_back(DeviceOf(device));
   return metadata;
 }
 

@@ -10,13 +10,14 @@
 
 #include "base/result.h"
 #include "importers/event.h"
+#include "importers/trace.h"
 
 namespace gpusonde::importers::kineto {
 
 // Parses arrays of trace events, for one thread.
 class EventParser {
  public:
-  explicit EventParser(EventSink& sink);
+  EventParser(EventSink& sink, bool detail);
   EventParser(const EventParser&) = delete;
   EventParser& operator=(const EventParser&) = delete;
   ~EventParser();
@@ -38,6 +39,7 @@ struct Metadata {
   bool more_events = false;  // it has a second traceEvents
   std::optional<int64_t> base_time_ns;
   std::optional<int64_t> rank;  // distributedInfo.rank
+  std::vector<TracedDevice> devices;
 };
 Metadata ParseMetadata(std::string_view text);
 

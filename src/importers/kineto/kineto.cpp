@@ -13,7 +13,7 @@ namespace {
 
 class Reader final : public ShardReader {
  public:
-  Reader(std::string path, EventSink& sink) : path_(std::move(path)), parser_(sink) {}
+  Reader(std::string path, EventSink& sink, bool detail) : path_(std::move(path)), parser_(sink, detail) {}
 
   Status Read(const Shard& shard) override {
     Status done = parser_.Parse(shard.text, shard.ends);
@@ -53,7 +53,7 @@ class KinetoTrace final : public Trace {
   }
 
   Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<Reader>(source_->path(), sink);
+    return std::make_unique<Reader>(source_->path(), sink, options_.detail);
   }
 
  private:
@@ -62,6 +62,7 @@ class KinetoTrace final : public Trace {
     info_.truncated = splitter_.truncated() || source_->truncated() || !metadata.complete;
     info_.epoch_offset_ns = metadata.base_time_ns.value_or(0);
     info_.rank = metadata.rank;
+    info_.devices = metadata.devices;
     if (options_.partial) return {};
     if (!info_.truncated && !metadata.valid)
       return Fail(ErrorCode::kCorrupt,

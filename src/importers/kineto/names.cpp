@@ -31,6 +31,10 @@ constexpr std::array kSpellings = {
     Spelling{"Runtime", Category::kApi},
     Spelling{"runtime", Category::kApi},
     Spelling{"user_annotation", Category::kAnnotation},
+    Spelling{"cpu_op", Category::kOperator},
+    Spelling{"Operator", Category::kOperator},
+    Spelling{"python_function", Category::kPython},
+    Spelling{"cuda_sync", Category::kSync},
 };
 
 MemoryKind MemoryOf(std::string_view name) {
@@ -114,6 +118,14 @@ void DescribeMemory(std::string_view name, GpuEvent& event) {
   }
   event.source = MemoryOf(memory.substr(0, arrow));
   event.target = MemoryOf(memory.substr(arrow + kArrow.size()));
+}
+
+SyncKind SyncKindOf(std::string_view name) {
+  if (name == "Stream Wait Event") return SyncKind::kStreamWait;
+  if (name.starts_with("Stream")) return SyncKind::kStream;
+  if (name.starts_with("Event")) return SyncKind::kEvent;
+  if (name.starts_with("Context")) return SyncKind::kContext;
+  return SyncKind::kUnknown;
 }
 
 int64_t CorrelationOf(std::string_view number) {

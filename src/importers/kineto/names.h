@@ -11,7 +11,23 @@
 // The vocabulary of Kineto's traces, in the spellings of all its versions.
 namespace gpusonde::importers::kineto {
 
-enum class Category : uint8_t { kOther, kKernel, kMemcpy, kMemset, kApi, kAnnotation };
+enum class Category : uint8_t {
+  kOther,
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kApi,
+  kAnnotation,
+  // Read only in detail.
+  kOperator,
+  kPython,
+  kSync
+};
+
+// Whether such events are only counted.
+constexpr bool IsOnlyCounted(Category category, bool detail) {
+  return category == Category::kOther || (!detail && category > Category::kAnnotation);
+}
 
 // The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …
 Category CategoryOf(std::string_view category);
@@ -21,11 +37,15 @@ inline bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == 
 
 // Whether anything in the "args" of such events is read.
 inline bool HasArguments(Category category) {
-  return category != Category::kOther && category != Category::kAnnotation;
+  return category != Category::kOther && category != Category::kAnnotation &&
+         category != Category::kOperator && category != Category::kPython;
 }
 
 // The kind of a copy or set, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
 void DescribeMemory(std::string_view name, GpuEvent& event);
+
+// The kind of a wait, from its name: "Stream Sync", "Stream Wait Event", …
+SyncKind SyncKindOf(std::string_view name);
 
 // The JSON number of a correlation; kNoCorrelation for anything else.
 int64_t CorrelationOf(std::string_view number);

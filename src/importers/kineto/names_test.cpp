@@ -51,8 +51,17 @@ TEST(CategoryOf, KnowsOldAndNewSpellings) {
   EXPECT_EQ(CategoryOf("kernel"), CategoryOf("Kernel"));
   EXPECT_EQ(CategoryOf("gpu_memcpy"), CategoryOf("Memcpy"));
   EXPECT_EQ(CategoryOf("cuda_runtime"), CategoryOf("Runtime"));
-  EXPECT_EQ(CategoryOf("cuda_sync"), Category::kOther);
+  EXPECT_EQ(CategoryOf("cpu_op"), CategoryOf("Operator"));
   EXPECT_EQ(CategoryOf("gpu_user_annotation"), Category::kOther);
+}
+
+TEST(IsOnlyCounted, OperatorsPythonFunctionsAndWaitsAreReadInDetailOnly) {
+  for (const char* category : {"cpu_op", "python_function", "cuda_sync"}) {
+    EXPECT_TRUE(IsOnlyCounted(CategoryOf(category), /*detail=*/false)) << category;
+    EXPECT_FALSE(IsOnlyCounted(CategoryOf(category), /*detail=*/true)) << category;
+  }
+  EXPECT_FALSE(IsOnlyCounted(Category::kKernel, /*detail=*/false));
+  EXPECT_TRUE(IsOnlyCounted(CategoryOf("ac2g"), /*detail=*/true));
 }
 
 TEST(KeyIs, ComparesToTheQuote) {

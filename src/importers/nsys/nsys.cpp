@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "importers/activities/activity_trace.h"
 
@@ -20,22 +22,57 @@ constexpr std::array kTables = {
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_KERNEL",
               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName",
-               "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}},
+               "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "contextId",
+               "graphNodeId", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory"}},
     TableKind{Kind::kMemcpy,
               "CUPTI_ACTIVITY_KIND_MEMCPY",
               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
-               "srcKind", "dstKind"}},
+               "srcKind", "dstKind", "", "", "", "", "contextId", "graphNodeId"}},
     TableKind{Kind::kMemset,
               "CUPTI_ACTIVITY_KIND_MEMSET",
-              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind"}},
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind", "",
+               "", "", "", "", "", "contextId", "graphNodeId"}},
     TableKind{Kind::kRuntime,
               "CUPTI_ACTIVITY_KIND_RUNTIME",
-              {"start", "end", "globalTid", "correlationId", "nameId"}},
-    TableKind{Kind::kNvtx, "NVTX_EVENTS", {"start", "end", "eventType"}},
-    TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
+              {"start", "end", "globalTid", "correlationId", "nameId", "", "", "", "", "", "", "", "", "",
+               "returnValue"}},
+    TableKind{Kind::kOsCall,
+              "OSRT_API",
+              {"start", "end", "globalTid", "", "nameId", "", "", "", "", "", "", "", "", "", "returnValue"},
+              {},
+              /*only_in_detail=*/true},
+    TableKind{Kind::kProcessNames, "PROCESSES", {"globalPid", "name"}, {}, /*only_in_detail=*/true},
+    TableKind{Kind::kThreadNames, "ThreadNames", {"globalTid", "nameId"}, {}, /*only_in_detail=*/true},
+    TableKind{Kind::kNvtx,
+              "NVTX_EVENTS",
+              {"start", "end", "eventType", "", "", "", "", "", "", "", "", "", "", "", "globalTid", "text",
+               "textId"}},
+    TableKind{Kind::kSync,
+              "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+              {"start",
+               "end",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "deviceId",
+               "streamId",
+               "correlationId",
+               "globalPid",
+               "contextId",
+               "syncType"}},
     TableKind{Kind::kGraph,
               "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"},
+              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId", "", "", "",
+               "", "", "", "", "contextId"},
               "CUDA graph "},
 };
 
@@ -86,6 +123,76 @@ Result<int64_t> ReadSessionStart(const sqlite::Database& database) {
   return found && row.cells[0].is_integer() ? row.cells[0].integer : 0;
 }
 
+// Calls visit(row) for each row of a small table, with the columns in order; those that the table lacks are
+// null.
+template <class Visit>
+Status ForEachRow(const sqlite::Database& database, std::string_view name,
+                  std::span<const std::string_view> columns, Visit&& visit) {
+  ASSIGN_OR_RETURN(const std::optional<sqlite::Table> table, database.FindTable(name));
+  if (!table.has_value()) return {};
+  std::vector<size_t> wanted, places;
+  for (const std::string_view column : columns) {
+    const std::optional<size_t> index = table->Find(column);
+    places.push_back(wanted.size());
+    if (index.has_value())
+      wanted.push_back(*index);
+    else
+      places.back() = std::string_view::npos;
+  }
+  ASSIGN_OR_RETURN(const auto reader, table->Read(wanted));
+  for (size_t part = 0; part < table->parts(); ++part) {
+    TRY(reader->Seek(part));
+    sqlite::Row row;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, reader->Next(row));
+      if (!more) break;
+      std::vector<sqlite::Cell> cells;
+      for (const size_t place : places)
+        cells.push_back(place < wanted.size() ? row.cells[place] : sqlite::Cell());
+      visit(cells);
+    }
+  }
+  return {};
+}
+
+// The GPUs by the numbers that events have: TARGET_INFO_CUDA_DEVICE maps those of each process to GPUs; older
+// exports have one number for all.
+Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) {
+  struct Mapped {
+    int64_t gpu, ordinal, pid;
+  };
+  std::vector<Mapped> mapped;
+  constexpr std::array<std::string_view, 3> kMapColumns = {"gpuId", "cudaId", "pid"};
+  TRY(ForEachRow(database, "TARGET_INFO_CUDA_DEVICE", kMapColumns, [&](std::span<const sqlite::Cell> cells) {
+    mapped.push_back({cells[0].integer, cells[1].integer, cells[2].integer});
+  }));
+  std::vector<TracedDevice> devices;
+  constexpr std::array<std::string_view, 7> kColumns = {"id",      "name",     "uuid",       "totalMemory",
+                                                        "smCount", "cuDevice", "busLocation"};
+  TRY(ForEachRow(database, "TARGET_INFO_GPU", kColumns, [&](std::span<const sqlite::Cell> cells) {
+    const auto number = [&](size_t column) {
+      return cells[column].is_integer() ? std::optional(cells[column].integer) : std::nullopt;
+    };
+    TracedDevice device{.name = std::string(cells[1].bytes),
+                        .uuid = cells[2].bytes.empty() ? "" : "GPU-" + std::string(cells[2].bytes),
+                        .pci_bus = std::string(cells[6].bytes),
+                        .sm_count = number(4),
+                        .memory_bytes = number(3)};
+    bool is_mapped = false;
+    for (const Mapped& map : mapped) {
+      if (map.gpu != cells[0].integer) continue;
+      is_mapped = true;
+      device.ordinal = static_cast<int32_t>(map.ordinal);
+      device.pid = map.pid;
+      devices.push_back(device);
+    }
+    if (is_mapped) return;
+    device.ordinal = static_cast<int32_t>(number(5).value_or(cells[0].integer));
+    devices.push_back(device);
+  }));
+  return devices;
+}
+
 }  // namespace
 
 bool IsNsys(std::span<const std::string> table_names) {
@@ -102,7 +209,14 @@ Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> databa
   const auto start_ns = ReadSessionStart(*database);
   if (!start_ns.has_value())
     return Fail(Error(start_ns.error()).With(path + ": " + std::string(kLayout.what)));
-  return activities::OpenActivities(std::move(database), path, kLayout, *start_ns, options);
+  TraceInfo info{.epoch_offset_ns = *start_ns};
+  if (options.detail) {
+    auto devices = ReadDevices(*database);
+    if (!devices.has_value())
+      return Fail(std::move(devices).error().With(path + ": " + std::string(kLayout.what)));
+    info.devices = *std::move(devices);
+  }
+  return activities::OpenActivities(std::move(database), path, kLayout, std::move(info), options);
 }
 
 }  // namespace gpusonde::importers::nsys

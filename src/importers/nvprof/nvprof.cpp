@@ -21,32 +21,40 @@ constexpr std::array kNvprofTables = {
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
               {"start", "end", "deviceId", "streamId", "correlationId", "", "name", "", "gridX", "gridY",
-               "gridZ", "blockX", "blockY", "blockZ"}},
+               "gridZ", "blockX", "blockY", "blockZ", "contextId", "", "registersPerThread",
+               "staticSharedMemory", "dynamicSharedMemory"}},
     TableKind{Kind::kKernel,
               "CUPTI_ACTIVITY_KIND_KERNEL",
               {"start", "end", "deviceId", "streamId", "correlationId", "", "name", "", "gridX", "gridY",
-               "gridZ", "blockX", "blockY", "blockZ"}},
+               "gridZ", "blockX", "blockY", "blockZ", "contextId", "", "registersPerThread",
+               "staticSharedMemory", "dynamicSharedMemory"}},
     TableKind{Kind::kMemcpy,
               "CUPTI_ACTIVITY_KIND_MEMCPY",
               {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "copyKind", "srcKind",
-               "dstKind"}},
+               "dstKind", "", "", "", "", "contextId"}},
     TableKind{Kind::kMemcpy,
               "CUPTI_ACTIVITY_KIND_MEMCPY2",
               {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "copyKind", "srcKind",
-               "dstKind"}},
+               "dstKind", "", "", "", "", "contextId"}},
     TableKind{Kind::kMemset,
               "CUPTI_ACTIVITY_KIND_MEMSET",
-              {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "memoryKind"}},
+              {"start", "end", "deviceId", "streamId", "correlationId", "", "bytes", "memoryKind", "", "", "",
+               "", "", "", "contextId"}},
     TableKind{Kind::kRuntime,
               "CUPTI_ACTIVITY_KIND_RUNTIME",
-              {"start", "end", "", "correlationId", "cbid"},
+              {"start", "end", "", "correlationId", "cbid", "", "", "", "", "", "", "", "", "", "returnValue",
+               "threadId"},
               "runtime call "},
     TableKind{Kind::kRuntime,
               "CUPTI_ACTIVITY_KIND_DRIVER",
-              {"start", "end", "", "correlationId", "cbid"},
+              {"start", "end", "", "correlationId", "cbid", "", "", "", "", "", "", "", "", "", "returnValue",
+               "threadId"},
               "driver call "},
     TableKind{Kind::kMarker, "CUPTI_ACTIVITY_KIND_MARKER", {"timestamp", "flags"}},
-    TableKind{Kind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}},
+    TableKind{Kind::kSync,
+              "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+              {"start",    "end",           "", "",          "",    "", "", "", "", "", "", "", "", "", "",
+               "streamId", "correlationId", "", "contextId", "type"}},
 };
 
 constexpr std::array kNvprofKernelTimes = {
@@ -99,7 +107,7 @@ bool IsNvprof(std::span<const std::string> table_names) {
 
 Result<std::unique_ptr<Trace>> OpenNvprof(std::unique_ptr<sqlite::Database> database, const std::string& path,
                                           const OpenOptions& options) {
-  return activities::OpenActivities(std::move(database), path, kNvprofLayout, 0, options);
+  return activities::OpenActivities(std::move(database), path, kNvprofLayout, {}, options);
 }
 
 }  // namespace gpusonde::importers::nvprof

@@ -59,17 +59,20 @@ size_t BucketsNotBelow(double finest_ns, double length_ns, size_t buckets) {
 struct CpuSampling {
   double period_ns = 0;  // between samples of one CPU, the longest of any source; 0 when not known
   double cpus = 0;       // of all hosts; 0 when not known
+  bool none = false;     // all data is of imported traces
 };
 
 Result<CpuSampling> ReadCpuSampling(Store& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
       store.Query(
-          "SELECT coalesce(max(period_ns), 0), coalesce(sum(cpus), 0)::DOUBLE FROM ("
+          "SELECT coalesce(max(period_ns), 0), coalesce(sum(cpus), 0)::DOUBLE, "
+          "coalesce(bool_and(imported), false) FROM ("
           "SELECT max(1e9 / sampling_hz) FILTER (sampling_hz > 0 AND isfinite(sampling_hz)) AS period_ns, "
-          "greatest(max(cpus), 0) AS cpus FROM sources GROUP BY host)"));
+          "greatest(max(cpus), 0) AS cpus, bool_and(kind = 'import') AS imported FROM sources GROUP BY "
+          "host)"));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
-  return any ? CpuSampling{rows->Float64(0), rows->Float64(1)} : CpuSampling{};
+  return any ? CpuSampling{rows->Float64(0), rows->Float64(1), rows->Int64(2) != 0} : CpuSampling{};
 }
 
 // Adds rows of CPU time to the strip.
@@ -226,6 +229,7 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
   if (selection.process.has_value() && selection.filter.empty() && !selection.while_gpu_idle &&
       strip.from_ns < strip.to_ns)
     TRY(UseRunningTime(store, selection, sampling, strip));
+  if (sampling.none) std::ranges::fill(strip.values, std::nullopt);
   // A sample stands for a period of its CPU, which may begin in the bucket before.
   if (sampling.cpus > 0)
     for (std::optional<double>& value : strip.values)

@@ -31,6 +31,8 @@ constexpr const char* kCatalog = "recording";
 
 // Rows between two commits of WriteRecording. Each commit makes row groups final, and one is 122,880 rows.
 constexpr size_t kRowsPerCommit = 1'000'000;
+// Rows between two looks at the size of the file; a commit's rows take some 100 MB.
+constexpr size_t kRowsPerSizeCheck = 200'000;
 
 duckdb::Settings SettingsBeside(const std::string& path) { return {.temporary_folder = path + ".tmp-files"}; }
 
@@ -109,19 +111,36 @@ int64_t BytesIn(const std::string& folder) {
   return bytes;
 }
 
-Result<int64_t> WriteFile(const std::string& spool_folder, const std::string& path) {
+Status CheckSize(const std::string& path, uint64_t max_bytes) {
+  uint64_t bytes = 0;
+  for (const char* suffix : {"", ".wal"}) {
+    std::error_code absent;
+    if (const auto size = std::filesystem::file_size(path + suffix, absent); !absent) bytes += size;
+  }
+  if (bytes <= max_bytes) return {};
+  return Fail(ErrorCode::kOutOfSpace, fmt::format("{} would exceed its limit of {:.1f} MB", path,
+                                                  static_cast<double>(max_bytes) / 1e6));
+}
+
+Status WriteFile(const std::string& path, const RecordingSize& size,
+                 const std::function<Status(const BatchSink& sink)>& produce) {
   ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
-  TRY(AttachTemporary(connection, path, kCatalog, BytesIn(spool_folder)));
+  TRY(AttachTemporary(connection, path, kCatalog, static_cast<int64_t>(size.expected_bytes)));
   RecordingWriter writer(connection);
-  ASSIGN_OR_RETURN(const spool::ReadSummary summary,
-                   spool::Read(spool_folder, 0, [&](int64_t /*sequence*/, const model::Batch& batch) {
-                     return writer.Append(batch);
-                   }));
+  size_t rows = 0;
+  const auto append = [&](const model::Batch& batch) -> Status {
+    TRY(writer.Append(batch));
+    rows += batch.rows;
+    if (rows < kRowsPerSizeCheck) return {};
+    rows = 0;
+    return CheckSize(path, size.max_bytes);
+  };
+  TRY(produce(append));
   TRY(writer.Finish());
   TRY(connection.Run(fmt::format("CHECKPOINT {}", kCatalog)));
   TRY(connection.Run(fmt::format("DETACH {}", kCatalog)));
-  return summary.frames;
+  return CheckSize(path, size.max_bytes);
 }
 
 void RemoveFileAndLog(const std::string& path) {
@@ -151,17 +170,30 @@ Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb
 
 }  // namespace
 
-Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
+Status WriteRecording(const std::string& path, const RecordingSize& size,
+                      const std::function<Status(const BatchSink& sink)>& produce) {
   TRY(CheckReplaceable(path));
   const std::string temporary = path + ".tmp";
   RemoveFileAndLog(temporary);
-  Result<int64_t> frames = WriteFile(spool_folder, temporary);
-  Status placed = frames.has_value() ? Replace(path, temporary) : std::unexpected(frames.error());
+  Status placed = WriteFile(temporary, size, produce);
+  if (placed.has_value()) placed = Replace(path, temporary);
   if (!placed.has_value()) {
     RemoveFileAndLog(temporary);
-    return Fail(std::move(placed).error().With("write recording " + path));
+    return placed;
   }
-  TRY(SyncFolderOf(path));
+  return SyncFolderOf(path);
+}
+
+Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
+  int64_t frames = 0;
+  const RecordingSize size{.expected_bytes = static_cast<uint64_t>(BytesIn(spool_folder))};
+  Status written = WriteRecording(path, size, [&](const BatchSink& sink) -> Status {
+    const auto append = [&](int64_t /*sequence*/, const model::Batch& batch) { return sink(batch); };
+    ASSIGN_OR_RETURN(const spool::ReadSummary summary, spool::Read(spool_folder, 0, append));
+    frames = summary.frames;
+    return {};
+  });
+  if (!written.has_value()) return Fail(std::move(written).error().With("write recording " + path));
   return frames;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "model/batch.h"
 #include "store/store.h"
 
 // Recordings: `*.sonde` files, DuckDB databases that any DuckDB client opens.
@@ -17,7 +21,21 @@ namespace gpusonde::store {
 // every case.
 Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path);
 
-// Creates a recording at `path` to append to, for importers. It is complete once the Store is destroyed.
+// Takes rows of one table. Errors: those of writing them.
+using BatchSink = std::function<Status(const model::Batch& batch)>;
+
+struct RecordingSize {
+  uint64_t expected_bytes = 0;  // roughly
+  uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
+};
+
+// Writes what `produce` gives to the sink as a recording at `path`, atomically and replacing an existing file
+// as above. Of rows with the same key the last stays. Errors: those of `produce`; kOutOfSpace beyond
+// `max_bytes`; kIo.
+Status WriteRecording(const std::string& path, const RecordingSize& size,
+                      const std::function<Status(const BatchSink& sink)>& produce);
+
+// Creates a recording at `path` to append to. It is complete once the Store is destroyed.
 // Errors: kInvalidArgument when `path` exists; kOutOfSpace, kPermissionDenied, kIo.
 Result<std::unique_ptr<Store>> CreateRecording(const std::string& path);
 

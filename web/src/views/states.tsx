@@ -99,6 +99,18 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
       </Message>
     );
   }
+  if (overview.samples === 0 && overview.kernels > 0) {
+    return (
+      <Message title="CPUs were not sampled" kind="empty">
+        <p>
+          A trace of another profiler, or a recording without privileges, has GPU work but no CPU samples.{" "}
+          <button type="button" class="plain" onClick={onGpu}>
+            Show GPU time
+          </button>
+        </p>
+      </Message>
+    );
+  }
   if (view.type === "off_cpu") {
     return (
       <Message title="No waits in this selection" kind="empty">
@@ -124,14 +136,6 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
   return (
     <Message title="No samples in this selection" kind="empty">
       <Parts parts={parts} />
-      {overview.samples === 0 && overview.kernels > 0 && (
-        <p>
-          No CPU was sampled at all, but GPU work was recorded.{" "}
-          <button type="button" class="plain" onClick={onGpu}>
-            Show GPU time
-          </button>
-        </p>
-      )}
     </Message>
   );
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/import.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/counted.h"
+#include "base/fd.h"
+#include "base/temporary_folder.h"
+#include "command.h"
+#include "messages.h"
+#include "reader_process.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr const char* kImportFooter = R"(
+Traces are Nsight Systems SQLite exports, nvprof databases and PyTorch profiler (Kineto) JSON, the latter also
+compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
+docs/import.md describes what becomes of what. `view`, `query`, `diagnose` and `export` read traces directly too.
+
+  gpusonde import trace.json.gz -o run.sonde
+  gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";
+
+struct ImportCommand {
+  std::vector<std::string> traces;
+  std::string output;
+  convert::ImportOptions how;
+};
+
+void PrintSummary(const convert::ImportSummary& summary) {
+  for (const convert::ImportSummary::Trace& trace : summary.traces)
+    PrintNotice("import",
+                fmt::format("{}: {} ({}){}{}", trace.path, Counted(trace.events, "event"), trace.format,
+                            trace.dropped > 0 ? fmt::format("; {} could not be read", trace.dropped) : "",
+                            trace.truncated ? "; the rest of the trace is missing or damaged" : ""));
+}
+
+int Import(const ImportCommand& options) {
+  const auto summary =
+      convert::ImportTraces(options.traces, options.how, FolderForLargeFiles() + "/imported.sonde");
+  if (summary.has_value()) {
+    PrintSummary(*summary);
+    return kExitOk;
+  }
+  PrintError("import", summary.error());
+  return kExitFailed;
+}
+
+// The reader writes into a folder beside the output, which is then renamed.
+int ImportApart(const ImportCommand& options) {
+  const auto failed = [](const Error& error) {
+    PrintError("import", error);
+    return kExitFailed;
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.output, ignored))
+    return failed({ErrorCode::kInvalidArgument, options.output + " is a folder; give a file name"});
+  if (const Status free = CheckReplaceable(options.output); !free.has_value()) return failed(free.error());
+  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
+  return RunReader({.command = "import",
+                    .files = options.traces,
+                    .temporary_in = folder.empty() ? "." : folder.string(),
+                    .work = [&] { return Import(options); },
+                    .on_success =
+                        [&](const std::string& made_in) {
+                          const std::string made = made_in + "/imported.sonde";
+                          if (std::rename(made.c_str(), options.output.c_str()) != 0)
+                            return failed(ErrnoError(errno, "rename to " + options.output));
+                          return kExitOk;
+                        }});
+}
+
+}  // namespace
+
+void AddImport(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<ImportCommand>();
+  CLI::App* command = app.add_subcommand("import", "Make a recording from traces of other profilers");
+  command->footer(kImportFooter);
+  command->add_option("TRACE", options->traces, "Traces to import together")->required();
+  command->add_option("-o,--output", options->output, "The recording to write")->required();
+  command->add_flag("--partial", options->how.partial, "Import the readable part of damaged traces");
+  command
+      ->add_option("--temp-limit", options->how.temp_limit,
+                   "Space for temporary files and for the recording, such as 20GB; default: all there is")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+  command->callback([options, &exit_status] { exit_status = ImportApart(*options); });
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/import.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "analyze/temporary_file.h"
+#include "base/id128.h"
+#include "convert/rows.h"
+#include "convert/trace_rows.h"
+#include "importers/trace.h"
+#include "store/recordings/recording.h"
+
+namespace gpusonde::convert {
+namespace {
+
+using importers::TraceFormat;
+
+Result<std::unique_ptr<importers::Trace>> Open(const std::string& path, const ImportOptions& options) {
+  ASSIGN_OR_RETURN(auto trace,
+                   importers::OpenTrace(
+                       path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
+  if (trace->info().format == TraceFormat::kSonde)
+    return Fail(ErrorCode::kUnsupported, path + " is a recording already");
+  if (trace->info().format == TraceFormat::kNcuCsv)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{} is an Nsight Compute CSV: its kernels ran in isolation and have no times; "
+                            "`gpusonde analyze {}` reads it",
+                            path, path));
+  return trace;
+}
+
+// The same for the same file, so that importing it again into another recording gives the same ids.
+Id128 SourceOf(const std::string& path) {
+  struct stat status{};
+  static_cast<void>(::stat(path.c_str(), &status));
+  std::error_code failed;
+  return IdHasher("trace")
+      .Add(std::filesystem::absolute(path, failed).string())
+      .Add(static_cast<uint64_t>(status.st_size))
+      .Add(static_cast<uint64_t>(status.st_mtim.tv_sec))
+      .Finish();
+}
+
+// Whether the trace begins where its clock does is only known once all of it has been split into shards: what
+// surrounds the events of a JSON trace may follow them.
+Result<importers::TraceInfo> ReadInfo(const std::string& path, const ImportOptions& options) {
+  ASSIGN_OR_RETURN(const auto trace, Open(path, options));
+  if (trace->info().format != TraceFormat::kKinetoJson) return trace->info();
+  importers::Shard shard;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, trace->Next(shard));
+    if (!more) return trace->info();
+  }
+}
+
+Result<ImportSummary::Trace> ImportTrace(const std::string& path, const ImportOptions& options,
+                                         const store::BatchSink& sink) {
+  ASSIGN_OR_RETURN(const importers::TraceInfo info, ReadInfo(path, options));
+  ASSIGN_OR_RETURN(const auto trace, Open(path, options));
+  Rows rows(sink);
+  TraceRows events({.source = SourceOf(path),
+                    .file_name = std::filesystem::path(path).filename().string(),
+                    .one_process = info.format != TraceFormat::kNsysSqlite},
+                   info, rows);
+  ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(events));
+  bool skipped = false;
+  importers::Shard shard;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, trace->Next(shard));
+    if (!more) break;
+    const Status read = reader->Read(shard);
+    TRY(events.status());
+    if (!read.has_value() && !options.partial) return Fail(read.error());
+    skipped |= !read.has_value();
+  }
+  TRY(events.Finish());
+  return ImportSummary::Trace{.path = path,
+                              .format = std::string(importers::Name(info.format)),
+                              .events = events.events(),
+                              .dropped = events.dropped(),
+                              .truncated = info.truncated || skipped};
+}
+
+Status RefuseRepeated(const std::vector<std::string>& traces) {
+  std::set<std::string> seen;
+  for (const std::string& trace : traces) {
+    std::error_code failed;
+    if (!seen.insert(std::filesystem::weakly_canonical(trace, failed).string()).second)
+      return Fail(ErrorCode::kInvalidArgument, trace + " is named twice");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const ImportOptions& options,
+                                   const std::string& path) {
+  TRY(RefuseRepeated(traces));
+  // Sorted spans take 48 bytes of an event, which has at least as many in every trace.
+  uint64_t bytes = 0;
+  for (const std::string& trace : traces) {
+    std::error_code failed;
+    if (const auto size = std::filesystem::file_size(trace, failed); !failed) bytes += size;
+  }
+  analyze::TemporaryFile::LimitSpace(options.temp_limit, bytes);
+  ImportSummary summary;
+  TRY(store::WriteRecording(path, {.expected_bytes = bytes, .max_bytes = options.temp_limit},
+                            [&](const store::BatchSink& sink) -> Status {
+                              for (const std::string& trace : traces) {
+                                ASSIGN_OR_RETURN(auto imported, ImportTrace(trace, options, sink));
+                                summary.traces.push_back(std::move(imported));
+                              }
+                              return {};
+                            }));
+  return summary;
+}
+
+}  // namespace gpusonde::convert

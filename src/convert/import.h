@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpusonde::convert {
+
+struct ImportOptions {
+  bool partial = false;  // import the readable part of damaged traces instead of failing
+  // Bytes of temporary files, and of the recording; for one that is temporary itself.
+  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+};
+
+struct ImportSummary {
+  struct Trace {
+    std::string path;
+    std::string format;   // importers::Name
+    int64_t events = 0;   // that are rows now, or frames of stacks
+    int64_t dropped = 0;  // that could not be read
+    bool truncated = false;
+  };
+  std::vector<Trace> traces;
+};
+
+// Writes a recording at `path`, atomically, with the events of traces as rows of the model. Several traces,
+// such as those of a job's ranks, become processes of one recording. Times are ns since the Unix epoch as far
+// as a trace says when its clock began: sources.epoch_offset_ns is what was added to the trace's own times.
+// Memory doesn't grow with the traces; temporary files do. Errors: those of importers::OpenTrace and of
+// reading; kUnsupported for recordings and for traces without times; kInvalidArgument for a trace named
+// twice; those of store::WriteRecording.
+Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const ImportOptions& options,
+                                   const std::string& path);
+
+}  // namespace gpusonde::convert

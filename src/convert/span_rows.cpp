@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/span_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/utf8.h"
+
+namespace gpusonde::convert {
+namespace {
+
+using importers::Span;
+using importers::SpanKind;
+
+constexpr std::string_view kDigits = "0123456789";
+
+bool IsCall(SpanKind kind) { return kind == SpanKind::kCall || kind == SpanKind::kOsCall; }
+
+// Ranges that were started and ended by hand may overlap others.
+bool IsFrame(const Span& span) { return span.kind != SpanKind::kNvtxStartEnd && span.has_end != 0; }
+
+std::string_view RangeKindOf(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::kNvtxPushPop:
+      return "nvtx_push_pop";
+    case SpanKind::kNvtxStartEnd:
+      return "nvtx_start_end";
+    case SpanKind::kOperator:
+      return "operator";
+    default:
+      return "annotation";
+  }
+}
+
+// "cuLaunchKernel" but not "cudaLaunchKernel"; nvprof's calls only have numbers.
+std::string_view DomainOf(const Span& span, std::string_view name) {
+  if (span.kind == SpanKind::kOsCall) return "os";
+  const bool of_driver = name.starts_with("driver") ||
+                         (name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z');
+  return of_driver ? "cuda_driver" : "cuda_runtime";
+}
+
+// "torch/nn/modules/module.py(1736): _wrapped_call_impl".
+bool ReadPythonName(std::string_view text, FrameName& frame) {
+  const size_t close = text.find("): ");
+  const size_t open = close == std::string_view::npos ? close : text.rfind('(', close);
+  if (open == std::string_view::npos || open == 0) return false;
+  int32_t line = 0;
+  const char* const end = text.data() + close;
+  const auto [rest, error] = std::from_chars(text.data() + open + 1, end, line);
+  if (error != std::errc() || rest != end) return false;
+  frame.file = text.substr(0, open);
+  frame.line = line;
+  frame.name = text.substr(close + 3);
+  return true;
+}
+
+std::string_view WithoutSuffix(std::string_view name, std::string_view mark, size_t min_digits) {
+  const size_t last = name.find_last_not_of(kDigits);
+  if (last == std::string_view::npos || name.size() - last - 1 < min_digits) return name;
+  const std::string_view head = name.substr(0, last + 1);
+  return head.ends_with(mark) && head.size() > mark.size() ? head.substr(0, head.size() - mark.size()) : name;
+}
+
+}  // namespace
+
+FrameName FrameNameOf(SpanKind kind, std::string_view name) {
+  FrameName frame;
+  if (kind == SpanKind::kPython) {
+    if (ReadPythonName(name, frame)) return frame;
+    // "<built-in method run_backward of torch._C._EngineBase object at 0x7f…>"
+    const size_t address = name.find(" at 0x");
+    frame.name = name.substr(0, address);
+    if (address != std::string_view::npos && name.ends_with('>')) frame.name += '>';
+    return frame;
+  }
+  if (IsCall(kind)) {
+    name = WithoutSuffix(name, "_v", 4);
+  } else {
+    // PyTorch's emit_nvtx: "aten::mm, seq = 12, op_id = 34".
+    for (const std::string_view data : {", seq = ", ", op_id = "}) name = name.substr(0, name.find(data));
+    name = WithoutSuffix(name, "#", 1);
+  }
+  frame.name = name;
+  return frame;
+}
+
+Status SpanRows::Write(const SpanRuns& runs) {
+  analyze::Merged<Span, ByNesting> merged(runs.runs());
+  while (const Span* span = merged.Next()) {
+    Thread& thread = ThreadOf(*span);
+    if (IsFrame(*span)) Push(thread, *span);
+    if (IsCall(span->kind))
+      WriteCall(*span, StackOf(thread));
+    else if (span->kind != SpanKind::kPython)
+      WriteRange(*span);
+    TRY(rows_.PassFull());
+  }
+  TRY(merged.status());
+  return names_.status();
+}
+
+// The thread of a span, with the frames that are open when it begins.
+SpanRows::Thread& SpanRows::ThreadOf(const Span& span) {
+  if (threads_.size() > kMaxThreads) {
+    std::erase_if(threads_, [&](const auto& entry) {
+      return entry.second.open.empty() || entry.second.open.front().end_ns <= span.start_ns;
+    });
+    if (threads_.size() > kMaxThreads) threads_.clear();
+  }
+  Thread& thread = threads_[{span.process, span.tid}];
+  Close(thread, span.start_ns);
+  return thread;
+}
+
+void SpanRows::Close(Thread& thread, int64_t time_ns) {
+  while (!thread.open.empty() && thread.open.back().end_ns <= time_ns) thread.open.pop_back();
+  thread.hashed = std::min(thread.hashed, thread.open.size());
+}
+
+void SpanRows::Push(Thread& thread, const Span& span) {
+  if (thread.open.size() == kMaxOpen) {
+    drops_.Add(model::DropReason::kStackTruncated);
+    return;
+  }
+  // Times of whole microseconds let a child end after its parent; it must not outlive it here.
+  const int64_t end_ns = thread.open.empty() ? span.end_ns : std::min(span.end_ns, thread.open.back().end_ns);
+  thread.open.push_back({.end_ns = end_ns, .location = LocationOf(span), .stack = {}});
+}
+
+Id128 SpanRows::StackOf(Thread& thread) {
+  for (; thread.hashed < thread.open.size(); ++thread.hashed) {
+    Open& frame = thread.open[thread.hashed];
+    const Id128 below = thread.hashed == 0 ? Id128{} : thread.open[thread.hashed - 1].stack;
+    frame.stack = HashIds("nested stack", std::array{frame.location, below});
+  }
+  const Id128 stack = thread.open.back().stack;
+  if (!Remember(stack)) return stack;
+  std::vector<Id128> locations;
+  for (size_t i = thread.open.size(); i-- > 0 && locations.size() < kMaxFrames;)
+    locations.push_back(thread.open[i].location);
+  if (locations.size() < thread.open.size()) drops_.Add(model::DropReason::kStackTruncated);
+  rows_.stacks.Append({.stack = stack, .locations = std::move(locations)});
+  return stack;
+}
+
+Id128 SpanRows::LocationOf(const Span& span) {
+  if (!NameStore::IsUnique(span.name)) return WriteLocation(span.kind, names_.Get(span.name));
+  const uint64_t key = uint64_t{span.name} << 8 | static_cast<uint8_t>(span.kind);
+  const auto [known, is_new] = locations_.try_emplace(key);
+  if (is_new) known->second = WriteLocation(span.kind, names_.Get(span.name));
+  return known->second;
+}
+
+Id128 SpanRows::WriteLocation(SpanKind kind, std::string_view name) {
+  const FrameName frame = FrameNameOf(kind, name);
+  const auto frame_kind = kind == SpanKind::kPython ? model::FrameKind::kPython : model::FrameKind::kNative;
+  model::Function function{.function = {},
+                           .name = ToUtf8(frame.name),
+                           .system_name = ToUtf8(frame.name),
+                           .file = frame.file.empty() ? std::nullopt : std::optional(ToUtf8(frame.file)),
+                           .line = frame.line};
+  function.function = IdHasher("function of a trace")
+                          .Add(frame.file)
+                          .Add(frame.name)
+                          .Add(static_cast<uint64_t>(frame.line.value_or(0)))
+                          .Finish();
+  const Id128 location = IdHasher("location of a trace")
+                             .Add(model::EnumNames<model::FrameKind>::Name(frame_kind))
+                             .Add(function.function)
+                             .Finish();
+  if (!Remember(location)) return location;
+  rows_.functions.Append(function);
+  rows_.locations.Append({.location = location,
+                          .kind = frame_kind,
+                          .binary = std::nullopt,
+                          .address = std::nullopt,
+                          .functions = {function.function},
+                          .lines = {0}});
+  return location;
+}
+
+void SpanRows::WriteCall(const Span& span, const Id128& stack) {
+  const std::string_view name = names_.Get(span.name);
+  rows_.api_calls.Append(
+      {.process = process_id_(span.process),
+       .tid = span.tid,
+       .session = 1,
+       // GPU work without an id has −1: it must not be joined to calls without one.
+       .correlation = span.correlation == importers::kNoCorrelation ? -2 : span.correlation,
+       .start_ns = span.start_ns + epoch_offset_ns_,
+       .end_ns = span.end_ns + epoch_offset_ns_,
+       .domain = std::string(DomainOf(span, name)),
+       .name = ToUtf8(name),
+       .result = span.has_result != 0 ? std::optional(span.result) : std::nullopt,
+       .stack = stack,
+       .probability = 1});
+}
+
+void SpanRows::WriteRange(const Span& span) {
+  rows_.ranges.Append(
+      {.process = process_id_(span.process),
+       .tid = span.tid,
+       .start_ns = span.start_ns + epoch_offset_ns_,
+       .end_ns = span.has_end != 0 ? std::optional(span.end_ns + epoch_offset_ns_) : std::nullopt,
+       .kind = std::string(RangeKindOf(span.kind)),
+       .domain = "",
+       .name = ToUtf8(names_.Get(span.name))});
+}
+
+// True the first time, as far as it is remembered.
+bool SpanRows::Remember(const Id128& id) {
+  if (written_.size() == kMaxRemembered) written_.clear();
+  return written_.insert(id).second;
+}
+
+}  // namespace gpusonde::convert

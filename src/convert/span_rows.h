@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analyze/records.h"
+#include "analyze/sorted_runs.h"
+#include "base/id128.h"
+#include "base/result.h"
+#include "convert/name_store.h"
+#include "convert/rows.h"
+#include "importers/event.h"
+#include "model/drops.h"
+
+namespace gpusonde::convert {
+
+// By start; a span before those that it surrounds.
+struct ByNesting {
+  static auto Key(const importers::Span& s) {
+    return std::tuple(s.start_ns, -s.end_ns, s.kind, s.process, s.tid, s.correlation, s.name, s.result);
+  }
+  static uint64_t Radix(const importers::Span& s) { return analyze::RadixOf(s.start_ns); }
+  bool operator()(const importers::Span& a, const importers::Span& b) const { return Key(a) < Key(b); }
+};
+using SpanRuns = analyze::SortedRuns<importers::Span, ByNesting>;
+
+// Turns the spans of a trace into rows: calls with their stacks, ranges, and the stacks themselves. The stack
+// of a call is what was open on its thread when it began: Python functions, annotations, operators, calls.
+// Python functions have no rows of their own. Not thread-safe.
+class SpanRows {
+ public:
+  // Where a span's process is found.
+  using ProcessId = std::function<Id128(int64_t process)>;
+  // All must outlive it. Times of rows are those of spans plus `epoch_offset_ns`.
+  SpanRows(NameStore& names, ProcessId process_id, int64_t epoch_offset_ns, Rows& rows,
+           model::DropCounts& drops)
+      : names_(names),
+        process_id_(std::move(process_id)),
+        epoch_offset_ns_(epoch_offset_ns),
+        rows_(rows),
+        drops_(drops) {}
+
+  // `runs` must be finished. Errors: those of reading them and of Rows.
+  Status Write(const SpanRuns& runs);
+
+ private:
+  // Deeper frames than this are left out: a trace may nest without end.
+  static constexpr size_t kMaxOpen = 1'024;
+  // Of a stack, as when CPUs are sampled; the innermost ones.
+  static constexpr size_t kMaxFrames = 127;
+  // Rows of stacks and locations are written once while so many are remembered; keys make repeats harmless.
+  static constexpr size_t kMaxRemembered = 500'000;
+
+  // Of more threads, those without open frames are forgotten, then all.
+  static constexpr size_t kMaxThreads = 65'536;
+
+  struct Open {
+    int64_t end_ns = 0;
+    Id128 location;
+    Id128 stack;  // of the frames up to this one; only if it is among the hashed
+  };
+  struct Thread {
+    std::vector<Open> open;  // outermost first
+    size_t hashed = 0;       // how many of them have `stack`
+  };
+
+  Thread& ThreadOf(const importers::Span& span);
+  static void Close(Thread& thread, int64_t time_ns);
+  void Push(Thread& thread, const importers::Span& span);
+  // The stack of all open frames.
+  Id128 StackOf(Thread& thread);
+  Id128 LocationOf(const importers::Span& span);
+  Id128 WriteLocation(importers::SpanKind kind, std::string_view name);
+  void WriteCall(const importers::Span& span, const Id128& stack);
+  void WriteRange(const importers::Span& span);
+  bool Remember(const Id128& id);
+
+  NameStore& names_;
+  ProcessId process_id_;
+  int64_t epoch_offset_ns_;
+  Rows& rows_;
+  model::DropCounts& drops_;
+  std::map<std::pair<int64_t, int32_t>, Thread> threads_;
+  std::unordered_map<uint64_t, Id128> locations_;  // by kind and number of the name
+  std::unordered_set<Id128> written_;
+};
+
+// What the frame of a span is called: without what differs from one run of the same code to the next, such as
+// the number of a step, the address of an object, or the version that Nsight Systems appends to calls.
+struct FrameName {
+  std::string name;
+  std::string file;  // of Python functions
+  std::optional<int32_t> line;
+};
+FrameName FrameNameOf(importers::SpanKind kind, std::string_view name);
+
+}  // namespace gpusonde::convert

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/span_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "convert/name_store.h"
+#include "model/batch_rows.h"
+
+namespace gpusonde::convert {
+namespace {
+
+using importers::Span;
+using importers::SpanKind;
+using testing::ElementsAre;
+
+TEST(FrameNameOf, LeavesOutWhatDiffersFromRunToRun) {
+  EXPECT_EQ(FrameNameOf(SpanKind::kAnnotation, "ProfilerStep#551").name, "ProfilerStep");
+  EXPECT_EQ(FrameNameOf(SpanKind::kAnnotation, "#7").name, "#7");
+  EXPECT_EQ(FrameNameOf(SpanKind::kNvtxPushPop, "aten::mm, seq = 12, op_id = 34").name, "aten::mm");
+  EXPECT_EQ(FrameNameOf(SpanKind::kNvtxPushPop, "layer 12").name, "layer 12");
+  EXPECT_EQ(FrameNameOf(SpanKind::kCall, "cudaLaunchKernel_v7000").name, "cudaLaunchKernel");
+  EXPECT_EQ(FrameNameOf(SpanKind::kCall, "cuMemAlloc_v2").name, "cuMemAlloc_v2");
+  EXPECT_EQ(FrameNameOf(SpanKind::kPython, "<built-in method run of PyCapsule object at 0x7f01>").name,
+            "<built-in method run of PyCapsule object>");
+  const FrameName python = FrameNameOf(SpanKind::kPython, "a (b)/c.py(41): f (g)");
+  EXPECT_EQ(python.file, "a (b)/c.py");
+  EXPECT_EQ(python.line, 41);
+  EXPECT_EQ(python.name, "f (g)");
+}
+
+TEST(NameStore, NamesBeyondItsMemoryAreReadFromDisk) {
+  NameStore names;
+  const std::string large(NameStore::kMaxNameBytes, 'x');
+  std::vector<uint32_t> numbers;
+  constexpr int kCount = 2 * static_cast<int>(NameStore::kMaxBytes / NameStore::kMaxNameBytes);
+  for (int i = 0; i < kCount; ++i) numbers.push_back(names.Add(std::to_string(i) + large));
+  EXPECT_TRUE(NameStore::IsUnique(numbers.front()));
+  EXPECT_FALSE(NameStore::IsUnique(numbers.back()));
+  for (int i = 0; i < kCount; ++i)
+    EXPECT_EQ(names.Get(numbers[static_cast<size_t>(i)]),
+              (std::to_string(i) + large).substr(0, NameStore::kMaxNameBytes));
+  EXPECT_TRUE(names.status().has_value());
+}
+
+class SpanRowsTest : public testing::Test {
+ protected:
+  void Add(int64_t start_ns, int64_t end_ns, SpanKind kind, std::string_view name, int32_t tid = 1) {
+    spans_.Add({.start_ns = start_ns, .end_ns = end_ns, .tid = tid, .name = names_.Add(name), .kind = kind});
+  }
+  // Locations of each call's stack, innermost first.
+  std::vector<size_t> Depths() {
+    std::vector<size_t> depths;
+    Rows rows([&](const model::Batch& batch) -> Status {
+      if (batch.table == "stacks")
+        for (const model::Stack& stack : model::RowsOf(model::kStacks, batch))
+          depths.push_back(stack.locations.size());
+      return {};
+    });
+    EXPECT_TRUE(spans_.Finish().has_value());
+    SpanRows writer(names_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
+    EXPECT_TRUE(writer.Write(spans_).has_value());
+    EXPECT_TRUE(rows.PassAll().has_value());
+    return depths;
+  }
+
+  NameStore names_;
+  SpanRuns spans_{std::make_shared<analyze::TemporaryFile>()};
+  model::DropCounts drops_;
+};
+
+TEST_F(SpanRowsTest, ACallIsInWhatIsOpenOnItsThreadInAnyOrderOfTheFile) {
+  Add(10, 20, SpanKind::kCall, "launch");
+  Add(0, 5, SpanKind::kOperator, "before");
+  Add(5, 30, SpanKind::kOperator, "around");
+  Add(0, 90, SpanKind::kOperator, "elsewhere", 2);
+  Add(0, 90, SpanKind::kPython, "f");
+  EXPECT_THAT(Depths(), ElementsAre(3));
+}
+
+TEST_F(SpanRowsTest, AChildThatEndsAfterItsParentEndsWithIt) {
+  Add(0, 10, SpanKind::kOperator, "parent");
+  Add(5, 12, SpanKind::kOperator, "child");
+  Add(11, 12, SpanKind::kCall, "launch");
+  EXPECT_THAT(Depths(), ElementsAre(1));
+}
+
+TEST_F(SpanRowsTest, DeepStacksKeepTheirInnermostFrames) {
+  for (int i = 0; i < 200; ++i) Add(i, 1'000 - i, SpanKind::kPython, "f");
+  Add(500, 501, SpanKind::kCall, "launch");
+  EXPECT_THAT(Depths(), ElementsAre(127));
+  EXPECT_EQ(drops_.Of(model::DropReason::kStackTruncated), 1);
+}
+
+TEST_F(SpanRowsTest, NestingWithoutEndIsBounded) {
+  for (int i = 0; i < 3'000; ++i) Add(i, 100'000 - i, SpanKind::kPython, "f");
+  Add(5'000, 5'001, SpanKind::kCall, "launch");
+  EXPECT_THAT(Depths(), ElementsAre(127));
+  EXPECT_GT(drops_.Of(model::DropReason::kStackTruncated), 1'900);
+}
+
+}  // namespace
+}  // namespace gpusonde::convert
