@@ -17,7 +17,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(gpusonde_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
   endif()
   if(GPUSONDE_SANITIZE STREQUAL "thread")
-    # And of this one where it inlines vector::insert around instrumented accesses.
-    target_compile_options(gpusonde_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
+    # And of these where it inlines vector::insert around instrumented accesses.
+    target_compile_options(gpusonde_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>
+                           $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overread>)
   endif()
 endif()

@@ -212,8 +212,10 @@ double StepsOf(const std::vector<Line>& kernels) {
   }
   std::ranges::sort(order, std::greater<>(), [](const Line* kernel) { return kernel->count_a; });
   double above = 0;
-  for (const Line* const kernel : order)
-    if ((above += kernel->a_ns) >= kShareInEveryStep * all) return std::min(kernel->count_a, kernel->count_b);
+  for (const Line* const kernel : order) {
+    above += kernel->a_ns;
+    if (above >= kShareInEveryStep * all) return std::min(kernel->count_a, kernel->count_b);
+  }
   return 0;
 }
 

@@ -50,8 +50,10 @@ double DetectableOf(std::span<const KernelLine> kernels) {
     }
   std::ranges::sort(changes);
   double below = 0;
-  for (const auto& [detectable, weight] : changes)
-    if ((below += weight) >= 0.9 * all) return detectable;
+  for (const auto& [detectable, weight] : changes) {
+    below += weight;
+    if (below >= 0.9 * all) return detectable;
+  }
   return 1;
 }
 
