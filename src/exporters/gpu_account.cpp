@@ -37,13 +37,20 @@ std::string PercentText(int64_t part, int64_t whole) {
 // Three names and the lines that launched them fit one line of a wide screen.
 constexpr size_t kMaxShortName = 28;
 
-// The name of a kernel without return type, template arguments and parameters, shortened.
+// The name of a kernel without return type, unnamed namespaces, template arguments and parameters; if it is
+// long, also without its first namespaces, then cut.
 std::string ShortName(std::string_view kernel) {
-  std::string_view name = kernel;
-  if (name.starts_with("void ")) name.remove_prefix(5);
+  std::string name(kernel);
+  if (name.starts_with("void ")) name.erase(0, 5);
+  for (const std::string_view unnamed : {"(anonymous namespace)::", "<unnamed>::"})
+    for (size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed, at))
+      name.erase(at, unnamed.size());
   const size_t end = name.find_first_of("<(");
-  if (end != std::string_view::npos && end > 0) name = name.substr(0, end);
-  return name.size() <= kMaxShortName ? std::string(name) : fmt::format("{}…", name.substr(0, kMaxShortName));
+  if (end != std::string::npos && end > 0) name.resize(end);
+  for (size_t at = name.find("::"); name.size() > kMaxShortName && at != std::string::npos;
+       at = name.find("::"))
+    name.erase(0, at + 2);
+  return name.size() <= kMaxShortName ? name : name.substr(0, kMaxShortName) + "…";
 }
 
 // Time by name, and within a name by detail.

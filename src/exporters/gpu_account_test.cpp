@@ -44,6 +44,18 @@ TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
   EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
 }
 
+TEST(GpuAccount, LongNamesOfKernelsLoseTheirNamespaces) {
+  GpuFacts facts = GpuOnly();
+  for (model::Profile::Function& function : facts.time.functions) {
+    if (function.name == "relu")
+      function.name = "void at::native::(anonymous namespace)::softmax<float, 4>(float*)";
+    if (function.name.contains("gemm"))
+      function.name = "void at::native::<unnamed>::vectorized_elementwise<4, (int)2>(int)";
+  }
+  EXPECT_EQ(AccountOf(facts).busy,
+            "75 % vectorized_elementwise ← app.py:10 f0, 25 % at::native::softmax ← app.py:20 f1");
+}
+
 TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
   GpuFacts facts = GpuOnly();
   // Both kernels were launched by the first function.
