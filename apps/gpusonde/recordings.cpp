@@ -29,7 +29,7 @@ Result<std::unique_ptr<store::Store>> OpenSummed(const std::vector<std::string>&
 }  // namespace
 
 Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
-                                                     uint64_t temp_limit) {
+                                                     const convert::ImportOptions& options) {
   std::vector<std::string> recordings, traces;
   std::error_code failed;
   for (const std::string& file : files) {
@@ -40,16 +40,17 @@ Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::stri
   }
   if (traces.empty()) return OpenSummed(recordings);
   const std::string imported = FolderForLargeFiles() + "/imported.sonde";
-  TRY(convert::ImportTraces(traces, {.temp_limit = temp_limit}, imported));
+  TRY(convert::ImportTraces(traces, options, imported));
   recordings.push_back(imported);
   return OpenSummed(recordings);
 }
 
-void AddTempLimit(CLI::App& command, uint64_t& temp_limit) {
+void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces) {
   command
-      .add_option("--temp-limit", temp_limit,
+      .add_option("--temp-limit", traces.temp_limit,
                   "Space for what traces become while they are read, such as 20GB; default: all there is")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+  command.add_flag("--partial", traces.partial, "Read the readable part of damaged traces");
 }
 
 bool IsRecording(const std::string& file) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "convert/import.h"
 #include "store/store.h"
 
 namespace CLI {
@@ -17,13 +16,13 @@ class App;
 namespace gpusonde::app {
 
 // Opens recordings, with the sums in files of `gpusonde up`, and traces of other profilers, as one store.
-// Traces become a recording in FolderForLargeFiles(), which has at most `temp_limit` bytes; RunReader removes
-// it. Errors: those of store::OpenRecordings and convert::ImportTraces.
-Result<std::unique_ptr<store::Store>> OpenRecordings(
-    const std::vector<std::string>& files, uint64_t temp_limit = std::numeric_limits<uint64_t>::max());
+// Traces become a recording in FolderForLargeFiles(); RunReader removes it. Errors: those of
+// store::OpenRecordings and convert::ImportTraces.
+Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
+                                                     const convert::ImportOptions& traces);
 
-// Adds --temp-limit to a command that opens recordings.
-void AddTempLimit(CLI::App& command, uint64_t& temp_limit);
+// Adds --temp-limit and --partial to a command that opens recordings.
+void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces);
 
 // Whether the file has the magic bytes of a recording, that is, of a DuckDB database.
 bool IsRecording(const std::string& file);

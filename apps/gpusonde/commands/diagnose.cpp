@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,11 +26,11 @@ namespace {
 struct DiagnoseOptions {
   std::vector<std::string> files;
   bool json = false;
-  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  convert::ImportOptions reading;  // of traces
 };
 
 Status Run(const DiagnoseOptions& options) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.temp_limit));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   diagnose::Diagnosis diagnosis({});
   ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
   TRY(replay::Replay(*store, span, diagnosis));
@@ -65,7 +63,7 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
           "text or json")
       ->check(OneOf({"text", "json"}))
       ->option_text("text|json");
-  AddTempLimit(*command, options->temp_limit);
+  AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
     exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {
                                const Status done = Run(*options);

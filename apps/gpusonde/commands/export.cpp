@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,7 +37,7 @@ struct ExportOptions {
   std::string value;  // empty: samples of CPU time, us of GPU time
   bool per_thread = false;
   SelectionFlags selection;
-  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  convert::ImportOptions reading;  // of traces
 };
 
 // The output path: the given one, else standard output for line-based text and a file beside the recording.
@@ -52,7 +51,7 @@ std::string OutputOf(const ExportOptions& options, const exporters::Exporter& ex
 
 // Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
 Status Export(const ExportOptions& options, const exporters::Exporter& exporter, int to) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.temp_limit));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
   const bool gpu = options.type == "gpu";
   selection.off_cpu = options.type == "offcpu";
@@ -172,7 +171,7 @@ void AddExport(CLI::App& app, int& exit_status) {
   CLI::Option* per_thread = command->add_flag("--per-thread", options->per_thread,
                                               "Separate folded stacks per thread, with pid and tid");
   AddSelectionFlags(*command, options->selection);
-  AddTempLimit(*command, options->temp_limit);
+  AddTraceOptions(*command, options->reading);
   command->callback([options, value, per_thread, &exit_status] {
     exit_status = Run(*options, value->count() > 0 || per_thread->count() > 0);
   });

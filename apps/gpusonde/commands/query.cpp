@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +32,7 @@ files, keyed tables only the last row per key; raw.TABLE has all rows as stored.
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
   std::string format = "text";
-  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  convert::ImportOptions reading;  // of traces
 };
 
 store::RowFormat FormatOf(const std::string& name) {
@@ -43,7 +41,7 @@ store::RowFormat FormatOf(const std::string& name) {
 }
 
 Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.temp_limit));
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.reading));
   ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
   ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
                                                                   Terminal::Of(STDOUT_FILENO).width));
@@ -68,7 +66,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
       ->option_text(" ");
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
       ->check(OneOf({"text", "json", "csv"}));
-  AddTempLimit(*command, options->temp_limit);
+  AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +32,7 @@ struct ViewOptions {
   std::string listen;  // empty: the default ports
   std::vector<std::string> sources{"."};
   bool no_open = false;
-  uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  convert::ImportOptions reading;  // of traces
 };
 
 int FailView(const Error& error) {
@@ -69,7 +68,7 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
 }
 
 int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
-  const auto store = OpenRecordings(options.files, options.temp_limit);
+  const auto store = OpenRecordings(options.files, options.reading);
   if (!store.has_value()) return FailView(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
   if (!notices.has_value()) return FailView(notices.error());
@@ -135,7 +134,7 @@ void AddView(CLI::App& app, int& exit_status) {
                    "Folders whose source files the UI may show, except hidden ones [.]")
       ->allow_extra_args(false);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
-  AddTempLimit(*command, options->temp_limit);
+  AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
     if (!options->listen.empty()) {

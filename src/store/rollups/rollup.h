@@ -37,8 +37,8 @@ class RollupTables {
 
   struct Stored {
     TimeRange summed;  // from the first window's start to the last one's end; empty without any
-    std::optional<int64_t> oldest_ns;  // of the rows, or earlier
     std::optional<int64_t> newest_ns;  // of the rows
+    std::optional<int64_t> oldest_ns;  // of the rows, or earlier
   };
   virtual Result<Stored> Read(const Ask& ask, std::string_view catalog) const = 0;
 
