@@ -28,11 +28,17 @@ def running(marker):
     return found
 
 
+def heed_interrupts():
+    """Programs that a shell starts in the background ignore interrupts, and so do all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Interrupted(program.TestCase):
     def interrupt(self, after_ms, send, *arguments):
         """The exit status of a recorder that is interrupted `after_ms` after its exec."""
         with subprocess.Popen([GPUSONDE, "record", "-o", self.recording, *arguments], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, start_new_session=True) as recorder:
+                              stderr=subprocess.PIPE, text=True, start_new_session=True,
+                              preexec_fn=heed_interrupts) as recorder:
             time.sleep(after_ms / 1000)
             send(recorder)
             try:
