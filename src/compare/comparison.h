@@ -26,6 +26,8 @@ struct Ratio {
   // Changes by this factor or more, up or down, would be found in 95 of 100 pairs of runs, if it were the
   // only one that is tested.
   double detectable = 1;
+
+  bool IsSignificant() const { return p <= 0.05; }
 };
 
 // Why a kernel is listed.

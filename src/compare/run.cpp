@@ -49,20 +49,16 @@ KernelGroup GroupOf(const analyze::Stratum& stratum) {
 // Of the work per window of time: the time that its kernels would have taken if they had been as fast as on
 // average.
 analyze::MeanError ProgressOf(const analyze::KernelResult& kernels) {
-  std::vector<analyze::Batch> batches;
-  double total = 0;
+  std::vector<int64_t> work;
   for (const analyze::Window& window : kernels.windows) {
-    analyze::Batch& batch = batches.emplace_back(analyze::Batch{.count = 1});
-    if (window.kernels == 0) continue;
+    if (window.kernels == 0) {
+      work.push_back(0);
+      continue;
+    }
     const double slower = window.excess / static_cast<double>(window.kernels) * kNaturalUnit;
-    batch.sum = std::llround(static_cast<double>(window.kernel_ns) * std::exp(-slower));
-    total += static_cast<double>(batch.sum);
+    work.push_back(std::llround(static_cast<double>(window.kernel_ns) * std::exp(-slower)));
   }
-  if (total == 0) return {};
-  const double mean = total / static_cast<double>(batches.size());
-  analyze::MeanError error = analyze::ErrorOfMean(batches);
-  error.variance /= mean * mean;
-  return error;
+  return analyze::RelativeErrorOfMean(work);
 }
 
 class RunBuilder {

@@ -37,8 +37,6 @@ std::string Interval(const Ratio& ratio) {
   return fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
 }
 
-bool IsSignificant(const Ratio& ratio) { return ratio.p <= 0.05; }
-
 // The change that would be found in kernels with nine tenths of the time of those that are tested.
 double DetectableOf(std::span<const KernelLine> kernels) {
   std::vector<std::pair<double, double>> changes;  // detectable, weight
@@ -88,7 +86,7 @@ class TextWriter {
 
   void Findings() {
     Pace();
-    if (comparison_.duration.has_value() && IsSignificant(*comparison_.duration))
+    if (comparison_.duration.has_value() && comparison_.duration->IsSignificant())
       Print("- Kernels take {} {} than before, per launch ({}).",
             Percent(std::max(comparison_.duration->ratio, 2 - comparison_.duration->ratio)),
             comparison_.duration->ratio > 1 ? "longer" : "less time", Interval(*comparison_.duration));
@@ -113,7 +111,7 @@ class TextWriter {
       const Ratio& pace = *comparison_.pace;
       const std::string change = fmt::format("{} {}", Percent(std::max(pace.ratio, 2 - pace.ratio)),
                                              pace.ratio > 1 ? "more time" : "less time");
-      if (IsSignificant(pace))
+      if (pace.IsSignificant())
         Print("B takes {} than A for the same work ({}).", change, Interval(pace));
       else
         Print("B and A don't differ significantly: B takes {} for the same work ({}).", change,

@@ -67,7 +67,7 @@ Result<std::vector<std::string>> FilesOf(const std::string& side) {
 
 // Whether `ratio` is beyond the limit, and not by chance.
 bool IsOver(const std::optional<compare::Ratio>& ratio, double limit) {
-  return ratio.has_value() && ratio->ratio > 1 + limit && ratio->p <= 0.05;
+  return ratio.has_value() && ratio->ratio > 1 + limit && ratio->IsSignificant();
 }
 
 // What --fail-over objects to.

@@ -25,23 +25,31 @@ MeanError ErrorOf(std::span<const Batch> batches, double mean) {
 
 MeanError ErrorOfMean(std::span<const Batch> batches) {
   Batch all;
-  for (const Batch& batch : batches) {
-    all.count += batch.count;
-    all.sum += batch.sum;
-  }
+  for (const Batch& batch : batches) all.Merge(batch);
   if (all.count == 0) return {};
   const double mean = static_cast<double>(all.sum) / static_cast<double>(all.count);
   MeanError largest;
   for (const size_t size : kBatchesInGroup) {
     std::vector<Batch> groups((batches.size() + size - 1) / size);
-    for (size_t i = 0; i < batches.size(); ++i) {
-      groups[i / size].count += batches[i].count;
-      groups[i / size].sum += batches[i].sum;
-    }
+    for (size_t i = 0; i < batches.size(); ++i) groups[i / size].Merge(batches[i]);
     const MeanError error = ErrorOf(groups, mean);
     if (error.freedom > 0 && error.variance >= largest.variance) largest = error;
   }
   return largest;
+}
+
+MeanError RelativeErrorOfMean(std::span<const int64_t> values) {
+  std::vector<Batch> batches;
+  double total = 0;
+  for (const int64_t value : values) {
+    batches.emplace_back().Add(value);
+    total += static_cast<double>(value);
+  }
+  if (total == 0) return {};
+  const double mean = total / static_cast<double>(values.size());
+  MeanError error = ErrorOfMean(batches);
+  error.variance /= mean * mean;
+  return error;
 }
 
 }  // namespace gpusonde::analyze

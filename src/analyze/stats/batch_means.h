@@ -12,6 +12,12 @@ namespace gpusonde::analyze {
 struct Batch {
   int64_t count = 0;
   int64_t sum = 0;
+
+  void Add(int64_t value) { Merge({.count = 1, .sum = value}); }
+  void Merge(const Batch& other) {
+    count += other.count;
+    sum += other.sum;
+  }
 };
 
 // How well the mean of measured values is known.
@@ -32,5 +38,9 @@ struct MeanError {
 // stretches underestimate slow changes. Unknown with values in less than two batches.
 MeanError ErrorOfMean(std::span<const Batch> batches);
 inline constexpr std::array<size_t, 3> kBatchesInGroup = {1, 4, 16};
+
+// That of one value for each stretch of time, such as its kernels, relative to their mean squared. Unknown if
+// all are 0.
+MeanError RelativeErrorOfMean(std::span<const int64_t> values);
 
 }  // namespace gpusonde::analyze

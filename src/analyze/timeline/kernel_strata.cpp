@@ -8,24 +8,6 @@
 #include "analyze/stats/squares.h"
 
 namespace gpusonde::analyze {
-namespace {
-
-// Of the counts per window, relative to their mean squared.
-MeanError RelativeErrorOfCounts(std::span<const Sum> windows) {
-  std::vector<Batch> batches;
-  double total = 0;
-  for (const Sum& window : windows) {
-    batches.push_back({.count = 1, .sum = window.count});
-    total += static_cast<double>(window.count);
-  }
-  if (total == 0) return {};
-  const double mean = total / static_cast<double>(batches.size());
-  MeanError error = ErrorOfMean(batches);
-  error.variance /= mean * mean;
-  return error;
-}
-
-}  // namespace
 
 void Stratum::Merge(const Stratum& other) {
   sum.Merge(other.sum);
@@ -49,10 +31,7 @@ void NameResult::Merge(const NameResult& other) {
 void KernelStrata::Gathered::Merge(const Gathered& other) {
   stratum.Merge(other.stratum);
   if (windows.empty()) windows.resize(other.windows.size());
-  for (size_t i = 0; i < other.windows.size(); ++i) {
-    windows[i].count += other.windows[i].count;
-    windows[i].sum += other.windows[i].sum;
-  }
+  for (size_t i = 0; i < other.windows.size(); ++i) windows[i].Merge(other.windows[i]);
 }
 
 void KernelStrata::NameSums::AddSlow(const SlowKernel& kernel) {
@@ -150,10 +129,7 @@ void KernelStrata::Kernel(const GpuRecord& event, bool is_communication) {
   gathered.stratum.logs.Add(log);
   if (is_communication) return copies_.Other(event);
   windows_[window].Add(duration_ns);
-  if (!gathered.windows.empty()) {
-    ++gathered.windows[window].count;
-    gathered.windows[window].sum += log;
-  }
+  if (!gathered.windows.empty()) gathered.windows[window].Add(log);
   copies_.Kernel(event, place.hash, log, known_);
   TakeKnown();
 }
@@ -219,7 +195,9 @@ KernelResult KernelStrata::Finish() {
     found.slowest = std::move(name.slowest);
     if (name.fine != nullptr) found.durations = name.fine->Finish();
     found.between_windows = SquaresBetween(name.windows);
-    found.launches = RelativeErrorOfCounts(name.windows);
+    std::vector<int64_t> launches;
+    for (const Sum& window : name.windows) launches.push_back(window.count);
+    found.launches = RelativeErrorOfMean(launches);
     found.windows = std::ranges::count_if(name.windows, [](const Sum& sum) { return sum.count > 0; });
   }
   return result;
