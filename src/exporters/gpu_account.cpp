@@ -193,8 +193,11 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
   using enum GpuAccount::IdleCause;
   if (account.cause == kCpu) {
     const Part& top = account.while_idle.front();
-    return fmt::format("{} of the CPU time during that was in {}",
-                       PercentText(top.time_ns, account.idle_cpu_ns), Named(top));
+    return fmt::format("{} of the CPU time during that was in {}{}",
+                       PercentText(top.time_ns, account.idle_cpu_ns), Named(top),
+                       account.one_second_in == 1
+                           ? ""
+                           : fmt::format(" (estimated from one second in {})", account.one_second_in));
   }
   if (account.cause == kWaits) {
     const Part& top = account.waiting_in.front();
@@ -217,6 +220,7 @@ GpuAccount AccountOf(const GpuFacts& facts) {
   if (facts.cpu_while_idle.has_value()) {
     const Sums cpu = CpuWhileIdle(facts);
     account.idle_cpu_ns = cpu.total_ns();
+    account.one_second_in = facts.cpu_while_idle->one_second_in;
     account.while_idle = cpu.Largest();
   }
   if (facts.waits.has_value()) {

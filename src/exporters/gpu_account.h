@@ -37,6 +37,7 @@ struct GpuAccount {
   int64_t kernels_ns = 0;                 // all kernels, copies and sets, added up
   std::vector<Part> hottest;              // largest first, at most kMaxParts
   int64_t idle_cpu_ns = 0;                // CPU time of the programs that use the GPUs, and of their children
+  int64_t one_second_in = 1;              // of idle_cpu_ns and while_idle: model::Profile::one_second_in
   std::vector<Part> while_idle;           // the lines with most of it; largest first, at most kMaxParts
   int64_t waited_ns = 0;                  // off-CPU time of the threads that launch GPU work
   std::vector<Part> waiting_in;           // likewise

@@ -84,6 +84,9 @@ class Writer {
     for (const model::Profile::Device& device : profile_.devices)
       out_.add_comment(String(fmt::format("cuda_device {}: {}{}", device.ordinal, device.name,
                                           device.simulated ? " (simulated)" : "")));
+    if (profile_.one_second_in > 1)
+      out_.add_comment(
+          String(fmt::format("estimated from the samples of one second in {}", profile_.one_second_in)));
     if (profile_.sampling_hz > 0)
       out_.set_period(std::llround(static_cast<double>(kNanosPerSecond) / profile_.sampling_hz));
     out_.set_time_nanos(profile_.start_ns);

@@ -57,9 +57,10 @@ std::string WhileIdle(const GpuAccount& account) {
   const bool cpu = account.cause == kCpu;
   const GpuAccount::Part& top = cpu ? account.while_idle.front() : account.waiting_in.front();
   const int64_t total_ns = cpu ? account.idle_cpu_ns : account.waited_ns;
-  return fmt::format("while idle  {:.1f} %  {}{}  (of {:.2f} s of {})\n", Percent(top.time_ns, total_ns),
+  return fmt::format("while idle  {:.1f} %  {}{}  (of {}{:.2f} s of {})\n", Percent(top.time_ns, total_ns),
                      Shown(top.name), top.detail.empty() ? "" : " → " + Shown(top.detail),
-                     static_cast<double>(total_ns) / 1e9, cpu ? "CPU time" : "waiting");
+                     cpu && account.one_second_in > 1 ? "about " : "", static_cast<double>(total_ns) / 1e9,
+                     cpu ? "CPU time" : "waiting");
 }
 
 // The hottest kernels, one line each, with the line that launched most of it.

@@ -75,7 +75,7 @@ struct Profile {
     int32_t thread = -1;
     int64_t count = 0;
     int64_t weight_ns = 0;
-    double variance_ns2 = 0;  // of weight_ns, where waits were sampled
+    double variance_ns2 = 0;  // of weight_ns, where waits or seconds were sampled
     // The rest is for GPU time only.
     int32_t device = -1;
     std::optional<int64_t> stream;  // absent when it isn't known, or several
@@ -96,6 +96,8 @@ struct Profile {
   int64_t start_ns = 0;  // begin and end of the selection, ns since the epoch
   int64_t end_ns = 0;
   double sampling_hz = 0;  // 0 when unknown or mixed
+  // Samples of only one second in so many were read, and stand for as much: times are estimates. 1: of all.
+  int64_t one_second_in = 1;
   std::vector<Binary> binaries;
   std::vector<Function> functions;
   std::vector<Location> locations;

@@ -225,6 +225,7 @@ std::string FlameTreeJson(const FlameTree& tree) {
   JsonWriter json;
   json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(tree.type)).Field("unit", "ns");
   json.Field("total", tree.nodes.total_ns.front()).Field("samples", tree.samples);
+  json.Field("one_second_in", tree.one_second_in);
   json.Key("strings").BeginArray();
   for (const std::string& text : tree.strings) json.Value(text);
   json.EndArray();

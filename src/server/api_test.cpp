@@ -349,7 +349,7 @@ TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
   profile.samples = {{0, -1, 3, 300}, {1, -1, 1, 100}};
   data_.profile = profile;
   EXPECT_EQ(Get("flamegraph", {{"type", "cpu"}, {"process", kIdText}, {"filter", "ma"}}), json::parse(R"({
-    "type":"cpu","unit":"ns","total":400,"samples":4,
+    "type":"cpu","unit":"ns","total":400,"samples":4,"one_second_in":1,
     "strings":["","[unknown]","main","train.cpp"],
     "binaries":[{"name":"train","path":"/opt/train","build_id":"ab12"}],
     "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3]},

@@ -283,7 +283,8 @@ FlameTree BuildFlameTree(const Profile& profile, const FlameTreeOptions& options
   if (options.roots) roots.roots = RootsOf(profile, static_cast<int32_t>(functions.functions().size()));
   const Unordered tree = Merge(profile, functions, roots);
   std::vector<double> variances_ns2;
-  if (profile.type != model::ProfileType::kCpu)
+  out.one_second_in = profile.one_second_in;
+  if (profile.type != model::ProfileType::kCpu || profile.one_second_in > 1)
     variances_ns2 = TotalVariances(profile, tree.trie.parent(), tree.ends);
   WriteNodes(tree, variances_ns2, options.min_total_ns, out);
   WriteFunctions(functions, options.roots ? roots.roots->functions : std::vector<TreeRoots::Function>(), out);

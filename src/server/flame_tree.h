@@ -44,7 +44,8 @@ struct FlameTree {
   };
 
   model::ProfileType type = model::ProfileType::kCpu;
-  int64_t samples = 0;  // of GPU time: kernels, copies and sets
+  int64_t samples = 0;        // of GPU time: kernels, copies and sets
+  int64_t one_second_in = 1;  // model::Profile::one_second_in
   std::vector<std::string> strings;
   std::vector<model::Profile::Binary> binaries;
   Functions functions;

@@ -74,14 +74,19 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
     samples += sample.count;
     time_ns += sample.weight_ns;
   }
-  ReportToParent(fmt::format("{} {}, {:.3f} s of {} time", samples,
+  const std::string estimated =
+      profile.one_second_in == 1
+          ? ""
+          : fmt::format(", estimated from the samples of one second in {}", profile.one_second_in);
+  ReportToParent(fmt::format("{} {}, {:.3f} s of {} time{}", samples,
                              gpu                 ? "kernels, copies and sets"
                              : selection.off_cpu ? "waits"
                                                  : "samples",
                              static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
                              gpu                 ? "GPU"
                              : selection.off_cpu ? "waiting"
-                                                 : "CPU"));
+                                                 : "CPU",
+                             estimated));
   return {};
 }
 

@@ -33,11 +33,11 @@ std::optional<T> Optional(const Rows& rows, size_t column, T value) {
 }  // namespace
 
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
-  ASSIGN_OR_RETURN(const std::vector<SqlPart> time, CpuTimeIn(store, selection, Detail::kThreads));
+  ASSIGN_OR_RETURN(const CpuTime time, CpuTimeIn(store, selection, Detail::kThreads));
   std::vector<ProcessUse> uses;
   std::unordered_map<Id128, size_t> indices;
   std::map<std::pair<size_t, int32_t>, ThreadUse> threads;  // by index of the process, and tid
-  for (const SqlPart& part : time) {
+  for (const SqlPart& part : time.parts) {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Rows> rows,
         store.Query(

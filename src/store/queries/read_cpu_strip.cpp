@@ -87,8 +87,8 @@ Status AddTime(Store& store, const SqlPart& time, double bucket_ns, Strip& strip
                               "sum(weight_ns)::BIGINT FROM {} GROUP BY bucket, window_ns",
                               time.text),
                   parameters));
+  const auto last = static_cast<double>(strip.values.size() - 1);
   const auto add = [&](double bucket, double cpu_ns) {
-    const auto last = static_cast<double>(strip.values.size() - 1);
     std::optional<double>& value = strip.values[static_cast<size_t>(bucket > 0 ? std::min(bucket, last) : 0)];
     value = value.value_or(0) + cpu_ns / bucket_ns;
   };
@@ -100,11 +100,13 @@ Status AddTime(Store& store, const SqlPart& time, double bucket_ns, Strip& strip
       add(rows->Float64(0), cpu_ns);
       continue;
     }
-    const double start = static_cast<double>(BoundTime(rows->Int64(1)) - strip.from_ns) / bucket_ns;
-    const double next = std::floor(start) + 1;
-    const double share = std::min(1.0, (next - start) / (static_cast<double>(rows->Int64(2)) / bucket_ns));
-    add(start, share * cpu_ns);
-    if (share < 1) add(next, (1 - share) * cpu_ns);
+    // What stands for a time beyond the strip belongs to the strip nevertheless.
+    const double begin = static_cast<double>(BoundTime(rows->Int64(1)) - strip.from_ns) / bucket_ns;
+    const double start = std::clamp(begin, 0.0, last);
+    const double end =
+        std::clamp(begin + static_cast<double>(rows->Int64(2)) / bucket_ns, start + 1e-9, last + 1);
+    for (double at = start; at < end; at = std::floor(at) + 1)
+      add(at, cpu_ns * (std::min(std::floor(at) + 1, end) - at) / (end - start));
   }
 }
 
@@ -132,12 +134,12 @@ Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, 
   model::Selection bounded = selection;
   bounded.from_ns = range.from_ns;
   bounded.to_ns = range.to_ns;
-  // Windows are spread over two buckets at most; in shorter buckets they would blur.
+  // In buckets shorter than a window it would blur.
   const bool with_windows =
       bucket_ns >= static_cast<double>(kFiveMinutes.length_ns) && selection.filter.empty();
-  ASSIGN_OR_RETURN(const std::vector<SqlPart> time,
+  ASSIGN_OR_RETURN(const CpuTime time,
                    with_windows ? CpuTimeIn(store, bounded, Detail::kThreads) : CpuSamplesIn(store, bounded));
-  for (const SqlPart& part : time) TRY(AddTime(store, part, bucket_ns, strip));
+  for (const SqlPart& part : time.parts) TRY(AddTime(store, part, bucket_ns, strip));
   return strip;
 }
 

@@ -73,9 +73,10 @@ class WaitingStacks {
 }  // namespace
 
 Result<model::Profile> ReadProfile(Store& store, const model::Selection& selection) {
-  ASSIGN_OR_RETURN(const std::vector<SqlPart> time, CpuTimeIn(store, selection, Detail::kStacks));
-  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, time));
+  ASSIGN_OR_RETURN(const CpuTime time, CpuTimeIn(store, selection, Detail::kStacks));
+  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, time.parts));
   model::Profile& profile = assembler.profile();
+  profile.one_second_in = time.one_second_in;
   WaitingStacks waiting(profile);
   for (const ProfileAssembler::Used& row : assembler.used()) {
     int32_t stack = assembler.StackIndex(row.stack);

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/time.h"
 #include "store/rollups/sample_windows.h"
 #include "store/rollups/windows.h"
-#include "store/sql/gpu_sql.h"
+#include "store/sql/gpu_idle.h"
 
 namespace gpusonde::store {
 namespace {
@@ -54,8 +55,8 @@ SqlPart Filter(const model::Selection& selection) {
   return filter;
 }
 
-// Rows of work that are joined with samples at a time.
-constexpr int64_t kIdleSliceRows = 500'000;
+// 3 M rows of work take about 2 s of one CPU; 300 seconds know a share to ± 6 points at worst.
+constexpr IdleLimits kIdleLimits{.slice_rows = 500'000, .rows = 3'000'000, .seconds = 300};
 
 constexpr std::string_view kSampleColumns =
     "time_ns AS start_ns, 0 AS length_ns, process, tid, stack, state, 1 AS count, weight_ns, {} AS "
@@ -74,6 +75,24 @@ SqlPart SamplesOf(const TimeRange& range) {
 SqlPart AsTime(const SqlPart& samples) {
   SqlPart rows{"SELECT " + fmt::format(kSampleColumns, kSampleVariance) + " FROM ", {}};
   return rows += samples;
+}
+
+// Samples of one second in `one_second_in` as rows of CPU time, each the sum of what has the same stack in a
+// second. Such a sum is in or out as a whole: its variance is that of kSampleVariance for sampled waits.
+SqlPart AsSampledTime(const SqlPart& samples, int64_t one_second_in) {
+  const int64_t length_ns = one_second_in * kNanosPerSecond;
+  SqlPart rows{
+      fmt::format(
+          "SELECT second * {0} + {0} // 2 - {1} // 2 AS start_ns, {1} AS length_ns, process, tid, stack, "
+          "state, count, weight_ns * {2} AS weight_ns, weight_ns::DOUBLE * weight_ns * {2} * ({2} - 1) AS "
+          "variance_ns2 FROM (SELECT time_ns // {0} AS second, process, tid, stack, state, count(*) AS "
+          "count, "
+          "sum(weight_ns) AS weight_ns FROM ",
+          kNanosPerSecond, length_ns, one_second_in),
+      {}};
+  rows += samples;
+  rows.text += " GROUP BY second, process, tid, stack, state)";
+  return rows;
 }
 
 // Each piece is a scan of its own, since DuckDB skips blocks of rows by one range of times, not by several.
@@ -122,21 +141,23 @@ std::string AsciiLower(std::string text) {
   return text;
 }
 
-Result<std::vector<SqlPart>> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail) {
+Result<CpuTime> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail) {
   if (selection.while_gpu_idle) return CpuSamplesIn(store, selection);
   const bool by_stack = detail == Detail::kStacks || !selection.filter.empty();
   const auto pieces = PiecesOfSamples({selection.from_ns, selection.to_ns}, store.sample_windows(), by_stack);
   if (pieces.empty()) return CpuSamplesIn(store, selection);
-  return std::vector{RowsIn(selection, pieces)};
+  return CpuTime{{RowsIn(selection, pieces)}};
 }
 
-Result<std::vector<SqlPart>> CpuSamplesIn(Store& store, const model::Selection& selection) {
+Result<CpuTime> CpuSamplesIn(Store& store, const model::Selection& selection) {
   if (!selection.while_gpu_idle)
-    return std::vector{RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}})};
-  ASSIGN_OR_RETURN(std::vector<SqlPart> parts,
-                   WhileGpuIdle(Asking(store), SamplesOf, selection, kIdleSliceRows));
-  for (SqlPart& part : parts) part = Filtered(AsTime(part), selection);
-  return parts;
+    return CpuTime{{RowsIn(selection, {{{{selection.from_ns, selection.to_ns}, std::nullopt}}})}};
+  ASSIGN_OR_RETURN(IdleSamples idle, WhileGpuIdle(Asking(store), SamplesOf, selection, kIdleLimits));
+  CpuTime time{.one_second_in = idle.one_second_in};
+  for (const SqlPart& part : idle.parts)
+    time.parts.push_back(Filtered(
+        idle.one_second_in == 1 ? AsTime(part) : AsSampledTime(part, idle.one_second_in), selection));
+  return time;
 }
 
 }  // namespace gpusonde::store

@@ -16,15 +16,22 @@ enum class Detail {
   kStacks,   // stack as well
 };
 
-// CPU time in the selection, as what follows FROM: rows of start_ns, length_ns, process, tid, stack, count,
-// weight_ns and variance_ns2. A row is a sample, of length 0, or, where the store has them, the sum of a
-// window (store/rollups/sample_windows.h); with while_gpu_idle always a sample. A filter is matched against
-// names as model::FrameName displays them. The answer is the union of several parts, since a statement over
-// all of them might not fit into memory. Errors: those of Store::Query.
-Result<std::vector<SqlPart>> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail);
+// CPU time as what follows FROM: rows of start_ns, length_ns, process, tid, stack, state, count, weight_ns
+// and variance_ns2. It is the union of several parts, since a statement over all of them might not fit into
+// memory.
+struct CpuTime {
+  std::vector<SqlPart> parts;
+  int64_t one_second_in = 1;  // model::Profile::one_second_in
+};
 
-// The same from samples only.
-Result<std::vector<SqlPart>> CpuSamplesIn(Store& store, const model::Selection& selection);
+// CPU time in the selection. A row is a sample, of length 0, or a sum over a time: of a window where the
+// store has them (store/rollups/sample_windows.h), with while_gpu_idle of a sampled second, which stands for
+// those around it (store/sql/gpu_idle.h). A filter is matched against names as model::FrameName displays
+// them. Errors: those of Store::Query.
+Result<CpuTime> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail);
+
+// The same without windows.
+Result<CpuTime> CpuSamplesIn(Store& store, const model::Selection& selection);
 
 // A selection's `filter` and what it is compared with.
 std::string AsciiLower(std::string text);

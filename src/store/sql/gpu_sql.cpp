@@ -17,10 +17,6 @@
 namespace gpusonde::store {
 namespace {
 
-// Slots of 4 ms: at 10,000 kernels a second each of the 38 CPU samples a second of two CPUs is compared with
-// some 40 kernels.
-constexpr int64_t kSlotNs = int64_t{1} << 22;
-
 // Pieces in which ReadSlices counts rows: 21 s each for a day.
 constexpr int64_t kPiecesCounted = 4'096;
 
@@ -33,15 +29,6 @@ constexpr std::string_view kMemcpyColumns =
     "graph_node";
 constexpr std::string_view kMemsetColumns =
     "process, device, session, correlation, stream, start_ns, end_ns, '[memset]' AS name, graph_node";
-
-// Extended on both sides, without times before 1970 and without overflow.
-TimeRange Widened(const TimeRange& range, int64_t by_ns) {
-  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
-  return {std::max<int64_t>(std::max<int64_t>(range.from_ns, 0) - by_ns, 0),
-          range.to_ns > kLatest - by_ns ? kLatest : range.to_ns + by_ns};
-}
-
-TimeRange RangeOf(const model::Selection& selection) { return {selection.from_ns, selection.to_ns}; }
 
 // `SELECT columns FROM table WHERE` of each table, with the same condition.
 SqlPart UnionOf(std::initializer_list<std::pair<std::string_view, std::string_view>> selects,
@@ -86,90 +73,12 @@ SqlPart WorkCondition(const model::Selection& selection, const TimeRange& range,
   return condition;
 }
 
-// The devices that have to be idle; nothing: all of them.
-Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const model::Selection& selection,
-                                                           const TimeRange& range) {
-  if (selection.device.has_value()) return std::vector{*selection.device};
-  if (!selection.process.has_value()) return std::nullopt;
-  model::Selection of_process;
-  of_process.process = selection.process;
-  SqlPart used{"SELECT DISTINCT device FROM ", {}};
-  used += GpuWorkSpans(of_process, SessionReach(range), WorkIn::kRunsIn);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(used));
-  std::vector<Id128> devices;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    devices.push_back(rows->Id(0));
-  }
-  return devices.empty() ? std::nullopt : std::optional(std::move(devices));
-}
-
-// When idleness was observed, merged: in sessions of the process, or in all if it has none.
-Result<std::vector<TimeRange>> ReadWatched(const Ask& ask, const model::Selection& selection,
-                                           const TimeRange& range) {
-  SqlPart sql{"SELECT start_ns, end_ns FROM ", {}};
-  sql += GpuSessions({}, range);
-  if (selection.process.has_value())
-    sql += {" WHERE process = ? OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE process = ?)",
-            {*selection.process, *selection.process}};
-  sql.text += " ORDER BY start_ns";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
-  return ReadUnion(*rows);
-}
-
-// One part of WhileGpuIdle.
-SqlPart IdleIn(const TimeRange& range, const SqlPart& samples, std::span<const TimeRange> watched,
-               const std::optional<std::vector<Id128>>& devices) {
-  // A moment lies in some interval if the latest end among the intervals that start before it is later.
-  constexpr std::string_view kUntil =
-      "(SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS until_ns FROM ";
-  // Work of any process keeps the device busy.
-  const auto work = [&](std::string_view length) {
-    SqlPart part{fmt::format("(SELECT start_ns, end_ns, start_ns // {} AS slot FROM ", kSlotNs), {}};
-    part += GpuWork({}, range, WorkIn::kRunsIn);
-    part.text += fmt::format(" WHERE end_ns - start_ns {} {}", length, kSlotNs);
-    if (devices.has_value()) part += {" AND device IN (SELECT unnest(?::UUID[]))", {*devices}};
-    part.text += ")";
-    return part;
-  };
-
-  // Moments in which work ran. Short work runs in the slot in which it starts or in the next one, so that a
-  // hash join by slot finds it without sorting; long work is rare and sorted.
-  SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
-                           "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
-                           kSlotNs),
-               {}};
-  busy += samples;
-  busy.text += ") AS moments JOIN ";
-  busy += work("<=");
-  busy.text +=
-      " USING (slot) WHERE time_ns >= start_ns AND time_ns < end_ns UNION ALL "
-      "SELECT time_ns FROM ";
-  busy += samples;
-  busy.text += fmt::format(" AS moments ASOF JOIN {}", kUntil);
-  busy += work(">");
-  busy.text += ") AS long ON time_ns >= start_ns WHERE time_ns < until_ns";
-
-  SqlPart rows{"(SELECT samples.* FROM ", {}};
-  rows += samples;
-  std::vector<std::string> intervals;
-  for (const TimeRange& time : watched)
-    intervals.push_back(fmt::format("({}, {})", time.from_ns, time.to_ns));
-  rows.text += fmt::format(
-      " AS samples ASOF JOIN (VALUES {}) AS seen(start_ns, end_ns) ON samples.time_ns >= seen.start_ns "
-      "WHERE samples.time_ns < seen.end_ns AND samples.time_ns NOT IN (",
-      fmt::join(intervals, ", "));
-  rows += busy;
-  rows.text += "))";
-  return rows;
-}
-
 }  // namespace
 
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which, Packs packs,
-                const std::string& tables) {
-  const SqlPart condition = WorkCondition(selection, range, which);
+                const std::string& tables, const SqlPart& also) {
+  SqlPart condition = WorkCondition(selection, range, which);
+  condition += also;
   SqlPart work{"(SELECT * FROM ", {}};
   work += AllWork(condition, tables);
   if (packs == Packs::kNone) {
@@ -182,6 +91,7 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
       kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack,
       packs == Packs::kGraphs ? " AND len(graph_nodes) > 0" : "");
   work += PacksIn(selection, range, which);
+  work += also;
   work.text += ") WHERE ";
   work += condition;
   work.text += ")";
@@ -260,7 +170,11 @@ Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection
   return slices;
 }
 
-TimeRange SessionReach(const TimeRange& range) { return Widened(range, kSessionReachNs); }
+TimeRange SessionReach(const TimeRange& range) {
+  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
+  return {std::max<int64_t>(range.from_ns, kSessionReachNs) - kSessionReachNs,
+          range.to_ns > kLatest - kSessionReachNs ? kLatest : range.to_ns + kSessionReachNs};
+}
 
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
   SqlPart of_process;
@@ -293,21 +207,6 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
                       condition);
   sessions.text += " GROUP BY process, session)";
   return sessions;
-}
-
-Result<std::vector<SqlPart>> WhileGpuIdle(const Ask& ask, const SamplesIn& samples,
-                                          const model::Selection& selection, int64_t slice_rows) {
-  const TimeRange range = Widened(RangeOf(selection), 0);
-  ASSIGN_OR_RETURN(const auto devices, ReadDevicesMeant(ask, selection, range));
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> watched, ReadWatched(ask, selection, range));
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(ask, {}, range, slice_rows));
-  std::vector<SqlPart> parts;
-  for (const TimeRange& slice : slices) {
-    const auto first = std::ranges::upper_bound(watched, slice.from_ns, {}, &TimeRange::to_ns);
-    const auto last = std::ranges::lower_bound(watched, slice.to_ns, {}, &TimeRange::from_ns);
-    if (first < last) parts.push_back(IdleIn(slice, samples(slice), {first, last}, devices));
-  }
-  return parts;
 }
 
 }  // namespace gpusonde::store

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,10 @@ enum class Packs {
 // GPU work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns,
 // name (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the
 // selection's process, device and stream; its time is `range`. `tables` goes before the names of tables: ""
-// or a schema and a dot.
+// or a schema and a dot. `also` is a further condition (" AND …") on start_ns and end_ns, which has to hold
+// for a span of time if it holds for a part of it: packs that don't meet it aren't unpacked.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                Packs packs = Packs::kAll, const std::string& tables = "");
+                Packs packs = Packs::kAll, const std::string& tables = "", const SqlPart& also = {});
 
 // A condition on packs that may contain such work: all kernels of a pack start within its second.
 SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which);
@@ -61,14 +61,5 @@ TimeRange SessionReach(const TimeRange& range);
 // process's end. A session without a row there lasts from the first to the last of its work, waits and calls
 // in SessionReach(range).
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range);
-
-// The samples of a range: rows that have time_ns, as what follows FROM.
-using SamplesIn = std::function<SqlPart(const TimeRange& range)>;
-
-// Those of the selection's samples at moments at which the GPU was idle (model::Selection::while_gpu_idle),
-// as what follows FROM, in parts: each joins samples with the work of a slice (ReadSlices), so that its
-// answer fits into memory. Errors: those of `ask`.
-Result<std::vector<SqlPart>> WhileGpuIdle(const Ask& ask, const SamplesIn& samples,
-                                          const model::Selection& selection, int64_t slice_rows);
 
 }  // namespace gpusonde::store

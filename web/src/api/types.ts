@@ -120,10 +120,11 @@ export interface FlamegraphJson {
   unit: string;
   total: number;
   samples: number;
+  one_second_in: number;
   strings: string[];
   binaries: Binary[];
   functions: { name: number[]; binary: number[]; kind: string[]; file: number[]; line: number[] };
-  // `interval` is absent for CPU time.
+  // `interval` is absent for CPU time, unless only some seconds were read.
   nodes: { function: number[]; parent: number[]; self: number[]; total: number[]; interval?: number[] };
   omitted: { nodes: number; total: number };
   // Threads of profilers, which are left out.

@@ -36,6 +36,8 @@ export interface FunctionTable {
 export interface Profile {
   type: string;
   samples: number;
+  // Of only one second in so many; times are estimates if it is above 1.
+  oneSecondIn: number;
   omitted: { nodes: number; total: number };
   hidden: { threads: number; total: number };
   tree: Tree;
@@ -69,6 +71,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
   return {
     type: json.type,
     samples: json.samples,
+    oneSecondIn: json.one_second_in,
     omitted: json.omitted,
     hidden: json.hidden ?? { threads: 0, total: 0 },
     tree: makeTree(

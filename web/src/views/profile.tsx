@@ -40,6 +40,8 @@ const ESTIMATES: Record<string, string> = {
   off_cpu: "waits of half a second and more are counted, shorter ones are sampled.",
 };
 
+const SAMPLED_SECONDS = "so many kernels ran that the moments of idleness were looked up in some seconds only.";
+
 // A profile that has samples: toolbar, legend, graph and table over one tree.
 export function ProfilePage({ profile, overview, view, nav, isDark, search }: Props) {
   const { picture, groups, drawn, found, match, zoomLost } = usePicture(profile.tree, view, isDark);
@@ -63,6 +65,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
           {whatOf(profile, view)}{" "}
           <span class="dim">
             in {formatCount(profile.samples)} {isGpu ? "kernels and copies" : "samples"}
+            {profile.oneSecondIn > 1 && ` of one second in ${formatCount(profile.oneSecondIn)}`}
           </span>
           <Helpers hidden={profile.hidden} view={view} nav={nav} />
         </span>
@@ -87,7 +90,7 @@ export function ProfilePage({ profile, overview, view, nav, isDark, search }: Pr
       )}
       <Legend groups={groups} drawn={drawn} total={total} theme={picture.theme} view={view} nav={nav} />
       <div class="panes">
-        <FlameGraph picture={picture} estimate={ESTIMATES[profile.type] ?? ""} onZoom={zoomTo} />
+        <FlameGraph picture={picture} estimate={profile.oneSecondIn > 1 ? SAMPLED_SECONDS : (ESTIMATES[profile.type] ?? "")} onZoom={zoomTo} />
         <TopTable tree={tree} zoom={zoom} view={view} nav={nav} matches={found} />
       </div>
     </main>

@@ -43,6 +43,7 @@ export function jsonOf(...stacks: string[]): FlamegraphJson {
     unit: "ns",
     total: root.total,
     samples: root.total,
+    one_second_in: 1,
     strings,
     binaries: binaries.map((name) => ({ name, path: `/lib/${name}`, build_id: "" })),
     functions: {

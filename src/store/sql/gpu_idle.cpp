@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sql/gpu_idle.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "store/sql/gpu_sql.h"
+
+namespace gpusonde::store {
+namespace {
+
+// Slots of 4 ms: at 10,000 kernels a second each of the 38 CPU samples a second of two CPUs is compared with
+// some 40 kernels.
+constexpr int64_t kSlotNs = int64_t{1} << 22;
+
+// 2^32 / φ, and a bound that keeps the product of a second and it below 2^63; seconds reach it in 2038 and
+// start again.
+constexpr int64_t kGoldenStep = 2'654'435'761;
+constexpr int64_t kCircle = int64_t{1} << 32;
+constexpr int64_t kMostSeconds = int64_t{1} << 31;
+
+// Whether the second of a time is sampled.
+std::string IsSampled(std::string_view time_ns, int64_t one_second_in) {
+  return fmt::format("{} // {} % {} * {} % {} < {}", time_ns, kNanosPerSecond, kMostSeconds, kGoldenStep,
+                     kCircle, kCircle / one_second_in);
+}
+
+// A further condition on work (GpuWork) that runs in a sampled second. Rows of at most a second touch two.
+SqlPart RunsInSampledSecond(int64_t one_second_in) {
+  if (one_second_in == 1) return {};
+  return {fmt::format(" AND ({} OR {} OR end_ns - start_ns > {})", IsSampled("start_ns", one_second_in),
+                      IsSampled("end_ns", one_second_in), kNanosPerSecond),
+          {}};
+}
+
+SqlPart InSampledSeconds(SqlPart samples, int64_t one_second_in) {
+  if (one_second_in == 1) return samples;
+  samples.text =
+      fmt::format("(SELECT * FROM {} WHERE {})", samples.text, IsSampled("time_ns", one_second_in));
+  return samples;
+}
+
+// One second in how many to read.
+Result<int64_t> ReadOneSecondIn(const Ask& ask, const TimeRange& range, const IdleLimits& limits) {
+  SqlPart sql{"SELECT coalesce(sum(count), 0)::BIGINT, coalesce(max(start_ns) - min(start_ns), 0) FROM ", {}};
+  sql += GpuWorkSpans({}, range, WorkIn::kRunsIn);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  if (!any || rows->Int64(0) <= limits.rows) return 1;
+  const int64_t by_rows = (rows->Int64(0) - 1) / limits.rows + 1;
+  const int64_t by_seconds = rows->Int64(1) / kNanosPerSecond / limits.seconds;
+  return std::max<int64_t>(std::min({by_rows, by_seconds, kMostSeconds}), 1);
+}
+
+// The devices that have to be idle; nothing: all of them.
+Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const model::Selection& selection,
+                                                           const TimeRange& range) {
+  if (selection.device.has_value()) return std::vector{*selection.device};
+  if (!selection.process.has_value()) return std::nullopt;
+  model::Selection of_process;
+  of_process.process = selection.process;
+  SqlPart used{"SELECT DISTINCT device FROM ", {}};
+  used += GpuWorkSpans(of_process, SessionReach(range), WorkIn::kRunsIn);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(used));
+  std::vector<Id128> devices;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    devices.push_back(rows->Id(0));
+  }
+  return devices.empty() ? std::nullopt : std::optional(std::move(devices));
+}
+
+// When idleness was observed, merged: in sessions of the process, or in all if it has none.
+Result<std::vector<TimeRange>> ReadWatched(const Ask& ask, const model::Selection& selection,
+                                           const TimeRange& range) {
+  SqlPart sql{"SELECT start_ns, end_ns FROM ", {}};
+  sql += GpuSessions({}, range);
+  if (selection.process.has_value())
+    sql += {" WHERE process = ? OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE process = ?)",
+            {*selection.process, *selection.process}};
+  sql.text += " ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  return ReadUnion(*rows);
+}
+
+// One part of WhileGpuIdle.
+SqlPart IdleIn(const TimeRange& range, const SqlPart& samples, std::span<const TimeRange> watched,
+               const std::optional<std::vector<Id128>>& devices, int64_t one_second_in) {
+  // A moment lies in some interval if the latest end among the intervals that start before it is later.
+  constexpr std::string_view kUntil =
+      "(SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS until_ns FROM ";
+  // Work of any process keeps the device busy.
+  const SqlPart in_sampled_seconds = RunsInSampledSecond(one_second_in);
+  const auto work = [&](std::string_view length) {
+    SqlPart part{fmt::format("(SELECT start_ns, end_ns, start_ns // {} AS slot FROM ", kSlotNs), {}};
+    part += GpuWork({}, range, WorkIn::kRunsIn, Packs::kAll, "", in_sampled_seconds);
+    part.text += fmt::format(" WHERE end_ns - start_ns {} {}", length, kSlotNs);
+    if (devices.has_value()) part += {" AND device IN (SELECT unnest(?::UUID[]))", {*devices}};
+    part.text += ")";
+    return part;
+  };
+
+  // Moments in which work ran. Short work runs in the slot in which it starts or in the next one, so that a
+  // hash join by slot finds it without sorting; long work is rare and sorted.
+  SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
+                           "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
+                           kSlotNs),
+               {}};
+  busy += samples;
+  busy.text += ") AS moments JOIN ";
+  busy += work("<=");
+  busy.text +=
+      " USING (slot) WHERE time_ns >= start_ns AND time_ns < end_ns UNION ALL "
+      "SELECT time_ns FROM ";
+  busy += samples;
+  busy.text += fmt::format(" AS moments ASOF JOIN {}", kUntil);
+  busy += work(">");
+  busy.text += ") AS long ON time_ns >= start_ns WHERE time_ns < until_ns";
+
+  SqlPart rows{"(SELECT samples.* FROM ", {}};
+  rows += samples;
+  std::vector<std::string> intervals;
+  for (const TimeRange& time : watched)
+    intervals.push_back(fmt::format("({}, {})", time.from_ns, time.to_ns));
+  rows.text += fmt::format(
+      " AS samples ASOF JOIN (VALUES {}) AS seen(start_ns, end_ns) ON samples.time_ns >= seen.start_ns "
+      "WHERE samples.time_ns < seen.end_ns AND samples.time_ns NOT IN (",
+      fmt::join(intervals, ", "));
+  rows += busy;
+  rows.text += "))";
+  return rows;
+}
+
+}  // namespace
+
+Result<IdleSamples> WhileGpuIdle(const Ask& ask, const SamplesIn& samples, const model::Selection& selection,
+                                 const IdleLimits& limits) {
+  const TimeRange range{std::max<int64_t>(selection.from_ns, 0), selection.to_ns};
+  ASSIGN_OR_RETURN(const auto devices, ReadDevicesMeant(ask, selection, range));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> watched, ReadWatched(ask, selection, range));
+  IdleSamples idle;
+  ASSIGN_OR_RETURN(idle.one_second_in, ReadOneSecondIn(ask, range, limits));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                   ReadSlices(ask, {}, range, limits.slice_rows * idle.one_second_in));
+  for (const TimeRange& slice : slices) {
+    const auto first = std::ranges::upper_bound(watched, slice.from_ns, {}, &TimeRange::to_ns);
+    const auto last = std::ranges::lower_bound(watched, slice.to_ns, {}, &TimeRange::from_ns);
+    if (first < last)
+      idle.parts.push_back(IdleIn(slice, InSampledSeconds(samples(slice), idle.one_second_in), {first, last},
+                                  devices, idle.one_second_in));
+  }
+  return idle;
+}
+
+}  // namespace gpusonde::store
