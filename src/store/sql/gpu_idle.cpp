@@ -95,48 +95,35 @@ Result<std::vector<TimeRange>> ReadWatched(const Ask& ask, const model::Selectio
 // One part of WhileGpuIdle.
 SqlPart IdleIn(const TimeRange& range, const SqlPart& samples, std::span<const TimeRange> watched,
                const std::optional<std::vector<Id128>>& devices, int64_t one_second_in) {
-  // A moment lies in some interval if the latest end among the intervals that start before it is later.
-  constexpr std::string_view kUntil =
-      "(SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS until_ns FROM ";
-  // Work of any process keeps the device busy.
-  const SqlPart in_sampled_seconds = RunsInSampledSecond(one_second_in);
-  const auto work = [&](std::string_view length) {
-    SqlPart part{fmt::format("(SELECT start_ns, end_ns, start_ns // {} AS slot FROM ", kSlotNs), {}};
-    part += GpuWork({}, range, WorkIn::kRunsIn, Packs::kAll, "", in_sampled_seconds);
-    part.text += fmt::format(" WHERE end_ns - start_ns {} {}", length, kSlotNs);
-    if (devices.has_value()) part += {" AND device IN (SELECT unnest(?::UUID[]))", {*devices}};
-    part.text += ")";
-    return part;
-  };
-
-  // Moments in which work ran. Short work runs in the slot in which it starts or in the next one, so that a
-  // hash join by slot finds it without sorting; long work is rare and sorted.
-  SqlPart busy{fmt::format("SELECT time_ns FROM (SELECT DISTINCT time_ns, "
-                           "unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot FROM ",
-                           kSlotNs),
-               {}};
-  busy += samples;
-  busy.text += ") AS moments JOIN ";
-  busy += work("<=");
-  busy.text +=
-      " USING (slot) WHERE time_ns >= start_ns AND time_ns < end_ns UNION ALL "
-      "SELECT time_ns FROM ";
-  busy += samples;
-  busy.text += fmt::format(" AS moments ASOF JOIN {}", kUntil);
-  busy += work(">");
-  busy.text += ") AS long ON time_ns >= start_ns WHERE time_ns < until_ns";
-
-  SqlPart rows{"(SELECT samples.* FROM ", {}};
+  // Work of any process keeps the device busy. Unpacked once, since that is most of the cost.
+  SqlPart rows{
+      fmt::format("(WITH work AS MATERIALIZED (SELECT start_ns, end_ns, start_ns // {} AS slot FROM ",
+                  kSlotNs),
+      {}};
+  rows += GpuWork({}, range, WorkIn::kRunsIn, Packs::kAll, "", RunsInSampledSecond(one_second_in));
+  if (devices.has_value()) rows += {" WHERE device IN (SELECT unnest(?::UUID[]))", {*devices}};
+  rows.text += "), moments AS (SELECT DISTINCT time_ns FROM ";
   rows += samples;
+  // Moments in which work ran. Short work runs in the slot in which it starts or in the next one, so that a
+  // hash join by slot finds it without sorting; long work is rare and sorted: a moment lies in some interval
+  // if the latest end among the intervals that start before it is later.
+  rows.text += fmt::format(
+      "), busy AS (SELECT time_ns FROM (SELECT time_ns, unnest([time_ns // {0}, time_ns // {0} - 1]) AS slot "
+      "FROM moments) JOIN work USING (slot) "
+      "WHERE end_ns - start_ns <= {0} AND time_ns >= start_ns AND time_ns < end_ns UNION ALL "
+      "SELECT time_ns FROM moments ASOF JOIN (SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns) AS "
+      "until_ns "
+      "FROM work WHERE end_ns - start_ns > {0}) AS long ON time_ns >= start_ns WHERE time_ns < until_ns)",
+      kSlotNs);
   std::vector<std::string> intervals;
   for (const TimeRange& time : watched)
     intervals.push_back(fmt::format("({}, {})", time.from_ns, time.to_ns));
+  rows.text += " SELECT samples.* FROM ";
+  rows += samples;
   rows.text += fmt::format(
       " AS samples ASOF JOIN (VALUES {}) AS seen(start_ns, end_ns) ON samples.time_ns >= seen.start_ns "
-      "WHERE samples.time_ns < seen.end_ns AND samples.time_ns NOT IN (",
+      "WHERE samples.time_ns < seen.end_ns AND samples.time_ns NOT IN (SELECT time_ns FROM busy))",
       fmt::join(intervals, ", "));
-  rows += busy;
-  rows.text += "))";
   return rows;
 }
 

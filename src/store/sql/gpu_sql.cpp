@@ -116,7 +116,7 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
   spans += UnionOf({{kColumns, KernelRows(tables)}, {kColumns, "memcpys"}, {kColumns, "memsets"}},
                    WorkCondition(selection, range, which), tables);
   spans.text += fmt::format(
-      " UNION ALL SELECT process, device, start_ns, end_ns, len(offsets_ns) AS count FROM {}kernel_packs "
+      " UNION ALL SELECT process, device, start_ns, end_ns, greatest(count, 0) AS count FROM {}kernel_packs "
       "WHERE {} AND end_ns >= start_ns AND ",
       tables, duckdb::kSoundPack);
   spans += PacksIn(selection, range, which);

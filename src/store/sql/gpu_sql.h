@@ -42,7 +42,7 @@ SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkI
 
 // Time spans of that work without unpacking: rows of process, device, start_ns, end_ns and count, one for
 // each kernel, copy or set with a row of its own and one for each pack. A pack may also contain kernels
-// outside the range that start within the same second.
+// outside the range that start within the same second; its count is what the file says.
 SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
                      const std::string& tables = "");
 
