@@ -27,8 +27,8 @@ namespace gpusonde::ebpf {
 namespace {
 
 constexpr size_t kMaxFrames = 64;
-// Index of ReportAndStop's caller in backtrace(3): AddressSanitizer has a frame of its own in between.
-#ifdef __SANITIZE_ADDRESS__
+// Index of ReportAndStop's caller in backtrace(3): sanitizers have a frame of their own in between.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kOwnFrames = 2;
 #else
 constexpr int kOwnFrames = 1;

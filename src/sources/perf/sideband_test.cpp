@@ -95,11 +95,14 @@ TEST(Sideband, ReportsTheWholeLifeOfAShortProcess) {
 
   std::vector<SidebandEvent> events;
   Drain(*sideband, events);
+  // Of the main thread: ThreadSanitizer gives a forked child another one.
   int forks = 0, execs = 0, exits = 0, maps_with_build_id = 0;
   for (const SidebandEvent& event : events) {
-    if (const auto* fork = std::get_if<ForkEvent>(&event.what)) forks += fork->pid == child;
+    if (const auto* fork = std::get_if<ForkEvent>(&event.what))
+      forks += fork->pid == child && fork->tid == child;
     if (const auto* comm = std::get_if<CommEvent>(&event.what)) execs += comm->pid == child && comm->exec;
-    if (const auto* exit = std::get_if<ExitEvent>(&event.what)) exits += exit->pid == child;
+    if (const auto* exit = std::get_if<ExitEvent>(&event.what))
+      exits += exit->pid == child && exit->tid == child;
     if (const auto* map = std::get_if<MapEvent>(&event.what))
       maps_with_build_id += map->pid == child && map->build_id.size() == 20;
   }
