@@ -97,7 +97,7 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   AccountedStep accounted{
       .step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
   const PathAccount& path = accounted.path;
-  last_time_ = {path.states.total(), path.idle.total(), path.idle[State::kSleeping]};
+  last_time_ = {path.states.total(), path.idle.total(), path.launch_thread_asleep};
   if (habit_.waits()) {
     const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
     accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);

@@ -160,6 +160,26 @@ TEST_F(AccountingTest, TheWaitForARequestIsNotPartOfTheStep) {
   EXPECT_NEAR(served.path.states.total(), 40 * kMs, 1);
 }
 
+// A server whose client is a process that it started; or a program with a loader that paces itself.
+TEST_F(AccountingTest, SleepsOfAnotherProcessAreRequestsOnlyIfTheyAreIrregular) {
+  for (const bool regular : {true, false}) {
+    Accounting fresh(program, host, actors, baseline);
+    fresh.CountThread(kTid);
+    fresh.UpdateProgram(launch_threads);
+    for (int i = 0; i < 50; ++i) {
+      const int number = (regular ? 0 : 50) + i;
+      const int64_t asleep_ns = regular ? 60 * kMs : (10 + i * 37 % 80) * kMs;
+      Running(number, kStep - asleep_ns);
+      AddSignal(number, "thread.waiting", asleep_ns, program, kTid, loader);
+      AddSignal(number, "thread.sleeping", kStep - kMs, loader, 12);
+      AddSignal(number, "thread.running", kMs, loader, 12);
+      fresh.Add(Span(number), false);
+      fresh.MarkClean();
+    }
+    EXPECT_EQ(fresh.waits_by_habit(), !regular);
+  }
+}
+
 TEST_F(AccountingTest, GpuWorkIsKeptUntilNoAccountNeedsIt) {
   accounting.Ingest({.kind = Work::Kind::kKernel, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});
   accounting.Ingest({.kind = Work::Kind::kSync, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});

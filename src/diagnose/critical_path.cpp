@@ -121,6 +121,7 @@ class Accountant {
     const double blocked_io = assign(parts.blocked_io);
     states[State::kSleeping] += sleeping;
     account_.idle[State::kSleeping] += sleeping;
+    account_.launch_thread_asleep += sleeping;
     states[State::kCpu] += running;
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
@@ -193,6 +194,7 @@ class Accountant {
     AddActive(SplitTime(time), factor, State::kLoader, states);
     AddRunQueue(time, factor);
     states[State::kSleeping] += factor * time.sleeping;
+    account_.idle[State::kSleeping] += factor * time.sleeping;
     AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
     AddNetworkWait(factor * time.network, begin_ns, end_ns);
   }
@@ -349,6 +351,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
     idle.ns[i] += factor * other.idle.ns[i];
     loaders.ns[i] += factor * other.loaders.ns[i];
   }
+  launch_thread_asleep += factor * other.launch_thread_asleep;
   for (const auto& [who, rank] : other.ranks) {
     for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
     ranks[who].idle += factor * rank.idle;
@@ -362,6 +365,7 @@ double PathAccount::RemoveIdle() {
   const double taken = idle.total();
   for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
   idle = {};
+  launch_thread_asleep = 0;
   return taken;
 }
 

@@ -46,9 +46,10 @@ struct RankAccount {
 // A step's time by state, and the run-queue delay of its path by who ran instead (ns; zero id: unknown).
 struct PathAccount {
   Account states;
-  // The part of it that is waits for external events: sleeps that the launch thread asked for, and waits that
-  // an unknown process ended.
+  // The part of it that is waits for external events: sleeps that the launch thread or a process that it
+  // waited for asked for, and waits that an unknown process ended.
   Account idle;
+  double launch_thread_asleep = 0;  // of the idle time: sleeps that the launch thread asked for
   std::map<Id128, double> behind;
   std::map<Id128, RankAccount> ranks;  // State::kPeer by the rank that came last
   // What the loaders did in the whole step, whether or not anyone waited for them: the sum over all loaders,

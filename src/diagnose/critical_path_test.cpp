@@ -84,6 +84,8 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
     const PathAccount account = Account();
     EXPECT_NEAR(account.states[State::kLoader], (runs ? 10 : 1) * kMs, 1);
     EXPECT_NEAR(account.states[State::kSleeping], (runs ? 0 : 9) * kMs, 1);
+    EXPECT_NEAR(account.idle.total(), (runs ? 0 : 9) * kMs, 1);
+    EXPECT_EQ(account.launch_thread_asleep, 0);
   }
 }
 

@@ -10,7 +10,7 @@ namespace gpusonde::diagnose {
 struct StepTime {
   double total_ns = 0;
   double idle_ns = 0;    // of the total: waiting for external events
-  double asleep_ns = 0;  // of the idle time: in a sleep that the program asked for
+  double asleep_ns = 0;  // of the idle time: in a sleep that the launch thread asked for
 };
 
 // Learns from clean steps whether the program habitually waits for external events between them, as a server
