@@ -56,7 +56,7 @@ double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend);
 
 bool Detector::Knows(const Id128& type) const {
   const auto found = types_.find(type);
-  return found != types_.end() && found->second.clean.size() >= kDetector.baseline.min_of_type;
+  return found != types_.end() && found->second.steps() >= kDetector.baseline.min_of_type;
 }
 
 double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ : 1; }
@@ -88,10 +88,11 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   if (seen_ <= kDetector.baseline.warm_up_steps || step.end_ns <= step.start_ns) return Verdict::kLearning;
   if (!Knows(step.type) || !HasBaseline()) return IngestUnknownType(step);
   unknown_steps_ = 0;
-  const Type& type = types_[step.type];
+  const UsualLength& usual = types_[step.type];
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
-  const double z = (std::log(length_ns) - type.median_log) / scale_;
-  recent_.push_back({step.start_ns, step.end_ns, length_ns / type.mean_ns, type.mean_ns, z});
+  const double usual_ns = usual.MeanNs(step.work);
+  const double z = (std::log(length_ns) - usual.MedianLog(step.work)) / scale_;
+  recent_.push_back({step.start_ns, step.end_ns, length_ns / usual_ns, usual_ns, z});
   while (recent_.size() > kDetector.mean.min_recent &&
          recent_.front().end_ns < step.end_ns - 2 * kDetector.calm.ns)
     recent_.pop_front();
@@ -102,7 +103,7 @@ Detector::Verdict Detector::Ingest(const Step& step) {
 
   if (open_) {
     slow_ns_ += length_ns;
-    usual_ns_ += type.mean_ns;
+    usual_ns_ += usual_ns;
     if (IsWorse()) return Verdict::kWorse;
     if (!Recovered()) return Verdict::kSlow;
     Close();
@@ -149,10 +150,10 @@ void Detector::Close() {
 void Detector::Learn(const Step& step) {
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   baseline_ns_ += step.end_ns - step.start_ns;
-  Type& type = types_[step.type];
-  type.Add(step.end_ns, std::log(length_ns));
-  if (type.clean.size() < kDetector.baseline.min_of_type) return;
-  baseline_.push_back({step.type, length_ns, std::log(length_ns) - type.median_log});
+  UsualLength& usual = types_[step.type];
+  usual.Add({step.end_ns, length_ns, step.work});
+  if (usual.steps() < kDetector.baseline.min_of_type) return;
+  baseline_.push_back({step.type, length_ns, step.work, std::log(length_ns) - usual.MedianLog(step.work)});
   if (baseline_.size() > kDetector.baseline.max) baseline_.pop_front();
   if (baseline_.size() < kDetector.baseline.learn_steps) return;
   const bool is_new = ++new_in_baseline_ >= std::max(kDetector.baseline.refresh.value,
@@ -160,21 +161,6 @@ void Detector::Learn(const Step& step) {
   if (HasBaseline() && !is_new) return;
   new_in_baseline_ = 0;
   UpdateThresholds();
-}
-
-void Detector::Type::Add(int64_t end_ns, double log_ns) {
-  clean.push_back({end_ns, log_ns});
-  while (clean.size() > kDetector.baseline.max_of_type ||
-         (clean.size() > kDetector.baseline.of_type &&
-          clean.front().end_ns < end_ns - kDetector.baseline.of_type_ns))
-    clean.pop_front();
-  if (++since_summed_up < clean.size() / kDetector.baseline.sum_up_share) return;
-  since_summed_up = 0;
-  std::vector<double> logs;
-  double sum_ns = 0;
-  for (const auto& each : clean) sum_ns += std::exp(logs.emplace_back(each.log_ns));
-  mean_ns = sum_ns / static_cast<double>(clean.size());
-  median_log = MedianOf(std::move(logs));
 }
 
 void Detector::UpdateThresholds() {
@@ -187,7 +173,8 @@ void Detector::UpdateThresholds() {
 
   std::vector<double> ratios;
   ratios.reserve(baseline_.size());
-  for (const BaselineStep& step : baseline_) ratios.push_back(step.length_ns / types_[step.type].mean_ns);
+  for (const BaselineStep& step : baseline_)
+    ratios.push_back(step.length_ns / types_[step.type].MeanNs(step.work));
   clean_ratios_ = ratios;
   tail_ratio_ =
       std::max(kDetector.cusum.beyond_tail * QuantileOf(clean_ratios_, kDetector.cusum.tail_quantile),
@@ -386,8 +373,8 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (open_) return Verdict::kSlow;
   if (!HasBaseline()) return Verdict::kLearning;
   double usual_ns = 0;
-  for (const auto& [id, type] : types_)
-    if (type.clean.size() >= kDetector.baseline.min_of_type) usual_ns = std::max(usual_ns, type.mean_ns);
+  for (const auto& [id, usual] : types_)
+    if (usual.steps() >= kDetector.baseline.min_of_type) usual_ns = std::max(usual_ns, usual.mean_ns());
   const auto age_ns = static_cast<double>(now_ns - start_ns);
   if (usual_ns == 0 || age_ns < static_cast<double>(kDetector.overrun.min_ns.value) ||
       age_ns < kDetector.overrun.factor * clean_ratios_.back() * usual_ns)

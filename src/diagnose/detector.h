@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "diagnose/usual_length.h"
 
 namespace gpusonde::diagnose {
 
 // Detects when the steps of one process become slow, and when they recover. The input is the logarithm of a
-// step's time over the median of its type. Four tests complement each other:
+// step's time over the median of its type and size (usual_length.h). Four tests complement each other:
 //
 // - two one-sided CUSUMs of winsorised deviations (Page 1954), for small and for large shifts;
 // - a CUSUM of the steps that are longer than almost every clean one, for programs whose steps have several
@@ -32,6 +33,7 @@ class Detector {
     Id128 type;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
+    int64_t work = 0;  // kernels and copies
   };
 
   enum class Verdict : uint8_t {
@@ -62,22 +64,10 @@ class Detector {
   bool Knows(const Id128& type) const;
 
  private:
-  struct Type {
-    struct Clean {
-      int64_t end_ns;
-      double log_ns;
-    };
-    std::deque<Clean> clean;  // the newest clean steps
-    double median_log = 0;
-    double mean_ns = 0;
-    size_t since_summed_up = 0;
-
-    void Add(int64_t end_ns, double log_ns);
-  };
   struct Recent {
     int64_t start_ns, end_ns;
-    double ratio;     // to the mean time of its type
-    double usual_ns;  // mean time of its type
+    double ratio;     // to its usual time
+    double usual_ns;  // mean time of its type and size
     double z;
   };
 
@@ -99,18 +89,19 @@ class Detector {
   double TailAddend(double ratio) const;
   double CleanShareAbove(double ratio) const;
 
-  std::map<Id128, Type> types_;
+  std::map<Id128, UsualLength> types_;
   struct BaselineStep {
     Id128 type;
     double length_ns;
-    double residual;  // log ratio to the median of its type at that time
+    int64_t work;
+    double residual;  // log ratio to the median of its type and size at that time
   };
   std::deque<BaselineStep> baseline_;  // the newest clean steps, of all types
   std::deque<Step> held_;              // the newest clean steps, not yet part of the baseline
   int64_t baseline_ns_ = 0;            // total time of the steps in the baseline so far
   size_t new_in_baseline_ = 0;
   int64_t seen_ = 0;
-  std::vector<double> clean_ratios_;  // clean step times over the mean of their type, sorted
+  std::vector<double> clean_ratios_;  // clean step times over the mean of their type and size, sorted
   double scale_ = 0;
   double small_threshold_ = 0, large_threshold_ = 0, tail_threshold_ = 0;
   double tail_ratio_ = 0;  // hardly any clean step is longer than this

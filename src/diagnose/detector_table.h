@@ -26,6 +26,14 @@ struct DetectorTable {
     Tuned<size_t> refresh_share{16, "", "and 1/16 of the baseline"};
   } baseline;
 
+  // Steps of a type that differ in work are compared with those of their size.
+  struct {
+    Tuned<size_t> steps{20, "steps", "the fewest to fit a line to: seven in each third"};
+    Tuned<double> min_range{1.3, "ratio", "of the work in the largest third to that in the smallest"};
+    Tuned<double> max_deviation{0.7, "of that without the line",
+                                "a line that explains less isn't worth its error"};
+  } by_work;
+
   struct {
     Tuned<double> slowdown{1.1, "ratio", "clocks and caches drift by as much; less isn't worth acting on"};
     Tuned<double> warm_up_slowdown{1.3, "ratio", "until the baseline has the time below"};

@@ -63,6 +63,31 @@ TEST_F(DetectorTest, StepsThatDriftAreNotSlowButTwiceAsLongOnesAre) {
   EXPECT_EQ(seen, 50);
 }
 
+// Requests of any size: what each takes grows with its work, and large ones come in bunches.
+TEST_F(DetectorTest, MoreWorkIsNotSlowButSlowWorkIs) {
+  const auto request = [this](double factor, bool busy) {
+    const double size =
+        std::min(200.0, 4 * std::pow(1 - std::generate_canonical<double, 32>(random_), -1 / 1.2));
+    const auto work = static_cast<int64_t>(busy ? 3 * size : size);
+    const int64_t start_ns = now_ns_;
+    now_ns_ += std::llround(factor * (kMs + 0.25 * kMs * static_cast<double>(work)) *
+                            std::exp(0.05 * normal_(random_)));
+    return detector_.Ingest({kType, start_ns, now_ns_, work}) == Detector::Verdict::kSlow;
+  };
+  int alarms = 0, seen = 0;
+  for (int program = 0; program < 20; ++program) {
+    detector_ = {};
+    int slow = 0;
+    for (int i = 0; i < 2'000; ++i) slow += request(1, i % 500 > 400) ? 1 : 0;
+    alarms += slow > 0;
+    slow = 0;
+    for (int i = 0; i < 200; ++i) slow += request(1.5, false) ? 1 : 0;
+    seen += slow > 150;
+  }
+  EXPECT_EQ(alarms, 0);
+  EXPECT_EQ(seen, 20);
+}
+
 TEST_F(DetectorTest, AShiftByHalfIsDetectedWithinThreeStepsAndASmallOneWithinDozens) {
   Slow(200, 50);
   EXPECT_GE(Slow(3, 75), 1);

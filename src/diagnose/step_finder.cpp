@@ -112,10 +112,12 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
     cut_ = false;
     has_kernels_ = false;
     signature_ = 0;
-    pieces_ = 0;
+    pieces_ = gpu_pieces_ = 0;
   }
-  has_kernels_ |= tokens_[piece.token].kind == Work::Kind::kKernel;
-  if (tokens_[piece.token].kind != Work::Kind::kRange) signature_ += SignatureOf(piece);
+  const Work::Kind kind = tokens_[piece.token].kind;
+  has_kernels_ |= kind == Work::Kind::kKernel;
+  gpu_pieces_ += kind == Work::Kind::kKernel || kind == Work::Kind::kCopy ? 1 : 0;
+  if (kind != Work::Kind::kRange) signature_ += SignatureOf(piece);
   if (static_cast<double>(++pieces_) > kLostSteps * typical_work_ + 100) {
     anchor_.reset();
     step_start_ns_.reset();
@@ -151,7 +153,7 @@ void StepFinder::FollowNamedStep(const WorkPiece& piece) {
   anchor_ = named_;
   needs_kernels_ = false;
   typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kMinNamedSteps - 1);
-  pieces_ = 0;
+  pieces_ = gpu_pieces_ = 0;
   step_start_ns_ = piece.time_ns - piece.length_ns;
   cut_ = false;
   signature_ = 0;
@@ -164,7 +166,7 @@ std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool observed) {
   if (observed && anchor_.has_value()) step_start_ns_ = time_ns;
   cut_ = observed;
   head_ns_.reset();
-  pieces_ = 0;
+  pieces_ = gpu_pieces_ = 0;
   signature_ = 0;
   history_.clear();
   choose_at_ = 0;
@@ -195,7 +197,7 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     needs_kernels_ = found->needs_kernels;
     has_kernels_ = false;
     typical_work_ = found->typical_work;
-    pieces_ = 0;
+    pieces_ = gpu_pieces_ = 0;
     named_.reset();
     named_seen_ = 0;
     choose_at_ = 0;
@@ -208,7 +210,7 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
 
 StepSpan StepFinder::Close(int64_t end_ns) {
   if (cut_) return {.type = {}, .start_ns = *step_start_ns_, .end_ns = end_ns, .cut = true};
-  return {.type = TypeOf(signature_), .start_ns = *step_start_ns_, .end_ns = end_ns};
+  return {.type = TypeOf(signature_), .start_ns = *step_start_ns_, .end_ns = end_ns, .work = gpu_pieces_};
 }
 
 Id128 StepFinder::TypeOf(uint64_t fine) {

@@ -21,6 +21,7 @@ struct StepSpan {
   Id128 type;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  int64_t work = 0;  // kernels and copies in it
   bool cut = false;  // its beginning wasn't observed, so that it has no type
 };
 
@@ -87,6 +88,7 @@ class StepFinder {
   bool cut_ = false;
   uint64_t signature_ = 0;  // of the step under way
   int64_t pieces_ = 0;
+  int64_t gpu_pieces_ = 0;  // kernels and copies in the step under way
   int64_t last_work_ns_ = 0;
   int64_t late_ = 0;
   std::map<uint64_t, int64_t> fine_types_;  // number of steps by signature

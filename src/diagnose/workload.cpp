@@ -131,7 +131,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
                         .start_ns = step.start_ns,
                         .end_ns = step.end_ns});
   unfinished_.reset();
-  switch (detector_.Ingest({step.type, step.start_ns, step.end_ns})) {
+  switch (detector_.Ingest({step.type, step.start_ns, step.end_ns, step.work})) {
     case Detector::Verdict::kLearning:
     case Detector::Verdict::kClean:
       if (accounting_.MarkClean()) Restart();
