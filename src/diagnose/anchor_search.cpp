@@ -7,29 +7,10 @@
 #include <utility>
 
 #include "diagnose/median.h"
+#include "diagnose/step_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-constexpr size_t kMinSteps = 8;  // the fewest occurrences to choose an anchor from
-// More frequent work is only a part of a step. Kernels and copies may take milliseconds themselves, so that
-// they mark steps shorter than the second bound only if a long history has no other anchor.
-constexpr double kMinStepNs = 5e5, kMinKernelStepNs = 4e6;
-// Upper bound of the variation (standard deviation over mean) of the amount of work between two anchors.
-// Alternating steps of several kinds are below it; 96 equal layers and what follows them have 0.48.
-constexpr double kMaxVariation = 0.3;
-// Ranges and syncs occur once per layer only in programs that synchronize per layer, so a weaker condition is
-// enough for them: this share of the intervals is within that share of their median. Some steps are followed
-// by an evaluation.
-constexpr double kMinAlike = 0.75, kAlike = 0.25;
-// A round has at most this many intervals: an evaluation after every ten steps doesn't make those one step.
-constexpr size_t kMaxIntervalsOfRound = 8;
-// Share of the intervals that equal the one a round before, and the fewest rounds to tell from.
-constexpr double kMinSameInRounds = 0.9;
-constexpr size_t kMinSyncRounds = 4;
-// Requests of varying size have nearly all time without GPU work after their syncs, and a noticeable part of
-// all time.
-constexpr double kMinIdleAfterRequests = 0.8, kMinIdle = 0.1;
 
 bool IsGpuWork(Work::Kind kind) { return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy; }
 
@@ -46,8 +27,9 @@ double VariationOf(std::span<const double> values) {
 
 double ShareAlike(const std::vector<double>& values) {
   const double median = MedianOf(values);
-  const auto alike = std::ranges::count_if(
-      values, [median](double value) { return std::abs(value - median) <= kAlike * median; });
+  const auto alike = std::ranges::count_if(values, [median](double value) {
+    return std::abs(value - median) <= kStepTable.anchor.alike * median;
+  });
   return static_cast<double>(alike) / static_cast<double>(values.size());
 }
 
@@ -60,9 +42,10 @@ double ShareSame(std::span<const uint64_t> values, size_t distance) {
 
 // The number of values after which they repeat; 1 if they don't, or if most are equal.
 size_t PeriodOf(std::span<const uint64_t> values) {
-  for (size_t period = 1; period <= kMaxIntervalsOfRound && values.size() >= kMinSyncRounds * period;
+  for (size_t period = 1; period <= kStepTable.anchor.max_intervals_of_round &&
+                          values.size() >= kStepTable.anchor.min_rounds * period;
        ++period)
-    if (ShareSame(values, period) >= kMinSameInRounds) return period;
+    if (ShareSame(values, period) >= kStepTable.anchor.min_same_in_rounds) return period;
   return 1;
 }
 
@@ -95,7 +78,7 @@ struct AnchorSearch::Candidate {
 };
 
 std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
-  if (history_.size() < kMinSteps) return std::nullopt;
+  if (history_.size() < kStepTable.anchor.min_steps) return std::nullopt;
   std::unordered_map<uint32_t, Occurrences> by_token;
   for (size_t i = 0; i < history_.size(); ++i) {
     Occurrences& occurrences = by_token[history_[i].token];
@@ -106,17 +89,17 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
   bool has_rare_step_name = false;
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].is_step_name;
-    has_rare_step_name |= named && std::ssize(occurrences.at) < kMinNamedSteps;
+    has_rare_step_name |= named && std::ssize(occurrences.at) < kStepTable.anchor.min_named;
     if (occurrences.at.size() < 2) continue;
     const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
-    if (candidate.regularity.mean_ns >= kMinStepNs) candidates.push_back(candidate);
+    if (candidate.regularity.mean_ns >= kStepTable.anchor.min_step_ns) candidates.push_back(candidate);
   }
   // Make the choice among equals independent of the hash map's order.
   std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
   const Candidate* best = BestNamedStep(candidates);
   if (best == nullptr && (!has_rare_step_name || at_end)) {
-    best = BestAnchor(candidates, kMinKernelStepNs);
-    if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kMinStepNs);
+    best = BestAnchor(candidates, kStepTable.anchor.min_kernel_step_ns);
+    if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kStepTable.anchor.min_step_ns);
     if (best == nullptr || MarksByWork(*best))
       if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
     if (best != nullptr) best = AnchorOfRounds(candidates, *best);
@@ -137,7 +120,7 @@ AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) c
       .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
       .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals};
   // Ignore the first half if it is less regular: the program may have been warming up.
-  if (work.size() / 2 >= kMinSteps)
+  if (work.size() / 2 >= kStepTable.anchor.min_steps)
     measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
   measured.alike = ShareAlike(work);
   return measured;
@@ -147,7 +130,8 @@ AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) c
 const AnchorSearch::Candidate* AnchorSearch::BestNamedStep(const std::vector<Candidate>& candidates) const {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates)
-    if (tokens_[candidate.token].is_step_name && std::cmp_greater_equal(candidate.count, kMinNamedSteps) &&
+    if (tokens_[candidate.token].is_step_name &&
+        std::cmp_greater_equal(candidate.count, kStepTable.anchor.min_named.value) &&
         (best == nullptr || candidate.length_ns > best->length_ns))
       best = &candidate;
   return best;
@@ -160,10 +144,10 @@ const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candid
                                                         double min_kernel_step_ns) const {
   const auto regular = [&](const Candidate& candidate) {
     const bool device = MarksByWork(candidate);
-    if (candidate.count <= kMinSteps) return false;
+    if (candidate.count <= kStepTable.anchor.min_steps) return false;
     if (device && candidate.regularity.mean_ns < min_kernel_step_ns) return false;
-    return candidate.regularity.variation <= kMaxVariation ||
-           (!device && candidate.regularity.alike >= kMinAlike);
+    return candidate.regularity.variation <= kStepTable.anchor.max_variation ||
+           (!device && candidate.regularity.alike >= kStepTable.anchor.min_alike);
   };
   size_t most = 0;
   for (const Candidate& candidate : candidates)
@@ -197,12 +181,14 @@ bool AnchorSearch::MarksByWork(const Candidate& candidate) const {
 const AnchorSearch::Candidate* AnchorSearch::EndOfRequests(const std::vector<Candidate>& candidates) const {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (tokens_[candidate.token].kind != Work::Kind::kSync || candidate.count < 2 * kMinSteps ||
-        candidate.regularity.mean_ns < kMinStepNs || !RunsKernelsBetween(candidate.token))
+    if (tokens_[candidate.token].kind != Work::Kind::kSync ||
+        candidate.count < 2 * kStepTable.anchor.min_steps ||
+        candidate.regularity.mean_ns < kStepTable.anchor.min_step_ns || !RunsKernelsBetween(candidate.token))
       continue;
     const Idle idle = IdleAround(candidate.token);
-    if (idle.after_ns >= kMinIdleAfterRequests * idle.total_ns &&
-        idle.total_ns >= kMinIdle * candidate.regularity.mean_ns * static_cast<double>(candidate.count) &&
+    if (idle.after_ns >= kStepTable.anchor.min_idle_after_requests * idle.total_ns &&
+        idle.total_ns >= kStepTable.anchor.min_idle * candidate.regularity.mean_ns *
+                             static_cast<double>(candidate.count) &&
         (best == nullptr || candidate.count > best->count))
       best = &candidate;
   }
@@ -251,7 +237,8 @@ std::vector<uint64_t> AnchorSearch::IntervalsOf(uint32_t token) const {
 bool AnchorSearch::RunsKernelsBetween(uint32_t token) const {
   if (tokens_[token].kind != Work::Kind::kSync) return false;
   const auto occurrences = std::ranges::count(history_, token, &WorkPiece::token);
-  return static_cast<double>(IntervalsOf(token).size() + 1) >= kMinAlike * static_cast<double>(occurrences);
+  return static_cast<double>(IntervalsOf(token).size() + 1) >=
+         kStepTable.anchor.min_alike * static_cast<double>(occurrences);
 }
 
 // If the intervals of the best anchor take turns, the candidate that occurs once in a round and takes most of
@@ -266,7 +253,7 @@ const AnchorSearch::Candidate* AnchorSearch::AnchorOfRounds(const std::vector<Ca
   const Candidate* of_rounds = &best;
   for (const Candidate& candidate : candidates)
     if (std::abs(static_cast<double>(candidate.count) - rounds) <= std::max(1.0, 0.1 * rounds) &&
-        candidate.regularity.variation <= kMaxVariation &&
+        candidate.regularity.variation <= kStepTable.anchor.max_variation &&
         (of_rounds == &best || candidate.length_ns > of_rounds->length_ns))
       of_rounds = &candidate;
   return of_rounds;

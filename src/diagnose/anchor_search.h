@@ -41,9 +41,6 @@ struct Anchor {
   bool needs_kernels;   // whether it only ends a step in which kernels ran
 };
 
-// A range that is named as a step needn't be regular; this many occurrences suffice.
-inline constexpr int64_t kMinNamedSteps = 3;
-
 // Finds the anchor of a program's steps in its work, in order of time. A range that is named as a step
 // ("train_step", "ProfilerStep#12") is the anchor if there is one. Otherwise the anchor is chosen by the
 // amount of work between its occurrences, whatever time that takes: between anchors the amount is always

@@ -10,22 +10,10 @@
 #include <utility>
 
 #include "base/time.h"
+#include "diagnose/step_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-constexpr int64_t kMinHistoryNs = kNanosPerSecond;
-constexpr int64_t kLongHistoryNs = 10 * kNanosPerSecond;
-constexpr size_t kMaxHistory = 100'000;
-// While there is no anchor, the search is repeated when the history has grown by this factor.
-constexpr double kHistoryGrowth = 1.25;
-// Programs with more names generate them; the names beyond this count as one.
-constexpr size_t kMaxTokens = 20'000;
-// An anchor is given up when it doesn't occur for as much work as this many steps have.
-constexpr double kLostSteps = 20;
-// From this many steps on, types whose signatures mostly don't recur (sizes that depend on data) are merged.
-constexpr int64_t kTypesAfter = 24;
-constexpr size_t kMaxTypes = 64;
 
 // "step 12" and "step 13" are the same work.
 std::string_view WithoutNumber(std::string_view name) {
@@ -52,7 +40,7 @@ std::string_view NameOf(Work::Kind kind) {
 
 }  // namespace
 
-// The first token of each kind stands for all names beyond kMaxTokens.
+// The first token of each kind stands for all names beyond the table's bound.
 StepFinder::StepFinder() {
   for (size_t kind = 0; kind < kKinds; ++kind) AddToken(static_cast<Work::Kind>(kind), "(others)");
 }
@@ -76,7 +64,8 @@ uint32_t StepFinder::TokenOf(const Work& work) {
   const auto& by_name = tokens_by_name_[static_cast<size_t>(work.kind)];
   const std::string_view name = work.kind == Work::Kind::kRange ? WithoutNumber(work.name) : work.name;
   if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
-  return tokens_.size() < kMaxTokens ? AddToken(work.kind, name) : static_cast<uint32_t>(work.kind);
+  return tokens_.size() < kStepTable.finder.max_names ? AddToken(work.kind, name)
+                                                      : static_cast<uint32_t>(work.kind);
 }
 
 // A step's signature is the sum of its pieces' signatures, so that their order doesn't matter.
@@ -118,7 +107,7 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
   has_kernels_ |= kind == Work::Kind::kKernel;
   gpu_pieces_ += kind == Work::Kind::kKernel || kind == Work::Kind::kCopy ? 1 : 0;
   if (kind != Work::Kind::kRange) signature_ += SignatureOf(piece);
-  if (static_cast<double>(++pieces_) > kLostSteps * typical_work_ + 100) {
+  if (static_cast<double>(++pieces_) > kStepTable.finder.lost_steps * typical_work_ + 100) {
     anchor_.reset();
     step_start_ns_.reset();
     head_ns_.reset();
@@ -149,10 +138,11 @@ void StepFinder::FollowNamedStep(const WorkPiece& piece) {
   if (!tokens_[piece.token].is_step_name || named_.value_or(piece.token) != piece.token) return;
   if (!named_.has_value()) pieces_since_named_ = 0;
   named_ = piece.token;
-  if (++named_seen_ < kMinNamedSteps) return;
+  if (++named_seen_ < kStepTable.anchor.min_named) return;
   anchor_ = named_;
   needs_kernels_ = false;
-  typical_work_ = static_cast<double>(pieces_since_named_) / static_cast<double>(kMinNamedSteps - 1);
+  typical_work_ =
+      static_cast<double>(pieces_since_named_) / static_cast<double>(kStepTable.anchor.min_named - 1);
   pieces_ = gpu_pieces_ = 0;
   step_start_ns_ = piece.time_ns - piece.length_ns;
   cut_ = false;
@@ -189,9 +179,10 @@ std::optional<std::string> StepFinder::anchor() const {
 void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   if (history_.empty()) return;
   const int64_t length_ns = history_.back().time_ns - history_.front().time_ns;
-  if (!at_end && (history_.size() < choose_at_ || length_ns < kMinHistoryNs)) return;
-  choose_at_ = static_cast<size_t>(kHistoryGrowth * static_cast<double>(history_.size()));
-  const bool is_long = history_.size() > kMaxHistory / 2 || length_ns >= kLongHistoryNs;
+  if (!at_end && (history_.size() < choose_at_ || length_ns < kStepTable.finder.min_history_ns)) return;
+  choose_at_ = static_cast<size_t>(kStepTable.finder.history_growth * static_cast<double>(history_.size()));
+  const bool is_long =
+      history_.size() > kStepTable.finder.max_history / 2 || length_ns >= kStepTable.finder.long_history_ns;
   if (const auto found = AnchorSearch(history_, tokens_).Find(is_long, at_end); found.has_value()) {
     anchor_ = found->token;
     needs_kernels_ = found->needs_kernels;
@@ -202,8 +193,8 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
     named_seen_ = 0;
     choose_at_ = 0;
     for (const WorkPiece& piece : std::exchange(history_, {})) Follow(piece, steps);
-  } else if (history_.size() > kMaxHistory) {
-    history_.erase(history_.begin(), history_.begin() + kMaxHistory / 2);
+  } else if (history_.size() > kStepTable.finder.max_history) {
+    history_.erase(history_.begin(), history_.begin() + kStepTable.finder.max_history / 2);
     choose_at_ = 0;
   }
 }
@@ -215,11 +206,11 @@ StepSpan StepFinder::Close(int64_t end_ns) {
 
 Id128 StepFinder::TypeOf(uint64_t fine) {
   ++typed_;
-  if (fine_types_.size() <= kMaxTypes) ++fine_types_[fine];
+  if (fine_types_.size() <= kStepTable.finder.max_types) ++fine_types_[fine];
   int64_t recurring = 0;
   for (const auto& [type, count] : fine_types_)
     if (count >= 3) recurring += count;
-  const bool useful = typed_ < kTypesAfter || recurring * 2 >= typed_;
+  const bool useful = typed_ < kStepTable.finder.types_after || recurring * 2 >= typed_;
   return IdHasher("step").Add(tokens_[*anchor_].name).Add(useful ? fine : 0).Finish();
 }
 
