@@ -12,9 +12,8 @@ namespace {
 // Clean steps kept per type, for at least 10 s: a slow onset may be taken for clean for seconds.
 constexpr size_t kMinOfType = 32, kMaxOfType = 512;
 constexpr int64_t kKeptNs = 10 * kNanosPerSecond;
-// The calm period is this long, and ends at the onset, or at that of the previous incident if the time
-// between the two is shorter than kMinCalmNs.
-constexpr int64_t kMaxCalmNs = 60 * kNanosPerSecond;
+// The calm period ends at the onset, or at that of the previous incident if the time between the two is
+// shorter than this.
 constexpr int64_t kMinCalmNs = 5 * kNanosPerSecond;
 
 }  // namespace

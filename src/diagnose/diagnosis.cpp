@@ -12,9 +12,6 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Retention of host signals and ended processes, so also how far back incidents compare. Bounds memory.
-constexpr int64_t kMemoryNs = 180 * kNanosPerSecond;
-
 // Hashes grid and block of a kernel, or of a pack of kernels.
 template <class Launch>
 uint64_t ShapeOf(const Launch& kernel) {
@@ -148,7 +145,7 @@ void Diagnosis::Advance(int64_t now_ns) {
   for (const model::Warning& warning :
        shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))
     shared_->warnings.Append(warning);
-  Forget(now_ns - kMemoryNs);
+  Forget(now_ns - kRetentionNs);
 }
 
 void Diagnosis::Finish(int64_t now_ns) {

@@ -38,6 +38,10 @@ namespace gpusonde::diagnose {
 // in which those were slow, and their causes. Time advances only by Advance. Not thread-safe.
 class Diagnosis {
  public:
+  // For how long host signals and ended processes are kept, so also how far back incidents compare. Bounds
+  // memory.
+  static constexpr int64_t kRetentionNs = 180 * kNanosPerSecond;
+
   struct Options {
     // How late rows may arrive. GPU work leaves a process some hundred milliseconds after it was done, and
     // the agent polls once a second. Steps are evaluated as soon as the watermark of their process passes

@@ -8,17 +8,16 @@
 #include <vector>
 
 #include "base/time.h"
+#include "diagnose/clean_baseline.h"
 #include "replay/replay.h"
 #include "store/table_rows.h"
 
 namespace gpusonde::replay {
 namespace {
 
-// What is recalled: this much time, which is how long a diagnosis keeps the host's signals, and open
-// incidents with the calm time before them that they are compared with, unless they are too old: replaying a
-// minute of 10,000 kernels a second delays the start.
-constexpr int64_t kRecallNs = 180 * kNanosPerSecond;
-constexpr int64_t kBeforeIncidentNs = 60 * kNanosPerSecond;
+// What is recalled: as much time as a diagnosis keeps the host's signals, and open incidents with the calm
+// time before them that they are compared with, unless they are older than this: replaying a minute of 10,000
+// kernels a second delays the start.
 constexpr int64_t kMaxRecallNs = 300 * kNanosPerSecond;
 // Nothing is recalled from a run that ended longer ago: its baselines no longer hold.
 constexpr int64_t kForgottenNs = 3'600 * kNanosPerSecond;
@@ -29,10 +28,11 @@ Result<TimeRange> ReadRecalled(store::Store& store, int64_t now_ns,
   ASSIGN_OR_RETURN(TimeRange range, ReadSpan(store, now_ns - kForgottenNs));
   if (range.to_ns == 0) return range;
   range.to_ns = std::min(range.to_ns, now_ns);
-  int64_t from_ns = range.to_ns - kRecallNs;
-  for (const model::Incident& incident : open)
-    if (incident.start_ns - kBeforeIncidentNs >= range.to_ns - kMaxRecallNs)
-      from_ns = std::min(from_ns, incident.start_ns - kBeforeIncidentNs);
+  int64_t from_ns = range.to_ns - diagnose::Diagnosis::kRetentionNs;
+  for (const model::Incident& incident : open) {
+    const int64_t calm_ns = incident.start_ns - diagnose::CleanBaseline::kMaxCalmNs;
+    if (calm_ns >= range.to_ns - kMaxRecallNs) from_ns = std::min(from_ns, calm_ns);
+  }
   range.from_ns = std::max(range.from_ns, from_ns);
   return range;
 }
