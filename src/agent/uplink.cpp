@@ -224,7 +224,9 @@ Uplink::State::Outcome Uplink::State::Note(Outcome outcome, const std::string& t
   if (trouble.empty())
     LogInfo("the server answers again");
   else
-    LogWarn("{}; data {}", trouble, outcome == Outcome::kRefused ? "is dropped" : "stays in the spool");
+    LogWarn(
+        "{}; {}", trouble,
+        outcome == Outcome::kFailed ? "data stays in the spool" : "what is refused on its own is dropped");
   last_trouble = trouble;
   return outcome;
 }
