@@ -6,6 +6,7 @@
 
 namespace gpusonde::app {
 
+void AddAgent(CLI::App& app, int& exit_status);
 void AddAnalyze(CLI::App& app, int& exit_status);
 void AddCompare(CLI::App& app, int& exit_status);
 void AddDiagnose(CLI::App& app, int& exit_status);
@@ -17,16 +18,17 @@ void AddImport(CLI::App& app, int& exit_status);
 void AddLines(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
+void AddServe(CLI::App& app, int& exit_status);
 void AddUp(CLI::App& app, int& exit_status);
 void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"analyze", AddAnalyze}, Command{"compare", AddCompare}, Command{"diagnose", AddDiagnose},
-      Command{"doctor", AddDoctor},   Command{"export", AddExport},   Command{"files", AddFiles},
-      Command{"fleet", AddFleet},     Command{"import", AddImport},   Command{"lines", AddLines},
-      Command{"query", AddQuery},     Command{"record", AddRecord},   Command{"up", AddUp},
-      Command{"view", AddView},
+      Command{"agent", AddAgent},       Command{"analyze", AddAnalyze}, Command{"compare", AddCompare},
+      Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},   Command{"export", AddExport},
+      Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
+      Command{"lines", AddLines},       Command{"query", AddQuery},     Command{"record", AddRecord},
+      Command{"serve", AddServe},       Command{"up", AddUp},           Command{"view", AddView},
   };
   return kCommands;
 }

@@ -57,7 +57,7 @@ model::Source NewSource(const Collector::Options& options) {
   const proc::HostInfo host = proc::ReadHost();
   model::Source source{
       .kind = options.every_process ? model::SourceKind::kAgent : model::SourceKind::kRecord,
-      .host = host.name,
+      .host = options.host.empty() ? host.name : options.host,
       .boot_id = host.boot_id,
       .kernel = host.kernel_release,
       .version = std::string(kVersion),
@@ -239,7 +239,7 @@ void Collector::Rewrite() {
   state_->gpu_rows.Rewrite();
 }
 
-void Collector::CountFailedRows(int64_t rows) { state_->drops.Add(model::DropReason::kSpoolFailed, rows); }
+void Collector::CountLostRows(model::DropReason reason, int64_t rows) { state_->drops.Add(reason, rows); }
 
 Id128 Collector::source() const { return state_->source.source; }
 

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "model/batch.h"
+#include "model/drops.h"
 #include "symbols/line_client.h"
 
 namespace gpusonde::agent {
@@ -30,6 +31,7 @@ class Collector {
     double frequency_hz = 99;
     bool every_process = false;  // else only those given to Follow and their descendants
     bool with_kernel = true;     // else only what needs no privileges
+    std::string host;            // the machine's name in the rows; empty: its own
     std::string command;         // the profiled command as typed; empty for the whole machine
     int64_t epoch_offset_ns = MeasureEpochOffset();  // added to every time in the rows
     // Devices, shared with other sources that report them.
@@ -66,8 +68,8 @@ class Collector {
   // Makes the next batches repeat every name that they refer to, as a new store needs them.
   void Rewrite();
 
-  // Counts rows that the caller could not write.
-  void CountFailedRows(int64_t rows);
+  // Counts rows that the caller lost.
+  void CountLostRows(model::DropReason reason, int64_t rows);
 
   // Stops sampling and returns the last batches; the source's row now has an end. Names and lines that are
   // still being looked for are waited for, a few seconds, as long as `may_wait`.

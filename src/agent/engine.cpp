@@ -23,6 +23,7 @@ Result<Collector> StartCollector(const Engine::Options& options, bool with_kerne
   return Collector::Create({.frequency_hz = options.frequency_hz,
                             .every_process = options.every_process,
                             .with_kernel = with_kernel,
+                            .host = options.host,
                             .command = options.command,
                             .epoch_offset_ns = epoch_offset_ns,
                             .devices = std::move(devices),
@@ -116,7 +117,7 @@ spool::Writer::Stored Engine::Spool(std::span<const model::Batch> batches, size_
   for (const model::Batch& batch : batches.subspan(fitting))
     stored.lost_rows += static_cast<int64_t>(batch.rows);
   if (stored.lost_rows > 0) {
-    state_->collector.CountFailedRows(stored.lost_rows);
+    state_->collector.CountLostRows(model::DropReason::kSpoolFailed, stored.lost_rows);
     Rewrite();
   }
   return stored;

@@ -33,6 +33,7 @@ class Engine {
     double frequency_hz = 99;
     double nvml_hz = 10;         // NVML readings per second; 0: none
     bool every_process = false;  // else those that the owner lets the collector follow
+    std::string host;            // the machine's name in the rows; empty: its own
     std::string command;         // the profiled command as typed; empty for the whole machine
     bool diagnose = true;
     symbols::LineClient::Options lines;                 // who finds source lines

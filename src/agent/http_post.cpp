@@ -18,6 +18,8 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/version.h"
 
@@ -53,32 +55,47 @@ void TrustAuthorities(ssl::context& context) {
   }
 }
 
-// Returns the status of the response. Throws system_error, as all functions below do.
+// What to send, and how much of the response to read: without a bound only its head.
+struct Exchange {
+  const HttpUrl& url;
+  const HttpBody& body;
+  std::optional<size_t> max_reply_bytes;
+};
+
+// Throws system_error, as all functions below do.
 template <class Stream>
-asio::awaitable<unsigned> Talk(Stream& stream, const HttpUrl& url, std::string_view body) {
-  http::request<http::string_body> request(http::verb::post, url.target, 11, std::string(body));
+asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
+  const HttpUrl& url = exchange.url;
+  http::request<http::span_body<const char>> request(http::verb::post, url.target, 11);
+  request.body() = {exchange.body.content.data(), exchange.body.content.size()};
   const bool is_v6 = url.host.find(':') != std::string::npos;
   request.set(http::field::host,
               fmt::format("{}{}{}:{}", is_v6 ? "[" : "", url.host, is_v6 ? "]" : "", url.port));
   request.set(http::field::user_agent, fmt::format("gpusonde/{}", kVersion));
-  request.set(http::field::content_type, "application/json");
+  request.set(http::field::content_type, exchange.body.type);
+  if (!exchange.body.authorization.empty())
+    request.set(http::field::authorization, exchange.body.authorization);
   request.keep_alive(false);
   request.prepare_payload();
   co_await http::async_write(stream, request, asio::use_awaitable);
   boost::beast::flat_buffer buffer(kMaxHead);
-  http::response_parser<http::empty_body> parser;
+  http::response_parser<http::string_body> parser;
   parser.header_limit(kMaxHead);
+  if (exchange.max_reply_bytes.has_value()) parser.body_limit(*exchange.max_reply_bytes);
   co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
-  co_return parser.get().result_int();
+  if (exchange.max_reply_bytes.has_value())
+    co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
+  co_return HttpReply{.status = parser.get().result_int(), .body = std::move(parser.get().body())};
 }
 
-asio::awaitable<unsigned> Exchange(const HttpUrl& url, std::string_view body) {
+asio::awaitable<HttpReply> Run(const Exchange& exchange) {
+  const HttpUrl& url = exchange.url;
   const auto executor = co_await asio::this_coro::executor;
   asio::ip::tcp::resolver resolver(executor);
   const auto addresses = co_await resolver.async_resolve(url.host, url.port, asio::use_awaitable);
   asio::ip::tcp::socket socket(executor);
   co_await asio::async_connect(socket, addresses, asio::use_awaitable);
-  if (!url.tls) co_return co_await Talk(socket, url, body);
+  if (!url.tls) co_return co_await Talk(socket, exchange);
 
   ssl::context context(ssl::context::tls_client);
   context.set_options(ssl::context::default_workarounds | ssl::context::no_sslv2 | ssl::context::no_sslv3 |
@@ -90,30 +107,42 @@ asio::awaitable<unsigned> Exchange(const HttpUrl& url, std::string_view body) {
   if (std::string name = url.host; !IsAddress(name))  // SSL_set_tlsext_host_name without its C cast
     SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
   co_await stream.async_handshake(ssl::stream_base::client, asio::use_awaitable);
-  co_return co_await Talk(stream, url, body);
+  co_return co_await Talk(stream, exchange);
 }
 
-Status StatusOf(const std::exception_ptr& thrown, unsigned answer) {
-  if (!thrown) {
-    if (answer / 100 == 2) return {};
-    return Fail(ErrorCode::kUnavailable, fmt::format("the server answered {}", answer));
-  }
+Error ErrorOf(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const system_error& error) {
-    return Fail(ErrorCode::kUnavailable, error.code().message());
+    return {ErrorCode::kUnavailable, error.code().message()};
   }
+}
+
+Result<HttpReply> RunFor(const Exchange& exchange, int64_t timeout_ns) {
+  Result<HttpReply> done = Fail(ErrorCode::kUnavailable, "no response in time");
+  asio::io_context loop(1);
+  asio::co_spawn(loop, Run(exchange), [&](const std::exception_ptr& thrown, HttpReply reply) {
+    if (thrown)
+      done = Fail(ErrorOf(thrown));
+    else
+      done = std::move(reply);
+  });
+  loop.run_for(std::chrono::nanoseconds(timeout_ns));
+  return done;
 }
 
 }  // namespace
 
+Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
+                               int64_t timeout_ns) {
+  return RunFor({.url = url, .body = body, .max_reply_bytes = max_reply_bytes}, timeout_ns);
+}
+
 Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns) {
-  Status done = Fail(ErrorCode::kUnavailable, "no response in time");
-  asio::io_context loop(1);
-  asio::co_spawn(loop, Exchange(url, body),
-                 [&](const std::exception_ptr& thrown, unsigned answer) { done = StatusOf(thrown, answer); });
-  loop.run_for(std::chrono::nanoseconds(timeout_ns));
-  return done;
+  ASSIGN_OR_RETURN(const HttpReply reply,
+                   RunFor({.url = url, .body = {.content = body}, .max_reply_bytes = {}}, timeout_ns));
+  if (reply.status / 100 == 2) return {};
+  return Fail(ErrorCode::kUnavailable, fmt::format("the server answered {}", reply.status));
 }
 
 Result<HttpUrl> HttpUrl::Parse(std::string_view text) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/live_agent.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "base/disk.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "model/drops.h"
 #include "spool/spool.h"
 
 namespace gpusonde::agent {
@@ -49,10 +52,12 @@ struct LiveAgent::State {
   std::string last_trouble;
 
   bool behind() { return ingested < engine.spool().last_sequence(); }
+  bool behind_durable() { return committed < engine.spool().last_sequence(); }
   Status SendAll();
   Status CatchUp();
   Status SendToSink(std::vector<model::Batch> frames);
   Status DropCommitted();
+  Status CheckRoom();
   void Spool(std::vector<model::Batch> batches);
   void LogTrouble(const Error& error);
   Status FollowClock();
@@ -71,6 +76,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                       .frequency_hz = options.frequency_hz,
                       .nvml_hz = options.nvml_hz,
                       .every_process = true,
+                      .host = options.host,
                       .diagnose = options.diagnose,
                       .lines = options.lines,
                       .files = options.files,
@@ -87,8 +93,9 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                       .measure_epoch_offset = options.measure_epoch_offset}));
   engine.StartGpuMonitor();
   std::unique_ptr<State> state(new State{options, sink, std::move(engine)});
-  ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(state->engine.spool().id()));
-  state->ingested = state->committed;
+  const spool::Writer& spool = state->engine.spool();
+  ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(spool.id()));
+  ASSIGN_OR_RETURN(state->ingested, sink.IngestedThrough(spool.id(), state->day, spool.last_sequence()));
   TRY(state->SendAll());
   state->engine.Recall(options.recall);
   return LiveAgent(std::move(state));
@@ -98,6 +105,10 @@ Status LiveAgent::Round() {
   State& state = *state_;
   state.engine.collector().Wait(kMinRoundMs, kRoundMs);
   TRY(state.FollowClock());
+  if (const Sink::Loss loss = state.sink.TakeLoss(); loss.rows > 0 || loss.names) {
+    state.engine.collector().CountLostRows(model::DropReason::kServerRefused, loss.rows);
+    state.engine.Rewrite();
+  }
   ASSIGN_OR_RETURN(std::vector<model::Batch> batches, state.engine.Gather());
   state.Spool(std::move(batches));
   if (const Status sent = state.SendAll(); !sent.has_value()) state.LogTrouble(sent.error());
@@ -129,9 +140,20 @@ Status LiveAgent::State::FollowClock() {
   return {};
 }
 
+Status LiveAgent::State::CheckRoom() {
+  TRY(CheckDiskRoom(options.spool_folder, options.min_free_bytes));
+  // The last segment is never deleted, though the sink may have all of it.
+  if (options.max_spool_bytes == 0 || !behind_durable()) return {};
+  ASSIGN_OR_RETURN(const int64_t bytes, spool::StoredBytes(options.spool_folder));
+  if (bytes < options.max_spool_bytes) return {};
+  return Fail(ErrorCode::kOutOfSpace,
+              fmt::format("Dropping data: the spool holds {} MB that are not stored elsewhere yet, its limit",
+                          bytes / 1'000'000));
+}
+
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   options.on_rows(batches);
-  const Status disk = CheckDiskRoom(options.spool_folder, options.min_free_bytes);
+  const Status disk = CheckRoom();
   if (!disk.has_value()) LogTrouble(disk.error());
   const int64_t waiting = engine.spool().last_sequence() - committed;
   const int64_t room = disk.has_value() ? std::max<int64_t>(options.max_waiting_frames - waiting, 0) : 0;

@@ -27,6 +27,14 @@ class Sink {
   // to here; later ones have to be sent again after a restart.
   virtual Result<int64_t> CommittedThrough(const Id128& spool) = 0;
 
+  // Called once, before any Ingest: the last frame that need not be given to Ingest, of `last_sequence` that
+  // the spool has. By default those that are durable; a sink that reads the spool itself needs none. `day` as
+  // for Ingest.
+  virtual Result<int64_t> IngestedThrough(const Id128& spool, [[maybe_unused]] int64_t day,
+                                          [[maybe_unused]] int64_t last_sequence) {
+    return CommittedThrough(spool);
+  }
+
   // Ingests the spool's frames first_sequence, first_sequence + 1, …, all or none; they are not sent again in
   // this run. `day` is the UTC day of the data, in whole days since the epoch; each day's data includes all
   // names that it refers to.
@@ -35,22 +43,31 @@ class Sink {
 
   // Makes everything that it has ingested durable.
   virtual Status Flush() = 0;
+
+  // What the sink had to give up since the last call.
+  struct Loss {
+    int64_t rows = 0;
+    bool names = false;  // rows refer to names that the sink doesn't have: they must be repeated
+  };
+  virtual Loss TakeLoss() { return {}; }
 };
 
-// The policy of `up` over an Engine: profiles the whole machine continuously. Once a second, data moves from
-// the sources to the spool and from there to the sink. Spooled data survives kill -9: it stays in the spool
-// until the sink has made it durable, and is sent again after the sink refused it. Not thread-safe.
+// The policy of `up` and `agent` over an Engine: profiles the whole machine continuously. Once a second, data
+// moves from the sources to the spool and from there to the sink. Spooled data survives kill -9: it stays in
+// the spool until the sink has made it durable, and is sent again after the sink refused it. Not thread-safe.
 class LiveAgent {
  public:
   struct Options {
     std::string spool_folder;
+    std::string host;  // the machine's name in the rows; empty: its own
     double frequency_hz = 19;
     double nvml_hz = 1;  // NVML readings per second; 0: none
     bool diagnose = true;
     // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and
     // counted.
     int64_t max_waiting_frames = 100'000;
-    int64_t min_free_bytes = 0;  // new data is dropped and counted while the disk has less than this left
+    int64_t max_spool_bytes = 0;  // the same for the bytes of the spool; 0: no limit
+    int64_t min_free_bytes = 0;   // new data is dropped and counted while the disk has less than this left
     symbols::LineClient::Options lines;                 // who finds source lines
     symbols::FileReader::Options files = ParsedHere();  // who parses program files
     // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/live_agent.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/rows_testing.h"
@@ -35,6 +38,10 @@ class TestSink : public Sink {
       source_offsets.insert(offset_ns);
     for (const int64_t time_ns : FixedColumn<int64_t>(frames, "samples", "time_ns"))
       newest_sample_ns = time_ns;
+    const std::vector<std::string> reasons = TextColumn(frames, "drops", "reason");
+    const std::vector<int64_t> counts = FixedColumn<int64_t>(frames, "drops", "count");
+    for (size_t i = 0; i < reasons.size(); ++i)
+      if (reasons[i] == "spool_failed" || reasons[i] == "server_refused") lost_rows += counts[i];
     for (const model::Batch& batch : frames)
       if (batch.table == model::kIncidents.name())
         for (const model::Incident& incident : model::RowsOf(model::kIncidents, batch))
@@ -42,8 +49,12 @@ class TestSink : public Sink {
     return hold ? Status() : Flush();
   }
 
+  Loss TakeLoss() override { return std::exchange(loss, {}); }
+
   bool refuse = false;
-  bool hold = false;  // makes nothing durable before Flush
+  Loss loss;
+  int64_t lost_rows = 0;  // as counted in the rows
+  bool hold = false;      // makes nothing durable before Flush
   int64_t through = 0;
   int64_t durable = 0;
   std::map<std::string, size_t> rows;
@@ -91,6 +102,39 @@ TEST_F(LiveAgentTest, FramesThatTheSinkRefusedAreSentLaterInOrder) {
   sink_.refuse = false;
   ASSERT_TRUE(agent.Round().has_value());
   EXPECT_GT(sink_.rows["samples"], 0u);
+}
+
+TEST_F(LiveAgentTest, BeyondTheSpoolsLimitRowsAreDroppedAndCountedUntilTheSinkHasTheRest) {
+  LiveAgent::Options options = Options();
+  options.max_spool_bytes = 1;
+  std::vector<std::string> troubles;
+  options.on_trouble = [&](const std::string& text) { troubles.push_back(text); };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  sink_.refuse = true;
+  ASSERT_TRUE(agent.Round().has_value());
+  const int64_t spooled =
+      spool::Read(folder_, 0, [](int64_t, const model::Batch&) { return Status(); }).value().frames;
+  EXPECT_GT(spooled, 0);
+  ASSERT_TRUE(agent.Round().has_value());
+  ASSERT_EQ(spool::Read(folder_, 0, [](int64_t, const model::Batch&) { return Status(); }).value().frames,
+            spooled);
+  EXPECT_THAT(troubles, testing::Contains(testing::HasSubstr("its limit")));
+  sink_.refuse = false;
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_EQ(sink_.through, spooled);
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.through, spooled) << "it goes on";
+  EXPECT_GT(sink_.lost_rows, 0);
+}
+
+TEST_F(LiveAgentTest, WhatTheSinkGaveUpIsCounted) {
+  LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  sink_.loss = {.rows = 42, .names = true};
+  const size_t sources = sink_.rows["sources"];
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_EQ(sink_.lost_rows, 42);
+  EXPECT_GT(sink_.rows["sources"], sources) << "names are repeated";
 }
 
 TEST_F(LiveAgentTest, FramesOfAnEarlierRunAreSentFirst) {

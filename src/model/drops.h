@@ -35,6 +35,7 @@ enum class DropReason : uint8_t {
   kPythonStackLost,     // Python stacks that could not be read to their end
   kPythonUnnamed,       // Python frames whose code object could not be read any more
   kSpoolFailed,         // rows that could not be written to the spool
+  kServerRefused,       // rows that the server refused
   kGpuRecordsDropped,   // GPU activity records that CUPTI dropped or had no buffer for
   kGpuMessagesLost,     // messages of the inject library that did not arrive
   kGpuMalformed,        // such messages, or records in them, that did not parse
@@ -103,6 +104,8 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kPythonUnnamed, false, "python_unnamed",
              "Python frames whose function was gone, or its memory unreadable, before its name was read."},
     DropInfo{DropReason::kSpoolFailed, true, "spool_failed", "Rows that could not be written to disk."},
+    DropInfo{DropReason::kServerRefused, true, "server_refused",
+             "Rows that the server refused as malformed or too large."},
     DropInfo{DropReason::kGpuRecordsDropped, true, "gpu_records_dropped",
              "GPU activity records that CUPTI dropped or had no buffer for."},
     DropInfo{DropReason::kGpuMessagesLost, true, "gpu_messages_lost",

@@ -33,7 +33,7 @@ bool HasToken(std::string_view authorization, std::string_view token) {
 }
 
 // Probes of Kubernetes have no token.
-bool IsProbe(std::string_view path) { return path == "/healthz"; }
+bool IsProbe(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
 bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
   const std::string_view name = HostWithoutPort(host);
@@ -44,8 +44,9 @@ bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
 }  // namespace
 
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
-                                               std::string_view token) {
-  if (header.method != "GET" && header.method != "HEAD")
+                                               std::string_view token, bool takes_posts) {
+  const bool is_post = takes_posts && header.method == "POST";
+  if (header.method != "GET" && header.method != "HEAD" && !is_post)
     return Refuse(405, ErrorCode::kUnsupported,
                   fmt::format("method {} is not supported; use GET", header.method));
   if (header.target.size() > kMaxTargetBytes)
@@ -55,7 +56,8 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
   if (header.hosts != 1)
     return Refuse(400, ErrorCode::kInvalidArgument,
                   fmt::format("a request must have exactly one Host header, not {}", header.hosts));
-  if (listening.IsLoopback() && !NamesThisMachine(header.host, listening))
+  // No page of another site knows a token, and a proxy may pass on the name that it has itself.
+  if (token.empty() && listening.IsLoopback() && !NamesThisMachine(header.host, listening))
     return Refuse(
         403, ErrorCode::kPermissionDenied,
         fmt::format("this server only serves its own machine: it accepts the hosts localhost, 127.0.0.1 and "
@@ -72,11 +74,14 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
     return Refuse(
         403, ErrorCode::kPermissionDenied,
         "the API refuses requests from pages of other sites; open it from its own page or directly");
+  if (is_post && !IsApiPath(target->path))
+    return Refuse(405, ErrorCode::kUnsupported, fmt::format("{} takes no POST", target->path));
   return HttpRequest{.path = std::move(target->path),
                      .query = std::move(target->query),
                      .if_none_match = std::string(header.if_none_match),
                      .accept = std::string(header.accept),
-                     .accepts_gzip = AcceptsGzip(header.accept_encoding)};
+                     .accepts_gzip = AcceptsGzip(header.accept_encoding),
+                     .body = {}};
 }
 
 bool IsApiPath(std::string_view path) {

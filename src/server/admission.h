@@ -25,18 +25,17 @@ struct RequestHeader {
 
 inline constexpr size_t kMaxTargetBytes = 8 << 10;
 
-// Returns the request, or the response that refuses it: 405 unless GET or HEAD, 414 beyond kMaxTargetBytes,
-// 400 for malformed requests, 401 without the token (`Authorization: Bearer`) unless that is empty or the
-// path only says that the program runs, and 403
+// Returns the request, or the response that refuses it: 405 unless GET or HEAD, or a POST to the API where
+// the server takes them; 414 beyond kMaxTargetBytes, 400 for malformed requests, 401 without the token
+// (`Authorization: Bearer`) unless that is empty or the path is a probe's, and 403
 //
-// - on loopback, for a Host that isn't a name of this machine: if another site's name resolves to 127.0.0.1
-// (DNS
-//   rebinding), its page sends that name and could otherwise read everything;
+// - on loopback without a token, for a Host that isn't a name of this machine: if another site's name
+//   resolves to 127.0.0.1 (DNS rebinding), its page sends that name and could otherwise read everything;
 // - for an API request that the browser marks as coming from another site's page (Fetch Metadata): that page
 // could not
 //   read the response, but could keep the machine busy.
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
-                                               std::string_view token);
+                                               std::string_view token, bool takes_posts = false);
 
 // Whether a path belongs to the API, whose responses may take long: /api/…, /metrics and /readyz.
 bool IsApiPath(std::string_view path);

@@ -48,7 +48,29 @@ TEST(Admit, WithATokenOnlyRequestsThatCarryItAndHealthProbesAreServed) {
                             "Basic 0123456789abcdef", "0123456789abcdef", "Bearer 0123456789ABCDEF"})
     EXPECT_EQ(status(other), 401) << other;
   EXPECT_EQ(status("", "/healthz"), 200);
+  EXPECT_EQ(status("", "/readyz"), 200);
   EXPECT_EQ(status("", "/healthz/.."), 401);
+}
+
+TEST(Admit, ATokenMakesUpForTheNameOfTheHost) {
+  RequestHeader header = WithHost("proxy.example");
+  EXPECT_EQ(StatusOf(header, {"127.0.0.1", 7171}, "0123456789abcdef"), 401);
+  header.authorization = "Bearer 0123456789abcdef";
+  EXPECT_EQ(StatusOf(header, {"127.0.0.1", 7171}, "0123456789abcdef"), 200);
+}
+
+TEST(Admit, PostsAreForTheApiOfAServerThatTakesThem) {
+  const auto status = [](std::string_view target, bool takes_posts, std::string_view method = "POST") {
+    RequestHeader header = Good();
+    header.method = method;
+    header.target = target;
+    const auto request = Admit(header, {"127.0.0.1", 7171}, {}, takes_posts);
+    return request.has_value() ? 200 : request.error().status;
+  };
+  EXPECT_EQ(status("/api/v1/frames", true), 200);
+  EXPECT_EQ(status("/api/v1/frames", false), 405);
+  EXPECT_EQ(status("/", true), 405);
+  EXPECT_EQ(status("/api/v1/frames", true, "PUT"), 405);
 }
 
 TEST(Admit, OnOtherAddressesEveryNameIsServed) {

@@ -11,13 +11,14 @@
 
 namespace gpusonde::server {
 
-// A request as handlers get it: a GET (the server turns HEAD into it) that passed the server's checks.
+// A request as handlers get it: one that passed the server's checks. A HEAD is turned into a GET.
 struct HttpRequest {
   std::string path;                                        // decoded, begins with '/'
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order given
   std::string if_none_match;                               // the header's text; empty when absent
   std::string accept;                                      // the header's text; empty when absent
   bool accepts_gzip = false;
+  std::string body;  // of a POST
 };
 
 // A response. The server adds the headers common to all.

@@ -18,6 +18,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <limits>
 #include <list>
 #include <optional>
 #include <tuple>
@@ -155,7 +156,9 @@ struct HttpServer::State {
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> ServeOne(Connection& connection);
   asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
-  asio::awaitable<HttpResponse> RespondFromWorker(HttpRequest request);
+  asio::awaitable<std::optional<HttpResponse>> RespondToPost(Connection& connection,
+                                                             http::request_parser<http::empty_body>& header);
+  asio::awaitable<HttpResponse> RespondFromWorker(const HttpHandler& handler, HttpRequest request);
   HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
   asio::awaitable<bool> Send(Connection& connection, const HttpResponse& response, Framing framing);
   asio::awaitable<void> CloseGently(Connection& connection);
@@ -167,6 +170,7 @@ struct HttpServer::State {
   // Used by the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
   size_t queued = 0;
+  size_t bodies_bytes = 0;  // of requests that are being received or handled
   bool stopping = false;
 
   std::atomic<size_t> held_bytes = 0;
@@ -260,6 +264,12 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   if (error) {
     response = RefusalOf(error);
     if (!response.has_value()) co_return false;
+  } else if (routes.uploads && parser.get().method() == http::verb::post) {
+    framing = {.version = parser.get().version(), .keep_alive = parser.keep_alive(), .head = false};
+    response = co_await RespondToPost(connection, parser);
+    if (!response.has_value()) co_return false;
+    // What is left of a refused body can't be told from the next request.
+    framing.keep_alive = framing.keep_alive && response->status == 200;
   } else if (!parser.is_done()) {
     response = RefusalOf(http::error::body_limit);
   } else {
@@ -279,15 +289,48 @@ asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& he
   std::expected<HttpRequest, HttpResponse> request = Admit(header, listening, options.token);
   if (!request.has_value()) co_return std::move(request.error());
   if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
-  if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
-  const Counted queuing(queued, 1);
-  co_return co_await RespondFromWorker(*std::move(request));
+  co_return co_await RespondFromWorker(routes.api, *std::move(request));
 }
 
-asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(HttpRequest request) {
-  const auto work = [this, &request]() -> asio::awaitable<HttpResponse> {
+// Reads the body of a POST only after its header has been admitted. Empty if the client is gone.
+asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
+    Connection& connection, http::request_parser<http::empty_body>& header) {
+  std::expected<HttpRequest, HttpResponse> request =
+      Admit(HeaderOf(header.get()), listening, options.token, true);
+  if (!request.has_value()) co_return std::move(request.error());
+  // A body without a length is at most as long as any.
+  const auto length = header.content_length();
+  const size_t bytes =
+      length.has_value()
+          ? static_cast<size_t>(std::min<uint64_t>(*length, std::numeric_limits<size_t>::max()))
+          : options.max_body_bytes;
+  if (bytes > options.max_body_bytes)
+    co_return ErrorResponse(
+        413, {ErrorCode::kInvalidArgument, fmt::format("the request's body has {} bytes, the limit is {}",
+                                                       bytes, options.max_body_bytes)});
+  if (bodies_bytes + bytes > options.max_bodies_bytes) co_return Busy("too many requests are being received");
+  const Counted receiving(bodies_bytes, bytes);
+  http::request_parser<http::string_body> parser(std::move(header));
+  parser.body_limit(options.max_body_bytes);
+  connection.stream.expires_after(kWriteTimeout + seconds(bytes / kMinBytesPerSecond));
+  auto [error, read] = co_await http::async_read(connection.stream, connection.buffer, parser, kAsTuple);
+  connection.stream.expires_never();
+  if (error == http::error::body_limit)
+    co_return ErrorResponse(
+        413, {ErrorCode::kInvalidArgument,
+              fmt::format("the request's body has more than {} bytes", options.max_body_bytes)});
+  if (error) co_return RefusalOf(error);
+  request->body = std::move(parser.get().body());
+  co_return co_await RespondFromWorker(routes.uploads, *std::move(request));
+}
+
+asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHandler& handler,
+                                                                   HttpRequest request) {
+  if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
+  const Counted queuing(queued, 1);
+  const auto work = [this, &handler, &request]() -> asio::awaitable<HttpResponse> {
     if (held_bytes > kMaxHeldBytes) co_return Busy("too many responses are waiting to be fetched");
-    co_return Call(routes.api, request);
+    co_return Call(handler, request);
   };
   co_return co_await asio::co_spawn(workers, work, asio::use_awaitable);
 }
@@ -322,7 +365,8 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.gzipped) message.set(http::field::content_encoding, "gzip");
   if (response.status == 401) message.set(http::field::www_authenticate, "Bearer");
-  if (response.status == 405) message.set(http::field::allow, "GET, HEAD");
+  if (response.status == 405)
+    message.set(http::field::allow, routes.uploads ? "GET, HEAD, POST" : "GET, HEAD");
   if (response.status != 304) message.content_length(body.size());
 
   connection.stream.expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));

@@ -32,7 +32,8 @@ class HttpServerTest : public testing::Test {
   void Start(const HttpServerOptions& options = {}) {
     auto server =
         HttpServer::Create(options, {.api = [this](const HttpRequest& request) { return Api(request); },
-                                     .files = [](const HttpRequest&) { return Text("file"); }});
+                                     .files = [](const HttpRequest&) { return Text("file"); },
+                                     .uploads = {}});
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = *std::move(server);
     thread_ = std::thread([this] { server_->Run(); });

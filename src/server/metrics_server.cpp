@@ -5,21 +5,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
-#include "base/regular_file.h"
 #include "base/time.h"
+#include "base/token_file.h"
 
 namespace gpusonde::server {
 namespace {
 
 namespace prometheus = exporters::prometheus;
-
-constexpr size_t kMinTokenBytes = 16;
-constexpr size_t kMaxTokenBytes = 4096;
 
 double InSeconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -41,19 +37,6 @@ int64_t ResidentBytes() {
   int64_t resident_pages = 0;
   file >> all_pages >> resident_pages;
   return resident_pages * ::sysconf(_SC_PAGESIZE);
-}
-
-Result<std::string> ReadToken(const std::string& path) {
-  ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
-  ASSIGN_OR_RETURN(std::string token, ReadRegular(file, kMaxTokenBytes + 1));
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
-  if (token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes || !printable)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the token in {} must be one line of {} to {} printable ASCII characters without "
-                            "spaces; `openssl rand -hex 32` makes one",
-                            path, kMinTokenBytes, kMaxTokenBytes));
-  return token;
 }
 
 }  // namespace
@@ -101,7 +84,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::Li
   };
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
                    HttpServer::Create({.listen = options.listen, .token = options.token, .workers = 1},
-                                      {.api = api, .files = AnsweringHealth(not_here)}));
+                                      {.api = api, .files = AnsweringHealth(not_here), .uploads = {}}));
   try {
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
   } catch (const std::system_error& error) {

@@ -42,26 +42,31 @@ std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
 
 Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts facts,
                                                   const std::optional<ListenAddress>& listen) {
-  std::unique_ptr<ApiData> data = ReadingFrom(store);
-  const HttpRoutes routes{.api = ApiHandler(*data, std::move(facts)),
-                          .files = AnsweringHealth(UiHandler(UiFolders()))};
+  // The handler is copied, and its copies share the data.
+  const std::shared_ptr<ApiData> data = ReadingFrom(store);
+  return Start(
+      [data, api = ApiHandler(*data, std::move(facts))](const HttpRequest& request) { return api(request); },
+      listen);
+}
+
+Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api,
+                                                  const std::optional<ListenAddress>& listen) {
+  const HttpRoutes routes{
+      .api = std::move(api), .files = AnsweringHealth(UiHandler(UiFolders())), .uploads = {}};
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
                                                            ? HttpServer::Create({.listen = *listen}, routes)
                                                            : CreateAtDefaultPort(routes));
   std::string remark = RemarkOn(server->address(), listen.has_value());
   try {
-    return std::unique_ptr<UiServer>(new UiServer(std::move(data), std::move(server), std::move(remark)));
+    return std::unique_ptr<UiServer>(new UiServer(std::move(server), std::move(remark)));
   } catch (const std::system_error& error) {
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("cannot start a thread for the server: {}", error.what()));
   }
 }
 
-UiServer::UiServer(std::unique_ptr<ApiData> data, std::unique_ptr<HttpServer> server, std::string remark)
-    : data_(std::move(data)),
-      server_(std::move(server)),
-      remark_(std::move(remark)),
-      thread_([this] { server_->Run(); }) {}
+UiServer::UiServer(std::unique_ptr<HttpServer> server, std::string remark)
+    : server_(std::move(server)), remark_(std::move(remark)), thread_([this] { server_->Run(); }) {}
 
 UiServer::~UiServer() {
   server_->Stop();

@@ -26,6 +26,9 @@ class UiServer {
   static Result<std::unique_ptr<UiServer>> Start(store::Store& store, ApiFacts facts,
                                                  const std::optional<ListenAddress>& listen);
 
+  // The same with another API, such as one over many stores.
+  static Result<std::unique_ptr<UiServer>> Start(HttpHandler api, const std::optional<ListenAddress>& listen);
+
   // The URL for a browser on this machine: "http://127.0.0.1:7171/".
   std::string Url() const;
 
@@ -37,9 +40,8 @@ class UiServer {
   ~UiServer();
 
  private:
-  UiServer(std::unique_ptr<ApiData> data, std::unique_ptr<HttpServer> server, std::string remark);
+  UiServer(std::unique_ptr<HttpServer> server, std::string remark);
 
-  std::unique_ptr<ApiData> data_;
   std::unique_ptr<HttpServer> server_;
   std::string remark_;
   std::thread thread_;

@@ -142,13 +142,13 @@ class Reader {
   bool failed_ = false;
 };
 
-Result<std::vector<std::byte>> Decompress(std::span<const std::byte> bytes) {
+Result<std::vector<std::byte>> Decompress(std::span<const std::byte> bytes, size_t max_bytes) {
   const unsigned long long size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
     return Fail(ErrorCode::kCorrupt, "batch: not a zstd frame of known size");
-  if (size > kMaxBatchBytes)
+  if (size > max_bytes)
     return Fail(ErrorCode::kCorrupt,
-                fmt::format("batch: claims {} bytes, at most {} are allowed", size, kMaxBatchBytes));
+                fmt::format("batch: claims {} bytes, at most {} are allowed", size, max_bytes));
   std::vector<std::byte> content(size);
   const size_t decompressed = ZSTD_decompress(content.data(), content.size(), bytes.data(), bytes.size());
   if (ZSTD_isError(decompressed))
@@ -179,8 +179,8 @@ Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compre
   return compressor.Finish();
 }
 
-Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes) {
-  ASSIGN_OR_RETURN(const std::vector<std::byte> content, Decompress(bytes));
+Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes, size_t max_bytes) {
+  ASSIGN_OR_RETURN(const std::vector<std::byte> content, Decompress(bytes, max_bytes));
   Reader reader(content);
   const auto version = reader.Number<uint8_t>();
   if (version > kCodecVersion)

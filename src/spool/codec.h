@@ -26,7 +26,8 @@ inline constexpr size_t kMaxBatchBytes = size_t{128} << 20;
 Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compression_level = 1);
 
 // The inverse; safe on any bytes. Skips columns of types that this version doesn't know. The returned batch
-// passes model::Validate. Errors: kCorrupt; kTooNew for a later version of the encoding.
-Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes);
+// passes model::Validate. Errors: kCorrupt, also for a batch of more than `max_bytes`, which is found out
+// before anything is decompressed; kTooNew for a later version of the encoding.
+Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes, size_t max_bytes = kMaxBatchBytes);
 
 }  // namespace gpusonde::spool

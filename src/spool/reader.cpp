@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "spool/codec.h"
@@ -21,8 +23,8 @@ Result<std::optional<SegmentReader>> OpenIfThere(const SegmentName& name) {
 
 }  // namespace
 
-Result<ReadSummary> Read(const std::string& folder, int64_t after,
-                         const std::function<Status(int64_t sequence, const model::Batch&)>& visit) {
+Result<ReadSummary> ReadEncoded(const std::string& folder, int64_t after,
+                                const std::function<Result<bool>(const EncodedFrame&)>& visit) {
   ASSIGN_OR_RETURN(const std::vector<SegmentName> segments, ListSegments(folder));
   if (segments.empty()) return Fail(ErrorCode::kNotFound, folder + " holds no spool of gpusonde");
   ReadSummary summary;
@@ -48,12 +50,13 @@ Result<ReadSummary> Read(const std::string& folder, int64_t after,
       if (!frame.has_value()) break;
       summary.last_sequence = frame->sequence;
       if (frame->sequence <= after) continue;
-      Result<model::Batch> batch = DecodeBatch(frame->payload);
-      if (!batch.has_value())
-        return Fail(std::move(batch).error().With(
-            fmt::format("{}: frame {} at offset {}", segments[i].path, frame->sequence, offset)));
-      TRY(visit(frame->sequence, *batch));
       ++summary.frames;
+      ASSIGN_OR_RETURN(const bool goes_on,
+                       visit({.sequence = frame->sequence,
+                              .payload = frame->payload,
+                              .place = fmt::format("{}: frame {} at offset {}", segments[i].path,
+                                                   frame->sequence, offset)}));
+      if (!goes_on) return summary;
     }
     ASSIGN_OR_RETURN(const int64_t rest_bytes, reader->RestBytes());
     if (!is_last && rest_bytes > 0 && summary.last_sequence + 1 < end)
@@ -62,6 +65,27 @@ Result<ReadSummary> Read(const std::string& folder, int64_t after,
     summary.torn_bytes = rest_bytes;
   }
   return summary;
+}
+
+Result<ReadSummary> Read(const std::string& folder, int64_t after,
+                         const std::function<Status(int64_t sequence, const model::Batch&)>& visit) {
+  return ReadEncoded(folder, after, [&](const EncodedFrame& frame) -> Result<bool> {
+    Result<model::Batch> batch = DecodeBatch(frame.payload);
+    if (!batch.has_value()) return Fail(std::move(batch).error().With(frame.place));
+    TRY(visit(frame.sequence, *batch));
+    return true;
+  });
+}
+
+Result<int64_t> StoredBytes(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<SegmentName> segments, ListSegments(folder));
+  int64_t bytes = 0;
+  for (const SegmentName& segment : segments) {
+    std::error_code deleted;
+    const auto size = std::filesystem::file_size(segment.path, deleted);
+    if (!deleted) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
 }
 
 Result<bool> HasFrames(const std::string& folder) {

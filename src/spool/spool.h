@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -86,6 +87,19 @@ struct ReadSummary {
 // whole. Errors: kNotFound if there is no spool; kTooNew, kPermissionDenied, kIo; those of visit.
 Result<ReadSummary> Read(const std::string& folder, int64_t after,
                          const std::function<Status(int64_t sequence, const model::Batch&)>& visit);
+
+// A frame as it lies in its segment; `payload` is only valid during the visit.
+struct EncodedFrame {
+  int64_t sequence = 0;
+  std::span<const std::byte> payload;  // for DecodeBatch
+  std::string place;                   // file, number and offset, for errors
+};
+// As Read, without decoding the frames; a visit that returns false ends it.
+Result<ReadSummary> ReadEncoded(const std::string& folder, int64_t after,
+                                const std::function<Result<bool>(const EncodedFrame&)>& visit);
+
+// Bytes of the folder's segments. Errors: those of listing it.
+Result<int64_t> StoredBytes(const std::string& folder);
 
 // Whether the folder's segments have any whole frame; false without segments. Errors: as Read.
 Result<bool> HasFrames(const std::string& folder);

@@ -28,6 +28,7 @@ ALLOWED = {
     "inject": {"wire"},
     "model": {"base"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
+    "serve": {"server", "spool", "store/live"},
     "server": {"exporters", "store/queries"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},

@@ -2,10 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary } from "./api/types";
+import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
+import { useHost } from "./state/use-host";
 import { useKeys } from "./state/keys";
 import { useTheme } from "./state/theme";
 import { useResource, type Asked } from "./state/use-resource";
@@ -14,6 +15,7 @@ import { formatView, isSettled, lastOf, stackSelection, timeSelection, windowOf,
 import { Answer } from "./views/answer";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
+import { HostsPage } from "./views/hosts";
 import { IncidentsPage } from "./views/incidents";
 import { ProfilePage } from "./views/profile";
 import { SourcePage } from "./views/source";
@@ -24,7 +26,9 @@ import { TimeType, WAIT_LABELS } from "./views/time-type";
 const POLL_MS = 2000;
 // Data that seldom changes (the choices in the header) is fetched every 30 s.
 const POLLS_PER_SLOW = 15;
-const OVERVIEW = { url: apiUrl("overview"), question: "overview" };
+// The list of hosts, while it is what is shown, every 10 s: agents send as often.
+const POLLS_PER_HOSTS = 5;
+const HOSTS = { url: apiUrl("hosts"), question: "hosts" };
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
 // With more strips than this, each is lower.
@@ -34,16 +38,32 @@ const READING = { cpu: "samples", gpu: "GPU work", off_cpu: "waits" };
 
 const same = <T,>(json: T): T => json;
 
-// Data flows one way: the address defines the selection, resources fetch it, views show it.
+// Another host has other processes, devices and times: its page starts anew.
 export function App() {
+  const [host, choose] = useHost();
+  return <HostPages key={host ?? ""} host={host} onHost={choose} />;
+}
+
+interface HostPagesProps {
+  host: string | null;
+  onHost: (host: string | null) => void;
+}
+
+// Data flows one way: the address defines the selection, resources fetch it, views show it.
+function HostPages({ host, onHost }: HostPagesProps) {
   const theme = useTheme();
   const [helping, setHelping] = useState(false);
   const [polls, setPolls] = useState(0);
   const [retries, setRetries] = useState(0);
   const search = useRef<HTMLInputElement>(null);
 
-  const overview = useResource<Overview, Overview>(OVERVIEW, polls + retries, same);
+  const ofHost: Record<string, string> = host === null ? {} : { host };
+  const overview = useResource<Overview, Overview>({ url: apiUrl("overview", {}, ofHost), question: "overview" }, polls + retries, same);
   const seen = overview.data;
+  // Only `serve` has hosts. Their list is fetched as seldom as other choices, but often enough to be read by itself.
+  const choosing = seen?.mode === "serve" && host === null && seen.from_us === null;
+  const hostTick = choosing ? Math.floor(polls / POLLS_PER_HOSTS) : Math.floor(polls / POLLS_PER_SLOW);
+  const hosts = useResource<Hosts, Hosts>(seen?.mode === "serve" ? HOSTS : null, `${hostTick} ${retries}`, same);
   const opensOn = useOpening(seen);
   const [view, nav] = useView(opensOn);
   useKeys({ nav, search, onHelp: () => setHelping(true) });
@@ -69,7 +89,7 @@ export function App() {
   const slowSpanRevision = settled || slowRevision;
   const onProfile = view.page === "profile";
   const ask = (endpoint: string, { time, name }: Span, selection: Selection = {}, extra: Record<string, string | number> = {}): Asked | null =>
-    available && { url: apiUrl(endpoint, { ...time, ...selection }, extra), question: `${apiUrl(endpoint, selection, extra)} of ${name}` };
+    available && { url: apiUrl(endpoint, { ...time, ...selection }, { ...ofHost, ...extra }), question: `${apiUrl(endpoint, selection, extra)} of ${name}` };
   const strips = useResource<Strips, Strips>(ask("strips", windowed, stacks, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   // Also when the first GPU appears.
   const choicesRevision = `${slowSpanRevision} ${seen?.kernels ? 1 : 0}`;
@@ -103,6 +123,10 @@ export function App() {
   const retry = () => setRetries((count) => count + 1);
   if (!seen) {
     return overview.error ? <Failed error={overview.error} onRetry={retry} /> : <Loading what="the overview" />;
+  }
+
+  if (choosing && (hosts.data?.hosts.length ?? 0) > 0) {
+    return <HostsPage hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost} />;
   }
 
   const known = processes.data?.processes.find(({ id }) => id === view.process);
@@ -145,13 +169,16 @@ export function App() {
   const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
   const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
   const open = incidents.data?.incidents.length ?? 0;
-  const failures = [overview.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null];
+  const failures = [overview.error, hosts.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.question !== null && !seen.live;
   return (
     <div class={`app ${busy ? "busy" : ""}`}>
       <Header
         overview={seen}
+        hosts={hosts.data?.hosts ?? []}
+        host={host}
+        onHost={onHost}
         lost={overview.error !== null}
         processes={processes.data?.processes ?? []}
         devices={devices.data?.devices ?? []}

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { App } from "./app";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
+import "./styles/hosts.css";
 import "./styles/incidents.css";
 import "./styles/profile.css";
 import "./styles/answer.css";

@@ -10,11 +10,17 @@ import * as data from "./fixture-data.mjs";
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
-// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated.
+// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts.
 
 const DIST = join(fileURLToPath(import.meta.url), "../../dist");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
 const END_US = data.START_US + data.LENGTH_US;
+
+// Of the scenario `hosts`.
+const HOSTS = [
+  { name: "train-07", last_seen_us: Date.now() * 1000, silent: false, gpus: 8, busy: 0.54, incidents: 2, bytes: 3.2e9, error: "" },
+  { name: "train-08", last_seen_us: Date.now() * 1000 - 3600e6, silent: true, gpus: null, busy: null, incidents: null, bytes: 1.1e9, error: "no" },
+];
 
 class Refusal extends Error {}
 
@@ -51,15 +57,16 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   let until = END_US;
   if (scenario === "live") until = data.START_US + data.LENGTH_US / 3;
 
-  const overview = () => {
-    const empty = state.scenario === "empty";
+  const overview = (host) => {
+    const serve = state.scenario === "hosts";
+    const empty = state.scenario === "empty" || (serve && host === null);
     const partial = state.scenario === "partial";
-    const live = state.scenario === "live" || empty;
+    const live = state.scenario === "live" || empty || serve;
     if (state.scenario === "live" && !state.quiet) until = Math.min(END_US, until + 5e6);
     return {
-      version: "0.1.0", mode: live ? "up" : "view", live, title: "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
+      version: "0.1.0", mode: serve ? "serve" : live ? "up" : "view", live, title: host ?? "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
-      sources: [{ id: "0".repeat(32), host: "train-07", kind: "agent", hz: 19 }],
+      sources: [{ id: "0".repeat(32), host: host ?? "train-07", kind: "agent", hz: 19 }],
       samples: empty ? 0 : data.sampleCount(until),
       kernels: state.scenario === "gpu" ? 9000 * 900 : 0,
       drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", lost: true, count: 1204 }] : [],
@@ -83,10 +90,15 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   };
 
   const api = (path, params) => {
+    const host = params.get("host");
+    if (state.scenario === "hosts") params.delete("host");
     switch (path) {
       case "overview":
         readSelection(params, []);
-        return overview();
+        return overview(host);
+      case "hosts":
+        readSelection(params, []);
+        return { hosts: HOSTS };
       case "strips": {
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");

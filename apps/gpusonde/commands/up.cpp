@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -15,7 +13,6 @@
 #include <vector>
 
 #include "agent/live_agent.h"
-#include "agent/webhook.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/state_folder.h"
@@ -23,6 +20,7 @@
 #include "browser.h"
 #include "command.h"
 #include "exporters/prometheus/live_totals.h"
+#include "live_flags.h"
 #include "messages.h"
 #include "replay/recall.h"
 #include "server/metrics_server.h"
@@ -42,19 +40,13 @@ struct UpOptions {
   std::string state = DefaultStateFolder();
   std::string listen;  // empty: the default ports
   std::vector<std::string> sources;
-  double frequency_hz = 19;
-  double nvml_hz = 1;
+  LiveFlags live;
   int days = 7;
   double gigabytes = 10;
-  double reserve_mb = 256;
-  double duration_s = 0;  // 0: until a stop signal
-  bool no_diagnose = false;
   bool no_open = false;
   std::string metrics_listen;  // empty: only at the UI's address
   std::string metrics_token_file;
   std::optional<server::MetricsServer::Options> metrics;
-  std::string webhook;  // empty: none
-  std::optional<agent::HttpUrl> webhook_url;
 };
 
 // Writes the agent's data straight to the embedded store.
@@ -92,11 +84,6 @@ class AgentNotice {
   std::string text_;
 };
 
-Status MakeFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return Fail(ErrnoError(errno, "make the folder " + path));
-}
-
 void Retain(store::LiveStore& store, const UpOptions& options) {
   const auto gone = store.Retain(options.days, static_cast<int64_t>(options.gigabytes * 1e9));
   if (!gone.has_value())
@@ -111,7 +98,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   // `up` runs all the time, and DuckDB caches what it has read until it reaches the limit.
   if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
   TRY(MakeFolder(options.state));
-  const auto reserve_bytes = static_cast<int64_t>(options.reserve_mb * 1e6);
+  const auto reserve_bytes = static_cast<int64_t>(options.live.reserve_mb * 1e6);
   ASSIGN_OR_RETURN(const auto store,
                    store::LiveStore::Open(options.state + "/days", {.min_free_bytes = reserve_bytes}));
   StoreSink sink(*store);
@@ -122,40 +109,22 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
     return all;
   };
-  std::shared_ptr<agent::Webhook> webhook;
-  if (options.webhook_url.has_value())
-    webhook = std::make_shared<agent::Webhook>(
-        agent::Webhook::Options{.url = *options.webhook_url, .machine = proc::ReadHost().name});
-  const auto post_incident = [webhook](const diagnose::Report& report) {
-    if (webhook != nullptr) webhook->Post(report);
+  exporters::prometheus::LiveTotals totals;
+  agent::LiveAgent::Options agent_options = AgentOptions(options.live, proc::ReadHost().name);
+  agent_options.spool_folder = options.state + "/spool";
+  // The spool may use this half of the reserve when the store refuses rows.
+  agent_options.min_free_bytes = reserve_bytes / 2;
+  agent_options.on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); };
+  agent_options.on_rows = [&totals](std::span<const model::Batch> rows) {
+    totals.Ingest(rows, MonotonicNow());
   };
-  const auto post_warning = [webhook](const model::Warning& warning) {
-    if (webhook != nullptr) webhook->Post(warning);
-  };
-  const auto recall = [&store](diagnose::Diagnosis& diagnosis) {
+  agent_options.recall = [&store](diagnose::Diagnosis& diagnosis) {
     return replay::Recall(
         *store, MonotonicNow() + MeasureEpochOffset(),
         [](const model::Process& process) { return proc::StillRuns(process.process, process.pid); },
         diagnosis);
   };
-  exporters::prometheus::LiveTotals totals;
-  ASSIGN_OR_RETURN(
-      agent::LiveAgent agent,
-      agent::LiveAgent::Create(
-          {.spool_folder = options.state + "/spool",
-           .frequency_hz = options.frequency_hz,
-           .nvml_hz = options.nvml_hz,
-           .diagnose = !options.no_diagnose,
-           // The spool may use this half of the reserve when the store refuses rows.
-           .min_free_bytes = reserve_bytes / 2,
-           .lines = OwnLines(),
-           .files = OwnFiles(),
-           .on_incident = post_incident,
-           .on_warning = post_warning,
-           .on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); },
-           .on_rows = [&totals](std::span<const model::Batch> rows) { totals.Ingest(rows, MonotonicNow()); },
-           .recall = recall},
-          sink));
+  ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(agent_options, sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
   ASSIGN_OR_RETURN(
       const auto server,
@@ -169,7 +138,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                               listen));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
-             options.frequency_hz, options.state, server->Url());
+             options.live.frequency_hz, options.state, server->Url());
   std::fflush(stdout);
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {
@@ -179,17 +148,12 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   }
   if (!options.no_open) OpenInBrowser(server->Url());
 
-  const int64_t started_ns = MonotonicNow();
-  const int64_t stop_ns =
-      options.duration_s > 0 ? started_ns + static_cast<int64_t>(options.duration_s * 1e9) : INT64_MAX;
   int64_t retained_ns = 0;
-  while (!StopRequested() && MonotonicNow() < stop_ns) {
-    TRY(agent.Round());
-    if (MonotonicNow() - retained_ns < kRetainEveryNs) continue;
+  return RunAgent(agent, options.live, [&] {
+    if (MonotonicNow() - retained_ns < kRetainEveryNs) return;
     retained_ns = MonotonicNow();
     Retain(*store, options);
-  }
-  return agent.Finish();
+  });
 }
 
 int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
@@ -211,25 +175,13 @@ void AddUp(CLI::App& app, int& exit_status) {
       "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
       "Keeps one file per day under STATE/days; any DuckDB client can read them while gpusonde is stopped.");
   command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
-  command->add_option("--hz", options->frequency_hz, "Samples per second on each CPU")
-      ->capture_default_str()
-      ->check(Number("HZ", 0.1, 1'000));
-  command->add_option("--nvml-hz", options->nvml_hz, "NVML readings (clocks, power, …) per second; 0: none")
-      ->capture_default_str()
-      ->check(Number("HZ", 1, 10, true));
+  AddLiveFlags(*command, options->live);
   command->add_option("--days", options->days, "Retention in days")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 1'000'000));
   command->add_option("--max-gb", options->gigabytes, "Retention in gigabytes")
       ->capture_default_str()
       ->check(PositiveNumber("GB"));
-  command
-      ->add_option("--disk-reserve-mb", options->reserve_mb,
-                   "Store nothing while the disk has less free space than this; half of it always stays free")
-      ->capture_default_str()
-      ->check(Number("MB", 0, 1e9));
-  command->add_option("--duration", options->duration_s, "Stop after this many seconds")
-      ->check(PositiveNumber("SECONDS"));
   command->add_option(
       "--listen", options->listen,
       fmt::format(
@@ -246,10 +198,6 @@ void AddUp(CLI::App& app, int& exit_status) {
       ->add_option("--metrics-token-file", options->metrics_token_file,
                    "File with the token that --metrics-listen asks for (Authorization: Bearer) [none]")
       ->needs(metrics_listen);
-  command->add_flag("--no-diagnose", options->no_diagnose, "Don't diagnose slow steps");
-  command->add_option(
-      "--webhook", options->webhook,
-      "http[s]://HOST[:PORT][/PATH] to post incidents to; docs/diagnose.md has the format [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
@@ -263,11 +211,7 @@ void AddUp(CLI::App& app, int& exit_status) {
       if (!metrics.has_value()) throw CLI::ValidationError("--metrics-listen", metrics.error().message);
       options->metrics = *std::move(metrics);
     }
-    if (!options->webhook.empty()) {
-      const auto url = agent::HttpUrl::Parse(options->webhook);
-      if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);
-      options->webhook_url = *url;
-    }
+    CheckLiveFlags(options->live);
     exit_status = Up(*options, listen);
   });
 }

@@ -20,7 +20,7 @@ export interface Drop {
 
 export interface Overview {
   version: string;
-  mode: "up" | "view";
+  mode: "up" | "view" | "serve";
   live: boolean;
   title: string;
   simulated: boolean;
@@ -32,6 +32,25 @@ export interface Overview {
   kernels: number;
   drops: Drop[];
   notices: string[];
+}
+
+// A host that sends its data to `gpusonde serve`.
+export interface HostUse {
+  name: string;
+  last_seen_us: number;
+  // Nothing has come from it for longer than its agent ever pauses.
+  silent: boolean;
+  // In the last 15 minutes, busy as a share (0…1) of the time observed; null if nothing was.
+  gpus: number | null;
+  busy: number | null;
+  // In the last 24 hours.
+  incidents: number | null;
+  bytes: number;
+  error: string;
+}
+
+export interface Hosts {
+  hosts: HostUse[];
 }
 
 // Facts about a device; if only its work is known, uuid and name are empty and ordinal is -1.

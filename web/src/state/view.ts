@@ -4,6 +4,8 @@ import type { Selection } from "../api/types";
 // Everything that determines the page's content: stored in the query string, so that Back works and every view can be
 // linked.
 export interface View {
+  // The host whose data is shown; null for the only one, or before one of several is chosen.
+  host: string | null;
   page: "profile" | "incidents";
   // The time that the strips cover: the last so many seconds, or all; null is the default (lastOf).
   last: number | "all" | null;
@@ -57,6 +59,7 @@ export interface Range {
 export type SortKey = "name" | "self" | "total";
 
 export const DEFAULT_VIEW: View = {
+  host: null,
   page: "profile",
   last: null,
   brush: null,
@@ -97,6 +100,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   const key = sort.replace(/^-/, "");
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
+    host: params.get("host") || null,
     page: params.get("page") === "incidents" ? "incidents" : "profile",
     last: params.get("last") === "all" ? "all" : integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
@@ -128,6 +132,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
 // The inverse of parseView; leaves out defaults, so that a plain view has a plain address.
 export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type): string {
   const params = new URLSearchParams();
+  if (view.host !== null) params.set("host", view.host);
   if (view.page !== "profile") params.set("page", view.page);
   if (view.last !== null) params.set("last", String(view.last));
   if (view.brush) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { DeviceUse, Overview, Process } from "../api/types";
+import type { DeviceUse, HostUse, Overview, Process } from "../api/types";
 import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../format";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
@@ -11,6 +11,10 @@ import { Simulated } from "./simulated";
 
 interface Props {
   overview: Overview;
+  // Of `gpusonde serve`; the picker is shown if there is more than one.
+  hosts: HostUse[];
+  host: string | null;
+  onHost: (host: string | null) => void;
   processes: Process[];
   devices: DeviceUse[];
   // The server doesn't respond.
@@ -26,14 +30,25 @@ interface Props {
 }
 
 // The selection, which applies to every page.
-export function Header({ overview, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp }: Props) {
+export function Header({ overview, hosts: choices, host, onHost, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
       <h1 title={`gpusonde ${overview.version}`}>gpusonde</h1>
-      <span class="host" title={hosts.join("\n")}>
-        {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
-      </span>
+      {choices.length > 1 ? (
+        <Choice label="Host" value={host ?? ""} onChoose={(name) => onHost(name || null)}>
+          <option value="">All hosts</option>
+          {choices.map(({ name }) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </Choice>
+      ) : (
+        <span class="host" title={hosts.join("\n")}>
+          {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
+        </span>
+      )}
       {lost ? (
         <span class="live gone" role="status" title="The server does not respond; the page retries every 2 seconds">
           disconnected
@@ -51,15 +66,21 @@ export function Header({ overview, lost, processes, devices, available, window, 
       {available && <Filter view={view} nav={nav} />}
       <span class="spring" />
       {available && window && <TimeWindow available={available} window={window} live={overview.live} view={view} nav={nav} />}
-      <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
-        <option value="auto">Auto</option>
-        <option value="light">Light</option>
-        <option value="dark">Dark</option>
-      </Choice>
+      <ThemePicker theme={theme} onTheme={onTheme} />
       <button type="button" class="plain help-button" aria-label="Keys and pointer" title="Keys (?)" onClick={onHelp}>
         ?
       </button>
     </header>
+  );
+}
+
+export function ThemePicker({ theme, onTheme }: { theme: ThemeChoice; onTheme: (choice: ThemeChoice) => void }) {
+  return (
+    <Choice label="Theme" value={theme} onChoose={(choice) => onTheme(choice as ThemeChoice)}>
+      <option value="auto">Auto</option>
+      <option value="light">Light</option>
+      <option value="dark">Dark</option>
+    </Choice>
   );
 }
 

@@ -73,6 +73,14 @@ export function NothingRecorded({ overview }: { overview: Overview }) {
       </Message>
     );
   }
+  if (overview.mode === "serve") {
+    return (
+      <Message title="No data yet" kind="empty">
+        <p>Data arrives from a host seconds after its agent has started:</p>
+        <pre>gpusonde agent --server URL --token-file FILE</pre>
+      </Message>
+    );
+  }
   return (
     <Message title="No samples yet" kind="empty">
       <p>gpusonde samples the threads that run on this machine&rsquo;s CPUs. The first samples arrive within seconds.</p>

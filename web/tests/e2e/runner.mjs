@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { launchChromium } from "../chromium.mjs";
 import { startFixture } from "../fixture-server.mjs";
 import { tests as gpu } from "./gpu.e2e.mjs";
+import { tests as hosts } from "./hosts.e2e.mjs";
 import { tests as incidents } from "./incidents.e2e.mjs";
 import { Page } from "./page.mjs";
 import { tests as profile } from "./profile.e2e.mjs";
@@ -15,7 +16,7 @@ const DIST = fileURLToPath(new URL("../../dist/index.html", import.meta.url));
 const TIMEOUT_MS = 30_000;
 
 export async function runE2e(report, only) {
-  const tests = [...profile, ...gpu, ...incidents, ...states].filter(({ name }) => name.includes(only));
+  const tests = [...profile, ...gpu, ...hosts, ...incidents, ...states].filter(({ name }) => name.includes(only));
   const skipAll = (why) => tests.forEach(({ name }) => report("skipped", name, why));
   const real = process.env.GPUSONDE_URL;
   if (!real && !existsSync(DIST)) return skipAll("web/dist is not built (npm run build)");

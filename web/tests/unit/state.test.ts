@@ -15,7 +15,8 @@ describe("the view in the address", () => {
 
   test("every part survives a round trip through the address", () => {
     const view: View = {
-      page: "incidents",
+      host: "train-07",
+    page: "incidents",
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       metrics: true,

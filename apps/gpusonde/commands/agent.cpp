@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "agent/live_agent.h"
+#include "agent/uplink.h"
+#include "base/heap.h"
+#include "base/state_folder.h"
+#include "base/token_file.h"
+#include "command.h"
+#include "live_flags.h"
+#include "messages.h"
+#include "server/listen_address.h"
+#include "sources/proc/process.h"
+#include "spool/host_name.h"
+#include "stop_signal.h"
+#include "values.h"
+
+namespace gpusonde::app {
+namespace {
+
+struct AgentFlags {
+  LiveFlags live;
+  std::string server;
+  agent::HttpUrl url;
+  std::string token_file;
+  std::string state = DefaultStateFolder();
+  std::string host = proc::ReadHost().name;
+  double spool_mb = 1000;
+};
+
+// Whether the connection stays on this machine.
+bool IsLocal(const std::string& host) {
+  const auto address = server::ParseListenAddress(host.contains(':') ? "[" + host + "]:0" : host + ":0");
+  return address.has_value() && address->IsLoopback();  // a name such as 127.example isn't an address
+}
+
+Result<agent::HttpUrl> ParseServer(const std::string& text) {
+  ASSIGN_OR_RETURN(agent::HttpUrl url, agent::HttpUrl::Parse(text));
+  if (url.target != "/")
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' must not have a path", text));
+  if (!url.tls && !IsLocal(url.host))
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' would send the token and all data unencrypted: use https:// to a TLS proxy in "
+                    "front of the server, or an SSH tunnel to its address on loopback",
+                    text));
+  return url;
+}
+
+Status RunAgentOf(const AgentFlags& flags) {
+  CatchStopSignals();  // before creating anything that a signal could leave unfinished
+  ReturnMemoryEarly();
+  TRY(ReadToken(flags.token_file));
+  TRY(MakeFolder(flags.state));
+  agent::LiveAgent::Options options = AgentOptions(flags.live, flags.host);
+  options.spool_folder = flags.state + "/agent";
+  options.host = flags.host;
+  options.min_free_bytes = static_cast<int64_t>(flags.live.reserve_mb * 1e6);
+  options.max_spool_bytes = static_cast<int64_t>(flags.spool_mb * 1e6);
+  agent::Uplink uplink({.server = flags.url,
+                        .token_file = flags.token_file,
+                        .host = flags.host,
+                        .spool_folder = options.spool_folder});
+  ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(options, uplink));
+  fmt::print("sampling this machine at {:g} Hz and sending to {} as {} (press Ctrl-C to stop)\n",
+             flags.live.frequency_hz, flags.server, flags.host);
+  std::fflush(stdout);
+  return RunAgent(agent, flags.live, [] {});
+}
+
+int Agent(const AgentFlags& flags) {
+  const Status ended = RunAgentOf(flags);
+  if (ended.has_value()) return kExitOk;
+  PrintError("agent", ended.error());
+  return kExitFailed;
+}
+
+}  // namespace
+
+void AddAgent(CLI::App& app, int& exit_status) {
+  auto flags = std::make_shared<AgentFlags>();
+  CLI::App* command =
+      app.add_subcommand("agent", "Profile this machine continuously and send the data to `gpusonde serve`");
+  command->footer(
+      "Example:\n"
+      "  gpusonde agent --server https://gpusonde.example --token-file /etc/gpusonde/token\n\n"
+      "Data waits in STATE/agent while the server doesn't respond. docs/serve.md says what is sent.");
+  command
+      ->add_option("--server", flags->server,
+                   "http[s]://HOST[:PORT] of `gpusonde serve`; http only on loopback")
+      ->required();
+  command
+      ->add_option("--token-file", flags->token_file,
+                   "File with the token that the server asks for; read before each request")
+      ->required();
+  command->add_option("--state", flags->state, "Folder for data that waits to be sent")
+      ->capture_default_str();
+  command->add_option("--host", flags->host, "Name of this machine at the server")->capture_default_str();
+  command->add_option("--spool-mb", flags->spool_mb, "Drop new data while this much waits to be sent")
+      ->capture_default_str()
+      ->check(Number("MB", 10, 1e9));
+  AddLiveFlags(*command, flags->live);
+  command->callback([flags, &exit_status] {
+    auto url = ParseServer(flags->server);
+    if (!url.has_value()) throw CLI::ValidationError("--server", url.error().message);
+    flags->url = *std::move(url);
+    if (const Status named = spool::CheckHostName(flags->host); !named.has_value())
+      throw CLI::ValidationError("--host", named.error().message);
+    CheckLiveFlags(flags->live);
+    exit_status = Agent(*flags);
+  });
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/heap.h"
+#include "base/state_folder.h"
+#include "base/time.h"
+#include "base/token_file.h"
+#include "command.h"
+#include "live_flags.h"
+#include "messages.h"
+#include "serve/hosts.h"
+#include "serve/hosts_api.h"
+#include "serve/ingest.h"
+#include "server/http_server.h"
+#include "server/ui_server.h"
+#include "stop_signal.h"
+#include "store/memory_limit.h"
+#include "values.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr int64_t kRetainHostsEveryNs = 600 * kNanosPerSecond;
+
+struct ServeFlags {
+  std::string state = DefaultStateFolder();
+  std::string listen = "127.0.0.1:7272";
+  std::string pages;  // empty: the default ports
+  std::string token_file;
+  int max_hosts = 256;
+  int days = 7;
+  double gigabytes = 10;
+  double reserve_mb = 256;
+};
+
+Result<server::ListenAddress> ParseLoopback(const std::string& text) {
+  ASSIGN_OR_RETURN(const server::ListenAddress address, server::ParseListenAddress(text));
+  if (address.IsLoopback()) return address;
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("other machines can reach {}, and there is no TLS yet: listen on 127.0.0.1, with a TLS "
+                  "proxy in front for agents, or reach it through SSH tunnels (docs/serve.md)",
+                  address.ToText()));
+}
+
+// Runs an HTTP server on a thread of its own.
+class Serving {
+ public:
+  explicit Serving(server::HttpServer& server) : server_(server), thread_([&server] { server.Run(); }) {}
+  ~Serving() {
+    server_.Stop();
+    thread_.join();
+  }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+ private:
+  server::HttpServer& server_;
+  std::thread thread_;
+};
+
+Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
+                const std::optional<server::ListenAddress>& pages) {
+  CatchStopSignals();
+  ReturnMemoryEarly();
+  // Of each host's store.
+  if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
+  ASSIGN_OR_RETURN(const std::string token, ReadToken(flags.token_file));
+  TRY(MakeFolder(flags.state));
+  ASSIGN_OR_RETURN(const std::unique_ptr<serve::Hosts> hosts,
+                   serve::Hosts::Open({.folder = flags.state + "/hosts",
+                                       .min_free_bytes = static_cast<int64_t>(flags.reserve_mb * 1e6),
+                                       .max_hosts = static_cast<size_t>(flags.max_hosts),
+                                       .max_days = flags.days,
+                                       .max_bytes = static_cast<int64_t>(flags.gigabytes * 1e9)}));
+  serve::IngestCounts counts;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<server::HttpServer> ingest,
+      server::HttpServer::Create({.listen = listen, .token = token}, serve::IngestRoutes(*hosts, counts)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<server::UiServer> ui,
+                   server::UiServer::Start(serve::HostsApi(*hosts, counts), pages));
+  const Serving serving(*ingest);
+  if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
+  fmt::print("agents send to http://{}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n",
+             ingest->address().ToText(), flags.state, ui->Url());
+  std::fflush(stdout);
+  int64_t retained_ns = 0;
+  while (!StopRequested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (retained_ns != 0 && MonotonicNow() - retained_ns < kRetainHostsEveryNs) continue;
+    retained_ns = MonotonicNow();
+    hosts->Retain(EpochNow());
+  }
+  return {};
+}
+
+int Serve(const ServeFlags& flags, const server::ListenAddress& listen,
+          const std::optional<server::ListenAddress>& pages) {
+  const Status ended = RunServe(flags, listen, pages);
+  if (ended.has_value()) return kExitOk;
+  PrintError("serve", ended.error());
+  return kExitFailed;
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, int& exit_status) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command = app.add_subcommand("serve", "Receive the data of many machines' agents and show it");
+  command->footer(
+      "Example:\n"
+      "  gpusonde serve --state /data/gpusonde --token-file /etc/gpusonde/token\n\n"
+      "Keeps one file per host and day under STATE/hosts; any DuckDB client can read them while gpusonde is\n"
+      "stopped. docs/serve.md says how agents on other machines reach it.");
+  command
+      ->add_option("--token-file", flags->token_file, "File with the token that agents must send, one line")
+      ->required();
+  command->add_option("--state", flags->state, "Folder for the data")->capture_default_str();
+  command->add_option("--listen", flags->listen, "IP:PORT for agents, on loopback; port 0: any free port")
+      ->capture_default_str();
+  command->add_option(
+      "--pages-listen", flags->pages,
+      fmt::format(
+          "IP:PORT of the UI, on loopback; port 0: any free port [127.0.0.1:{}, or the next free port up "
+          "to {}]",
+          server::kDefaultPort, server::kLastDefaultPort));
+  command->add_option("--max-hosts", flags->max_hosts, "Refuse new hosts beyond this many")
+      ->capture_default_str()
+      ->check(WholeNumber("N", 1, 10'000));
+  command->add_option("--days", flags->days, "Retention in days")
+      ->capture_default_str()
+      ->check(WholeNumber("N", 1, 1'000'000));
+  command->add_option("--max-gb", flags->gigabytes, "Retention in gigabytes, of each host")
+      ->capture_default_str()
+      ->check(PositiveNumber("GB"));
+  command
+      ->add_option("--disk-reserve-mb", flags->reserve_mb,
+                   "Store nothing while the disk has less free space than this; agents keep their data")
+      ->capture_default_str()
+      ->check(Number("MB", 0, 1e9));
+  command->callback([flags, &exit_status] {
+    const auto listen = ParseLoopback(flags->listen);
+    if (!listen.has_value()) throw CLI::ValidationError("--listen", listen.error().message);
+    std::optional<server::ListenAddress> pages;
+    if (!flags->pages.empty()) {
+      const auto address = ParseLoopback(flags->pages);
+      if (!address.has_value()) throw CLI::ValidationError("--pages-listen", address.error().message);
+      pages = *address;
+    }
+    exit_status = Serve(*flags, *listen, pages);
+  });
+}
+
+}  // namespace gpusonde::app

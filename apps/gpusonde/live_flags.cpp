@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live_flags.h"
+
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+
+#include "agent/webhook.h"
+#include "base/time.h"
+#include "command.h"
+#include "stop_signal.h"
+#include "values.h"
+
+namespace gpusonde::app {
+
+void AddLiveFlags(CLI::App& command, LiveFlags& flags) {
+  command.add_option("--hz", flags.frequency_hz, "Samples per second on each CPU")
+      ->capture_default_str()
+      ->check(Number("HZ", 0.1, 1'000));
+  command.add_option("--nvml-hz", flags.nvml_hz, "NVML readings (clocks, power, …) per second; 0: none")
+      ->capture_default_str()
+      ->check(Number("HZ", 1, 10, true));
+  command
+      .add_option("--disk-reserve-mb", flags.reserve_mb,
+                  "Store nothing while the disk has less free space than this; half of it always stays free")
+      ->capture_default_str()
+      ->check(Number("MB", 0, 1e9));
+  command.add_option("--duration", flags.duration_s, "Stop after this many seconds")
+      ->check(PositiveNumber("SECONDS"));
+  command.add_flag("--no-diagnose", flags.no_diagnose, "Don't diagnose slow steps");
+  command.add_option(
+      "--webhook", flags.webhook,
+      "http[s]://HOST[:PORT][/PATH] to post incidents to; docs/diagnose.md has the format [none]");
+}
+
+void CheckLiveFlags(LiveFlags& flags) {
+  if (flags.webhook.empty()) return;
+  const auto url = agent::HttpUrl::Parse(flags.webhook);
+  if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);
+  flags.webhook_url = *url;
+}
+
+agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string& machine) {
+  std::shared_ptr<agent::Webhook> webhook;
+  if (flags.webhook_url.has_value())
+    webhook = std::make_shared<agent::Webhook>(
+        agent::Webhook::Options{.url = *flags.webhook_url, .machine = machine});
+  agent::LiveAgent::Options options;
+  options.frequency_hz = flags.frequency_hz;
+  options.nvml_hz = flags.nvml_hz;
+  options.diagnose = !flags.no_diagnose;
+  options.lines = OwnLines();
+  options.files = OwnFiles();
+  if (webhook != nullptr) {
+    options.on_incident = [webhook](const diagnose::Report& report) { webhook->Post(report); };
+    options.on_warning = [webhook](const model::Warning& warning) { webhook->Post(warning); };
+  }
+  return options;
+}
+
+Status RunAgent(agent::LiveAgent& agent, const LiveFlags& flags, const std::function<void()>& after_round) {
+  const int64_t stop_ns =
+      flags.duration_s > 0 ? MonotonicNow() + static_cast<int64_t>(flags.duration_s * 1e9) : INT64_MAX;
+  while (!StopRequested() && MonotonicNow() < stop_ns) {
+    TRY(agent.Round());
+    after_round();
+  }
+  return agent.Finish();
+}
+
+Status MakeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return Fail(ErrnoError(errno, "make the folder " + path));
+}
+
+}  // namespace gpusonde::app

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/http_post.h"
+#include "agent/live_agent.h"
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gpusonde::app {
+
+// What `up` and `agent` let the user choose about profiling a whole machine.
+struct LiveFlags {
+  double frequency_hz = 19;
+  double nvml_hz = 1;
+  double reserve_mb = 256;
+  double duration_s = 0;  // 0: until a stop signal
+  bool no_diagnose = false;
+  std::string webhook;  // empty: none
+  std::optional<agent::HttpUrl> webhook_url;
+};
+
+// Adds the options to a command.
+void AddLiveFlags(CLI::App& command, LiveFlags& flags);
+
+// Call it in the command's callback: parses what the options can't check. Throws CLI::ValidationError.
+void CheckLiveFlags(LiveFlags& flags);
+
+// What the flags say for the agent; incidents are posted in the name of `machine`.
+agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string& machine);
+
+// Runs the agent until a stop signal or the end of its time, then finishes it. `after_round` is called
+// after each round.
+Status RunAgent(agent::LiveAgent& agent, const LiveFlags& flags, const std::function<void()>& after_round);
+
+// Makes the folder (mode 0700) unless it is there; its parent must be. Errors: those of mkdir.
+Status MakeFolder(const std::string& path);
+
+}  // namespace gpusonde::app

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/uplink.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "base/token_file.h"
+#include "spool/spool.h"
+#include "spool/upload.h"
+
+namespace gpusonde::agent {
+namespace {
+
+// The pause between requests until the server has said one.
+constexpr int64_t kPauseNs = 10 * kNanosPerSecond;
+constexpr int64_t kMaxAskedPauseNs = 60 * kNanosPerSecond;
+// What a request holds at most, unless one frame alone has more.
+constexpr size_t kRequestBytes = size_t{4} << 20;
+constexpr size_t kMaxReplyBytes = 16 << 10;
+
+// The integer after `"name":` in a flat JSON object that the server wrote.
+std::optional<int64_t> NumberOf(std::string_view json, std::string_view name) {
+  const std::string key = fmt::format("\"{}\":", name);
+  const size_t at = json.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = json.substr(at + key.size());
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// The message of an error that `serve` wrote; empty if somebody else, such as a proxy, has answered.
+std::string_view MessageOf(std::string_view body) {
+  constexpr std::string_view kBegin = R"({"error":{"code":")", kKey = R"("message":")";
+  const size_t at = body.find(kKey);
+  if (!body.starts_with(kBegin) || at == std::string_view::npos) return {};
+  body.remove_prefix(at + kKey.size());
+  return body.substr(0, body.find("\"}"));
+}
+
+// The rows of a request with one frame.
+int64_t RowsOf(std::string_view body) {
+  const Result<std::vector<model::Batch>> frames = spool::DecodeUpload(body);
+  return frames.has_value() && !frames->empty() ? static_cast<int64_t>(frames->front().rows) : 0;
+}
+
+}  // namespace
+
+struct Uplink::State {
+  explicit State(Options options_in) : options(std::move(options_in)) {}
+
+  // Consecutive frames of one day.
+  struct Request {
+    int64_t day = 0;
+    int64_t first = 0;
+    int64_t frames = 0;
+    std::string body;
+  };
+  enum class Outcome : uint8_t { kSent, kRefused, kFailed };
+
+  void Run();
+  // Returns false to stop.
+  bool AwaitWork();
+  Result<Request> NextRequest();
+  Outcome Send(const Request& request);
+  Outcome Note(Outcome outcome, const std::string& trouble);
+  void Pause();
+  bool HasWork() const { return !asked_server || acknowledged < through; }
+
+  const Options options;
+
+  mutable std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  Id128 spool;
+  std::deque<std::pair<int64_t, int64_t>> days;  // (first frame, day), rising; the first holds for all before
+  int64_t through = 0;                           // the last frame that is durable in the spool
+  int64_t acknowledged = 0;                      // the last one that the server has
+  bool asked_server = false;
+  bool hurry = false;
+  bool stop = false;
+  bool ended = false;
+  int64_t next_ns = 0;  // monotonic; when to send again
+  Loss loss;
+
+  // Used by the thread only.
+  std::mt19937_64 random{std::random_device{}()};
+  int64_t failures = 0;        // in a row
+  bool one_at_a_time = false;  // to find the frame that the server refuses
+  std::string last_trouble;
+};
+
+void Uplink::State::Run() {
+  while (AwaitWork()) {
+    Result<Request> request = NextRequest();
+    const Outcome outcome =
+        request.has_value() ? Send(*request) : Note(Outcome::kFailed, request.error().message);
+    const std::lock_guard lock(mutex);
+    changed.notify_all();
+    switch (outcome) {
+      case Outcome::kSent:
+        failures = 0;
+        one_at_a_time = false;
+        break;
+      case Outcome::kFailed:
+        Pause();
+        break;
+      case Outcome::kRefused:
+        if (request->frames > 1) {
+          one_at_a_time = true;
+          break;
+        }
+        one_at_a_time = false;
+        acknowledged = request->first;
+        loss.rows += RowsOf(request->body);
+        loss.names = true;
+        break;
+    }
+  }
+  const std::lock_guard lock(mutex);
+  ended = true;
+  changed.notify_all();
+}
+
+bool Uplink::State::AwaitWork() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    if (stop) return false;
+    const int64_t wait_ns = next_ns - MonotonicNow();
+    // A whole request is sent at once: after an outage there are many.
+    if (spool != Id128{} && HasWork() && (hurry || wait_ns <= 0)) return true;
+    if (spool != Id128{} && HasWork())
+      changed.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+    else
+      changed.wait(lock);
+  }
+}
+
+// Without frames until the server has said which ones it has.
+Result<Uplink::State::Request> Uplink::State::NextRequest() {
+  Request request;
+  int64_t last = 0;
+  {
+    const std::lock_guard lock(mutex);
+    request.first = acknowledged + 1;
+    while (days.size() > 1 && days[1].first <= request.first) days.pop_front();
+    request.day = days.front().second;
+    last = days.size() > 1 ? std::min(through, days[1].first - 1) : through;
+    if (!asked_server) return request;
+  }
+  TRY(spool::ReadEncoded(
+      options.spool_folder, request.first - 1, [&](const spool::EncodedFrame& frame) -> Result<bool> {
+        if (frame.sequence > last) return false;
+        const bool full = request.body.size() + frame.payload.size() > kRequestBytes || one_at_a_time;
+        if (request.frames > 0 && full) return false;
+        // Frames that an earlier run's server had are gone.
+        if (request.frames == 0) request.first = frame.sequence;
+        spool::AppendToUpload(frame.payload, request.body);
+        ++request.frames;
+        return frame.sequence < last;
+      }));
+  if (request.frames == 0)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("frame {} is missing in {}", request.first, options.spool_folder));
+  return request;
+}
+
+Uplink::State::Outcome Uplink::State::Send(const Request& request) {
+  // The server would close the connection before it has read the body.
+  if (request.body.size() > spool::kMaxUploadBytes)
+    return Note(Outcome::kRefused, fmt::format("frame {} has {} bytes, too many for a request", request.first,
+                                               request.body.size()));
+  Result<std::string> token = ReadToken(options.token_file);
+  if (!token.has_value()) return Note(Outcome::kFailed, token.error().message);
+  HttpUrl url = options.server;
+  url.target = fmt::format("/api/v1/frames?host={}&spool={}&day={}&first={}", options.host, spool.ToHex(),
+                           request.day, request.first);
+  const Result<HttpReply> reply = HttpExchange(
+      url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
+      kMaxReplyBytes, options.timeout_ns);
+  if (!reply.has_value())
+    return Note(Outcome::kFailed, fmt::format("the server at {}:{} can't be reached: {}", url.host, url.port,
+                                              reply.error().message));
+  const std::string_view message = MessageOf(reply->body);
+  if ((reply->status == 400 || reply->status == 413) && !message.empty() && request.frames > 0)
+    return Note(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
+                                               request.first + request.frames - 1, Printable(message)));
+  const std::optional<int64_t> committed = NumberOf(reply->body, "committed");
+  if (reply->status != 200 || !committed.has_value())
+    return Note(
+        Outcome::kFailed,
+        fmt::format("the server at {}:{} answers {}: {}", url.host, url.port, reply->status,
+                    Printable(message.empty() ? std::string_view(reply->body).substr(0, 200) : message)));
+  {
+    const std::lock_guard lock(mutex);
+    asked_server = true;
+    // A server that says more than it was sent has the frames of this spool's earlier run.
+    acknowledged = std::max(acknowledged, std::min(*committed, through));
+    if (NumberOf(reply->body, "repeat_names") == 1) loss.names = true;
+    const int64_t pause_ns =
+        NumberOf(reply->body, "pause_ms").value_or(kPauseNs / kNanosPerMilli) * kNanosPerMilli;
+    const bool more = request.frames == 0 || request.body.size() >= kRequestBytes / 2;
+    next_ns = MonotonicNow() + (more ? 0 : std::clamp<int64_t>(pause_ns, 0, kMaxAskedPauseNs));
+  }
+  return Note(Outcome::kSent, {});
+}
+
+// Logs a problem once, however often it repeats, and its end.
+Uplink::State::Outcome Uplink::State::Note(Outcome outcome, const std::string& trouble) {
+  if (trouble == last_trouble) return outcome;
+  if (trouble.empty())
+    LogInfo("the server answers again");
+  else
+    LogWarn(
+        "{}; {}", trouble,
+        outcome == Outcome::kFailed ? "data stays in the spool" : "what is refused on its own is dropped");
+  last_trouble = trouble;
+  return outcome;
+}
+
+void Uplink::State::Pause() {
+  const int64_t longest_ns =
+      std::min(options.first_pause_ns << std::min<int64_t>(failures, 20), options.max_pause_ns);
+  ++failures;
+  next_ns = MonotonicNow() + std::uniform_int_distribution<int64_t>(longest_ns / 2, longest_ns)(random);
+  hurry = false;
+}
+
+Uplink::Uplink(Options options) : state_(std::make_shared<State>(std::move(options))) {
+  std::thread([state = state_] { state->Run(); }).detach();
+}
+
+Uplink::~Uplink() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+}
+
+Result<int64_t> Uplink::CommittedThrough(const Id128& /*spool*/) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->acknowledged;
+}
+
+Result<int64_t> Uplink::IngestedThrough(const Id128& spool, int64_t day, int64_t last_sequence) {
+  const std::lock_guard lock(state_->mutex);
+  state_->spool = spool;
+  state_->days = {{1, day}};
+  state_->through = last_sequence;
+  state_->changed.notify_all();
+  return last_sequence;
+}
+
+Status Uplink::Ingest(const Id128& /*spool*/, int64_t day, int64_t first_sequence,
+                      std::vector<model::Batch> frames) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->days.back().second != day) state_->days.emplace_back(first_sequence, day);
+  state_->through = first_sequence + std::ssize(frames) - 1;
+  state_->changed.notify_all();
+  return {};
+}
+
+Status Uplink::Flush() {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  state.hurry = true;
+  state.changed.notify_all();
+  state.changed.wait_for(lock, std::chrono::nanoseconds(state.options.flush_ns),
+                         [&] { return !state.HasWork() || !state.hurry; });
+  state.hurry = false;
+  if (const int64_t waiting = state.through - state.acknowledged; waiting > 0)
+    LogInfo("{} frames stay in the spool until the next start", waiting);
+  return {};
+}
+
+Sink::Loss Uplink::TakeLoss() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->loss, {});
+}
+
+}  // namespace gpusonde::agent

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/uplink.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/testing/temp_folder.h"
+#include "base/time.h"
+#include "model/tables/samples.h"
+#include "spool/spool.h"
+#include "spool/upload.h"
+
+namespace gpusonde::agent {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(30);
+
+// Serves one connection after the other on loopback, and keeps the requests.
+class IngestServer {
+ public:
+  using Request = http::request<http::string_body>;
+  struct Answer {
+    unsigned status = 200;
+    std::string body;
+  };
+
+  explicit IngestServer(std::function<Answer(const Request&)> answer, uint16_t port = 0)
+      : answer_(std::move(answer)),
+        acceptor_(loop_, {asio::ip::address_v4::loopback(), port}),
+        thread_([this] { Serve(); }) {}
+  ~IngestServer() {
+    stop_ = true;
+    asio::io_context loop;
+    asio::ip::tcp::socket socket(loop);
+    boost::system::error_code ignored;
+    std::ignore = socket.connect(acceptor_.local_endpoint(), ignored);
+    std::ignore = socket.close(ignored);
+    thread_.join();
+  }
+  uint16_t port() const { return acceptor_.local_endpoint().port(); }
+
+  // The next request, in order.
+  Request Next() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(arrived_.wait_for(lock, kPatience, [this] { return !requests_.empty(); }));
+    Request request = std::move(requests_.front());
+    requests_.pop_front();
+    return request;
+  }
+
+ private:
+  void Serve() {
+    while (!stop_) {
+      boost::system::error_code error;
+      asio::ip::tcp::socket socket(loop_);
+      std::ignore = acceptor_.accept(socket, error);
+      boost::beast::flat_buffer buffer;
+      Request request;
+      http::read(socket, buffer, request, error);
+      if (error) continue;
+      const Answer answer = answer_(request);
+      {
+        const std::lock_guard lock(mutex_);
+        requests_.push_back(std::move(request));
+        arrived_.notify_all();
+      }
+      http::response<http::string_body> response(static_cast<http::status>(answer.status), 11, answer.body);
+      response.prepare_payload();
+      http::write(socket, response, error);
+    }
+  }
+
+  std::function<Answer(const Request&)> answer_;
+  asio::io_context loop_;
+  asio::ip::tcp::acceptor acceptor_;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Request> requests_;
+  std::thread thread_;
+};
+
+// The number after `name=` in the request's address.
+int64_t NumberIn(const IngestServer::Request& request, std::string_view name) {
+  const std::string target(request.target());
+  const size_t at = target.find(std::string(name) + "=");
+  return at == std::string::npos ? -1 : std::strtoll(target.c_str() + at + name.size() + 1, nullptr, 10);
+}
+
+int64_t FramesIn(const IngestServer::Request& request) {
+  return std::ssize(spool::DecodeUpload(request.body()).value());
+}
+
+// As `serve` answers that everything is stored.
+IngestServer::Answer Stored(const IngestServer::Request& request) {
+  return {.status = 200,
+          .body = fmt::format(R"({{"committed":{},"repeat_names":0,"pause_ms":0}})",
+                              NumberIn(request, "first") + FramesIn(request) - 1)};
+}
+
+IngestServer::Answer Refusal(unsigned status) {
+  return {.status = status, .body = R"({"error":{"code":"corrupt","message":"not like this"}})"};
+}
+
+class UplinkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "token", "0123456789abcdef\n").has_value());
+  }
+
+  Uplink::Options Options(uint16_t port) const {
+    return {.server = {.host = "127.0.0.1", .port = std::to_string(port)},
+            .token_file = folder_ / "token",
+            .host = "node-1",
+            .spool_folder = folder_ / "spool",
+            .first_pause_ns = kNanosPerMilli,
+            .max_pause_ns = 10 * kNanosPerMilli,
+            .flush_ns = 30 * kNanosPerSecond};
+  }
+  // Writes this many frames of three rows each to the spool.
+  std::vector<model::Batch> Fill(int frames) {
+    std::vector<model::Batch> batches;
+    for (int i = 0; i < frames; ++i) {
+      model::BatchBuilder builder(model::kSamples);
+      for (int row = 0; row < 3; ++row) builder.Append({.time_ns = row});
+      batches.push_back(builder.Take());
+    }
+    EXPECT_EQ(spool_.Store(batches).lost_rows, 0);
+    return batches;
+  }
+  // As a round does.
+  void Write(Uplink& uplink, int frames, int64_t day = 20'000) {
+    const int64_t first = spool_.last_sequence() + 1;
+    std::vector<model::Batch> batches = Fill(frames);
+    ASSERT_TRUE(uplink.Ingest(spool_.id(), day, first, std::move(batches)).has_value());
+  }
+  void Begin(Uplink& uplink) {
+    ASSERT_EQ(uplink.IngestedThrough(spool_.id(), 19'999, spool_.last_sequence()).value(),
+              spool_.last_sequence());
+  }
+  // Waits until the server has this frame.
+  void AwaitCommitted(Uplink& uplink, int64_t frame) {
+    const int64_t end_ns = MonotonicNow() + 30 * kNanosPerSecond;
+    while (uplink.CommittedThrough(spool_.id()).value() < frame && MonotonicNow() < end_ns)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(uplink.CommittedThrough(spool_.id()).value(), frame);
+  }
+
+  TempFolder folder_;
+  spool::Writer spool_ = spool::Writer::Open(folder_ / "spool").value();
+};
+
+TEST_F(UplinkTest, AsksWhatTheServerHasAndSendsTheRestWithTheToken) {
+  IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+    if (request.body().empty())
+      return {.status = 200, .body = R"({"committed":2,"repeat_names":0,"pause_ms":0})"};
+    return Stored(request);
+  });
+  Fill(5);
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  AwaitCommitted(uplink, 5);
+  const IngestServer::Request question = server.Next();
+  EXPECT_EQ(question.body(), "");
+  EXPECT_EQ(question["Authorization"], "Bearer 0123456789abcdef");
+  const IngestServer::Request rest = server.Next();
+  EXPECT_EQ(std::string(rest.target()),
+            fmt::format("/api/v1/frames?host=node-1&spool={}&day=19999&first=3", spool_.id().ToHex()));
+  EXPECT_EQ(FramesIn(rest), 3);
+}
+
+TEST_F(UplinkTest, FramesOfAnEarlierRunAreReadFromTheSpool) {
+  {
+    Uplink nowhere(Options(1));
+    Begin(nowhere);
+    Write(nowhere, 4);
+    EXPECT_EQ(nowhere.CommittedThrough(spool_.id()).value(), 0);
+  }
+  IngestServer server(Stored);
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  AwaitCommitted(uplink, 4);
+}
+
+TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
+  IngestServer server(Stored);
+  Uplink uplink(Options(server.port()));
+  Fill(1);
+  Begin(uplink);
+  Write(uplink, 2, 20'000);
+  Write(uplink, 2, 20'001);
+  AwaitCommitted(uplink, 5);
+  std::map<int64_t, int64_t> frames;  // by day
+  while (frames[20'001] < 2) {
+    const IngestServer::Request request = server.Next();
+    frames[NumberIn(request, "day")] += FramesIn(request);
+  }
+  EXPECT_THAT(frames, ElementsAre(std::pair(19'999, 1), std::pair(20'000, 2), std::pair(20'001, 2)));
+}
+
+TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
+  std::atomic<int> answers = 0;
+  IngestServer server([&](const IngestServer::Request& request) -> IngestServer::Answer {
+    switch (answers++) {
+      case 0:
+        return Refusal(401);
+      case 1:
+        return Refusal(503);
+      case 2:
+        return {.status = 413, .body = "<html>a proxy's own</html>"};
+      case 3:
+        return {.status = 200, .body = "<html>log in</html>"};
+      case 4:
+        return {.status = 200, .body = R"({"committed":)"};
+      default:
+        return Stored(request);
+    }
+  });
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  Write(uplink, 3);
+  AwaitCommitted(uplink, 3);
+  const Sink::Loss loss = uplink.TakeLoss();
+  EXPECT_EQ(loss.rows, 0);
+  EXPECT_FALSE(loss.names);
+}
+
+TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
+  IngestServer server([](const IngestServer::Request& request) {
+    const int64_t first = NumberIn(request, "first");
+    const bool has_the_third = first <= 3 && first + FramesIn(request) > 3;
+    return has_the_third ? Refusal(400) : Stored(request);
+  });
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  Write(uplink, 5);
+  AwaitCommitted(uplink, 5);
+  const Sink::Loss loss = uplink.TakeLoss();
+  EXPECT_EQ(loss.rows, 3);
+  EXPECT_TRUE(loss.names);
+  EXPECT_EQ(uplink.TakeLoss().rows, 0) << "counted once";
+}
+
+TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
+  IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+    return {.status = 200,
+            .body = fmt::format(R"({{"committed":{},"repeat_names":{},"pause_ms":0}})", FramesIn(request),
+                                request.body().empty() ? 0 : 1)};
+  });
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  Write(uplink, 2);
+  AwaitCommitted(uplink, 2);
+  const Sink::Loss loss = uplink.TakeLoss();
+  EXPECT_TRUE(loss.names);
+  EXPECT_EQ(loss.rows, 0);
+}
+
+TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
+  IngestServer server([](const IngestServer::Request&) -> IngestServer::Answer {
+    return {.status = 200, .body = R"({"committed":1000000,"repeat_names":0,"pause_ms":0})"};
+  });
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  Write(uplink, 2);
+  AwaitCommitted(uplink, 2);
+}
+
+TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
+  IngestServer server([&](const IngestServer::Request& request) {
+    return request["Authorization"] == "Bearer a-token-that-is-newer" ? Stored(request) : Refusal(401);
+  });
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  Write(uplink, 1);
+  EXPECT_EQ(server.Next()["Authorization"], "Bearer 0123456789abcdef");
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "token", "a-token-that-is-newer\n").has_value());
+  AwaitCommitted(uplink, 1);
+}
+
+TEST_F(UplinkTest, FlushSendsAtOnceAndDoesNotWaitForADeadServer) {
+  uint16_t port = 0;
+  {
+    IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+      const int64_t committed = NumberIn(request, "first") + FramesIn(request) - 1;
+      return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":60000}})", committed)};
+    });
+    port = server.port();
+    Uplink uplink(Options(port));
+    Begin(uplink);
+    Write(uplink, 1);
+    AwaitCommitted(uplink, 1);
+    Write(uplink, 1);  // waits for a minute
+    ASSERT_TRUE(uplink.Flush().has_value());
+    EXPECT_EQ(uplink.CommittedThrough(spool_.id()).value(), 2);
+  }
+  Uplink uplink(Options(port));
+  Begin(uplink);
+  const int64_t begin_ns = MonotonicNow();
+  EXPECT_TRUE(uplink.Flush().has_value());
+  EXPECT_LT(MonotonicNow() - begin_ns, 15 * kNanosPerSecond) << "flush_ns are 30 s";
+  EXPECT_EQ(uplink.CommittedThrough(spool_.id()).value(), 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::agent

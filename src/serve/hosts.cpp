@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/disk.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "spool/host_name.h"
+
+namespace gpusonde::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Agents send every 10 s, and pause a minute at most after failures.
+constexpr int64_t kClaimNs = 60 * kNanosPerSecond;
+// A page that is open asks every 2 s.
+constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
+constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
+
+// Calls visit(size, changed) for every file of the folder; `changed` is in ns since the epoch.
+template <class Visit>
+void ForEachFile(const std::string& folder, const Visit& visit) {
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    std::error_code gone;
+    if (!entry.is_regular_file(gone)) continue;
+    const auto size = entry.file_size(gone);
+    const auto changed = entry.last_write_time(gone);
+    if (!gone)
+      visit(static_cast<int64_t>(size),
+            std::chrono::file_clock::to_sys(changed).time_since_epoch() / std::chrono::nanoseconds(1));
+  }
+}
+
+}  // namespace
+
+Host::Host(Options options) : options_(std::move(options)), last_seen_ns_(0), watched_ns_(kNever) {
+  ForEachFile(options_.folder, [this](int64_t, int64_t changed_ns) {
+    last_seen_ns_ = std::max(last_seen_ns_.load(), changed_ns);
+  });
+}
+
+Result<store::LiveStore*> Host::Store() {
+  const std::scoped_lock lock(mutex_);
+  if (store_ == nullptr) {
+    ASSIGN_OR_RETURN(store_,
+                     store::LiveStore::Open(options_.folder, {.min_free_bytes = options_.min_free_bytes}));
+  }
+  return store_.get();
+}
+
+Status Host::Claim(const Id128& spool, int64_t now_ns) {
+  const std::scoped_lock lock(mutex_);
+  if (claimed_ns_ != 0 && spool_ != spool && now_ns - claimed_ns_ < kClaimNs)
+    return Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("another agent sends as host {}; give one of them another name with --host, or wait "
+                    "a minute if it was set up anew",
+                    options_.name));
+  spool_ = spool;
+  claimed_ns_ = now_ns;
+  return {};
+}
+
+bool Host::IsWatched(int64_t now_ns) const { return now_ns - watched_ns_ < kWatchNs; }
+
+int64_t Host::Bytes() const {
+  int64_t bytes = 0;
+  ForEachFile(options_.folder, [&bytes](int64_t size, int64_t) { bytes += size; });
+  return bytes;
+}
+
+Result<std::unique_ptr<Hosts>> Hosts::Open(Options options) {
+  ASSIGN_OR_RETURN(Fd lock, LockFolder(options.folder));
+  std::unique_ptr<Hosts> hosts(new Hosts(std::move(options), std::move(lock)));
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(hosts->options_.folder, failed)) {
+    const std::string name = entry.path().filename();
+    if (entry.is_directory() && spool::CheckHostName(name).has_value())
+      hosts->hosts_[name] = hosts->Make(name);
+  }
+  if (failed) return Fail(ErrnoError(failed.value(), "list " + hosts->options_.folder));
+  return hosts;
+}
+
+std::shared_ptr<Host> Hosts::Make(const std::string& name) const {
+  return std::make_shared<Host>(Host::Options{
+      .name = name, .folder = options_.folder + "/" + name, .min_free_bytes = options_.min_free_bytes});
+}
+
+Result<std::shared_ptr<Host>> Hosts::Find(const std::string& name) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = hosts_.find(name);
+  if (found == hosts_.end())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no host '{}' has sent anything; /api/v1/hosts lists all", name));
+  return found->second;
+}
+
+Result<std::shared_ptr<Host>> Hosts::FindOrMake(const std::string& name) {
+  TRY(spool::CheckHostName(name));
+  const std::scoped_lock lock(mutex_);
+  const auto found = hosts_.find(name);
+  if (found != hosts_.end()) return found->second;
+  if (hosts_.size() >= options_.max_hosts)
+    return Fail(ErrorCode::kOutOfSpace,
+                fmt::format("this server has {} hosts already, its limit (--max-hosts)", hosts_.size()));
+  return hosts_[name] = Make(name);
+}
+
+std::vector<std::shared_ptr<Host>> Hosts::All() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<Host>> all;
+  for (const auto& [name, host] : hosts_) all.push_back(host);
+  return all;
+}
+
+void Hosts::Retain(int64_t epoch_now_ns) {
+  for (const std::shared_ptr<Host>& host : All()) {
+    if (epoch_now_ns - host->last_seen_ns() >= options_.max_days * kDayNs) continue;
+    const auto store = host->Store();
+    const Result<int> gone = store.has_value() ? (*store)->Retain(options_.max_days, options_.max_bytes)
+                                               : Result<int>(Fail(store.error()));
+    if (!gone.has_value())
+      LogError("can't delete days of {} past retention: {}", host->name(), gone.error().message);
+    else if (*gone > 0)
+      LogInfo("retention: deleted {} old days of {}", *gone, host->name());
+  }
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(hosts_, [&](const auto& entry) {
+    const std::shared_ptr<Host>& host = entry.second;
+    // A host that a request uses stays until the next time.
+    if (epoch_now_ns - host->last_seen_ns() < options_.max_days * kDayNs || host.use_count() > 1)
+      return false;
+    std::error_code failed;
+    fs::remove_all(host->folder(), failed);
+    if (failed) {
+      LogError("can't delete the data of {} past retention: {}", host->name(), failed.message());
+      return false;
+    }
+    LogInfo("retention: deleted {}, which has sent nothing for {} days", host->name(), options_.max_days);
+    return true;
+  });
+}
+
+Status Hosts::CheckRoom() const { return CheckDiskRoom(options_.folder, options_.min_free_bytes); }
+
+}  // namespace gpusonde::serve

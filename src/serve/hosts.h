@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/id128.h"
+#include "base/result.h"
+#include "store/live/live_store.h"
+
+namespace gpusonde::serve {
+
+// One host that sends its rows: a live store, opened when it is first needed, and what is known of its agent.
+// Thread-safe.
+class Host {
+ public:
+  struct Options {
+    std::string name;
+    std::string folder;  // of its store
+    int64_t min_free_bytes = 0;
+  };
+  explicit Host(Options options);
+
+  const std::string& name() const { return options_.name; }
+  const std::string& folder() const { return options_.folder; }
+
+  // Errors: those of LiveStore::Open; the next call tries again.
+  Result<store::LiveStore*> Store();
+
+  // Claims the host for the agent with this spool. Errors: kUnavailable while another one, seen within the
+  // last minute, uses the name: two machines would be mixed up.
+  Status Claim(const Id128& spool, int64_t now_ns);
+
+  // When rows last came, ns since the epoch.
+  int64_t last_seen_ns() const { return last_seen_ns_; }
+  void SetLastSeen(int64_t epoch_ns) { last_seen_ns_ = epoch_ns; }
+
+  // Whether somebody looks at the host's pages: its agent then sends every second.
+  bool IsWatched(int64_t now_ns) const;
+  void SetWatched(int64_t now_ns) { watched_ns_ = now_ns; }
+
+  // Bytes of its store's files.
+  int64_t Bytes() const;
+
+ private:
+  const Options options_;
+  std::atomic<int64_t> last_seen_ns_;
+  std::atomic<int64_t> watched_ns_;  // monotonic
+  std::mutex mutex_;                 // guards what follows
+  std::unique_ptr<store::LiveStore> store_;
+  Id128 spool_;
+  int64_t claimed_ns_ = 0;  // monotonic
+};
+
+// All hosts of a server, a folder each in STATE/hosts. Thread-safe.
+class Hosts {
+ public:
+  struct Options {
+    std::string folder;
+    int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
+    size_t max_hosts = 256;
+    int max_days = 7;
+    int64_t max_bytes = int64_t{10'000'000'000};  // of each host
+  };
+
+  // Creates the folder (mode 0700; its parent must exist) or finds the hosts in it. Errors: kUnavailable when
+  // another server has it open; kPermissionDenied, kIo.
+  static Result<std::unique_ptr<Hosts>> Open(Options options);
+
+  // Errors: kNotFound.
+  Result<std::shared_ptr<Host>> Find(const std::string& name) const;
+
+  // The host, which is made if it is new. Errors: kInvalidArgument for a name that can't be one; kOutOfSpace
+  // beyond max_hosts.
+  Result<std::shared_ptr<Host>> FindOrMake(const std::string& name);
+
+  // By name.
+  std::vector<std::shared_ptr<Host>> All() const;
+
+  // Deletes old days of each host (LiveStore::Retain), and hosts that have sent nothing for max_days.
+  // Failures are logged.
+  void Retain(int64_t epoch_now_ns);
+
+  // Whether there is room on the disk. Errors: kOutOfSpace.
+  Status CheckRoom() const;
+
+ private:
+  Hosts(Options options, Fd lock) : options_(std::move(options)), lock_(std::move(lock)) {}
+  std::shared_ptr<Host> Make(const std::string& name) const;
+
+  const Options options_;
+  Fd lock_;
+  mutable std::mutex mutex_;  // guards hosts_
+  std::map<std::string, std::shared_ptr<Host>> hosts_;
+};
+
+}  // namespace gpusonde::serve

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/hosts_api.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/time.h"
+#include "server/api.h"
+#include "server/api_json.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/incident_query.h"
+
+namespace gpusonde::serve {
+namespace {
+
+// What a host's line in the list sums up, and how old it may get: the list is read while a page is open.
+constexpr int64_t kBusyNs = 900 * kNanosPerSecond;
+constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
+constexpr int64_t kFreshNs = 10 * kNanosPerSecond;
+// Agents send every 10 s, and try again after a minute at most.
+constexpr int64_t kSilentNs = 90 * kNanosPerSecond;
+
+std::vector<std::string> NoticesOf(Host& host) {
+  std::vector<std::string> notices;
+  if (const auto store = host.Store(); store.has_value()) notices = (*store)->notices();
+  const int64_t seen_ns = host.last_seen_ns();
+  if (EpochNow() - seen_ns > kSilentNs)
+    notices.push_back(fmt::format(
+        "Nothing has come from {} since {:%F %T} UTC: its agent doesn't run, or can't reach this server.",
+        host.name(),
+        std::chrono::floor<std::chrono::seconds>(
+            std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(seen_ns)))));
+  return notices;
+}
+
+struct Summary {
+  int64_t gpus = 0;
+  std::optional<double> busy;  // 0…1 of the time observed
+  int64_t incidents = 0;
+};
+
+Result<Summary> Summarise(store::Store& store, int64_t now_ns) {
+  Summary summary;
+  ASSIGN_OR_RETURN(const auto devices,
+                   store::ReadDeviceUse(store, {.from_ns = now_ns - kBusyNs, .to_ns = now_ns, .filter = {}}));
+  int64_t busy_ns = 0, observed_ns = 0;
+  for (const store::DeviceUse& device : devices) {
+    busy_ns += device.busy_ns;
+    observed_ns += device.observed_ns;
+  }
+  summary.gpus = std::ssize(devices);
+  if (observed_ns > 0) summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
+  ASSIGN_OR_RETURN(
+      const store::Incidents found,
+      store::ReadIncidents(store, {.from_ns = now_ns - kIncidentsNs, .to_ns = now_ns, .filter = {}}, 1));
+  summary.incidents = std::ssize(found.incidents) + found.omitted;
+  return summary;
+}
+
+// The API of one host, and its line in the list. Whoever uses it holds the host, which retention may delete.
+class HostPages {
+ public:
+  static Result<std::shared_ptr<HostPages>> Open(const std::shared_ptr<Host>& host) {
+    ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
+    return std::shared_ptr<HostPages>(new HostPages(host, *store));
+  }
+
+  // Whether it is this host's: one that was deleted and made anew has another store.
+  bool IsOf(const std::shared_ptr<Host>& host) const { return owner_.lock() == host; }
+
+  server::HttpResponse Answer(const server::HttpRequest& request) const { return api_(request); }
+
+  void WriteLine(JsonWriter& json) {
+    const Result<Summary> summary = FreshSummary();
+    json.BeginObject().Field("name", host_->name());
+    json.Field("last_seen_us", host_->last_seen_ns() / kNanosPerMicro);
+    json.Field("silent", EpochNow() - host_->last_seen_ns() > kSilentNs);
+    json.Field("gpus", summary.has_value() ? std::optional(summary->gpus) : std::nullopt);
+    json.Field("busy", summary.has_value() ? summary->busy : std::nullopt);
+    json.Field("incidents", summary.has_value() ? std::optional(summary->incidents) : std::nullopt);
+    json.Field("bytes", host_->Bytes());
+    json.Field("error", summary.has_value() ? std::string() : summary.error().message);
+    json.EndObject();
+  }
+
+ private:
+  HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store)
+      : owner_(host),
+        host_(host.get()),
+        store_(store),
+        data_(server::ReadingFrom(store)),
+        api_(server::ApiHandler(*data_, {.mode = "serve",
+                                         .live = true,
+                                         .title = host_->name(),
+                                         .notices = [host = host_] { return NoticesOf(*host); },
+                                         .metrics = {}})) {}
+
+  Result<Summary> FreshSummary() {
+    const std::scoped_lock lock(mutex_);
+    if (!summary_.has_value() || MonotonicNow() - summed_ns_ > kFreshNs) {
+      ASSIGN_OR_RETURN(summary_, Summarise(store_, EpochNow()));
+      summed_ns_ = MonotonicNow();
+    }
+    return *summary_;
+  }
+
+  const std::weak_ptr<Host> owner_;
+  Host* const host_;
+  store::LiveStore& store_;
+  const std::unique_ptr<server::ApiData> data_;
+  const server::HttpHandler api_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<Summary> summary_;
+  int64_t summed_ns_ = 0;  // monotonic
+};
+
+class AllPages {
+ public:
+  AllPages(Hosts& hosts, const IngestCounts& counts) : hosts_(hosts), counts_(counts) {}
+
+  server::HttpResponse Answer(server::HttpRequest request) {
+    if (request.path == "/readyz") return Ready();
+    if (request.path == "/api/v1/hosts") return List();
+    const auto named = std::ranges::find(request.query, "host", &std::pair<std::string, std::string>::first);
+    std::shared_ptr<Host> host;
+    if (named != request.query.end()) {
+      const auto found = hosts_.Find(named->second);
+      if (!found.has_value()) return server::ErrorResponse(found.error());
+      host = *found;
+      request.query.erase(named);
+    } else {
+      const std::vector<std::shared_ptr<Host>> all = hosts_.All();
+      if (all.size() != 1 && request.path == "/api/v1/overview") return NoHost(all.size());
+      if (all.size() != 1)
+        return server::ErrorResponse(
+            {ErrorCode::kInvalidArgument, "parameter 'host' is missing: /api/v1/hosts lists what it can be"});
+      host = all.front();
+    }
+    host->SetWatched(MonotonicNow());
+    const auto pages = PagesOf(host);
+    return pages.has_value() ? (*pages)->Answer(request) : server::ErrorResponse(pages.error());
+  }
+
+ private:
+  Result<std::shared_ptr<HostPages>> PagesOf(const std::shared_ptr<Host>& host) {
+    const std::scoped_lock lock(mutex_);
+    std::shared_ptr<HostPages>& pages = pages_[host->name()];
+    if (pages == nullptr || !pages->IsOf(host)) {
+      ASSIGN_OR_RETURN(pages, HostPages::Open(host));
+    }
+    return pages;
+  }
+
+  server::HttpResponse Ready() const {
+    if (const Status room = hosts_.CheckRoom(); !room.has_value())
+      return server::ErrorResponse(503, room.error());
+    return server::PlainResponse("ready\n");
+  }
+
+  server::HttpResponse List() {
+    JsonWriter json;
+    json.BeginObject().Key("hosts").BeginArray();
+    for (const std::shared_ptr<Host>& host : hosts_.All()) {
+      const auto pages = PagesOf(host);
+      if (pages.has_value()) (*pages)->WriteLine(json);
+    }
+    json.EndArray().Key("received").BeginObject();
+    json.Field("requests", counts_.requests.load()).Field("frames", counts_.frames.load());
+    json.Field("bytes", counts_.bytes.load()).Field("refused", counts_.refused.load());
+    json.Field("turned_away", counts_.turned_away.load()).EndObject().EndObject();
+    return server::JsonResponse(json.Take());
+  }
+
+  // An overview without data: the page shows the list instead.
+  static server::HttpResponse NoHost(size_t hosts) {
+    return server::JsonResponse(server::OverviewJson(
+        {}, {.mode = "serve", .live = true, .title = fmt::format("{} hosts", hosts), .metrics = {}}));
+  }
+
+  Hosts& hosts_;
+  const IngestCounts& counts_;
+  std::mutex mutex_;  // guards pages_
+  std::map<std::string, std::shared_ptr<HostPages>> pages_;
+};
+
+}  // namespace
+
+server::HttpHandler HostsApi(Hosts& hosts, const IngestCounts& counts) {
+  return [pages = std::make_shared<AllPages>(hosts, counts)](const server::HttpRequest& request) {
+    return pages->Answer(request);
+  };
+}
+
+}  // namespace gpusonde::serve

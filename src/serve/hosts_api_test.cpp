@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/hosts_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/testing/temp_folder.h"
+#include "base/time.h"
+#include "model/tables/sources.h"
+
+namespace gpusonde::serve {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Query = std::vector<std::pair<std::string, std::string>>;
+
+class HostsApiTest : public testing::Test {
+ protected:
+  void Add(const std::string& name) {
+    const auto host = hosts_->FindOrMake(name).value();
+    model::BatchBuilder sources(model::kSources);
+    sources.Append(
+        {.source = {1, 1}, .host = name, .started_ns = EpochNow(), .ended_ns = EpochNow() + kNanosPerSecond});
+    ASSERT_TRUE(host->Store().value()->Append({{sources.Take()}}).has_value());
+    host->SetLastSeen(EpochNow());
+  }
+  server::HttpResponse Get(const std::string& endpoint, Query query = {}) {
+    return api_({.path = "/api/v1/" + endpoint,
+                 .query = std::move(query),
+                 .if_none_match = {},
+                 .accept = {},
+                 .body = {}});
+  }
+  json Ok(const std::string& endpoint, Query query = {}) {
+    const server::HttpResponse answer = Get(endpoint, std::move(query));
+    EXPECT_EQ(answer.status, 200) << *answer.body;
+    return json::parse(*answer.body);
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<Hosts> hosts_ = Hosts::Open({.folder = folder_ / "hosts"}).value();
+  IngestCounts counts_;
+  server::HttpHandler api_ = HostsApi(*hosts_, counts_);
+};
+
+TEST_F(HostsApiTest, WithoutHostsThereIsAnEmptyOverview) {
+  const json overview = Ok("overview");
+  EXPECT_EQ(overview["mode"], "serve");
+  EXPECT_TRUE(overview["from_us"].is_null());
+  EXPECT_EQ(overview["title"], "0 hosts");
+  EXPECT_TRUE(Ok("hosts")["hosts"].empty());
+}
+
+TEST_F(HostsApiTest, TheOnlyHostNeedsNoName) {
+  Add("one");
+  EXPECT_EQ(Ok("overview")["sources"][0]["host"], "one");
+  EXPECT_EQ(Ok("overview", {{"host", "one"}})["title"], "one");
+  EXPECT_EQ(Get("flamegraph").status, 200);
+}
+
+TEST_F(HostsApiTest, OfSeveralHostsOneIsNamed) {
+  Add("one");
+  Add("two");
+  EXPECT_EQ(Ok("overview")["title"], "2 hosts");
+  EXPECT_EQ(Ok("overview", {{"host", "two"}})["sources"][0]["host"], "two");
+  EXPECT_EQ(Ok("flamegraph", {{"type", "cpu"}, {"host", "two"}})["total"], 0);
+  const server::HttpResponse unnamed = Get("flamegraph");
+  EXPECT_EQ(unnamed.status, 400);
+  EXPECT_THAT(*unnamed.body, HasSubstr("'host' is missing"));
+  EXPECT_EQ(Get("overview", {{"host", "three"}}).status, 404);
+  EXPECT_EQ(Get("overview", {{"host", "one"}, {"host", "two"}}).status, 400) << "given twice";
+}
+
+TEST_F(HostsApiTest, TheListHasALineForEachHost) {
+  Add("one");
+  Add("two");
+  counts_.refused = 3;
+  const json list = Ok("hosts");
+  ASSERT_EQ(list["hosts"].size(), 2u);
+  const json& one = list["hosts"][0];
+  EXPECT_EQ(one["name"], "one");
+  EXPECT_EQ(one["gpus"], 0);
+  EXPECT_TRUE(one["busy"].is_null());
+  EXPECT_EQ(one["incidents"], 0);
+  EXPECT_EQ(one["silent"], false);
+  EXPECT_GT(one["bytes"], 0);
+  EXPECT_EQ(list["received"]["refused"], 3);
+}
+
+TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {
+  Add("one");
+  EXPECT_TRUE(Ok("overview")["notices"].empty());
+  hosts_->Find("one").value()->SetLastSeen(EpochNow() - 100 * kNanosPerSecond);
+  EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("Nothing has come from one since"));
+  EXPECT_EQ(Ok("hosts")["hosts"][0]["silent"], true);
+}
+
+TEST_F(HostsApiTest, LookingAtAHostMakesItsAgentSendMoreOften) {
+  Add("one");
+  Add("two");
+  Ok("hosts");
+  EXPECT_FALSE(hosts_->Find("one").value()->IsWatched(MonotonicNow()));
+  Ok("overview", {{"host", "one"}});
+  EXPECT_TRUE(hosts_->Find("one").value()->IsWatched(MonotonicNow()));
+  EXPECT_FALSE(hosts_->Find("two").value()->IsWatched(MonotonicNow()));
+}
+
+TEST_F(HostsApiTest, PagesDoNotKeepAHostFromBeingDeleted) {
+  Add("one");
+  Ok("overview");
+  hosts_->Find("one").value()->SetLastSeen(0);
+  hosts_->Retain(EpochNow());
+  EXPECT_TRUE(Ok("hosts")["hosts"].empty());
+  Add("one");
+  EXPECT_EQ(Ok("overview")["sources"][0]["host"], "one");
+}
+
+}  // namespace
+}  // namespace gpusonde::serve

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/hosts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/testing/temp_folder.h"
+#include "base/time.h"
+
+namespace gpusonde::serve {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kRetainedDayNs = 86'400 * kNanosPerSecond;
+
+std::vector<std::string> NamesOf(const Hosts& hosts) {
+  std::vector<std::string> names;
+  for (const auto& host : hosts.All()) names.push_back(host->name());
+  return names;
+}
+
+class HostsTest : public testing::Test {
+ protected:
+  std::unique_ptr<Hosts> Open(size_t max_hosts = 10) const {
+    return Hosts::Open({.folder = folder_.path() + "/hosts", .max_hosts = max_hosts}).value();
+  }
+  TempFolder folder_;
+};
+
+TEST_F(HostsTest, AHostIsAFolderThatIsFoundAgain) {
+  {
+    const auto hosts = Open();
+    EXPECT_EQ(hosts->Find("b").error().code, ErrorCode::kNotFound);
+    for (const char* name : {"b", "a.example"})
+      ASSERT_TRUE(hosts->FindOrMake(name).value()->Store().has_value());
+    EXPECT_EQ(hosts->FindOrMake("b").value(), hosts->Find("b").value());
+  }
+  EXPECT_THAT(NamesOf(*Open()), ElementsAre("a.example", "b"));
+}
+
+TEST_F(HostsTest, NamesThatCouldLeaveTheFolderAreRefused) {
+  const auto hosts = Open();
+  for (const std::string& name :
+       {std::string(), std::string(".."), std::string("a/b"), std::string(".a"), std::string("-a"),
+        std::string("a\nb"), std::string("a\0b", 3), std::string(65, 'a'), std::string("ä")})
+    EXPECT_EQ(hosts->FindOrMake(name).error().code, ErrorCode::kInvalidArgument) << name;
+  EXPECT_TRUE(hosts->FindOrMake(std::string(64, 'a')).has_value());
+}
+
+TEST_F(HostsTest, BeyondTheLimitNoHostIsMade) {
+  const auto hosts = Open(1);
+  ASSERT_TRUE(hosts->FindOrMake("a").has_value());
+  EXPECT_THAT(hosts->FindOrMake("b").error().message, HasSubstr("1 hosts already"));
+  EXPECT_TRUE(hosts->FindOrMake("a").has_value());
+}
+
+TEST_F(HostsTest, OneServerUsesAFolder) {
+  const auto hosts = Open();
+  EXPECT_EQ(Hosts::Open({.folder = folder_.path() + "/hosts"}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(HostsTest, ANameIsOneAgentsForAMinute) {
+  const auto hosts = Open();
+  const auto host = hosts->FindOrMake("a").value();
+  constexpr Id128 kOne{1, 1}, kOther{2, 2};
+  const int64_t now = 5 * kNanosPerSecond;
+  EXPECT_TRUE(host->Claim(kOne, now).has_value());
+  EXPECT_THAT(host->Claim(kOther, now + 59 * kNanosPerSecond).error().message, HasSubstr("--host"));
+  EXPECT_TRUE(host->Claim(kOne, now + 59 * kNanosPerSecond).has_value());
+  EXPECT_TRUE(host->Claim(kOther, now + 119 * kNanosPerSecond).has_value())
+      << "an agent that was set up anew";
+}
+
+TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
+  const auto hosts = Open();
+  for (const char* name : {"gone", "there"}) {
+    const auto host = hosts->FindOrMake(name).value();
+    ASSERT_TRUE(host->Store().has_value());
+    host->SetLastSeen(name == std::string("gone") ? 100 * kRetainedDayNs : 107 * kRetainedDayNs);
+  }
+  hosts->Retain(107 * kRetainedDayNs - 1);
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("gone", "there"));
+  {
+    const auto used = hosts->Find("gone").value();
+    hosts->Retain(107 * kRetainedDayNs);
+    EXPECT_THAT(NamesOf(*hosts), ElementsAre("gone", "there")) << "a request reads it";
+  }
+  hosts->Retain(107 * kRetainedDayNs);
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("there"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/hosts/gone"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/there"));
+}
+
+}  // namespace
+}  // namespace gpusonde::serve

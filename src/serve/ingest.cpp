@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/ingest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "base/printable.h"
+#include "model/schema.h"
+#include "server/metrics_server.h"
+#include "server/query_parameters.h"
+#include "spool/upload.h"
+
+namespace gpusonde::serve {
+namespace {
+
+constexpr std::string_view kPath = "/api/v1/frames";
+constexpr int64_t kPauseMs = 10'000, kWatchedPauseMs = 1000;
+// How far an agent's day may lie from ours. A day in the future would make retention delete the others.
+constexpr int64_t kMaxDaysBehind = 366, kMaxDaysAhead = 1;
+
+// Tables that only the store writes: rows of an agent would spoil its bookkeeping.
+constexpr std::array kOwnTables = {"batches", "device_windows", "kernel_windows", "meta", "profile_windows"};
+
+// Checks that the store can append the batch: DuckDB's state is in doubt after a failure, so that a malformed
+// batch must not reach it. Errors: kCorrupt.
+Status CheckRows(const model::Batch& batch) {
+  if (std::ranges::find(kOwnTables, batch.table) != kOwnTables.end())
+    return Fail(ErrorCode::kCorrupt, fmt::format("agents don't send rows of {}", batch.table));
+  const model::TableInfo* table = model::FindTable(batch.table);
+  if (table == nullptr) return {};  // of a newer agent; the store ignores it
+  for (const model::ColumnData& column : batch.columns) {
+    const auto known = std::ranges::find(table->columns, column.name, &model::ColumnInfo::name);
+    if (known == table->columns.end()) continue;
+    if (known->type != column.type)
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is of another type", batch.table, column.name));
+    if (!known->nullable && std::ranges::find(column.valid, 0) != column.valid.end())
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is null in a row", batch.table, column.name));
+  }
+  return {};
+}
+
+struct Frames {
+  std::string host;
+  Id128 spool;
+  int64_t day = 0;
+  int64_t first = 0;
+  std::vector<model::Batch> batches;
+};
+
+template <class T>
+Result<T> Required(Result<std::optional<T>> value, std::string_view name) {
+  ASSIGN_OR_RETURN(std::optional<T> given, std::move(value));
+  if (given.has_value()) return *std::move(given);
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter '{}' is missing", name));
+}
+
+Result<Frames> Parse(const server::HttpRequest& request, int64_t today) {
+  ASSIGN_OR_RETURN(server::QueryParameters parameters, server::QueryParameters::Create(request.query));
+  Frames frames{.host = std::string(parameters.TakeText("host").value_or("")), .spool = {}, .batches = {}};
+  ASSIGN_OR_RETURN(frames.spool, Required(parameters.TakeId("spool"), "spool"));
+  // A million days: 4707, and far from where arithmetic overflows.
+  ASSIGN_OR_RETURN(frames.day, Required(parameters.TakeInteger("day", 0, 1'000'000), "day"));
+  ASSIGN_OR_RETURN(frames.first, Required(parameters.TakeInteger("first", 1, int64_t{1} << 60), "first"));
+  TRY(parameters.Finish());
+  if (frames.day < today - kMaxDaysBehind || frames.day > today + kMaxDaysAhead)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the agent's clock says day {} since 1970, the server's {}; correct the wrong one",
+                    frames.day, today));
+  ASSIGN_OR_RETURN(frames.batches, spool::DecodeUpload(request.body));
+  for (const model::Batch& batch : frames.batches) TRY(CheckRows(batch));
+  return frames;
+}
+
+struct Answer {
+  int64_t committed = 0;
+  bool repeat_names = false;  // earlier frames of this spool were never here
+  int64_t pause_ms = kPauseMs;
+};
+
+Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Host> host, hosts.FindOrMake(frames.host));
+  TRY(host->Claim(frames.spool, MonotonicNow()));
+  ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
+  Answer answer;
+  answer.repeat_names =
+      store->CommittedThrough(frames.spool) == 0 && frames.first > 1 && !frames.batches.empty();
+  if (!frames.batches.empty()) {
+    TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
+    host->SetLastSeen(epoch_now_ns);
+  }
+  answer.committed = store->CommittedThrough(frames.spool);
+  if (host->IsWatched(MonotonicNow())) answer.pause_ms = kWatchedPauseMs;
+  return answer;
+}
+
+std::string ToJson(const Answer& answer) {
+  JsonWriter json;
+  json.BeginObject().Field("committed", answer.committed);
+  json.Field("repeat_names", int64_t{answer.repeat_names}).Field("pause_ms", answer.pause_ms).EndObject();
+  return json.Take();
+}
+
+server::HttpResponse Ingest(Hosts& hosts, IngestCounts& counts, const server::HttpRequest& request,
+                            int64_t epoch_now_ns) {
+  if (request.path != kPath)
+    return server::ErrorResponse(404, {ErrorCode::kNotFound, fmt::format("agents send to {}", kPath)});
+  Result<Frames> frames = Parse(request, store::DayOf(epoch_now_ns).time_since_epoch().count());
+  if (!frames.has_value()) {
+    ++counts.refused;
+    LogWarn("refused frames of an agent: {}", Printable(frames.error().message));
+    return server::ErrorResponse(400, frames.error());
+  }
+  const auto count = std::ssize(frames->batches);
+  const Result<Answer> answer = Store(hosts, *std::move(frames), epoch_now_ns);
+  if (!answer.has_value()) {
+    const bool bad_name = answer.error().code == ErrorCode::kInvalidArgument;
+    ++(bad_name ? counts.refused : counts.turned_away);
+    LogWarn("turned an agent away: {}", Printable(answer.error().message));
+    return server::ErrorResponse(bad_name ? 400 : 503, answer.error());
+  }
+  ++counts.requests;
+  counts.frames += count;
+  counts.bytes += std::ssize(request.body);
+  return server::JsonResponse(ToJson(*answer));
+}
+
+}  // namespace
+
+server::HttpRoutes IngestRoutes(Hosts& hosts, IngestCounts& counts, std::function<int64_t()> epoch_now) {
+  const auto not_here = [](const server::HttpRequest& request) {
+    return server::ErrorResponse(
+        {ErrorCode::kNotFound,
+         fmt::format("there is no '{}' here, only POST {}, /healthz and /readyz", request.path, kPath)});
+  };
+  return {.api =
+              [&hosts, not_here](const server::HttpRequest& request) {
+                if (request.path != "/readyz") return not_here(request);
+                if (const Status room = hosts.CheckRoom(); !room.has_value())
+                  return server::ErrorResponse(503, room.error());
+                return server::PlainResponse("ready\n");
+              },
+          .files = server::AnsweringHealth(not_here),
+          .uploads =
+              [&hosts, &counts, epoch_now = std::move(epoch_now)](const server::HttpRequest& request) {
+                return Ingest(hosts, counts, request, epoch_now());
+              }};
+}
+
+}  // namespace gpusonde::serve

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/ingest.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "base/testing/temp_folder.h"
+#include "base/time.h"
+#include "model/schema.h"
+#include "model/tables/batches.h"
+#include "model/tables/samples.h"
+#include "model/testing/random_batch.h"
+#include "spool/codec.h"
+#include "spool/upload.h"
+
+namespace gpusonde::serve {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
+constexpr int64_t kToday = 20'000;
+constexpr Id128 kAgent{7, 1};
+
+model::Batch Samples(int64_t first_ns, int count) {
+  model::BatchBuilder builder(model::kSamples);
+  for (int i = 0; i < count; ++i) builder.Append({.time_ns = first_ns + i, .process = {1, 1}, .tid = 7});
+  return builder.Take();
+}
+
+class IngestTest : public testing::Test {
+ protected:
+  server::HttpResponse Post(std::string body, std::vector<std::pair<std::string, std::string>> query) {
+    return routes_.uploads({.path = "/api/v1/frames",
+                            .query = std::move(query),
+                            .if_none_match = {},
+                            .accept = {},
+                            .body = std::move(body)});
+  }
+  server::HttpResponse Post(const std::vector<model::Batch>& batches, int64_t first,
+                            const std::string& host = "node-1", Id128 spool = kAgent, int64_t day = kToday) {
+    std::string body;
+    for (const model::Batch& batch : batches) spool::AppendToUpload(spool::EncodeBatch(batch).value(), body);
+    return Post(std::move(body), {{"host", host},
+                                  {"spool", spool.ToHex()},
+                                  {"day", std::to_string(day)},
+                                  {"first", std::to_string(first)}});
+  }
+  static json Ok(const server::HttpResponse& response) {
+    EXPECT_EQ(response.status, 200) << *response.body;
+    return json::parse(*response.body);
+  }
+  std::string Value(const std::string& sql, const std::string& host = "node-1") {
+    store::LiveStore& store = *hosts_->Find(host).value()->Store().value();
+    auto rows = store.Query(sql).value();
+    return rows->Next().value() ? rows->Display(0) : "";
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<Hosts> hosts_ = Hosts::Open({.folder = folder_ / "hosts", .max_hosts = 2}).value();
+  IngestCounts counts_;
+  server::HttpRoutes routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+};
+
+TEST_F(IngestTest, FramesAreStoredOnceHoweverOftenTheyCome) {
+  EXPECT_EQ(Ok(Post({Samples(100, 3), Samples(200, 3)}, 1))["committed"], 2);
+  EXPECT_EQ(Ok(Post({Samples(100, 3), Samples(200, 3)}, 1))["committed"], 2);
+  // Part of it is new, as after an answer that was lost.
+  EXPECT_EQ(Ok(Post({Samples(200, 3), Samples(300, 3)}, 2))["committed"], 3);
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "9");
+  EXPECT_EQ(Value("SELECT count(DISTINCT time_ns) FROM samples"), "9");
+  EXPECT_EQ(counts_.requests, 3);
+}
+
+TEST_F(IngestTest, WhatWasAnsweredSurvivesTheServer) {
+  Ok(Post({Samples(100, 3)}, 1));
+  // As after a kill: the files as they are now, without the store being closed.
+  std::filesystem::copy(folder_ / "hosts", folder_ / "copy", std::filesystem::copy_options::recursive);
+  hosts_ = Hosts::Open({.folder = folder_ / "copy"}).value();
+  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
+  EXPECT_EQ(Ok(Post({Samples(100, 3)}, 1))["committed"], 1);
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
+}
+
+TEST_F(IngestTest, AnEmptyRequestSaysHowFarTheServerIs) {
+  EXPECT_EQ(Ok(Post({}, 1)), json({{"committed", 0}, {"repeat_names", 0}, {"pause_ms", 10'000}}));
+  Ok(Post({Samples(100, 1)}, 41));
+  EXPECT_EQ(Ok(Post({}, 1))["committed"], 41);
+}
+
+TEST_F(IngestTest, AServerThatLacksEarlierFramesAsksForTheNames) {
+  EXPECT_EQ(Ok(Post({Samples(100, 1)}, 1, "new"))["repeat_names"], 0);
+  EXPECT_EQ(Ok(Post({Samples(100, 1)}, 41))["repeat_names"], 1);
+  EXPECT_EQ(Ok(Post({Samples(200, 1)}, 42))["repeat_names"], 0);
+}
+
+TEST_F(IngestTest, AgentsOfAWatchedHostSendEverySecond) {
+  Ok(Post({}, 1));
+  hosts_->Find("node-1").value()->SetWatched(MonotonicNow());
+  EXPECT_EQ(Ok(Post({}, 1))["pause_ms"], 1000);
+}
+
+TEST_F(IngestTest, HostsAreApart) {
+  Ok(Post({Samples(100, 3)}, 1, "a"));
+  Ok(Post({Samples(100, 5)}, 1, "b", {7, 2}));
+  EXPECT_EQ(Value("SELECT count(*) FROM samples", "a"), "3");
+  EXPECT_EQ(Value("SELECT count(*) FROM samples", "b"), "5");
+  EXPECT_EQ(Post({Samples(100, 1)}, 1, "c", {7, 3}).status, 503) << "--max-hosts";
+  EXPECT_EQ(Post({Samples(100, 1)}, 1, "b", kAgent).status, 503) << "the name is taken";
+  EXPECT_EQ(counts_.turned_away, 2);
+}
+
+TEST_F(IngestTest, RowsThatTheStoreCouldNotAppendAreRefusedBeforeItSeesThem) {
+  Ok(Post({Samples(100, 3)}, 1));
+  model::Batch other_type = Samples(200, 1);
+  other_type.columns[0].type = model::ColumnType::kFloat64;
+  model::Batch null = Samples(200, 1);
+  null.columns[0].valid = {0};
+  model::BatchBuilder commits(model::kBatches);
+  commits.Append({.spool = kAgent, .sequence = 1'000'000});
+  for (const model::Batch& batch :
+       {other_type, null, commits.Take(), model::EmptyBatch(*model::FindTable("meta"))}) {
+    const server::HttpResponse answer = Post({Samples(300, 1), batch}, 2);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(*answer.body, HasSubstr(batch.table));
+  }
+  EXPECT_EQ(counts_.refused, 4);
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
+  EXPECT_EQ(Ok(Post({Samples(300, 1)}, 2))["committed"], 2);
+}
+
+TEST_F(IngestTest, EveryTableOfRandomRowsIsStoredOrRefused) {
+  std::mt19937_64 random(3);
+  int64_t next = 1;
+  for (const model::TableInfo& table : model::AllTables()) {
+    const server::HttpResponse answer = Post({model::RandomBatch(table, 500, random)}, next);
+    ASSERT_TRUE(answer.status == 200 || answer.status == 400) << table.name << *answer.body;
+    if (answer.status != 200) continue;
+    EXPECT_EQ(json::parse(*answer.body)["committed"], next++) << table.name;
+  }
+  EXPECT_EQ(next - 1, std::ssize(model::AllTables()) - 5) << "the store's own";
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "500") << "it can still be read";
+}
+
+TEST_F(IngestTest, TablesAndColumnsOfANewerAgentAreLeftOut) {
+  model::Batch newer = Samples(100, 2);
+  newer.columns.push_back({.name = "colour",
+                           .type = model::ColumnType::kBool,
+                           .values = std::vector<std::byte>(2),
+                           .ends = {},
+                           .valid = {}});
+  model::Batch unknown = newer;
+  unknown.table = "quarks";
+  EXPECT_EQ(Ok(Post({newer, unknown}, 1))["committed"], 2);
+  EXPECT_EQ(Value("SELECT count(*) FROM samples"), "2");
+}
+
+TEST_F(IngestTest, DaysFarFromTheServersClockAreRefused) {
+  for (const int64_t day : {kToday - 367, kToday + 2, int64_t{0}}) {
+    const server::HttpResponse answer = Post({Samples(100, 1)}, 1, "node-1", kAgent, day);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(*answer.body, HasSubstr("correct the wrong one"));
+  }
+  for (const int64_t day : {kToday - 366, kToday + 1})
+    EXPECT_EQ(Post({Samples(100, 1)}, 1, day < kToday ? "past" : "ahead", kAgent, day).status, 200);
+}
+
+TEST_F(IngestTest, MalformedRequestsAreRefusedAndCounted) {
+  const std::vector<std::pair<std::string, std::string>> good = {
+      {"host", "a"}, {"spool", kAgent.ToHex()}, {"day", std::to_string(kToday)}, {"first", "1"}};
+  int64_t refused = 0;
+  const auto refuses = [&](std::string body, std::vector<std::pair<std::string, std::string>> query) {
+    EXPECT_EQ(Post(std::move(body), std::move(query)).status, 400);
+    EXPECT_EQ(counts_.refused, ++refused);
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    auto query = good;
+    query[i].second = "../x";
+    refuses("", query);
+    query.erase(query.begin() + static_cast<std::ptrdiff_t>(i));
+    refuses("", query);
+  }
+  auto query = good;
+  query[3].second = "0";
+  refuses("", query);
+  query[3].second = std::to_string(std::numeric_limits<int64_t>::max());
+  refuses("", query);
+  refuses("xyz", good);
+  refuses(std::string(100, '\xff'), good);
+  EXPECT_TRUE(hosts_->All().empty());
+}
+
+TEST_F(IngestTest, NothingElseIsAnswered) {
+  for (const char* path : {"/api/v1/overview", "/", "/metrics", "/api/v1/frames"}) {
+    EXPECT_EQ(routes_.api({.path = path, .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
+              404);
+    EXPECT_EQ(
+        routes_.files({.path = path, .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
+        404);
+  }
+  EXPECT_EQ(routes_.uploads({.path = "/api/v1/x", .query = {}, .if_none_match = {}, .accept = {}, .body = {}})
+                .status,
+            404);
+  EXPECT_EQ(
+      routes_.files({.path = "/healthz", .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
+      200);
+  EXPECT_EQ(
+      routes_.api({.path = "/readyz", .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
+      200);
+}
+
+TEST_F(IngestTest, AServerWithoutRoomIsNotReadyAndTurnsAgentsAway) {
+  const auto full = Hosts::Open({.folder = folder_ / "full", .min_free_bytes = int64_t{1} << 60}).value();
+  routes_ = IngestRoutes(*full, counts_, [] { return kToday * kDayNs; });
+  EXPECT_EQ(
+      routes_.api({.path = "/readyz", .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
+      503);
+  EXPECT_EQ(Post({Samples(100, 1)}, 1).status, 503);
+  EXPECT_EQ(counts_.turned_away, 1);
+}
+
+}  // namespace
+}  // namespace gpusonde::serve

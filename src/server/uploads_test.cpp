@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "server/http_server.h"
+#include "server/testing/http_client.h"
+
+namespace gpusonde::server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr size_t kMaxBody = 1000;
+
+// A server with a token that answers a POST with its body.
+class UploadsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto reply = [](std::string text) {
+      return HttpResponse{.content_type = "text/plain",
+                          .body = std::make_shared<const std::string>(std::move(text))};
+    };
+    server_ = HttpServer::Create(
+                  {.token = "0123456789abcdef", .max_body_bytes = kMaxBody, .max_bodies_bytes = 2 * kMaxBody},
+                  {.api = [=](const HttpRequest&) { return reply("got"); },
+                   .files = [=](const HttpRequest&) { return reply("file"); },
+                   .uploads =
+                       [=, this](const HttpRequest& request) {
+                         ++uploads_;
+                         return reply(request.path + " " + request.body);
+                       }})
+                  .value();
+    thread_ = std::thread([this] { server_->Run(); });
+  }
+  void TearDown() override {
+    server_->Stop();
+    thread_.join();
+  }
+  HttpClient Connect() const { return HttpClient(server_->address().port); }
+
+  static std::string Head(std::string_view more, std::string_view token = "0123456789abcdef") {
+    return fmt::format("POST /api/x HTTP/1.1\r\nHost: proxy\r\nAuthorization: Bearer {}\r\n{}\r\n", token,
+                       more);
+  }
+  static std::string Post(std::string_view body) {
+    return Head(fmt::format("Content-Length: {}\r\n", body.size())) + std::string(body);
+  }
+
+  std::atomic<int> uploads_ = 0;
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(UploadsTest, BodiesReachTheHandlerOnKeptConnections) {
+  HttpClient client = Connect();
+  for (const std::string& body : {std::string("one"), std::string(), std::string(kMaxBody, 'x')}) {
+    client.Send(Post(body));
+    EXPECT_EQ(client.Receive().value().body, "/api/x " + body);
+  }
+  client.Send(Head("Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n0\r\n\r\n");
+  EXPECT_EQ(client.Receive().value().body, "/api/x abc");
+}
+
+TEST_F(UploadsTest, ALongBodyIsRefusedBeforeItIsSent) {
+  HttpClient client = Connect();
+  client.Send(Head("Content-Length: 1001\r\n"));
+  const HttpAnswer answer = client.Receive().value();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_THAT(answer.body, HasSubstr("1001 bytes, the limit is 1000"));
+  HttpClient endless = Connect();
+  endless.Send(Head("Transfer-Encoding: chunked\r\n") + "3e9\r\n" + std::string(1001, 'x'));
+  EXPECT_EQ(endless.Receive().value().status, 413);
+  EXPECT_EQ(uploads_, 0);
+}
+
+TEST_F(UploadsTest, ABodyWithoutTheTokenIsNotRead) {
+  for (const char* token : {"0123456789abcdeX", "0123456789abcdef0", ""}) {
+    HttpClient client = Connect();
+    client.Send(Head("Content-Length: 900\r\n", token));
+    EXPECT_EQ(client.Receive().value().status, 401);
+    EXPECT_TRUE(client.IsClosed());
+  }
+}
+
+TEST_F(UploadsTest, BodiesThatStillArriveAreBoundedTogether) {
+  HttpClient first = Connect(), second = Connect(), third = Connect();
+  first.Send(Head("Content-Length: 1000\r\n") + "x");
+  second.Send(Head("Content-Length: 1000\r\n") + "x");
+  // Until the server has read both heads.
+  int status = 0;
+  for (int i = 0; i < 1000 && status != 503; ++i) {
+    HttpClient client = Connect();
+    client.Send(Post("x"));
+    status = client.Receive().value().status;
+  }
+  EXPECT_EQ(status, 503);
+  first.Send(std::string(999, 'x'));
+  EXPECT_EQ(first.Receive().value().status, 200);
+  third.Send(Post("y"));
+  EXPECT_EQ(third.Receive().value().body, "/api/x y");
+}
+
+TEST_F(UploadsTest, HalfABodyReachesNobody) {
+  {
+    HttpClient client = Connect();
+    client.Send(Head("Content-Length: 900\r\n") + "half");
+  }
+  HttpClient client = Connect();
+  client.Send(Post("whole"));
+  EXPECT_EQ(client.Receive().value().body, "/api/x whole");
+  EXPECT_EQ(uploads_, 1);
+}
+
+}  // namespace
+}  // namespace gpusonde::server

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpusonde agent` and `gpusonde serve` on loopback: two agents with names of their own, on the simulated GPU."""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import program
+
+ALONE = "agents listen to every GPU program of the machine"
+SIMGPU = program.BUILD / "bin/simgpu"
+LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
+LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
+TOKEN = "0123456789abcdef0123456789abcdef"
+ROUNDS = 10
+COUNTS = {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS}
+COUNTS_SQL = "SELECT name, count(*) AS n FROM kernels GROUP BY name"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def bomb(content_bytes):
+    """A valid zstd frame (RFC 8878) of this many zeros, in 4 bytes for each 128 KiB: blocks of one repeated byte."""
+    block = 128 << 10
+    count = content_bytes // block
+    frame = struct.pack("<IBQ", 0xFD2FB528, 0xE0, count * block)
+    for i in range(count):
+        frame += struct.pack("<I", (block << 3) | (1 << 1) | (i == count - 1))[:3] + b"\0"
+    return frame
+
+
+class Serve(program.TestCase):
+    def setUp(self):
+        super().setUp()
+        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
+        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
+        # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
+        self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
+        self.token_file = self.folder / "token"
+        self.token_file.write_text(TOKEN + "\n", encoding="ascii")
+        self.state = self.folder / "state"
+        self.errors_file = (self.folder / "errors").open("a", encoding="utf-8")
+        self.addCleanup(self.errors_file.close)
+        self.port = free_port()
+        self.pages = None
+
+    def start(self, *command, environment=None):
+        process = subprocess.Popen([str(part) for part in command], env=environment or self.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors_file, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def errors(self):
+        return (self.folder / "errors").read_text(encoding="utf-8")
+
+    def serve(self, *options):
+        server = self.start(program.GPUSONDE, "serve", "--state", self.state, "--token-file", self.token_file,
+                            "--listen", f"127.0.0.1:{self.port}", "--pages-listen", "127.0.0.1:0", *options)
+        self.pages = None
+        for line in server.stdout:
+            if found := re.search(r"UI is at (http://\S+/)", line):
+                self.pages = found.group(1)
+                break
+        self.assertIsNotNone(self.pages, self.errors())
+        return server
+
+    def agent(self, host, *options, token_file=None):
+        agent = self.start(program.GPUSONDE, "agent", "--server", f"http://127.0.0.1:{self.port}", "--token-file",
+                           token_file or self.token_file, "--state", self.folder / ("agent-" + host), "--host", host,
+                           *options)
+        self.assertIn("sending to", agent.stdout.readline(), self.errors())
+        return agent
+
+    def work(self):
+        """Runs a program whose kernels are known, to its end; it loads until the agents listen."""
+        done = subprocess.run([sys.executable, LAUNCHES, str(ROUNDS), "4"], env=self.injected, capture_output=True, text=True,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def stop(self, process):
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        self.assertEqual(process.returncode, 0, self.errors())
+
+    def get(self, path):
+        with urllib.request.urlopen(self.pages + "api/v1/" + path, timeout=30) as answer:
+            return json.load(answer)
+
+    def post(self, body, token=TOKEN, **parameters):
+        """(status, JSON) of a request to the agents' address."""
+        query = {"host": "by-hand", "spool": "0" * 31 + "7", "day": int(time.time()) // 86400, "first": 1} | parameters
+        address = "&".join(f"{name}={value}" for name, value in query.items())
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/frames?{address}", data=body, method="POST",
+                                         headers={"Authorization": "Bearer " + token})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def await_that(self, holds, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), deadline, f"{what}; {self.errors()}")
+            time.sleep(0.3)
+
+    def await_frames(self):
+        """Waits until the server has received more frames."""
+        before = self.get("hosts")["received"]["frames"]
+        self.await_that(lambda: self.get("hosts")["received"]["frames"] > before, "frames arrive")
+
+    def days_of(self, host):
+        return sorted((self.state / "hosts" / host).glob("*.sonde"))
+
+    def check_host(self, host):
+        """Every kernel is there once, and so is every frame and sample; the server has stopped."""
+        (day,) = self.days_of(host)
+        self.assertEqual({row["name"]: row["n"] for row in self.query(COUNTS_SQL, day)}, COUNTS, host)
+        (frames,) = self.query("SELECT count(*) AS n, min(sequence) AS first, max(sequence) AS last FROM batches", day)
+        self.assertEqual((frames["first"], frames["last"]), (1, frames["n"]), "no frame is missing")
+        self.assertEqual(self.value("SELECT count(*) - count(DISTINCT (cpu, time_ns)) FROM samples WHERE state = 'on_cpu'",
+                                    day), 0, "nothing was added twice")
+        for table, key in (("stacks", "stack"), ("processes", "process")):
+            self.assertEqual(self.value(f"SELECT count(*) FROM samples ANTI JOIN {table} USING ({key})", day), 0,
+                             f"every sample has its {table}")
+        self.assertEqual(self.query("SELECT host FROM sources GROUP BY host", day), [{"host": host}])
+        return day
+
+    def test_two_agents_are_two_hosts_with_every_kernel(self):
+        server = self.serve()
+        agents = [self.agent("node-a"), self.agent("node-b")]
+        self.work()
+        for agent in agents:
+            self.stop(agent)
+        self.await_that(lambda: [host["name"] for host in self.get("hosts")["hosts"]] == ["node-a", "node-b"], "both are listed")
+        self.assertEqual(self.get("overview")["title"], "2 hosts")
+        for host in ("node-a", "node-b"):
+            overview = self.get("overview?host=" + host)
+            self.assertEqual(overview["kernels"], sum(COUNTS.values()))
+            self.assertTrue(overview["simulated"])
+            self.assertGreater(self.get(f"flamegraph?type=gpu&host={host}")["total"], 0)
+        listed = self.get("hosts")
+        self.assertEqual([host["gpus"] for host in listed["hosts"]], [1, 1])
+        self.assertGreater(listed["hosts"][0]["busy"], 0)
+        self.assertEqual(listed["received"]["refused"], 0)
+        self.stop(server)
+        for host in ("node-a", "node-b"):
+            day = self.check_host(host)
+            done = program.run("diagnose", day, "--format", "json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_server_killed_and_restarted_loses_and_doubles_nothing(self):
+        server = self.serve()
+        agent = self.agent("node-a")
+        for kill_after_s in (0, 0.5, 1.3):
+            self.await_frames()
+            # From now on the agent sends every second, so that a kill often meets a request.
+            self.get("overview?host=node-a")
+            self.await_frames()
+            time.sleep(kill_after_s)
+            server.kill()
+            server.wait()
+            server = self.serve()
+        server.kill()
+        server.wait()
+        self.work()
+        server = self.serve()
+        self.await_frames()
+        self.stop(agent)
+        self.stop(server)
+        self.check_host("node-a")
+
+    def test_an_agent_killed_while_the_server_is_away_sends_all_after_its_restart(self):
+        agent = self.agent("node-a")
+        self.work()
+        time.sleep(2)  # what a program reports last is spooled a round later
+        agent.kill()
+        agent.wait()
+        server = self.serve()
+        agent = self.agent("node-a")
+        self.await_that(lambda: self.days_of("node-a"), "frames arrive")
+        self.stop(agent)
+        self.stop(server)
+        self.check_host("node-a")
+
+    def test_a_server_that_hangs_or_is_full_keeps_no_agent_from_its_work(self):
+        full = self.serve("--disk-reserve-mb", "1000000000")
+        agent = self.agent("node-a")
+        self.await_that(lambda: self.get("hosts")["received"]["turned_away"] > 0, "the agent is turned away")
+        full.send_signal(signal.SIGSTOP)
+        self.work()
+        full.send_signal(signal.SIGCONT)
+        self.stop(full)
+        server = self.serve()
+        self.stop(agent)
+        self.assertIn("free", self.errors())
+        # What the last round could not send in time is in the spool.
+        self.stop(self.agent("node-a"))
+        self.stop(server)
+        self.check_host("node-a")
+
+    def test_hostile_requests_are_refused_and_counted_and_harm_nobody(self):
+        server = self.serve()
+        status, answer = self.post(b"", token=TOKEN[:-1] + "x")
+        self.assertEqual((status, answer["error"]["code"]), (401, "permission_denied"))
+        small = bomb(1 << 20)
+        for body, said in ((struct.pack("<I", len(small)) + small, "parts don't fit"),
+                           ((lambda frame: struct.pack("<I", len(frame)) + frame)(bomb(1 << 30)), "are allowed"),
+                           ((struct.pack("<I", len(small)) + small)[:-1], "the body only"), (b"\xff" * 1000, "the body only")):
+            status, answer = self.post(body)
+            self.assertEqual(status, 400)
+            self.assertIn(said, answer["error"]["message"])
+        for parameters in ({"host": "../../etc"}, {"host": ""}, {"day": 0}, {"day": 1 << 40}, {"first": -1}, {"spool": "x"},
+                           {"more": 1}):
+            self.assertEqual(self.post(b"", **parameters)[0], 400, parameters)
+        received = self.get("hosts")["received"]
+        self.assertEqual((received["refused"], received["requests"]), (11, 0))
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=10) as answer:
+            self.assertEqual(answer.read(), b"ok\n")
+        with open(f"/proc/{server.pid}/status", encoding="ascii") as file:
+            (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", file.read())
+        self.assertLess(int(peak), 400_000, "a bomb of 1 GiB takes no such memory")
+        self.stop(server)
+
+    def test_an_agent_with_a_wrong_token_waits_until_it_is_right(self):
+        wrong = self.folder / "wrong"
+        wrong.write_text("another-token-of-somebody\n", encoding="ascii")
+        server = self.serve()
+        agent = self.agent("node-a", token_file=wrong)
+        self.await_that(lambda: "needs the token" in self.errors(), "the agent says why")
+        self.assertEqual(self.get("hosts")["hosts"], [])
+        wrong.write_text(TOKEN + "\n", encoding="ascii")
+        self.await_that(lambda: self.days_of("node-a"), "it sends")
+        self.stop(agent)
+        self.stop(server)
+
+    def test_two_agents_of_one_name_are_not_mixed_up(self):
+        server = self.serve()
+        agent = self.agent("node-a")
+        self.await_that(lambda: self.days_of("node-a"), "the first frames arrive")
+        status, answer = self.post(b"", host="node-a")
+        self.assertEqual(status, 503)
+        self.assertIn("another agent sends as host node-a", answer["error"]["message"])
+        self.stop(agent)
+        self.stop(server)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { HostUse } from "../api/types";
+import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
+import { hostLink } from "../state/use-host";
+import type { ThemeChoice } from "../state/theme";
+import { ThemePicker } from "./header";
+
+interface Props {
+  hosts: HostUse[];
+  // The server doesn't respond.
+  lost: boolean;
+  theme: ThemeChoice;
+  onTheme: (choice: ThemeChoice) => void;
+  onHost: (host: string) => void;
+}
+
+// All hosts of `gpusonde serve`, each a link to its pages.
+export function HostsPage({ hosts, lost, theme, onTheme, onHost }: Props) {
+  const open = (event: MouseEvent, name: string) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    onHost(name);
+  };
+  return (
+    <div class="app">
+      <header class="header">
+        <h1>gpusonde</h1>
+        <span class="host">{formatCount(hosts.length)} hosts</span>
+        {lost && (
+          <span class="live gone" role="status">
+            disconnected
+          </span>
+        )}
+        <span class="spring" />
+        <ThemePicker theme={theme} onTheme={onTheme} />
+      </header>
+      <table class="hosts">
+        <thead>
+          <tr>
+            <th scope="col">Host</th>
+            <th scope="col" class="figure">
+              Last data
+            </th>
+            <th scope="col" class="figure">
+              GPUs
+            </th>
+            <th scope="col" class="figure" title="Of the time observed in the last 15 minutes, with any GPU work">
+              Busy
+            </th>
+            <th scope="col" class="figure" title="In the last 24 hours">
+              Incidents
+            </th>
+            <th scope="col" class="figure">
+              Stored
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {hosts.map((host) => (
+            <tr key={host.name} title={host.error || undefined}>
+              <th scope="row">
+                <a href={hostLink(host.name)} onClick={(event) => open(event, host.name)}>
+                  {host.name}
+                </a>
+              </th>
+              <td class="figure" title={formatRangeUtc(host.last_seen_us, host.last_seen_us)}>
+                <LastData host={host} />
+              </td>
+              <td class="figure">{host.gpus ?? "–"}</td>
+              <td class="figure">{host.busy === null ? "–" : formatShare(host.busy, 1)}</td>
+              <td class="figure">{host.incidents === null ? "–" : host.incidents > 0 ? <span class="alarm">{formatCount(host.incidents)}</span> : 0}</td>
+              <td class="figure">{formatCount(Math.round(host.bytes / 1e6))} MB</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function LastData({ host: { last_seen_us: seen, silent } }: { host: HostUse }) {
+  if (!silent) return <>{formatClock(seen)}</>;
+  return <span class="alarm">silent for {formatDuration((Date.now() * 1000 - seen) * 1000)}</span>;
+}
