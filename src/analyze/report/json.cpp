@@ -43,6 +43,24 @@ void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
   json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
 }
 
+void Write(JsonWriter& json, const HostGapsLine& line) {
+  json.Key("host_gaps").BeginObject().Field("short_ns", line.short_ns);
+  json.Field("short_count", line.short_count).Field("long_ns", line.long_ns);
+  json.Field("long_count", line.long_count).Key("longest").BeginArray();
+  for (const HostGapsLine::Gap& gap : line.longest)
+    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
+  json.EndArray().EndObject();
+}
+
+void Write(JsonWriter& json, const DistributionLine& line) {
+  json.BeginObject().Field("name", line.name).Key("bins").BeginArray();
+  for (const DistributionLine::Bin& bin : line.bins) {
+    json.BeginObject().Field("low_ns", bin.low_ns).Field("high_ns", bin.high_ns);
+    json.Field("count", bin.count).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, std::string_view key, const DurationLine& line) {
   json.Key(key).BeginObject();
   WriteDurations(json, line);
@@ -65,7 +83,10 @@ void Write(JsonWriter& json, const RankLine& line) {
   Write(json, "launch_latency", line.launch_latency);
   Write(json, "queue_delay", line.queue_delay);
   json.Key("queue_length").BeginObject().Field("max", line.queue_max).Field("mean", line.queue_mean);
-  json.Field("time_mean", line.queue_time_mean).EndObject().EndObject();
+  json.Field("time_mean", line.queue_time_mean).EndObject();
+  json.Field("first_ns", line.first_ns);
+  Write(json, line.host_gaps);
+  json.Column("busy_windows_ns", line.busy_windows_ns).EndObject();
 }
 
 void Write(JsonWriter& json, const VariabilityLine& line) {
@@ -162,6 +183,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "collectives", report.collectives);
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
+  WriteLines(json, "distributions", report.distributions);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);
   json.EndObject();
