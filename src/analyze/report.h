@@ -217,6 +217,27 @@ struct KernelMetricLine {
   std::optional<double> correlation_within_shape;  // among launches of one shape
 };
 
+// What may be done about a well-known trouble (advice/).
+struct AdviceLine {
+  // A time by the clock of a trace, in ns.
+  struct Place {
+    size_t trace = 0;
+    int64_t rank = 0;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+  };
+  std::string_view rule;
+  std::optional<int64_t> rank;  // the one that loses most; empty if the figures are means over all ranks
+  int64_t ranks = 0;            // how many have the trouble
+  int64_t gain_ns = 0;          // what that rank may gain at most
+  int64_t span_ns = 0;          // of that rank
+  std::string finding;          // what was found, about that rank; no names
+  std::string action;
+  std::string gain_basis;          // how the gain was computed
+  std::vector<std::string> names;  // kernels or calls that it is about, at most 3
+  std::vector<Place> places;       // where it is to be seen, at most 3
+};
+
 // A caveat about a trace's numbers.
 struct Note {
   size_t trace = 0;
@@ -250,6 +271,7 @@ struct Report {
   std::vector<CollectiveLine> collectives;
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
+  std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };
 

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/advice/advice.h"
 #include "analyze/lines.h"
 
 namespace gpusonde::analyze {
@@ -185,6 +186,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
+  report_.advice = Advise(report_);
   return std::move(report_);
 }
 

@@ -152,6 +152,19 @@ void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
 }
 
+void Write(JsonWriter& json, const AdviceLine& line) {
+  json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
+  json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
+  json.Field("action", line.action).Field("gain_basis", line.gain_basis).Key("names").BeginArray();
+  for (const std::string& name : line.names) json.Value(name);
+  json.EndArray().Key("places").BeginArray();
+  for (const AdviceLine::Place& place : line.places) {
+    json.BeginObject().Field("trace", static_cast<int64_t>(place.trace)).Field("rank", place.rank);
+    json.Field("begin_ns", place.begin_ns).Field("end_ns", place.end_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
   json.Field("count", note.count).EndObject();
@@ -184,6 +197,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
+  WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);
   json.EndObject();

@@ -12,6 +12,8 @@
 #include "analyze/report/quantities.h"
 #include "base/counted.h"
 #include "base/int128.h"
+#include "base/printable.h"
+#include "importers/trace.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -213,7 +215,40 @@ class SentenceWriter {
   ReportSentences sentences_;
 };
 
+// Times as the trace writes them: Kineto's in µs, the others in ns.
+std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
+  const TraceLine& trace = report.traces[place.trace];
+  const std::string_view file = std::string_view(trace.path).substr(trace.path.rfind('/') + 1);
+  const bool is_kineto = trace.format == importers::Name(importers::TraceFormat::kKinetoJson);
+  const auto text = [&](int64_t ns) {
+    const uint64_t size = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+    const std::string_view sign = ns < 0 ? "-" : "";
+    if (!is_kineto) return fmt::format("{}{}", sign, size);
+    return size % 1000 == 0 ? fmt::format("{}{}", sign, size / 1000)
+                            : fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
+  };
+  return fmt::format("{} from {} to {} {} ({})", Printable(file), text(place.begin_ns), text(place.end_ns),
+                     is_kineto ? "µs" : "ns", Time(place.end_ns - place.begin_ns));
+}
+
 }  // namespace
+
+AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const ShortNames& shown) {
+  AdviceSentences text;
+  std::string ranks = "all ranks";
+  if (advice.rank.has_value()) {
+    ranks = fmt::format("rank {}", *advice.rank);
+    if (advice.ranks > 1) ranks += fmt::format(", the worst of {}", Counted(advice.ranks, "such rank"));
+  }
+  text.finding = fmt::format("{} ({}): {}. {}", advice.rule, ranks, advice.finding, advice.action);
+  text.gain = fmt::format("at most {}, {} of the span: {}", Time(advice.gain_ns),
+                          Percent(advice.gain_ns, advice.span_ns), advice.gain_basis);
+  for (const std::string& name : advice.names)
+    text.evidence += (text.evidence.empty() ? "" : "; ") + shown(name);
+  for (const AdviceLine::Place& place : advice.places)
+    text.evidence += (text.evidence.empty() ? "" : "; ") + PlaceText(place, report);
+  return text;
+}
 
 double Strength(const KernelMetricLine& line) { return std::abs(line.correlation_within_shape.value_or(0)); }
 

@@ -22,6 +22,15 @@ struct ReportSentences {
   std::vector<Finding> findings;      // the largest cost first
 };
 
+// A piece of advice in sentences, names shortened.
+struct AdviceSentences {
+  std::string finding;
+  std::string gain;      // with how it was computed
+  std::string evidence;  // names, and times in the traces' own clocks as they write them; may be empty
+};
+
+AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const ShortNames& shown);
+
 ReportSentences SentencesOf(const Report& report, const ShortNames& shown);
 
 // The names of kernels and calls, for ShortNames.

@@ -31,6 +31,7 @@ class TextWriter {
 
   std::string Write() {
     Findings();
+    Advice();
     Traces();
     Notes();
     Ranks();
@@ -60,6 +61,17 @@ class TextWriter {
     const size_t shown = std::min(all.size(), kFindingsShown);
     for (size_t i = 0; i < shown; ++i) Line("- {}", all[i]);
     if (all.size() > shown) Line("- … and {} more, in the JSON", all.size() - shown);
+    Line("");
+  }
+
+  void Advice() {
+    if (report_.advice.empty()) return;
+    Line("Advice");
+    for (const AdviceLine& advice : report_.advice) {
+      const AdviceSentences sentences = SentencesOf(advice, report_, shown_);
+      Line("- {}\n  Gain: {}.", sentences.finding, sentences.gain);
+      if (!sentences.evidence.empty()) Line("  Evidence: {}.", sentences.evidence);
+    }
     Line("");
   }
 

@@ -66,6 +66,26 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
   html.EndSection();
 }
 
+void WriteAdvice(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+  if (report.advice.empty()) return;
+  html.Section("Advice", "What may be done, by what it may gain at most; gains of different rules overlap.");
+  html.Table("Advice by gain", {"#gain, at most", "#of the span", "advice"});
+  for (const AdviceLine& advice : report.advice) {
+    const AdviceSentences sentences = SentencesOf(advice, report, shown);
+    html.Row();
+    html.Figure(Time(advice.gain_ns));
+    html.Figure(Percent(advice.gain_ns, advice.span_ns));
+    html.Raw("<td class=sentence>{}<br><span class=dim>Gain: {}.</span>", Escaped(sentences.finding),
+             Escaped(sentences.gain));
+    if (!sentences.evidence.empty())
+      html.Raw("<br><span class=dim>Evidence: {}.</span>", Escaped(sentences.evidence));
+    html.RawText("</td>");
+    html.EndRow();
+  }
+  html.EndTable();
+  html.EndSection();
+}
+
 void WriteTraces(HtmlWriter& html, const Report& report) {
   if (report.traces.empty()) return;
   html.Section("Traces");
@@ -135,6 +155,7 @@ std::string ToHtml(const Report& report) {
   html.Raw("<p class=dim>Analysis by gpusonde of {}.</p>\n<main>\n",
            Escaped(Counted(static_cast<int64_t>(report.traces.size()), "trace")));
   WriteSentences(html, SentencesOf(report, shown));
+  WriteAdvice(html, report, shown);
   WriteRanks(html, report);
   WriteHeatMap(html, report);
   WriteKernels(html, report, shown);
