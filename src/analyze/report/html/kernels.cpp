@@ -69,7 +69,7 @@ void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& 
   const int64_t most_ns = std::max<int64_t>(1, report.variability[0].excess_ns);
   html.Table("Kernels by the time that they lose to variation",
              {"name", "#excess", "#count", "#robust CV", "#outliers", "#time", "#rank", "#stream", "#shape",
-              "slowest"});
+              "#slowest"});
   for (size_t i = 0; i < rows; ++i) {
     const VariabilityLine& line = report.variability[i];
     const BarPart part{.style = line.communication ? "comm" : "compute", .length = line.excess_ns};
@@ -82,9 +82,13 @@ void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& 
     for (const double share :
          {line.explained.time, line.explained.rank, line.explained.stream, line.explained.shape})
       html.Figure(fmt::format("{:.0f} %", 100 * share));
-    html.Cell(line.slowest.empty() ? "–"
-                                   : fmt::format("{} (rank {}, at {})", Time(line.slowest[0].duration_ns),
-                                                 line.slowest[0].rank, Time(line.slowest[0].start_ns)));
+    if (line.slowest.empty()) {
+      html.Figure("–");
+    } else {
+      const SlowLine& slowest = line.slowest[0];
+      html.Raw("<td class=n>{}<br><span class=dim>rank {} at {}</span></td>", Time(slowest.duration_ns),
+               slowest.rank, Time(slowest.start_ns));
+    }
     html.EndRow();
   }
   html.EndTable(report.variability.size() - rows);

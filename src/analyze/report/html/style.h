@@ -39,7 +39,7 @@ td.chart { width: 45%; min-width: 200px; vertical-align: middle; }
 td.sentence { min-width: 24em; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; }
 svg.bar, svg.strip, svg.interval { height: 14px; background: var(--raised); }
-td.n svg.bar { height: 3px; min-width: 60px; }
+td.n svg.bar { height: 3px; width: 70px; margin-left: auto; }
 svg.histogram { height: 64px; border-bottom: 1px solid var(--dim); background: var(--raised); }
 .compute { fill: var(--compute); } .comm { fill: var(--comm); } .copy { fill: var(--copy); }
 .graph { fill: var(--graph); } .idle { fill: var(--idle); } .host { fill: var(--host); }
