@@ -7,7 +7,6 @@
 #include "analyze/advice/rules.h"
 #include "analyze/advice/thresholds.h"
 #include "analyze/report/quantities.h"
-#include "base/counted.h"
 
 namespace gpusonde::analyze {
 
