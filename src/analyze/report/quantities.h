@@ -21,8 +21,10 @@ inline std::string Time(int64_t ns) {
   return fmt::format("{} ns", ns);
 }
 
-// A ratio of 1.123 as "+12.3 %".
-inline std::string Longer(double ratio) { return fmt::format("{:+.1f} %", (ratio - 1) * 100); }
+// A ratio of 1.123 as "+12.3 %", 0.9 as "−10.0 %".
+inline std::string Longer(double ratio) {
+  return fmt::format("{}{:.1f} %", ratio < 1 ? "−" : "+", std::abs(ratio - 1) * 100);
+}
 
 // As "12.3 %"; "–" of nothing.
 inline std::string Percent(int64_t part, int64_t whole) {

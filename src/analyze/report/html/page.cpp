@@ -9,7 +9,6 @@
 
 #include "analyze/report.h"
 #include "analyze/report/html/sections.h"
-#include "analyze/report/html/style.h"
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
@@ -23,16 +22,6 @@ namespace {
 // A page has at most 3 MB: about 60 names of this length, 60 paths, and the rows of sections.h.
 constexpr size_t kMaxName = 2000;
 constexpr size_t kMaxPath = 500;
-
-// No script runs and nothing is loaded, whatever a name in a trace contains.
-constexpr std::string_view kHead = R"html(<!doctype html>
-<html lang=en>
-<head>
-<meta charset=utf-8>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name=viewport content="width=device-width, initial-scale=1">
-<meta name=color-scheme content="light dark">
-)html";
 
 std::string TitleOf(const Report& report) {
   if (report.traces.empty()) return "gpusonde analyze";
@@ -148,12 +137,9 @@ void WriteNames(HtmlWriter& html, const Report& report, const ShortNames& shown)
 
 std::string ToHtml(const Report& report) {
   const ShortNames shown(NamesIn(report));
-  const std::string title = Escaped(TitleOf(report));
   HtmlWriter html;
-  html.RawText(kHead);
-  html.Raw("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n", title, kStyle, title);
-  html.Raw("<p class=dim>Analysis by gpusonde of {}.</p>\n<main>\n",
-           Escaped(Counted(static_cast<int64_t>(report.traces.size()), "trace")));
+  html.BeginPage(TitleOf(report), fmt::format("Analysis by gpusonde of {}.",
+                                              Counted(static_cast<int64_t>(report.traces.size()), "trace")));
   WriteSentences(html, SentencesOf(report, shown));
   WriteAdvice(html, report, shown);
   WriteRanks(html, report);
@@ -165,7 +151,7 @@ std::string ToHtml(const Report& report) {
   WriteOthers(html, report, shown);
   WriteTraces(html, report);
   WriteNames(html, report, shown);
-  html.RawText("</main>\n</body>\n</html>\n");
+  html.EndPage();
   return html.Take();
 }
 

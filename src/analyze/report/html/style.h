@@ -36,9 +36,11 @@ td { border-bottom: 1px solid var(--line); }
 th.n, td.n { text-align: right; white-space: nowrap; }
 td.name { overflow-wrap: anywhere; min-width: 16em; }
 td.chart { width: 45%; min-width: 200px; vertical-align: middle; }
+td.small { width: 110px; min-width: 60px; }
 td.sentence { min-width: 24em; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; }
 svg.bar, svg.strip, svg.interval { height: 14px; background: var(--raised); }
+svg.bar + svg.bar { margin-top: 2px; }
 td.n svg.bar { height: 3px; width: 70px; margin-left: auto; }
 svg.histogram { height: 64px; border-bottom: 1px solid var(--dim); background: var(--raised); }
 .compute { fill: var(--compute); } .comm { fill: var(--comm); } .copy { fill: var(--copy); }

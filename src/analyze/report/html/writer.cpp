@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/report/html/writer.h"
 
+#include "analyze/report/html/style.h"
 #include "base/printable.h"
 
 namespace gpusonde::analyze {
@@ -8,6 +9,16 @@ namespace {
 
 // Longer ones are cut in what a pointer shows; the list of names at the end of the page has more.
 constexpr size_t kMaxTip = 500;
+
+// No script runs and nothing is loaded, whatever a name in a trace contains.
+constexpr std::string_view kPageHead = R"html(<!doctype html>
+<html lang=en>
+<head>
+<meta charset=utf-8>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name=viewport content="width=device-width, initial-scale=1">
+<meta name=color-scheme content="light dark">
+)html";
 
 }  // namespace
 
@@ -35,6 +46,12 @@ std::string Escaped(std::string_view text) {
     }
   }
   return out;
+}
+
+void HtmlWriter::BeginPage(std::string_view title, std::string_view explanation) {
+  RawText(kPageHead);
+  Raw("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n<p class=dim>{}</p>\n<main>\n",
+      Escaped(title), kStyle, Escaped(title), Escaped(explanation));
 }
 
 void HtmlWriter::Section(std::string_view title, std::string_view explanation) {

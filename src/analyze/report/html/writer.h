@@ -26,6 +26,9 @@ class HtmlWriter {
   }
   void RawText(std::string_view markup) { out_ += markup; }
 
+  void BeginPage(std::string_view title, std::string_view explanation);
+  void EndPage() { RawText("</main>\n</body>\n</html>\n"); }
+
   // A section, which ends with EndSection.
   void Section(std::string_view title, std::string_view explanation = {});
   void EndSection() { RawText("</section>\n"); }
