@@ -41,6 +41,16 @@ IdleLine MakeIdleLine(const IdleTime& idle) {
           .unknown_ns = idle.unknown_ns};
 }
 
+HostGapsLine MakeHostGapsLine(const HostGaps& gaps, int64_t first_ns) {
+  HostGapsLine line{.short_ns = gaps.short_ns,
+                    .short_count = gaps.short_count,
+                    .long_ns = gaps.long_ns,
+                    .long_count = gaps.long_count};
+  for (const Gap& gap : gaps.longest)
+    line.longest.push_back({gap.begin_ns - first_ns, gap.end_ns - first_ns});
+  return line;
+}
+
 }  // namespace
 
 int64_t CountOutliers(const model::Sketch& sketch) {
@@ -122,6 +132,22 @@ std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<co
   return lines;
 }
 
+DistributionLine MakeDistributionLine(const DurationLine& kernel, const model::Sketch& sketch) {
+  constexpr uint32_t kBins = 32;
+  const uint32_t first = model::Sketch::BucketOf(kernel.min_ns);
+  const uint32_t width = (model::Sketch::BucketOf(kernel.max_ns) - first) / kBins + 1;
+  DistributionLine line{.name = kernel.name};
+  sketch.ForEach([&](uint32_t bucket, uint64_t count) {
+    const size_t bin = (bucket - first) / width;
+    while (line.bins.size() <= bin) {
+      const uint32_t low = first + static_cast<uint32_t>(line.bins.size()) * width;
+      line.bins.push_back({model::Sketch::LowestOf(low), model::Sketch::LowestOf(low + width)});
+    }
+    line.bins[bin].count += static_cast<int64_t>(count);
+  });
+  return line;
+}
+
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers) {
   std::vector<TransferLine> lines;
   for (const auto& [key, transfer] : transfers)
@@ -143,6 +169,7 @@ RankLine MakeRankLine(const JobRank& rank) {
           .process = importers::PidOf(result.key.process),
           .device = result.key.device,
           .events = timeline.events(),
+          .first_ns = result.extent.first_ns,
           .span_ns = timeline.span_ns(),
           .busy_ns = timeline.busy_ns(),
           .idle_ns = timeline.span_ns() - timeline.busy_ns(),
@@ -155,6 +182,8 @@ RankLine MakeRankLine(const JobRank& rank) {
           .graph_ns = timeline.graph_ns(),
           .idle = MakeIdleLine(timeline.idle()),
           .gaps = MakeIdleLine(timeline.stream_gaps()),
+          .host_gaps = MakeHostGapsLine(result.host_gaps, result.extent.first_ns),
+          .busy_windows_ns = result.busy_windows_ns,
           .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
           .queue_delay = MakeDurationLine({}, timeline.queue_delay()),
           .queue_max = result.queue.max(),

@@ -33,6 +33,9 @@ DurationLine MakeDurationLine(std::string name, const Durations& durations);
 // One line per name that has durations, largest total first, ties by the names' bytes.
 std::vector<DurationLine> MakeDurationLines(const NameTable& names, std::span<const Durations> durations);
 
+// Of a kernel's durations.
+DistributionLine MakeDistributionLine(const DurationLine& kernel, const model::Sketch& sketch);
+
 // Largest total first, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
 

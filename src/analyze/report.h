@@ -43,6 +43,17 @@ struct DurationLine {
   int64_t outliers = 0;
 };
 
+// How the durations of a kernel are distributed.
+struct DistributionLine {
+  struct Bin {
+    int64_t low_ns = 0;
+    int64_t high_ns = 0;  // exclusive
+    int64_t count = 0;
+  };
+  std::string name;
+  std::vector<Bin> bins;  // at most 32, adjacent, equally wide on a logarithmic scale
+};
+
 struct TransferLine {
   std::string_view kind;  // of copies; empty for sets
   std::string_view source;
@@ -59,6 +70,19 @@ struct IdleLine {
   int64_t unknown_ns = 0;
 };
 
+// Idle time because the host had launched nothing, by the length of the gaps (timeline/host_gaps.h).
+struct HostGapsLine {
+  int64_t short_ns = 0;  // under 1 ms
+  int64_t short_count = 0;
+  int64_t long_ns = 0;
+  int64_t long_count = 0;
+  struct Gap {
+    int64_t begin_ns = 0;  // since the first GPU event of the rank
+    int64_t end_ns = 0;
+  };
+  std::vector<Gap> longest;  // at most 8, longest first
+};
+
 // A process on a device: what the device did over time.
 struct RankLine {
   int64_t rank = 0;  // in the job: from the trace, else the index in this list
@@ -68,7 +92,8 @@ struct RankLine {
   int64_t events = 0;
   int64_t begin_ns =
       0;  // its first start, relative to the first of all ranks, by the traces' clocks (see alignment)
-  int64_t span_ns = 0;  // from the first start to the last end
+  int64_t first_ns = 0;  // its first start by its trace's own clock
+  int64_t span_ns = 0;   // from the first start to the last end
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
   int64_t compute_ns = 0;
@@ -80,6 +105,8 @@ struct RankLine {
   int64_t graph_ns = 0;  // in CUDA graphs that were traced as a whole
   IdleLine idle;         // of the device; sums to idle_ns
   IdleLine gaps;         // of each stream, summed
+  HostGapsLine host_gaps;
+  std::vector<int64_t> busy_windows_ns;  // of each 128th of the span; empty if there were no events
   DurationLine launch_latency;
   DurationLine queue_delay;
   int64_t queue_max = 0;
@@ -190,6 +217,27 @@ struct KernelMetricLine {
   std::optional<double> correlation_within_shape;  // among launches of one shape
 };
 
+// What may be done about a well-known trouble (advice/).
+struct AdviceLine {
+  // A time by the clock of a trace, in ns.
+  struct Place {
+    size_t trace = 0;
+    int64_t rank = 0;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+  };
+  std::string_view rule;
+  std::optional<int64_t> rank;  // the one that loses most; empty if the figures are means over all ranks
+  int64_t ranks = 0;            // how many have the trouble
+  int64_t gain_ns = 0;          // what that rank may gain at most
+  int64_t span_ns = 0;          // of that rank
+  std::string finding;          // what was found, about that rank; no names
+  std::string action;
+  std::string gain_basis;          // how the gain was computed
+  std::vector<std::string> names;  // kernels or calls that it is about, at most 3
+  std::vector<Place> places;       // where it is to be seen, at most 3
+};
+
 // A caveat about a trace's numbers.
 struct Note {
   size_t trace = 0;
@@ -210,6 +258,7 @@ struct Report {
   Alignment alignment = Alignment::kNone;
   std::vector<TraceLine> traces;
   std::vector<DurationLine> kernels;
+  std::vector<DistributionLine> distributions;  // of the first 20 kernels
   std::vector<DurationLine> graphs;  // launches of CUDA graphs that were traced as a whole, by graph
   std::vector<TransferLine> memcpys;
   std::vector<TransferLine> memsets;
@@ -222,6 +271,7 @@ struct Report {
   std::vector<CollectiveLine> collectives;
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
+  std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };
 
@@ -229,5 +279,7 @@ struct Report {
 std::string ToJson(const Report& report);
 // For terminals: the most important findings as sentences, then tables.
 std::string ToText(const Report& report);
+// A self-contained page of at most 3 MB, for browsers and printers: no script, and nothing is loaded.
+std::string ToHtml(const Report& report);
 
 }  // namespace gpusonde::analyze

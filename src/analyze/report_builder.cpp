@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/advice/advice.h"
 #include "analyze/lines.h"
 
 namespace gpusonde::analyze {
@@ -128,6 +129,16 @@ void ReportBuilder::AddRankLines() {
     report_.ranks[i].begin_ns = static_cast<int64_t>(std::min(kLatest, begin_ns(ranks_[i]) - first_ns));
 }
 
+void ReportBuilder::AddDistributions() {
+  constexpr size_t kShown = 20;
+  std::map<std::string_view, const model::Sketch*> sketches;
+  for (uint32_t id = 0; id < all_.kernels().size(); ++id)
+    if (all_.kernels()[id].moments.count() > 0) sketches[all_.names()[id]] = &all_.kernels()[id].sketch;
+  for (size_t i = 0; i < std::min(kShown, report_.kernels.size()); ++i)
+    report_.distributions.push_back(
+        MakeDistributionLine(report_.kernels[i], *sketches.at(report_.kernels[i].name)));
+}
+
 void ReportBuilder::JoinDropped() {
   std::vector<uint32_t> kept(all_.names().size());
   for (uint32_t id = 0; id < kept.size(); ++id) kept[id] = all_.names().Canonical(id);
@@ -157,6 +168,7 @@ Result<Report> ReportBuilder::Finish() && {
                 .ranks = ranks_,
                 .metrics = metrics_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
+  AddDistributions();
   for (const DurationLine& line : report_.kernels)
     if (const std::string_view library = communication_.LibraryOf(line.name); !library.empty())
       report_.communication.push_back(
@@ -174,6 +186,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
+  report_.advice = Advise(report_);
   return std::move(report_);
 }
 

@@ -42,6 +42,7 @@ class ReportBuilder {
   // Shifts the clocks of the ranks by these offsets.
   void AlignClocks(const std::vector<std::optional<int64_t>>& offsets);
   void AddRankLines();
+  void AddDistributions();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   CommunicationKernels communication_;

@@ -84,6 +84,10 @@ Comparison Compare(Run a, Run b, const Options& options);
 
 // For terminals. Names are shortened and escaped.
 std::string ToText(const Comparison& comparison);
+// Its sentences about what changed, one each; names likewise.
+std::vector<std::string> SentencesOf(const Comparison& comparison);
+// A self-contained page of at most 1 MB, like analyze::ToHtml.
+std::string ToHtml(const Comparison& comparison);
 // One line of JSON with a line break, as docs/compare.md describes it.
 std::string ToJson(const Comparison& comparison);
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/report/html/writer.h"
+
 namespace gpusonde::compare {
 namespace {
 
@@ -233,6 +235,30 @@ TEST(CompareText, NamesAreEscaped) {
   const std::string text = ToText(Compare(std::move(a), std::move(b), {}));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find('\x07'), std::string::npos);
+}
+
+TEST(Html, HasTheSentencesOfTheTextAndKeepsNamesText) {
+  compare::Run before = Make({}, 1);
+  compare::Run after = Make({.slower = 1.5}, 2);
+  const std::string hostile = "</ul><script>alert('x')</script>" + std::string(3'000, '"');
+  for (compare::Run* const run : {&before, &after}) {
+    run->paths.assign(2'000, "/a/" + hostile);
+    run->notes.assign(2'000, hostile);
+    for (int i = 0; i < 3'000; ++i) run->calls[hostile + std::to_string(i)] = {.count = 1, .total_ns = i};
+  }
+  after.kernels[hostile] = {.amount = {.count = 3, .total_ns = 300}};
+  const Comparison comparison = Compare(before, after, {});
+  const std::string text = ToText(comparison);
+  const std::string page = ToHtml(comparison);
+  EXPECT_GE(SentencesOf(comparison).size(), 4u);
+  for (const std::string& sentence : SentencesOf(comparison)) {
+    EXPECT_THAT(text, HasSubstr(sentence));
+    EXPECT_THAT(page, HasSubstr("<li>" + analyze::Escaped(sentence) + "</li>"));
+  }
+  EXPECT_THAT(page, HasSubstr("<td>slower</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("<li></li>")));
+  EXPECT_LT(page.size(), 1'000'000u);
 }
 
 }  // namespace

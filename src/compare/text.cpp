@@ -70,6 +70,20 @@ class TextWriter {
     return std::move(out_);
   }
 
+  // The findings print a sentence a line.
+  std::vector<std::string> Sentences() {
+    Findings();
+    std::vector<std::string> sentences;
+    for (std::string_view rest = out_; !rest.empty();) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      std::string_view line = rest.substr(0, end);
+      if (line.starts_with("- ")) line.remove_prefix(2);
+      if (!line.empty()) sentences.emplace_back(line);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return sentences;
+  }
+
  private:
   static std::vector<std::string_view> NamesIn(const Comparison& comparison) {
     std::vector<std::string_view> names;
@@ -285,6 +299,10 @@ class TextWriter {
 };
 
 }  // namespace
+
+std::vector<std::string> SentencesOf(const Comparison& comparison) {
+  return TextWriter(comparison).Sentences();
+}
 
 std::string ToText(const Comparison& comparison) { return TextWriter(comparison).Write(); }
 

@@ -28,6 +28,7 @@ PyTorch profiler (Kineto) JSON and Nsight Compute CSV, the latter two also compr
 content of a file decides its format. docs/analyze.md describes the findings, docs/analyze-json.md the JSON.
 
   gpusonde analyze report.sqlite
+  gpusonde analyze rank*.json.gz --format html -o report.html
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
   ncu --csv --page raw ./train > ncu.csv; gpusonde analyze ncu.csv
   mpirun -n 16 gpusonde analyze rank*.json.gz --align collectives
@@ -64,6 +65,7 @@ Result<Fraction> ParseFraction(std::string_view text) {
 }
 
 std::string TextOf(const analyze::Report& report, const AnalyzeOptions& options) {
+  if (options.format == "html") return analyze::ToHtml(report);
   return options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
 }
 
@@ -128,9 +130,9 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("analyze", "Summarise the kernels and copies of GPU traces");
   command->footer(kAnalyzeFooter);
   CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces to analyse together");
-  command->add_option("--format", options->format, "text or json")
+  command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
-      ->check(OneOf({"text", "json"}));
+      ->check(OneOf({"text", "json", "html"}));
   CLI::Option* const output =
       command->add_option("-o,--output", options->output, "The file to write; default: standard output");
   CLI::Option* const part = command->add_option("--part", options->part,

@@ -99,7 +99,9 @@ Result<std::string> Run(CompareOptions& options, const std::vector<std::string>&
   ASSIGN_OR_RETURN(compare::Run before, compare::ReadRun(a, options.how));
   ASSIGN_OR_RETURN(compare::Run after, compare::ReadRun(b, options.how));
   const compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
-  TRY(WriteReport(options.format == "json" ? compare::ToJson(comparison) : compare::ToText(comparison),
+  TRY(WriteReport(options.format == "json"   ? compare::ToJson(comparison)
+                  : options.format == "html" ? compare::ToHtml(comparison)
+                                             : compare::ToText(comparison),
                   output));
   return limit.has_value() ? Judge(comparison, *limit) : "";
 }
@@ -128,9 +130,9 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command->add_option("A", options->a, "The run before: a recording, a trace, or a folder of a job's")
       ->required();
   command->add_option("B", options->b, "The run after")->required();
-  command->add_option("--format", options->format, "text or json")
+  command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
-      ->check(OneOf({"text", "json"}));
+      ->check(OneOf({"text", "json", "html"}));
   command->add_option("-o,--output", options->output, "The file to write; default: standard output");
   command->add_option("--fail-over", options->fail_over,
                       "A percentage: exit with 1 if B takes more than that longer, and not by chance");

@@ -43,6 +43,24 @@ void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
   json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
 }
 
+void Write(JsonWriter& json, const HostGapsLine& line) {
+  json.Key("host_gaps").BeginObject().Field("short_ns", line.short_ns);
+  json.Field("short_count", line.short_count).Field("long_ns", line.long_ns);
+  json.Field("long_count", line.long_count).Key("longest").BeginArray();
+  for (const HostGapsLine::Gap& gap : line.longest)
+    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
+  json.EndArray().EndObject();
+}
+
+void Write(JsonWriter& json, const DistributionLine& line) {
+  json.BeginObject().Field("name", line.name).Key("bins").BeginArray();
+  for (const DistributionLine::Bin& bin : line.bins) {
+    json.BeginObject().Field("low_ns", bin.low_ns).Field("high_ns", bin.high_ns);
+    json.Field("count", bin.count).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, std::string_view key, const DurationLine& line) {
   json.Key(key).BeginObject();
   WriteDurations(json, line);
@@ -65,7 +83,10 @@ void Write(JsonWriter& json, const RankLine& line) {
   Write(json, "launch_latency", line.launch_latency);
   Write(json, "queue_delay", line.queue_delay);
   json.Key("queue_length").BeginObject().Field("max", line.queue_max).Field("mean", line.queue_mean);
-  json.Field("time_mean", line.queue_time_mean).EndObject().EndObject();
+  json.Field("time_mean", line.queue_time_mean).EndObject();
+  json.Field("first_ns", line.first_ns);
+  Write(json, line.host_gaps);
+  json.Column("busy_windows_ns", line.busy_windows_ns).EndObject();
 }
 
 void Write(JsonWriter& json, const VariabilityLine& line) {
@@ -131,6 +152,19 @@ void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
 }
 
+void Write(JsonWriter& json, const AdviceLine& line) {
+  json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
+  json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
+  json.Field("action", line.action).Field("gain_basis", line.gain_basis).Key("names").BeginArray();
+  for (const std::string& name : line.names) json.Value(name);
+  json.EndArray().Key("places").BeginArray();
+  for (const AdviceLine::Place& place : line.places) {
+    json.BeginObject().Field("trace", static_cast<int64_t>(place.trace)).Field("rank", place.rank);
+    json.Field("begin_ns", place.begin_ns).Field("end_ns", place.end_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
   json.Field("count", note.count).EndObject();
@@ -162,6 +196,8 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "collectives", report.collectives);
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
+  WriteLines(json, "distributions", report.distributions);
+  WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);
   json.EndObject();

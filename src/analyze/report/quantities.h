@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/counted.h"
+
 namespace gpusonde::analyze {
 
 // 1234567 as "1.235 ms", -2000 as "−2.000 µs".
@@ -17,6 +19,26 @@ inline std::string Time(int64_t ns) {
   if (ns >= 1'000'000) return fmt::format("{:.3f} ms", value / 1e6);
   if (ns >= 1'000) return fmt::format("{:.3f} µs", value / 1e3);
   return fmt::format("{} ns", ns);
+}
+
+// A ratio of 1.123 as "+12.3 %", 0.9 as "−10.0 %".
+inline std::string Longer(double ratio) {
+  return fmt::format("{}{:.1f} %", ratio < 1 ? "−" : "+", std::abs(ratio - 1) * 100);
+}
+
+// As "12.3 %"; "–" of nothing.
+inline std::string Percent(int64_t part, int64_t whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole))
+                   : "–";
+}
+
+// 3448384 as "3.448 MB".
+inline std::string Bytes(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return fmt::format("{:.3f} GB", value / 1e9);
+  if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
+  if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
+  return Counted(bytes, "byte");
 }
 
 }  // namespace gpusonde::analyze

@@ -16,12 +16,10 @@
 #include "analyze/stats/log_moments.h"
 #include "analyze/stats/squares.h"
 #include "analyze/timeline/copy_watch.h"
+#include "analyze/timeline/windows.h"
 #include "analyze/trace_state.h"
 
 namespace gpusonde::analyze {
-
-// The time of a rank is divided into this many equal windows.
-inline constexpr size_t kWindows = 128;
 
 // The kernels of one name and launch shape on a rank.
 struct Stratum {

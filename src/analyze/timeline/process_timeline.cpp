@@ -47,12 +47,16 @@ class RankFollower {
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, int64_t gpu_ahead_ns)
       : names_(names),
         result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
+        busy_(extent.first_ns, extent.last_ns),
         kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns) {}
 
   void Add(const LaunchedRecord& record) {
     const GpuRecord& event = record.gpu;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool is_communication = is_kernel && names_.is_communication[event.name];
+    const RankTimeline& timeline = result_.timeline;
+    if (timeline.events() > 0) result_.host_gaps.Add(record, timeline.covered_to());
+    busy_.Add(event.start_ns, event.end_ns);
     result_.timeline.Add(record, is_communication);
     if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
@@ -67,6 +71,8 @@ class RankFollower {
   void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 
   RankResult Finish() && {
+    result_.host_gaps.Finish();
+    result_.busy_windows_ns = busy_.Finish();
     result_.kernels = kernels_.Finish();
     return std::move(result_);
   }
@@ -74,6 +80,7 @@ class RankFollower {
  private:
   const Names& names_;
   RankResult result_;
+  BusyWindows busy_;
   KernelStrata kernels_;
 };
 

@@ -7,6 +7,8 @@
 
 #include "analyze/communication.h"
 #include "analyze/extent.h"
+#include "analyze/timeline/busy_windows.h"
+#include "analyze/timeline/host_gaps.h"
 #include "analyze/timeline/kernel_strata.h"
 #include "analyze/timeline/rank_timeline.h"
 #include "analyze/trace_state.h"
@@ -36,6 +38,8 @@ struct RankResult {
   Extent extent;
   int64_t gpu_ahead_ns = 0;  // of the calls' clock, see EstimateGpuClock; all other times are the GPU's
   RankTimeline timeline;
+  std::vector<int64_t> busy_windows_ns;  // BusyWindows; kWindows of them
+  HostGaps host_gaps;
   QueueLength queue;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
@@ -47,6 +51,9 @@ struct RankResult {
     archive(extent);
     archive(gpu_ahead_ns);
     archive(timeline);
+    archive(busy_windows_ns);
+    archive.Require(busy_windows_ns.size() == kWindows);
+    archive(host_gaps);
     archive(queue);
     archive(kernels);
     archive(collectives);

@@ -61,6 +61,8 @@ class RankTimeline {
 
   int64_t events() const { return events_; }
   int64_t first_ns() const { return first_ns_; }
+  // The latest end so far.
+  int64_t covered_to() const { return all_.covered_to(); }
   int64_t span_ns() const { return events_ > 0 ? all_.covered_to() - first_ns_ : 0; }
   int64_t busy_ns() const { return all_.length_ns(); }
   int64_t compute_ns() const { return compute_.length_ns(); }

@@ -11,12 +11,14 @@ with `gpusonde analyze`:
 import collections
 import decimal
 import gzip
+import itertools
 import json
 import re
 import sqlite3
 import sys
 
 BACK_TO_BACK_NS = 30_000
+LONG_GAP_NS = 1_000_000
 
 Call = collections.namedtuple("Call", "start end")
 Work = collections.namedtuple("Work", "kind name stream start end call")  # call: None without a launch row
@@ -89,6 +91,24 @@ def intersection(left, right):
     return length(left) + length(right) - length(union([*map(tuple, left), *map(tuple, right)]))
 
 
+def queue_lengths(work):
+    """The number of launches that have begun and not reached the device, after each change."""
+    launches = [item for item in work if item.call]
+    changes = sorted([(min(item.call.start, item.start), 0, 1) for item in launches] +
+                     [(item.start, 1, -1) for item in launches])
+    return list(itertools.accumulate(change for _, _, change in changes))
+
+
+def host_gaps(work):
+    """Times without work on the device that end with a launch made after they had begun."""
+    gaps, end = [], None
+    for item in sorted(work, key=lambda item: (item.start, item.end)):
+        if end is not None and item.start > end and item.call and item.call.start > end:
+            gaps.append(item.start - end)
+        end = item.end if end is None else max(end, item.end)
+    return gaps
+
+
 def timeline(work):
     is_comm = lambda item: item.kind == "kernel" and re.search("nccl|rccl", item.name, re.IGNORECASE)
     comm = union((item.start, item.end) for item in work if is_comm(item))
@@ -109,7 +129,10 @@ def timeline(work):
     return {"events": len(work), "span_ns": span, "idle_ns": span - length(busy), "compute_ns": length(compute),
             "comm_ns": length(comm), "overlap_ns": intersection(comm, compute),
             "queue_delay_ns": sum(max(0, item.start - item.call.end) for item in work if item.call),
-            "host_ns": gaps["host"], "back_to_back_ns": gaps["back_to_back"], "device_ns": gaps["device"]}
+            "host_ns": gaps["host"], "back_to_back_ns": gaps["back_to_back"], "device_ns": gaps["device"],
+            "queue_max": max(queue_lengths(work), default=0),
+            "host_gaps_ns": [sum(gap for gap in host_gaps(work) if (gap < LONG_GAP_NS) == short)
+                             for short in (True, False)]}
 
 
 def main():

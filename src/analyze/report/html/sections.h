@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "analyze/report.h"
+#include "analyze/report/html/writer.h"
+#include "analyze/report/short_names.h"
+
+// The sections of the page. Each writes nothing if the report has nothing of it, and a bounded number of
+// rows.
+namespace gpusonde::analyze {
+
+inline constexpr size_t kMaxRows = 20;
+
+// What each rank did: computation, communication, copies, idle; and why it was idle.
+void WriteRanks(HtmlWriter& html, const Report& report);
+// How busy each rank was over time.
+void WriteHeatMap(HtmlWriter& html, const Report& report);
+
+// Kernels by time, with the distributions of their durations.
+void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
+// Slow ranks, unusual windows, collectives.
+void WriteJob(HtmlWriter& html, const Report& report);
+// Graphs, communication, copies, sets, calls, metrics.
+void WriteOthers(HtmlWriter& html, const Report& report, const ShortNames& shown);
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/report/html/charts.h"
+#include "analyze/report/html/writer.h"
+#include "analyze/report/quantities.h"
+#include "analyze/report/short_names.h"
+#include "base/printable.h"
+#include "compare/comparison.h"
+
+namespace gpusonde::compare {
+namespace {
+
+constexpr size_t kRows = 40;
+constexpr size_t kMaxWhole = 2000;  // bytes of a whole name
+constexpr size_t kMaxPaths = 20;
+
+// The parts of Comparison::times, with the fills that analyze's page has for them.
+struct Part {
+  std::string_view name, style, meaning;
+};
+constexpr std::array<Part, 6> kTimeParts = {{
+    {"compute", "compute", "computing"},
+    {"communication", "comm", "only communicating"},
+    {"copies", "copy", "only copying"},
+    {"graphs", "graph", "graphs traced as a whole"},
+    {"idle_host", "host", "idle: nothing launched"},
+    {"idle_other", "idle", "idle: other"},
+}};
+
+std::string TimeOf(double ns) { return analyze::Time(std::llround(ns)); }
+std::string More(double ns) { return (ns < 0 ? "" : "+") + TimeOf(ns); }
+std::string FileOf(const Run& run) {
+  if (run.paths.empty()) return "–";
+  std::string_view path = run.paths.front();
+  if (path.ends_with('/')) path.remove_suffix(1);
+  return Shorten(Printable(path.substr(path.rfind('/') + 1)), 60);
+}
+
+class PageWriter {
+ public:
+  explicit PageWriter(const Comparison& comparison) : comparison_(comparison), shown_(NamesIn(comparison)) {}
+
+  std::string Write() {
+    html_.BeginPage(fmt::format("{} and {}", FileOf(comparison_.a), FileOf(comparison_.b)),
+                    "Comparison by gpusonde: the first is A, before; the second is B, after.");
+    html_.Section("Findings");
+    html_.RawText("<ul>\n");
+    for (const std::string& sentence : SentencesOf(comparison_))
+      html_.Raw("<li>{}</li>\n", analyze::Escaped(sentence));
+    html_.RawText("</ul>\n");
+    html_.EndSection();
+    Times();
+    Kernels();
+    Lines("CUDA graphs", comparison_.graphs);
+    Lines("Copies", comparison_.copies);
+    Lines("API calls", comparison_.calls);
+    Runs();
+    WholeNames();
+    html_.EndPage();
+    return html_.Take();
+  }
+
+ private:
+  static std::vector<std::string_view> NamesIn(const Comparison& comparison) {
+    std::vector<std::string_view> names;
+    for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
+    for (const Line& call : comparison.calls) names.emplace_back(call.name);
+    return names;
+  }
+
+  void Times() {
+    html_.Section(
+        "Time of a GPU",
+        "Mean of all ranks, A above B. Figures of B are for A's amount of work where that is known.");
+    html_.Table("Parts of the time from the first to the last GPU event",
+                {"part", "", "#A", "#B", "#difference"});
+    for (const Line& line : comparison_.times) {
+      const auto* const part = std::ranges::find(kTimeParts, line.name, &Part::name);
+      const bool is_part = part != kTimeParts.end();
+      const double whole_ns = std::max(comparison_.times.front().a_ns, comparison_.times.front().b_ns);
+      std::string bars;
+      for (const double ns : {line.a_ns, line.b_ns}) {
+        const analyze::BarPart bar{is_part ? part->style : "mark", std::llround(ns)};
+        bars += analyze::Bar(std::span(&bar, 1), std::llround(whole_ns));
+      }
+      html_.Row();
+      html_.Cell(is_part ? part->meaning : "first to last event");
+      html_.RawCell(bars);
+      html_.Figure(TimeOf(line.a_ns));
+      html_.Figure(TimeOf(line.b_ns));
+      html_.Figure(More(line.more_ns()));
+      html_.EndRow();
+    }
+    html_.EndTable();
+    html_.EndSection();
+  }
+
+  void Kernels() {
+    if (comparison_.kernels.empty()) return;
+    const size_t rows = std::min(comparison_.kernels.size(), kRows);
+    double from = 1, to = 1;
+    for (size_t i = 0; i < rows; ++i)
+      if (const auto& duration = comparison_.kernels[i].duration) {
+        from = std::min(from, duration->low);
+        to = std::max(to, duration->high);
+      }
+    html_.Section("Kernels",
+                  "The largest difference first. Per launch: of launches of equal shapes, by the mean of "
+                  "logarithms, with the 95 % interval.");
+    html_.Table(fmt::format("Kernels of both runs; the axis goes from {} to {}, no change is marked",
+                            analyze::Longer(from), analyze::Longer(to)),
+                {"name", "", "#per launch", "#95 % interval", "#A", "#B", "#difference", "#count A",
+                 "#count B", "change"});
+    for (size_t i = 0; i < rows; ++i) {
+      const KernelLine& kernel = comparison_.kernels[i];
+      const Line& line = kernel.line;
+      html_.Row();
+      html_.Name(shown_(line.name), line.name);
+      if (const auto& duration = kernel.duration) {
+        html_.Raw("<td class=small>{}</td>",
+                  analyze::Interval(duration->low, duration->ratio, duration->high, from, to, 1));
+        html_.Figure(analyze::Longer(duration->ratio));
+        html_.Figure(
+            fmt::format("{} to {}", analyze::Longer(duration->low), analyze::Longer(duration->high)));
+      } else {
+        html_.Cell("");
+        html_.Figure("–");
+        html_.Figure("–");
+      }
+      Amounts(line);
+      std::string change = kernel.change == Change::kNone ? "–" : std::string(Name(kernel.change));
+      std::ranges::replace(change, '_', ' ');
+      html_.Cell(change);
+      html_.EndRow();
+    }
+    html_.EndTable(comparison_.kernels.size() - rows);
+    html_.EndSection();
+  }
+
+  void Amounts(const Line& line) {
+    html_.Figure(TimeOf(line.a_ns));
+    html_.Figure(TimeOf(line.b_ns));
+    html_.Figure(More(line.more_ns()));
+    for (const double count : {line.count_a, line.count_b}) html_.Figure(fmt::format("{:.0f}", count));
+  }
+
+  void Lines(std::string_view title, const std::vector<Line>& lines) {
+    if (lines.empty()) return;
+    const size_t rows = std::min(lines.size(), kRows);
+    html_.Section(title);
+    html_.Table("The largest difference first", {"name", "#A", "#B", "#difference", "#count A", "#count B"});
+    for (size_t i = 0; i < rows; ++i) {
+      html_.Row();
+      html_.Name(shown_(lines[i].name), lines[i].name);
+      Amounts(lines[i]);
+      html_.EndRow();
+    }
+    html_.EndTable(lines.size() - rows);
+    html_.EndSection();
+  }
+
+  void Runs() {
+    html_.Section("Runs");
+    html_.Table("What was compared", {"run", "path", "#ranks"});
+    for (const auto& [side, run] : {std::pair("A", &comparison_.a), std::pair("B", &comparison_.b)})
+      for (size_t i = 0; i < std::min(run->paths.size(), kMaxPaths); ++i) {
+        html_.Row();
+        html_.Cell(side);
+        html_.Name(Shorten(Printable(run->paths[i]), kMaxWhole / 4), run->paths[i]);
+        html_.Figure(i == 0 ? fmt::format("{}", run->ranks) : "");
+        html_.EndRow();
+      }
+    html_.EndTable();
+    for (const auto& [side, run] : {std::pair("A", &comparison_.a), std::pair("B", &comparison_.b)})
+      for (size_t i = 0; i < std::min(run->notes.size(), kMaxPaths); ++i)
+        html_.Paragraph(fmt::format("{}: {}.", side, Shorten(Printable(run->notes[i]), kMaxWhole / 4)));
+    html_.EndSection();
+  }
+
+  void WholeNames() {
+    std::map<std::string, std::string_view> whole;
+    for (size_t i = 0; i < std::min(comparison_.kernels.size(), kRows); ++i) {
+      const std::string& name = comparison_.kernels[i].line.name;
+      if (std::string text = shown_(name); text != Printable(name)) whole.emplace(std::move(text), name);
+    }
+    if (whole.empty()) return;
+    html_.Section("Whole names of kernels");
+    html_.Table("Names that are shortened above", {"shown as", "name"});
+    for (const auto& [text, name] : whole) {
+      html_.Row();
+      html_.Raw("<td class=name>{}</td><td class=name>{}</td>", analyze::Escaped(text),
+                analyze::Escaped(Shorten(Printable(name), kMaxWhole)));
+      html_.EndRow();
+    }
+    html_.EndTable();
+    html_.EndSection();
+  }
+
+  const Comparison& comparison_;
+  analyze::ShortNames shown_;
+  analyze::HtmlWriter html_;
+};
+
+}  // namespace
+
+std::string ToHtml(const Comparison& comparison) { return PageWriter(comparison).Write(); }
+
+}  // namespace gpusonde::compare
