@@ -141,6 +141,8 @@ class Client {
     variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
     variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
     variables.push_back("SIMGPU_MACHINE=" + Machine::Name());
+    if (const char* options = ::getenv("TSAN_OPTIONS"); options != nullptr)
+      variables.push_back(std::string("TSAN_OPTIONS=") + options);
     std::vector<char*> environment;
     environment.reserve(variables.size() + 1);
     for (std::string& variable : variables) environment.push_back(variable.data());
