@@ -13,11 +13,11 @@ namespace gpusonde::diagnose {
 namespace {
 
 // Steps every 10 ms with 10, 20, 30, … 100 kernels in turn.
-UsualLength Learn(const std::function<double(int64_t work)>& length_ns, int steps = 200) {
+UsualLength Learn(const std::function<double(int64_t work)>& length_ns, int64_t steps = 200) {
   UsualLength usual;
-  for (int i = 0; i < steps; ++i) {
+  for (int64_t i = 0; i < steps; ++i) {
     const int64_t work = 10 * (i % 10 + 1);
-    usual.Add({.end_ns = i * 10 * kMs, .length_ns = length_ns(work), .work = work});
+    usual.Add({.end_ns = 10 * i * kMs, .length_ns = length_ns(work), .work = work});
   }
   return usual;
 }

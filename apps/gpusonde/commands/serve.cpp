@@ -43,7 +43,7 @@ struct ServeFlags {
 };
 
 Result<server::ListenAddress> ParseLoopback(const std::string& text) {
-  ASSIGN_OR_RETURN(const server::ListenAddress address, server::ParseListenAddress(text));
+  ASSIGN_OR_RETURN(server::ListenAddress address, server::ParseListenAddress(text));
   if (address.IsLoopback()) return address;
   return Fail(
       ErrorCode::kInvalidArgument,
