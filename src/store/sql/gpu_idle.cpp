@@ -33,7 +33,7 @@ std::string IsSampled(std::string_view time_ns, int64_t one_second_in) {
                      kCircle, kCircle / one_second_in);
 }
 
-// A further condition on work (GpuWork) that runs in a sampled second. Rows of at most a second touch two.
+// A further condition on work (GpuTimes) that runs in a sampled second. Rows of at most a second touch two.
 SqlPart RunsInSampledSecond(int64_t one_second_in) {
   if (one_second_in == 1) return {};
   return {fmt::format(" AND ({} OR {} OR end_ns - start_ns > {})", IsSampled("start_ns", one_second_in),
@@ -100,7 +100,7 @@ SqlPart IdleIn(const TimeRange& range, const SqlPart& samples, std::span<const T
       fmt::format("(WITH work AS MATERIALIZED (SELECT start_ns, end_ns, start_ns // {} AS slot FROM ",
                   kSlotNs),
       {}};
-  rows += GpuWork({}, range, WorkIn::kRunsIn, Packs::kAll, "", RunsInSampledSecond(one_second_in));
+  rows += GpuTimes(range, RunsInSampledSecond(one_second_in));
   if (devices.has_value()) rows += {" WHERE device IN (SELECT unnest(?::UUID[]))", {*devices}};
   rows.text += "), moments AS (SELECT DISTINCT time_ns FROM ";
   rows += samples;

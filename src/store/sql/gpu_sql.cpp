@@ -76,9 +76,8 @@ SqlPart WorkCondition(const model::Selection& selection, const TimeRange& range,
 }  // namespace
 
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which, Packs packs,
-                const std::string& tables, const SqlPart& also) {
-  SqlPart condition = WorkCondition(selection, range, which);
-  condition += also;
+                const std::string& tables) {
+  const SqlPart condition = WorkCondition(selection, range, which);
   SqlPart work{"(SELECT * FROM ", {}};
   work += AllWork(condition, tables);
   if (packs == Packs::kNone) {
@@ -91,11 +90,26 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
       kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack,
       packs == Packs::kGraphs ? " AND len(graph_nodes) > 0" : "");
   work += PacksIn(selection, range, which);
-  work += also;
   work.text += ") WHERE ";
   work += condition;
   work.text += ")";
   return work;
+}
+
+SqlPart GpuTimes(const TimeRange& range, const SqlPart& also) {
+  constexpr std::string_view kColumns = "device, start_ns, end_ns";
+  SqlPart condition = WorkCondition({}, range, WorkIn::kRunsIn);
+  condition += also;
+  SqlPart times{"(SELECT * FROM ", {}};
+  times += UnionOf({{kColumns, KernelRows("")}, {kColumns, "memcpys"}, {kColumns, "memsets"}}, condition);
+  times.text += fmt::format(" UNION ALL SELECT {} FROM (SELECT device, {} FROM kernel_packs WHERE {} AND ",
+                            kColumns, duckdb::kPackedTimes, duckdb::kSoundPack);
+  times += PacksIn({}, range, WorkIn::kRunsIn);
+  times += also;
+  times.text += ") WHERE ";
+  times += condition;
+  times.text += ")";
+  return times;
 }
 
 SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which) {

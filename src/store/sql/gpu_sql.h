@@ -32,10 +32,15 @@ enum class Packs {
 // GPU work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns,
 // name (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the
 // selection's process, device and stream; its time is `range`. `tables` goes before the names of tables: ""
-// or a schema and a dot. `also` is a further condition (" AND …") on start_ns and end_ns, which has to hold
-// for a span of time if it holds for a part of it: packs that don't meet it aren't unpacked.
+// or a schema and a dot.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                Packs packs = Packs::kAll, const std::string& tables = "", const SqlPart& also = {});
+                Packs packs = Packs::kAll, const std::string& tables = "");
+
+// When all work that runs in the range ran, as what follows FROM: rows of device, start_ns and end_ns. `also`
+// is a further condition (" AND …") on start_ns and end_ns, which has to hold for a span of time if it holds
+// for a part of it: packs that don't meet it aren't unpacked. Other columns of packs aren't read: that took
+// 40 % of the time.
+SqlPart GpuTimes(const TimeRange& range, const SqlPart& also);
 
 // A condition on packs that may contain such work: all kernels of a pack start within its second.
 SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which);
