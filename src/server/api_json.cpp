@@ -220,6 +220,7 @@ std::string ProcessesJson(std::vector<store::ProcessUse> processes,
     json.EndArray();
     if (users.has_value()) {
       const auto user = by_process.find(process.process);
+      json.Field("gpu_observed_ns", user == by_process.end() ? 0 : user->second->observed_ns);
       json.Key("gpus").BeginArray();
       if (user != by_process.end())
         for (const store::DeviceShare& share : user->second->devices) WriteShare(json, share);

@@ -347,14 +347,19 @@ TEST_F(ApiTest, ProcessesCarryTheirThreads) {
 TEST_F(ApiTest, ProcessesSayOnRequestWhatTheyUseGpusFor) {
   const Id128 idle{0, 1};
   data_.processes = {{.process = kId, .pid = 411, .cpu_ns = 812}, {.process = {0, 2}, .pid = 7, .cpu_ns = 5}};
-  data_.users = {
-      {.process = idle, .pid = 9, .command = "hold", .devices = {{.device = kId, .memory_bytes = 4096}}},
-      {.process = kId, .pid = 411, .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}}}};
+  data_.users = {{.process = idle,
+                  .pid = 9,
+                  .command = "hold",
+                  .observed_ns = 700,
+                  .devices = {{.device = kId, .memory_bytes = 4096}}},
+                 {.process = kId, .pid = 411, .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}}}};
   const json processes = Get("processes", {{"gpus", "1"}, {"from_us", "1"}})["processes"];
   ASSERT_EQ(processes.size(), 3u);
   EXPECT_EQ(processes[0]["gpus"], json::parse(R"([{"device":"00112233445566778899aabbccddeeff","kernels":3,
     "busy_ns":600,"memory_bytes":null}])"));
   EXPECT_EQ(processes[1]["gpus"], json::array());
+  EXPECT_EQ(processes[1]["gpu_observed_ns"], 0);
+  EXPECT_EQ(processes[2]["gpu_observed_ns"], 700);
   EXPECT_EQ(processes[2]["pid"], 9);
   EXPECT_EQ(processes[2]["command"], "hold");
   EXPECT_EQ(processes[2]["cpu_ns"], 0);

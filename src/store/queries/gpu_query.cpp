@@ -259,6 +259,21 @@ Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, G
   }
 }
 
+// How long the process was listened to.
+Result<int64_t> ReadSessionTime(Store& store, const model::Selection& process, const TimeRange& range,
+                                const std::vector<TimeRange>& runs) {
+  SqlPart sessions{"SELECT start_ns, end_ns FROM ", {}};
+  sessions += GpuSessions(process, range);
+  sessions.text += " AS sessions ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  ASSIGN_OR_RETURN(std::vector<TimeRange> times, ReadUnion(*rows));
+  times = Intersect(times, std::vector{range});
+  if (!runs.empty()) times = Intersect(times, runs);
+  int64_t observed_ns = 0;
+  for (const TimeRange& time : times) observed_ns += time.to_ns - time.from_ns;
+  return observed_ns;
+}
+
 // Devices that have a row go as ReadDevices says; the others behind them, by id.
 Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> seen) {
   ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
@@ -325,6 +340,7 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
                           .exited_ns = rows->IsNull(5) ? std::nullopt : std::optional(rows->Int64(5)),
                           .devices = {}};
   }
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
   for (auto& [process, user] : users) {
     model::Selection own = selection;
     own.process = process;
@@ -333,8 +349,11 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
       uses[device].busy_ns += time.to_ns - time.from_ns;
     }));
     TRY(ReadStreamSums(store, own, range, uses));
-    for (const auto& [device, use] : uses)
+    ASSIGN_OR_RETURN(user.observed_ns, ReadSessionTime(store, own, range, runs));
+    for (const auto& [device, use] : uses) {
       user.devices.push_back({.device = device, .kernels = use.kernels, .busy_ns = use.busy_ns});
+      user.observed_ns = std::max(user.observed_ns, use.busy_ns);
+    }
   }
   TRY(ReadProcessMemory(store, range, users));
   std::vector<GpuUser> sorted;

@@ -67,6 +67,7 @@ struct GpuUser {
   std::string command;
   int64_t started_ns = 0;
   std::optional<int64_t> exited_ns;
+  int64_t observed_ns = 0;           // time in which its work would have been recorded
   std::vector<DeviceShare> devices;  // by id
 };
 // Processes that ran work on a device in the selection's time range, or held memory of one, by pid. Reads the

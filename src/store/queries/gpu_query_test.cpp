@@ -350,6 +350,9 @@ TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
   model::Kernel of_nobody = Kernel(4, 8 * kSecond, kSecond);
   of_nobody.process = {5, 9};
   Add(model::kKernels, {others, of_nobody});
+  Add(model::kGpuSessions,
+      {{.process = kOther, .session = 1, .start_ns = 3 * kSecond, .end_ns = 9 * kSecond / 2},
+       {.process = kOther, .session = 2, .start_ns = 4 * kSecond, .end_ns = 8 * kSecond}});
   const Id128 holder{5, 3};
   Add(model::kProcesses, {{.process = holder, .pid = 50, .command = "hold", .exited_ns = 9 * kSecond}});
   const auto memory = [](int64_t time_ns, Id128 device, Id128 process, double bytes) {
@@ -371,13 +374,16 @@ TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
   ASSERT_THAT((*users)[0].devices, SizeIs(1));
   EXPECT_EQ((*users)[0].devices[0].busy_ns, 0);
   EXPECT_THAT((*users)[0].devices[0].memory_bytes, Optional(4096));
+  EXPECT_EQ((*users)[0].observed_ns, 0) << "nobody listened to it";
   EXPECT_EQ((*users)[1].process, kTrainer);
   ASSERT_THAT((*users)[1].devices, SizeIs(1));
   EXPECT_EQ((*users)[1].devices[0].kernels, 2);
   EXPECT_EQ((*users)[1].devices[0].busy_ns, 3 * kSecond / 2);
+  EXPECT_EQ((*users)[1].observed_ns, 3 * kSecond / 2) << "without a row, a session lasts as its work";
   EXPECT_EQ((*users)[1].devices[0].memory_bytes, std::nullopt) << "read after the range, or absurd";
   EXPECT_EQ((*users)[2].process, kOther);
   EXPECT_EQ((*users)[2].devices[0].device, kGpu1);
+  EXPECT_EQ((*users)[2].observed_ns, 2 * kSecond) << "cut to the range, and united";
 
   const auto later = ReadGpuUsers(*store_, {.from_ns = 5 * kSecond, .to_ns = 10 * kSecond});
   ASSERT_THAT(*later, SizeIs(2)) << "a process without a row is still there";
