@@ -19,6 +19,7 @@ void AddLines(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
 void AddServe(CLI::App& app, int& exit_status);
+void AddTop(CLI::App& app, int& exit_status);
 void AddUp(CLI::App& app, int& exit_status);
 void AddView(CLI::App& app, int& exit_status);
 
@@ -28,7 +29,8 @@ std::span<const Command> AllCommands() {
       Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},   Command{"export", AddExport},
       Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
       Command{"lines", AddLines},       Command{"query", AddQuery},     Command{"record", AddRecord},
-      Command{"serve", AddServe},       Command{"up", AddUp},           Command{"view", AddView},
+      Command{"serve", AddServe},       Command{"top", AddTop},         Command{"up", AddUp},
+      Command{"view", AddView},
   };
   return kCommands;
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/http_post.h"
+#include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
 

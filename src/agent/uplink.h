@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/http_post.h"
+#include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
 #include "base/time.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/http_post.h"
+#include "agent/http_client.h"
 #include "diagnose/diagnosis.h"
 
 namespace gpusonde::agent {

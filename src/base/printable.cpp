@@ -12,16 +12,6 @@
 namespace gpusonde {
 namespace {
 
-// Of one valid character.
-uint32_t CodePoint(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) return first;
-  uint32_t code_point = first & (0xFFu >> (character.size() + 1));
-  for (const char c : character.substr(1))
-    code_point = code_point << 6 | (static_cast<unsigned char>(c) & 0x3F);
-  return code_point;
-}
-
 bool IsControl(uint32_t code_point) { return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0); }
 
 // Line separators and direction marks, with which a name can look like another name or like our own output.

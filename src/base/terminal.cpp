@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/printable.h"
+#include "base/display_width.h"
 
 namespace gpusonde {
 namespace {
@@ -36,7 +36,7 @@ void WrapLine(std::string& out, std::string_view line, size_t width, size_t inde
   while (!line.empty()) {
     const size_t word = std::min(line.find_first_not_of(' '), line.size());
     const size_t end = std::min(line.find(' ', word), line.size());
-    const size_t length = CountCharacters(line.substr(word, end - word));
+    const size_t length = DisplayWidth(line.substr(word, end - word));
     if (line_has_word && length > 0 && column + word + length > width) {
       out += '\n';
       out.append(indent, ' ');

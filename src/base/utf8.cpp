@@ -46,6 +46,15 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+uint32_t CodePoint(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first;
+  uint32_t code_point = first & (0xFFu >> (character.size() + 1));
+  for (const char c : character.substr(1))
+    code_point = code_point << 6 | (static_cast<unsigned char>(c) & 0x3F);
+  return code_point;
+}
+
 bool IsC1(std::string_view character) {
   return character.size() == 2 && character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct Utf8Piece {
 Utf8Piece FirstPiece(std::string_view text);
 
 bool IsUtf8(std::string_view text);
+
+// Of one valid character.
+uint32_t CodePoint(std::string_view character);
 
 // Whether a valid character is a C1 control character, U+0080 to U+009F, which terminals interpret.
 bool IsC1(std::string_view character);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/schema.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
+#include "model/batch.h"
 #include "model/tables/allocations.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/batches.h"
@@ -59,6 +63,20 @@ const TableInfo* FindTable(std::string_view name) {
   for (const TableInfo& table : AllTables())
     if (table.name == name) return &table;
   return nullptr;
+}
+
+Status CheckAgainstSchema(const Batch& batch) {
+  const TableInfo* table = FindTable(batch.table);
+  if (table == nullptr) return {};
+  for (const ColumnData& column : batch.columns) {
+    const auto known = std::ranges::find(table->columns, column.name, &ColumnInfo::name);
+    if (known == table->columns.end()) continue;
+    if (known->type != column.type)
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is of another type", batch.table, column.name));
+    if (!known->nullable && std::ranges::find(column.valid, 0) != column.valid.end())
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is null in a row", batch.table, column.name));
+  }
+  return {};
 }
 
 }  // namespace gpusonde::model

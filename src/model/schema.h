@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
 #include "model/table.h"
 
 namespace gpusonde::model {
@@ -19,5 +20,12 @@ std::span<const TableInfo> AllTables();
 
 // The table of that name, or null.
 const TableInfo* FindTable(std::string_view name);
+
+struct Batch;
+
+// Checks that a valid batch (Validate in model/batch.h) can be appended to its table: the columns that the
+// table declares have its types, and no nulls where it has none. Other columns, and tables that this version
+// doesn't know, pass. Errors: kCorrupt with table and column.
+Status CheckAgainstSchema(const Batch& batch);
 
 }  // namespace gpusonde::model

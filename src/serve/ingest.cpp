@@ -35,17 +35,7 @@ constexpr std::array kOwnTables = {"batches", "device_windows", "kernel_windows"
 Status CheckRows(const model::Batch& batch) {
   if (std::ranges::find(kOwnTables, batch.table) != kOwnTables.end())
     return Fail(ErrorCode::kCorrupt, fmt::format("agents don't send rows of {}", batch.table));
-  const model::TableInfo* table = model::FindTable(batch.table);
-  if (table == nullptr) return {};  // of a newer agent; the store ignores it
-  for (const model::ColumnData& column : batch.columns) {
-    const auto known = std::ranges::find(table->columns, column.name, &model::ColumnInfo::name);
-    if (known == table->columns.end()) continue;
-    if (known->type != column.type)
-      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is of another type", batch.table, column.name));
-    if (!known->nullable && std::ranges::find(column.valid, 0) != column.valid.end())
-      return Fail(ErrorCode::kCorrupt, fmt::format("{}.{} is null in a row", batch.table, column.name));
-  }
-  return {};
+  return model::CheckAgainstSchema(batch);
 }
 
 struct Frames {

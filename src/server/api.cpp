@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/id128.h"
 #include "base/time.h"
@@ -59,10 +60,15 @@ Result<std::string> GetStrips(ApiData& data, const ApiFacts&, QueryParameters& p
 }
 
 Result<std::string> GetProcesses(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const bool with_gpus, parameters.TakeFlag("gpus"));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeTimeRange());
   TRY(parameters.Finish());
-  ASSIGN_OR_RETURN(const auto processes, Answer(data.ReadProcesses(selection)));
-  return ProcessesJson(processes);
+  ASSIGN_OR_RETURN(auto processes, Answer(data.ReadProcesses(selection)));
+  std::optional<std::vector<store::GpuUser>> users;
+  if (with_gpus) {
+    ASSIGN_OR_RETURN(users, Answer(data.ReadGpuUsers(selection)));
+  }
+  return ProcessesJson(std::move(processes), users);
 }
 
 Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& parameters) {

@@ -27,6 +27,11 @@ void WriteDevice(JsonWriter& json, const store::GpuDevice& device) {
   json.Field("ordinal", device.ordinal).Field("simulated", device.simulated);
 }
 
+void WriteShare(JsonWriter& json, const store::DeviceShare& share) {
+  json.BeginObject().Field("device", share.device.ToHex()).Field("kernels", share.kernels);
+  json.Field("busy_ns", share.busy_ns).Field("memory_bytes", share.memory_bytes).EndObject();
+}
+
 std::string LabelOf(const store::GpuDevice& device) {
   return device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal);
 }
@@ -183,7 +188,23 @@ std::string DevicesJson(const std::vector<store::DeviceUse>& devices) {
   return json.Take();
 }
 
-std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
+std::string ProcessesJson(std::vector<store::ProcessUse> processes,
+                          const std::optional<std::vector<store::GpuUser>>& users) {
+  std::map<Id128, const store::GpuUser*> by_process;
+  if (users.has_value()) {
+    for (const store::GpuUser& user : *users) by_process[user.process] = &user;
+    std::set<Id128> with_cpu;
+    for (const store::ProcessUse& process : processes) with_cpu.insert(process.process);
+    for (const store::GpuUser& user : *users)
+      if (!with_cpu.contains(user.process))
+        processes.push_back({.process = user.process,
+                             .pid = user.pid,
+                             .name = user.name,
+                             .command = user.command,
+                             .started_ns = user.started_ns,
+                             .exited_ns = user.exited_ns,
+                             .threads = {}});
+  }
   JsonWriter json;
   json.BeginObject().Key("processes").BeginArray();
   for (const store::ProcessUse& process : processes) {
@@ -196,7 +217,16 @@ std::string ProcessesJson(const std::vector<store::ProcessUse>& processes) {
       json.BeginObject().Field("tid", thread.tid).Field("name", thread.name);
       json.Field("cpu_ns", thread.cpu_ns).EndObject();
     }
-    json.EndArray().EndObject();
+    json.EndArray();
+    if (users.has_value()) {
+      const auto user = by_process.find(process.process);
+      json.Field("gpu_observed_ns", user == by_process.end() ? 0 : user->second->observed_ns);
+      json.Key("gpus").BeginArray();
+      if (user != by_process.end())
+        for (const store::DeviceShare& share : user->second->devices) WriteShare(json, share);
+      json.EndArray();
+    }
+    json.EndObject();
   }
   json.EndArray().EndObject();
   return json.Take();

@@ -32,7 +32,9 @@ std::string StripsJson(const AllStrips& strips);
 
 std::string DevicesJson(const std::vector<store::DeviceUse>& devices);
 
-std::string ProcessesJson(const std::vector<store::ProcessUse>& processes);
+// With users, processes have the key `gpus`, and those without CPU time come last.
+std::string ProcessesJson(std::vector<store::ProcessUse> processes,
+                          const std::optional<std::vector<store::GpuUser>>& users);
 
 // Without facts: no GPU did anything.
 std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu);

@@ -39,6 +39,10 @@ class FakeData final : public ApiData {
     selection = asked;
     return asked.off_cpu && waits.has_value() ? *waits : profile;
   }
+  Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& asked) override {
+    selection = asked;
+    return users;
+  }
   Result<bool> NamesFile(const std::string& file) override { return file.ends_with(".py"); }
 
   Result<model::Profile> ReadGpuProfile(const model::Selection& asked) override {
@@ -69,6 +73,7 @@ class FakeData final : public ApiData {
   std::vector<store::MetricStrip> metric_strips;
   store::DeviceMarks marks;
   std::vector<store::DeviceUse> devices;
+  std::vector<store::GpuUser> users;
   store::Strip strip;
   std::vector<store::ProcessUse> processes;
   Result<model::Profile> profile;
@@ -337,6 +342,30 @@ TEST_F(ApiTest, ProcessesCarryTheirThreads) {
   EXPECT_EQ(data_.selection.from_ns, 1000);
   EXPECT_THAT(Error("processes", {{"filter", "x"}}),
               HasSubstr("400 invalid_argument: unknown parameter 'filter'"));
+}
+
+TEST_F(ApiTest, ProcessesSayOnRequestWhatTheyUseGpusFor) {
+  const Id128 idle{0, 1};
+  data_.processes = {{.process = kId, .pid = 411, .cpu_ns = 812}, {.process = {0, 2}, .pid = 7, .cpu_ns = 5}};
+  data_.users = {{.process = idle,
+                  .pid = 9,
+                  .command = "hold",
+                  .observed_ns = 700,
+                  .devices = {{.device = kId, .memory_bytes = 4096}}},
+                 {.process = kId, .pid = 411, .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}}}};
+  const json processes = Get("processes", {{"gpus", "1"}, {"from_us", "1"}})["processes"];
+  ASSERT_EQ(processes.size(), 3u);
+  EXPECT_EQ(processes[0]["gpus"], json::parse(R"([{"device":"00112233445566778899aabbccddeeff","kernels":3,
+    "busy_ns":600,"memory_bytes":null}])"));
+  EXPECT_EQ(processes[1]["gpus"], json::array());
+  EXPECT_EQ(processes[1]["gpu_observed_ns"], 0);
+  EXPECT_EQ(processes[2]["gpu_observed_ns"], 700);
+  EXPECT_EQ(processes[2]["pid"], 9);
+  EXPECT_EQ(processes[2]["command"], "hold");
+  EXPECT_EQ(processes[2]["cpu_ns"], 0);
+  EXPECT_EQ(processes[2]["gpus"][0]["memory_bytes"], 4096);
+  EXPECT_EQ(data_.selection.from_ns, 1000);
+  EXPECT_FALSE(Get("processes")["processes"][0].contains("gpus"));
 }
 
 TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {

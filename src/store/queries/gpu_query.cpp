@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/saturated.h"
+#include "model/metric_catalogue.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
@@ -43,6 +44,22 @@ Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   return UnionOf(std::move(runs));
 }
 
+// A statement with rows of device and process: who ran work in the range, which isn't empty.
+SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range) {
+  SqlPart owners;
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
+    owners.text +=
+        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
+    if (piece.level.has_value())
+      owners += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+    else
+      owners += GpuWorkSpans(selection, piece.range, WorkIn::kRunsIn);
+  }
+  return owners;
+}
+
 // Times in which each device's work would have been seen, cut to the range.
 Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
                                       const TimeRange& range) {
@@ -51,16 +68,7 @@ Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& sele
   SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
   sessions += GpuSessions(selection, range);
   sessions.text += " AS sessions JOIN (";
-  std::string_view separator;
-  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
-  for (const TimePiece& piece : PiecesOf(SessionReach(range), store.gpu_windows(), kLevels)) {
-    sessions.text +=
-        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
-    if (piece.level.has_value())
-      sessions += SumsOfWindows(any_stream, piece.range, piece.level->length_ns).InBrackets();
-    else
-      sessions += GpuWorkSpans(any_stream, piece.range, WorkIn::kRunsIn);
-  }
+  sessions += WorkOwners(store, any_stream, SessionReach(range));
   sessions.text += ") USING (process)";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
   ASSIGN_OR_RETURN(DeviceTimes observed, ReadBusyTimes(*rows, range));
@@ -222,6 +230,50 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
   return {};
 }
 
+// Readings of the device memory that processes hold, as what follows FROM: process, device, time_ns and
+// value.
+SqlPart ProcessMemory(const TimeRange& range) {
+  return {
+      fmt::format("(SELECT process, device, time_ns, value FROM metrics WHERE metric = '{}' AND process IS "
+                  "NOT NULL AND device IS NOT NULL AND time_ns >= ? AND time_ns < ?)",
+                  model::InfoOf(model::Metric::kGpuProcessMemoryUsed).name),
+      {range.from_ns, range.to_ns}};
+}
+
+Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
+  SqlPart memory{"SELECT process, device, arg_max(TRY_CAST(value AS BIGINT), time_ns) AS bytes FROM ", {}};
+  memory += ProcessMemory(range);
+  memory.text += " GROUP BY process, device";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(memory.text, memory.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    const auto user = users.find(rows->Id(0));
+    if (user == users.end() || rows->IsNull(2)) continue;
+    std::vector<DeviceShare>& shares = user->second.devices;
+    const auto at = std::ranges::lower_bound(shares, rows->Id(1), {}, &DeviceShare::device);
+    DeviceShare& share = at != shares.end() && at->device == rows->Id(1)
+                             ? *at
+                             : *shares.insert(at, DeviceShare{.device = rows->Id(1)});
+    share.memory_bytes = std::max<int64_t>(rows->Int64(2), 0);
+  }
+}
+
+// How long the process was listened to.
+Result<int64_t> ReadSessionTime(Store& store, const model::Selection& process, const TimeRange& range,
+                                const std::vector<TimeRange>& runs) {
+  SqlPart sessions{"SELECT start_ns, end_ns FROM ", {}};
+  sessions += GpuSessions(process, range);
+  sessions.text += " AS sessions ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  ASSIGN_OR_RETURN(std::vector<TimeRange> times, ReadUnion(*rows));
+  times = Intersect(times, std::vector{range});
+  if (!runs.empty()) times = Intersect(times, runs);
+  int64_t observed_ns = 0;
+  for (const TimeRange& time : times) observed_ns += time.to_ns - time.from_ns;
+  return observed_ns;
+}
+
 // Devices that have a row go as ReadDevices says; the others behind them, by id.
 Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> seen) {
   ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
@@ -265,6 +317,49 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
     uses.push_back(std::move(use));
   }
   return uses;
+}
+
+Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
+  if (range.to_ns <= range.from_ns) return std::vector<GpuUser>();
+  SqlPart named{"SELECT process, pid, name, command, started_ns, exited_ns FROM (SELECT process FROM (", {}};
+  named += WorkOwners(store, selection, range);
+  named.text += ") UNION SELECT process FROM ";
+  named += ProcessMemory(range);
+  named.text += ") LEFT JOIN processes USING (process)";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(named.text, named.parameters));
+  std::map<Id128, GpuUser> users;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    users[rows->Id(0)] = {.process = rows->Id(0),
+                          .pid = static_cast<int32_t>(rows->Int64(1)),
+                          .name = std::string(rows->Text(2)),
+                          .command = std::string(rows->Text(3)),
+                          .started_ns = rows->Int64(4),
+                          .exited_ns = rows->IsNull(5) ? std::nullopt : std::optional(rows->Int64(5)),
+                          .devices = {}};
+  }
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
+  for (auto& [process, user] : users) {
+    model::Selection own = selection;
+    own.process = process;
+    std::map<Id128, DeviceUse> uses;
+    TRY(ForEachBusyTime(store, own, range, {}, [&](Id128 device, const TimeRange& time, double) {
+      uses[device].busy_ns += time.to_ns - time.from_ns;
+    }));
+    TRY(ReadStreamSums(store, own, range, uses));
+    ASSIGN_OR_RETURN(user.observed_ns, ReadSessionTime(store, own, range, runs));
+    for (const auto& [device, use] : uses) {
+      user.devices.push_back({.device = device, .kernels = use.kernels, .busy_ns = use.busy_ns});
+      user.observed_ns = std::max(user.observed_ns, use.busy_ns);
+    }
+  }
+  TRY(ReadProcessMemory(store, range, users));
+  std::vector<GpuUser> sorted;
+  for (auto& [process, user] : users) sorted.push_back(std::move(user));
+  std::ranges::stable_sort(sorted, {}, &GpuUser::pid);
+  return sorted;
 }
 
 Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Selection& selection, int buckets) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,26 @@ struct DeviceUse {
 };
 // The use of each device in the selection's time range and process; in the order of ReadDevices.
 Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection);
+
+struct DeviceShare {
+  Id128 device;
+  int64_t kernels = 0;
+  int64_t busy_ns = 0;                  // with any work of the process
+  std::optional<int64_t> memory_bytes;  // the last reading; null without one
+};
+struct GpuUser {
+  Id128 process;
+  int32_t pid = 0;
+  std::string name;
+  std::string command;
+  int64_t started_ns = 0;
+  std::optional<int64_t> exited_ns;
+  int64_t observed_ns = 0;           // time in which its work would have been recorded
+  std::vector<DeviceShare> devices;  // by id
+};
+// Processes that ran work on a device in the selection's time range, or held memory of one, by pid. Reads the
+// work of each process row by row: meant for minutes, not for days. Errors: those of Store::Query.
+Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& selection);
 
 struct DeviceStrip {
   GpuDevice device;

@@ -22,6 +22,7 @@
 #include "model/tables/locations.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
+#include "model/tables/metrics.h"
 #include "model/tables/processes.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
@@ -338,6 +339,58 @@ TEST_F(GpuQuery, RowsThatMakeNoSenseGiveNoNonsense) {
   const auto uses = ReadDeviceUse(*store_, {});
   ASSERT_TRUE(uses.has_value()) << uses.error().message;
   EXPECT_THAT(*uses, SizeIs(3)) << "a device without a row is still there";
+}
+
+TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
+  Launch(1, kSecond, kSecond);
+  Launch(2, kSecond + kSecond / 2, kSecond, std::nullopt, 1, "overlaps", 9);
+  model::Kernel others = Kernel(3, 4 * kSecond, kSecond);
+  others.process = kOther;
+  others.device = kGpu1;
+  model::Kernel of_nobody = Kernel(4, 8 * kSecond, kSecond);
+  of_nobody.process = {5, 9};
+  Add(model::kKernels, {others, of_nobody});
+  Add(model::kGpuSessions,
+      {{.process = kOther, .session = 1, .start_ns = 3 * kSecond, .end_ns = 9 * kSecond / 2},
+       {.process = kOther, .session = 2, .start_ns = 4 * kSecond, .end_ns = 8 * kSecond}});
+  const Id128 holder{5, 3};
+  Add(model::kProcesses, {{.process = holder, .pid = 50, .command = "hold", .exited_ns = 9 * kSecond}});
+  const auto memory = [](int64_t time_ns, Id128 device, Id128 process, double bytes) {
+    return model::MetricValue{.time_ns = time_ns,
+                              .device = device,
+                              .process = process,
+                              .metric = "gpu.process.memory.used",
+                              .value = bytes};
+  };
+  Add(model::kMetrics,
+      {memory(2 * kSecond, kGpu0, holder, 4096), memory(kSecond, kGpu0, holder, 1),
+       memory(3 * kSecond, kGpu1, kTrainer, 1e300), memory(6 * kSecond, kGpu0, kTrainer, 7)});
+
+  const auto users = ReadGpuUsers(*store_, {.from_ns = 0, .to_ns = 5 * kSecond});
+  ASSERT_TRUE(users.has_value()) << users.error().message;
+  ASSERT_THAT(*users, SizeIs(3));
+  EXPECT_EQ((*users)[0].command, "hold");
+  EXPECT_THAT((*users)[0].exited_ns, Optional(9 * kSecond));
+  ASSERT_THAT((*users)[0].devices, SizeIs(1));
+  EXPECT_EQ((*users)[0].devices[0].busy_ns, 0);
+  EXPECT_THAT((*users)[0].devices[0].memory_bytes, Optional(4096));
+  EXPECT_EQ((*users)[0].observed_ns, 0) << "nobody listened to it";
+  EXPECT_EQ((*users)[1].process, kTrainer);
+  ASSERT_THAT((*users)[1].devices, SizeIs(1));
+  EXPECT_EQ((*users)[1].devices[0].kernels, 2);
+  EXPECT_EQ((*users)[1].devices[0].busy_ns, 3 * kSecond / 2);
+  EXPECT_EQ((*users)[1].observed_ns, 3 * kSecond / 2) << "without a row, a session lasts as its work";
+  EXPECT_EQ((*users)[1].devices[0].memory_bytes, std::nullopt) << "read after the range, or absurd";
+  EXPECT_EQ((*users)[2].process, kOther);
+  EXPECT_EQ((*users)[2].devices[0].device, kGpu1);
+  EXPECT_EQ((*users)[2].observed_ns, 2 * kSecond) << "cut to the range, and united";
+
+  const auto later = ReadGpuUsers(*store_, {.from_ns = 5 * kSecond, .to_ns = 10 * kSecond});
+  ASSERT_THAT(*later, SizeIs(2)) << "a process without a row is still there";
+  EXPECT_EQ((*later)[0].pid, 0);
+  EXPECT_EQ((*later)[0].devices[0].busy_ns, kSecond);
+  EXPECT_THAT((*later)[1].devices[0].memory_bytes, Optional(7));
+  EXPECT_THAT(*ReadGpuUsers(*store_, {.from_ns = 5, .to_ns = 5}), IsEmpty());
 }
 
 TEST_F(GpuQuery, BusyTimeCountsOverlappingWorkOnce) {

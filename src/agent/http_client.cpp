@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/http_post.h"
+#include "agent/http_client.h"
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ void TrustAuthorities(ssl::context& context) {
 // What to send, and how much of the response to read: without a bound only its head.
 struct Exchange {
   const HttpUrl& url;
-  const HttpBody& body;
+  const HttpBody* body;  // of a POST; null: a GET
   std::optional<size_t> max_reply_bytes;
 };
 
@@ -66,15 +66,17 @@ struct Exchange {
 template <class Stream>
 asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
   const HttpUrl& url = exchange.url;
-  http::request<http::span_body<const char>> request(http::verb::post, url.target, 11);
-  request.body() = {exchange.body.content.data(), exchange.body.content.size()};
+  const HttpBody* body = exchange.body;
+  http::request<http::span_body<const char>> request(body == nullptr ? http::verb::get : http::verb::post,
+                                                     url.target, 11);
+  if (body != nullptr) request.body() = {body->content.data(), body->content.size()};
   const bool is_v6 = url.host.find(':') != std::string::npos;
   request.set(http::field::host,
               fmt::format("{}{}{}:{}", is_v6 ? "[" : "", url.host, is_v6 ? "]" : "", url.port));
   request.set(http::field::user_agent, fmt::format("gpusonde/{}", kVersion));
-  request.set(http::field::content_type, exchange.body.type);
-  if (!exchange.body.authorization.empty())
-    request.set(http::field::authorization, exchange.body.authorization);
+  if (body != nullptr) request.set(http::field::content_type, body->type);
+  if (body != nullptr && !body->authorization.empty())
+    request.set(http::field::authorization, body->authorization);
   request.keep_alive(false);
   request.prepare_payload();
   co_await http::async_write(stream, request, asio::use_awaitable);
@@ -135,12 +137,17 @@ Result<HttpReply> RunFor(const Exchange& exchange, int64_t timeout_ns) {
 
 Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
                                int64_t timeout_ns) {
-  return RunFor({.url = url, .body = body, .max_reply_bytes = max_reply_bytes}, timeout_ns);
+  return RunFor({.url = url, .body = &body, .max_reply_bytes = max_reply_bytes}, timeout_ns);
+}
+
+Result<HttpReply> HttpGet(const HttpUrl& url, size_t max_reply_bytes, int64_t timeout_ns) {
+  return RunFor({.url = url, .body = nullptr, .max_reply_bytes = max_reply_bytes}, timeout_ns);
 }
 
 Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns) {
+  const HttpBody json{.content = body};
   ASSIGN_OR_RETURN(const HttpReply reply,
-                   RunFor({.url = url, .body = {.content = body}, .max_reply_bytes = {}}, timeout_ns));
+                   RunFor({.url = url, .body = &json, .max_reply_bytes = {}}, timeout_ns));
   if (reply.status / 100 == 2) return {};
   return Fail(ErrorCode::kUnavailable, fmt::format("the server answered {}", reply.status));
 }

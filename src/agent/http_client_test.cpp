@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/http_post.h"
+#include "agent/http_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,6 +168,36 @@ TEST_F(HttpPostTls, AResponseThatIsNoSuccessIsAnError) {
   const Status done = HttpPost(server.url("localhost"), "{}", kTimeoutNs);
   ASSERT_FALSE(done.has_value());
   EXPECT_THAT(done.error().message, HasSubstr("500"));
+}
+
+TEST(HttpGet, HasNoBodyAndReadsTheResponseUpToItsBound) {
+  asio::io_context loop;
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
+  const HttpUrl url{
+      .host = "127.0.0.1", .port = std::to_string(acceptor.local_endpoint().port()), .target = "/api?x=1"};
+  http::request<http::string_body> request;
+  std::thread server([&] {
+    for (int i = 0; i < 2; ++i) {
+      asio::ip::tcp::socket socket = acceptor.accept();
+      boost::beast::flat_buffer buffer;
+      boost::system::error_code error;
+      request = {};
+      http::read(socket, buffer, request, error);
+      http::response<http::string_body> response(http::status::not_found, 11, "ten bytes.");
+      response.prepare_payload();
+      http::write(socket, response, error);
+    }
+  });
+  const Result<HttpReply> whole = HttpGet(url, 10, kTimeoutNs);
+  const Result<HttpReply> longer = HttpGet(url, 9, kTimeoutNs);
+  server.join();
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  EXPECT_EQ(whole->status, 404u);
+  EXPECT_EQ(whole->body, "ten bytes.");
+  EXPECT_EQ(request.method(), http::verb::get);
+  EXPECT_EQ(request.target(), "/api?x=1");
+  EXPECT_EQ(request.count(http::field::content_type), 0u);
+  EXPECT_FALSE(longer.has_value());
 }
 
 TEST(HttpPost, ASilentServerTimesOut) {

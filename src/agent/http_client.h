@@ -38,6 +38,9 @@ struct HttpReply {
 Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
                                int64_t timeout_ns);
 
+// GETs the URL's target; as HttpExchange.
+Result<HttpReply> HttpGet(const HttpUrl& url, size_t max_reply_bytes, int64_t timeout_ns);
+
 // POSTs a JSON body and waits at most `timeout_ns` for the response's head, as HttpExchange does. Any status
 // but 2xx is an error. Thread-safe.
 Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns);

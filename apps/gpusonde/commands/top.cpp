@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/http_client.h"
+#include "base/event_fd.h"
+#include "base/terminal.h"
+#include "base/time.h"
+#include "command.h"
+#include "messages.h"
+#include "screen.h"
+#include "spool/host_name.h"
+#include "stop_signal.h"
+#include "top/render.h"
+#include "top/snapshot.h"
+#include "values.h"
+
+namespace gpusonde::app {
+namespace {
+
+constexpr int64_t kTimeoutNs = 10 * kNanosPerSecond;
+constexpr size_t kMaxReplyBytes = size_t{16} << 20;
+// A refresh costs the server CPU time: 0.27 s where it was measured (docs/top.md). Of the time at most a
+// tenth.
+constexpr int64_t kPausePerReading = 9;
+// How soon a stop or a new size of the terminal shows.
+constexpr int64_t kLookNs = 200 * kNanosPerMilli;
+
+struct TopFlags {
+  std::string url = "http://127.0.0.1:7171";
+  std::string host;
+  std::string interval = "2s";
+  std::string sort = "busy";
+  bool once = false;
+};
+
+struct TopOptions {
+  agent::HttpUrl server;
+  std::string host;  // empty: the only one
+  int64_t interval_ns = 0;
+  top::SortBy sort{};
+  bool once = false;
+};
+
+// The message of an error of the API.
+std::string MessageOf(const std::string& body) {
+  const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
+  if (!answer.is_object() || !answer.contains("error") || !answer["error"].is_object()) return "";
+  const nlohmann::json& message = answer["error"].value("message", nlohmann::json());
+  return message.is_string() ? message.get<std::string>() : "";
+}
+
+Result<std::string> Ask(const TopOptions& options, const std::string& target) {
+  agent::HttpUrl url = options.server;
+  const std::string server = fmt::format("{}:{}", url.host, url.port);
+  url.target = "/api/v1/" + target;
+  if (!options.host.empty())
+    url.target += fmt::format("{}host={}", target.contains('?') ? '&' : '?', options.host);
+  Result<agent::HttpReply> reply = agent::HttpGet(url, kMaxReplyBytes, kTimeoutNs);
+  if (!reply.has_value())
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "
+                            "gpusonde up`, or give its address with --url.",
+                            server, reply.error().message));
+  if (reply->status == 200) return std::move(reply->body);
+  const std::string message = MessageOf(reply->body);
+  return Fail(ErrorCode::kUnavailable,
+              message.empty() ? fmt::format("{} is not gpusonde: it answers {} with status {}\nGive the "
+                                            "address of `gpusonde up` with --url.",
+                                            server, url.target, reply->status)
+                              : fmt::format("{} answers: {}", server, message));
+}
+
+Result<top::Snapshot> Read(const TopOptions& options) {
+  ASSIGN_OR_RETURN(top::Snapshot snapshot,
+                   top::ReadSnapshot([&](const std::string& target) { return Ask(options, target); }));
+  if (snapshot.mode == "serve" && !snapshot.now_us.has_value() && options.host.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("this server has {}: choose one with --host", snapshot.title));
+  return snapshot;
+}
+
+Status PrintOnce(const TopOptions& options) {
+  ASSIGN_OR_RETURN(const top::Snapshot snapshot, Read(options));
+  const std::vector<std::string> lines = top::Render(
+      snapshot,
+      {.terminal = {.width = Terminal::Of(STDOUT_FILENO).width}, .sort = options.sort, .trouble = {}});
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+  return {};
+}
+
+// Reads snapshots on a thread of its own, so that a server that hangs keeps no key waiting.
+class Reader {
+ public:
+  explicit Reader(TopOptions options) : state_(std::make_shared<State>(std::move(options))) {
+    std::thread([state = state_] { Run(*state); }).detach();  // it may hang in a name look-up
+  }
+  ~Reader() {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+    state_->changed.notify_all();
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // Signalled for each new snapshot, and for each failure.
+  const EventFd& event() const { return state_->event; }
+
+  // Updates the snapshot and why it isn't the newest.
+  void Take(top::Snapshot& snapshot, std::string& trouble) {
+    state_->event.Clear();
+    const std::lock_guard lock(state_->mutex);
+    if (state_->snapshot.has_value()) snapshot = *std::exchange(state_->snapshot, std::nullopt);
+    trouble = state_->trouble;
+  }
+
+ private:
+  struct State {
+    explicit State(TopOptions options_in) : options(std::move(options_in)) {}
+    const TopOptions options;
+    EventFd event;
+    std::mutex mutex;  // guards what follows
+    std::condition_variable changed;
+    std::optional<top::Snapshot> snapshot;
+    std::string trouble;
+    bool stop = false;
+  };
+
+  static void Run(State& state) {
+    std::unique_lock lock(state.mutex);
+    int64_t pause_ns = state.options.interval_ns;
+    while (!state.changed.wait_for(lock, std::chrono::nanoseconds(pause_ns), [&] { return state.stop; })) {
+      lock.unlock();
+      const int64_t begin_ns = MonotonicNow();
+      Result<top::Snapshot> snapshot = Read(state.options);
+      pause_ns = std::max(state.options.interval_ns, kPausePerReading * (MonotonicNow() - begin_ns));
+      lock.lock();
+      state.trouble = snapshot.has_value() ? "" : snapshot.error().message;
+      state.trouble.resize(std::min(state.trouble.find('\n'), state.trouble.size()));
+      if (snapshot.has_value()) state.snapshot = *std::move(snapshot);
+      state.event.Signal();
+    }
+  }
+
+  const std::shared_ptr<State> state_;
+};
+
+// Returns false to quit.
+bool Press(char key, top::SortBy& sort) {
+  static const std::map<char, top::SortBy> kSortKeys = {{'b', top::SortBy::kBusy},
+                                                        {'m', top::SortBy::kMemory},
+                                                        {'k', top::SortBy::kKernels},
+                                                        {'c', top::SortBy::kCpu}};
+  if (const auto found = kSortKeys.find(key); found != kSortKeys.end()) sort = found->second;
+  return key != 'q' && key != 'Q';
+}
+
+Status Show(const TopOptions& options) {
+  CatchStopSignals();
+  ASSIGN_OR_RETURN(top::Snapshot snapshot, Read(options));
+  const bool colour = Terminal::Of(STDOUT_FILENO).colour;
+  top::SortBy sort = options.sort;
+  std::string trouble;
+  Reader reader(options);
+  Screen screen;
+  Screen::Size drawn{0, 0};
+  for (bool fresh = true; !StopRequested();) {
+    if (const Screen::Size size = screen.size(); fresh || size != drawn) {
+      screen.Draw(top::Render(snapshot, {.terminal = {.colour = colour, .width = size.columns},
+                                         .height = size.rows,
+                                         .sort = sort,
+                                         .trouble = trouble}));
+      drawn = size;
+    }
+    const std::optional<char> key = screen.Wait(reader.event(), kLookNs);
+    if (key.has_value() && !Press(*key, sort)) break;
+    const int64_t shown_us = snapshot.now_us.value_or(0);
+    const std::string shown_trouble = trouble;
+    reader.Take(snapshot, trouble);
+    fresh = key.has_value() || snapshot.now_us.value_or(0) != shown_us || trouble != shown_trouble;
+  }
+  return {};
+}
+
+// A whole screen can be drawn again and again.
+bool IsScreen() {
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
+int Top(const TopOptions& options) {
+  const Status ended = options.once || !IsScreen() ? PrintOnce(options) : Show(options);
+  if (ended.has_value()) return kExitOk;
+  PrintError("top", ended.error());
+  return kExitFailed;
+}
+
+// "2s", "0.5s", "500ms" or "2"; at least 100 ms and at most an hour.
+Result<int64_t> ParseInterval(std::string_view text) {
+  std::string_view number = text;
+  double unit_ns = kNanosPerSecond;
+  if (number.ends_with("ms")) {
+    unit_ns = kNanosPerMilli;
+    number.remove_suffix(2);
+  } else if (number.ends_with("s")) {
+    number.remove_suffix(1);
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const double ns = value * unit_ns;
+  if (error == std::errc() && end == number.data() + number.size() && ns >= 1e8 && ns <= 3.6e12)
+    return static_cast<int64_t>(ns);
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' is not a time from 100ms to 3600s, such as 2s or 500ms", text));
+}
+
+}  // namespace
+
+void AddTop(CLI::App& app, int& exit_status) {
+  auto flags = std::make_shared<TopFlags>();
+  CLI::App* command =
+      app.add_subcommand("top", "Show GPUs and the processes that use them in the terminal, while `up` runs");
+  command->footer(
+      "Examples:\n"
+      "  gpusonde top\n"
+      "  gpusonde top --once --sort memory\n"
+      "  gpusonde top --url http://127.0.0.1:7171 --host node-3      a host of `gpusonde serve`\n\n"
+      "Keys: q quits; b, m, k and c sort by busy time, memory, kernels per second and CPU time. If standard\n"
+      "output is not a terminal, it is as with --once. docs/top.md explains the columns.");
+  command->add_option("--url", flags->url, "http[s]://HOST[:PORT] of `gpusonde up` or `serve`")
+      ->capture_default_str();
+  command->add_option("--host", flags->host, "Which host of `gpusonde serve` [the only one]");
+  command->add_option("--interval", flags->interval, "Shortest time between refreshes, such as 2s or 500ms")
+      ->capture_default_str();
+  command->add_option("--sort", flags->sort, "What processes are sorted by: busy, memory, kernels or cpu")
+      ->capture_default_str()
+      ->check(OneOf({std::begin(top::kSortNames), std::end(top::kSortNames)}));
+  command->add_flag("--once", flags->once, "Print one table and end");
+  command->callback([flags, &exit_status] {
+    TopOptions options{.server = {}, .host = flags->host, .once = flags->once};
+    const auto url = agent::HttpUrl::Parse(flags->url);
+    if (!url.has_value()) throw CLI::ValidationError("--url", url.error().message);
+    if (url->target != "/")
+      throw CLI::ValidationError("--url", fmt::format("'{}' must not have a path", flags->url));
+    options.server = *url;
+    if (!flags->host.empty()) {
+      const auto host = spool::CheckHostName(flags->host);
+      if (!host.has_value()) throw CLI::ValidationError("--host", host.error().message);
+    }
+    const auto interval = ParseInterval(flags->interval);
+    if (!interval.has_value()) throw CLI::ValidationError("--interval", interval.error().message);
+    options.interval_ns = *interval;
+    for (size_t i = 0; i < std::size(top::kSortNames); ++i)
+      if (top::kSortNames[i] == flags->sort) options.sort = static_cast<top::SortBy>(i);
+    exit_status = Top(options);
+  });
+}
+
+}  // namespace gpusonde::app
