@@ -27,6 +27,10 @@ constexpr int64_t kPauseMs = 10'000, kWatchedPauseMs = 1000;
 // How far an agent's day may lie from ours. A day in the future would make retention delete the others.
 constexpr int64_t kMaxDaysBehind = 366, kMaxDaysAhead = 1;
 
+// Of a frame; an agent's has a second's. The store fills the columns that a frame lacks: one column of a byte
+// a row would become hundreds of times as much.
+constexpr size_t kMaxRows = 1'000'000;
+
 // Tables that only the store writes: rows of an agent would spoil its bookkeeping.
 constexpr std::array kOwnTables = {"batches", "device_windows", "kernel_windows", "meta", "profile_windows"};
 
@@ -35,6 +39,9 @@ constexpr std::array kOwnTables = {"batches", "device_windows", "kernel_windows"
 Status CheckRows(const model::Batch& batch) {
   if (std::ranges::find(kOwnTables, batch.table) != kOwnTables.end())
     return Fail(ErrorCode::kCorrupt, fmt::format("agents don't send rows of {}", batch.table));
+  if (batch.rows > kMaxRows)
+    return Fail(ErrorCode::kCorrupt, fmt::format("a frame has {} rows of {}, at most {} are accepted",
+                                                 batch.rows, batch.table, kMaxRows));
   return model::CheckAgainstSchema(batch);
 }
 

@@ -127,13 +127,16 @@ TEST_F(IngestTest, RowsThatTheStoreCouldNotAppendAreRefusedBeforeItSeesThem) {
   null.columns[0].valid = {0};
   model::BatchBuilder commits(model::kBatches);
   commits.Append({.spool = kAgent, .sequence = 1'000'000});
+  model::Batch long_and_thin{.table = "devices", .rows = 2'000'000, .columns = {}};
+  long_and_thin.columns.push_back({.name = "simulated", .type = model::ColumnType::kBool});
+  long_and_thin.columns[0].values.resize(long_and_thin.rows);
   for (const model::Batch& batch :
-       {other_type, null, commits.Take(), model::EmptyBatch(*model::FindTable("meta"))}) {
+       {other_type, null, long_and_thin, commits.Take(), model::EmptyBatch(*model::FindTable("meta"))}) {
     const server::HttpResponse answer = Post({Samples(300, 1), batch}, 2);
     EXPECT_EQ(answer.status, 400);
     EXPECT_THAT(*answer.body, HasSubstr(batch.table));
   }
-  EXPECT_EQ(counts_.refused, 4);
+  EXPECT_EQ(counts_.refused, 5);
   EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
   EXPECT_EQ(Ok(Post({Samples(300, 1)}, 2))["committed"], 2);
 }
