@@ -308,4 +308,11 @@ Comparison Compare(Run a, Run b, const Options& options) {
   return comparison;
 }
 
+std::vector<std::string_view> NamesIn(const Comparison& comparison) {
+  std::vector<std::string_view> names;
+  for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
+  for (const Line& call : comparison.calls) names.emplace_back(call.name);
+  return names;
+}
+
 }  // namespace gpusonde::compare

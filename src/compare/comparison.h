@@ -82,6 +82,9 @@ struct Comparison {
 // be known from one run each. Pure.
 Comparison Compare(Run a, Run b, const Options& options);
 
+// All names of kernels and calls, to be shortened together.
+std::vector<std::string_view> NamesIn(const Comparison& comparison);
+
 // For terminals. Names are shortened and escaped.
 std::string ToText(const Comparison& comparison);
 // Its sentences about what changed, one each; names likewise.

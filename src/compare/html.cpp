@@ -72,13 +72,6 @@ class PageWriter {
   }
 
  private:
-  static std::vector<std::string_view> NamesIn(const Comparison& comparison) {
-    std::vector<std::string_view> names;
-    for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
-    for (const Line& call : comparison.calls) names.emplace_back(call.name);
-    return names;
-  }
-
   void Times() {
     html_.Section(
         "Time of a GPU",

@@ -85,13 +85,6 @@ class TextWriter {
   }
 
  private:
-  static std::vector<std::string_view> NamesIn(const Comparison& comparison) {
-    std::vector<std::string_view> names;
-    for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
-    for (const Line& call : comparison.calls) names.emplace_back(call.name);
-    return names;
-  }
-
   template <class... Args>
   void Print(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
