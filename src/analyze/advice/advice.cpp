@@ -31,6 +31,13 @@ AdviceLine AdviceFor(const WorstRank& worst, std::string_view rule) {
           .span_ns = worst.rank->span_ns};
 }
 
+std::vector<std::string> CommunicationKernels(const Report& report) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(report.communication.size(), kMaxEvidence); ++i)
+    names.push_back(report.communication[i].name);
+  return names;
+}
+
 AdviceLine::Place PlaceAt(const RankLine& rank, int64_t begin_ns, int64_t end_ns) {
   return {.trace = rank.trace,
           .rank = rank.rank,

@@ -27,11 +27,9 @@ std::optional<AdviceLine> AdviseExposedCommunication(const Report& report) {
   if (waited_ns > 0) advice.finding += fmt::format("; {} of it was waiting for other ranks", Time(waited_ns));
   advice.action =
       "Overlap it with computation (buckets of gradients that are reduced during the backward pass, "
-      "prefetched "
-      "parameters), or send less.";
+      "prefetched parameters), or send less.";
   advice.gain_basis = "the communication without concurrent computation, less the waits for other ranks";
-  for (size_t i = 0; i < std::min(report.communication.size(), kMaxEvidence); ++i)
-    advice.names.push_back(report.communication[i].name);
+  advice.names = CommunicationKernels(report);
   return advice;
 }
 

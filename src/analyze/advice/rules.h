@@ -62,6 +62,9 @@ AdviceLine::Place PlaceAt(const RankLine& rank, int64_t begin_ns, int64_t end_ns
 // The sum of the spans of all ranks.
 double AllSpans(const Report& report);
 
+// The first kernels that communicate.
+std::vector<std::string> CommunicationKernels(const Report& report);
+
 // Of the kernels for which `which(kernel)` holds, those with the most launches.
 template <class Which>
 std::vector<std::string> MostLaunched(const Report& report, Which which) {

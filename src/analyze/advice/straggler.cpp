@@ -26,11 +26,9 @@ std::optional<AdviceLine> AdviseStraggler(const Report& report) {
                                line.last, line.matched, Time(line.delayed_ns));
   advice.action =
       "Compare what it does before collectives with another rank: more work (uneven data or layers), a "
-      "slower "
-      "GPU, or a slower host.";
+      "slower GPU, or a slower host.";
   advice.gain_basis = "how long it delayed the first rank whenever it came last";
-  for (size_t i = 0; i < std::min(report.communication.size(), kMaxEvidence); ++i)
-    advice.names.push_back(report.communication[i].name);
+  advice.names = CommunicationKernels(report);
   return advice;
 }
 
