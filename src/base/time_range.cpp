@@ -48,4 +48,18 @@ std::vector<TimeRange> Intersect(std::span<const TimeRange> a, std::span<const T
   return both;
 }
 
+std::vector<TimeRange> Subtract(std::span<const TimeRange> a, std::span<const TimeRange> b) {
+  std::vector<TimeRange> rest;
+  size_t j = 0;
+  for (TimeRange range : a) {
+    while (j < b.size() && b[j].to_ns <= range.from_ns) ++j;
+    for (size_t k = j; k < b.size() && b[k].from_ns < range.to_ns; ++k) {
+      if (b[k].from_ns > range.from_ns) rest.push_back({range.from_ns, b[k].from_ns});
+      range.from_ns = std::max(range.from_ns, b[k].to_ns);
+    }
+    if (range.from_ns < range.to_ns) rest.push_back(range);
+  }
+  return rest;
+}
+
 }  // namespace gpusonde

@@ -26,4 +26,7 @@ std::vector<TimeRange> UnionOf(std::span<const TimeRange> sorted, const TimeRang
 // What two sorted lists of disjoint ranges have in common.
 std::vector<TimeRange> Intersect(std::span<const TimeRange> a, std::span<const TimeRange> b);
 
+// What lies in `a` and not in `b`; both are sorted lists of disjoint ranges.
+std::vector<TimeRange> Subtract(std::span<const TimeRange> a, std::span<const TimeRange> b);
+
 }  // namespace gpusonde

@@ -46,5 +46,14 @@ TEST(TimeRange, IntersectionIsWhatBothHave) {
   EXPECT_THAT(Intersect(a, std::vector<TimeRange>{{10, 20}}), IsEmpty());
 }
 
+TEST(TimeRange, SubtractionIsWhatOnlyTheFirstHas) {
+  const std::vector<TimeRange> a = {{0, 10}, {20, 30}, {40, 50}};
+  const std::vector<TimeRange> b = {{2, 4}, {6, 22}, {25, 26}, {50, 60}};
+  EXPECT_THAT(Pairs(Subtract(a, b)),
+              ElementsAre(Pair(0, 2), Pair(4, 6), Pair(22, 25), Pair(26, 30), Pair(40, 50)));
+  EXPECT_THAT(Subtract(a, a), IsEmpty());
+  EXPECT_EQ(Pairs(Subtract(a, std::vector<TimeRange>())), Pairs(a));
+}
+
 }  // namespace
 }  // namespace gpusonde
