@@ -33,10 +33,10 @@ TEST(CgroupOwner, OfKubernetesWithTheSystemdDriver) {
 }
 
 TEST(CgroupOwner, OfKubernetesBelowContainerdsService) {
-  const CgroupOwner owner =
-      OwnerOfCgroup("/system.slice/containerd.service/kubepods-burstable-pod0f8ac1f2_5d3b_4c1e_9f5a_"
-                    "1b2c3d4e5f60.slice:cri-containerd:" +
-                    kId);
+  const CgroupOwner owner = OwnerOfCgroup(
+      "/system.slice/containerd.service/kubepods-burstable-pod0f8ac1f2_5d3b_4c1e_9f5a_"
+      "1b2c3d4e5f60.slice:cri-containerd:" +
+      kId);
   EXPECT_EQ(owner.pod_uid, kUid);
   EXPECT_EQ(owner.container, kId);
   EXPECT_EQ(owner.runtime, "containerd");
@@ -67,7 +67,8 @@ TEST(CgroupOwner, OfContainersWithoutKubernetes) {
 
 TEST(CgroupOwner, OfSlurm) {
   EXPECT_EQ(OwnerOfCgroup("/slurm/uid_1000/job_4711/step_0/task_0").slurm_job, "4711");
-  EXPECT_EQ(OwnerOfCgroup("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0").slurm_job, "4711");
+  EXPECT_EQ(OwnerOfCgroup("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0").slurm_job,
+            "4711");
   EXPECT_EQ(OwnerOfCgroup("/slurm_node1/uid_0/job_7/step_extern").slurm_job, "7");
   EXPECT_EQ(OwnerOfCgroup("/home/job_7").slurm_job, "") << "anybody may name a cgroup so";
 }

@@ -30,8 +30,8 @@ void AddChanges(std::span<const TimeRange> times, int holders, int unobserved, s
 
 // The sorted disjoint ranges within a range.
 std::vector<TimeRange> Within(std::span<const TimeRange> times, const TimeRange& range) {
-  const auto first = std::ranges::partition_point(
-      times, [&](const TimeRange& time) { return time.to_ns <= range.from_ns; });
+  const auto first =
+      std::ranges::partition_point(times, [&](const TimeRange& time) { return time.to_ns <= range.from_ns; });
   return UnionOf(std::span(first, times.end()), range);
 }
 
@@ -106,7 +106,8 @@ void DeviceAccount::AddBusy(std::span<const std::vector<TimeRange>> by_holder) {
   TimeRange covered{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
   for (const auto& times : by_holder)
     if (!times.empty())
-      covered = {std::min(covered.from_ns, times.front().from_ns), std::max(covered.to_ns, times.back().to_ns)};
+      covered = {std::min(covered.from_ns, times.front().from_ns),
+                 std::max(covered.to_ns, times.back().to_ns)};
   if (covered.from_ns >= covered.to_ns) return;
   std::vector<std::vector<TimeRange>> of_block(by_holder.size());
   for (size_t block = BlockOf(covered.from_ns); block <= BlockOf(covered.to_ns - 1); ++block) {
@@ -222,8 +223,8 @@ std::optional<BusyShare> EstimateBusyShare(const HolderUse& use) {
   constexpr double kMinBlocks = 10;
   if (blocks < kMinBlocks) return BusyShare{share, 0, 1};
   const double unobserved = use.unobserved_ns / (observed_ns + use.unobserved_ns);
-  const double half = StudentQuantile(blocks - 1) *
-                      std::sqrt(unobserved * blocks / (blocks - 1) * squares) / observed_ns;
+  const double half =
+      StudentQuantile(blocks - 1) * std::sqrt(unobserved * blocks / (blocks - 1) * squares) / observed_ns;
   return BusyShare{share, std::max(share - half, 0.0), std::min(share + half, 1.0)};
 }
 

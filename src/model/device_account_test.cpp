@@ -47,7 +47,8 @@ TEST(DeviceAccount, OverlappingWorkIsSharedEqually) {
 }
 
 TEST(DeviceAccount, WhoWorkedIsUnknownWhileAHolderIsNotObserved) {
-  DeviceAccount account(std::vector<Holder>{{{{0, 1000}}, {{0, 1000}}}, {{{0, 1000}}, {{0, 600}}}}, {0, 1000});
+  DeviceAccount account(std::vector<Holder>{{{{0, 1000}}, {{0, 1000}}}, {{{0, 1000}}, {{0, 600}}}},
+                        {0, 1000});
   account.AddBusy(std::vector<Times>{{{500, 900}}, {}});
   const auto uses = account.Uses();
   EXPECT_DOUBLE_EQ(uses[0].busy_ns, 100);
@@ -74,8 +75,8 @@ TEST(DeviceAccount, SumsOfWindowsCountAsTheirTimes) {
 }
 
 TEST(DeviceAccount, AWindowInWhichAHolderComesIsNotEven) {
-  const DeviceAccount account(
-      std::vector<Holder>{{{{0, 600}}, {{0, 500}}}, {{{250, 600}}, {{0, 600}}}}, {0, 600});
+  const DeviceAccount account(std::vector<Holder>{{{{0, 600}}, {{0, 500}}}, {{{250, 600}}, {{0, 600}}}},
+                              {0, 600});
   EXPECT_TRUE(account.IsEven({210, 220}));
   EXPECT_FALSE(account.IsEven({240, 260})) << "the second comes";
   EXPECT_FALSE(account.IsEven({510, 520})) << "the first is not observed";

@@ -28,6 +28,7 @@
 #include "model/tables/stacks.h"
 #include "store/live/live_store.h"
 #include "store/queries/gpu_query.h"
+#include "store/queries/usage_query.h"
 #include "store/recordings/recording.h"
 #include "store/rollups/recorded_sums.h"
 
@@ -424,6 +425,47 @@ TEST_F(GpuWindows, BusyTimesAreMergedAndCut) {
   std::vector<std::pair<int64_t, int64_t>> pieces;
   for (const TimeRange& time : times->begin()->second) pieces.emplace_back(time.from_ns, time.to_ns);
   EXPECT_THAT(pieces, ElementsAre(std::pair(1, 2), std::pair(5, 25), std::pair(40, 44)));
+}
+
+// Process 1 has device 0 for the first hours, process 2 for the last, both between; process 2 has device 1.
+TEST_F(GpuWindows, UsageOfDevicesIsThatOfRows) {
+  CommitNames(kMidnightNs);
+  std::vector<model::Kernel> kernels;
+  for (int64_t minute = 0; minute < 6 * 60; ++minute) {
+    for (int64_t i = 0; i < 12; ++i) {
+      const int64_t start_ns = kMidnightNs + minute * kMinute + i * 5 * kSecond;
+      const bool both = minute >= 120 && minute < 180;
+      for (const auto& [process, device] :
+           {std::pair{Id128{5, 1}, Id128{6, 0}}, {{5, 2}, {6, 0}}, {{5, 2}, {6, 1}}})
+        if (device == Id128{6, 1} || both || (process == Id128{5, 1}) == (minute < 120))
+          kernels.push_back(
+              {.process = process,
+               .device = device,
+               .session = 1,
+               .correlation = static_cast<int64_t>(++launches_),
+               .stream = 7,
+               .start_ns = start_ns + static_cast<int64_t>(launches_ * 7919 % 20) * kSecond / 10,
+               .end_ns = start_ns + 3 * kSecond,
+               .name = "k"});
+    }
+    if (minute % 20 != 19) continue;
+    Commit(kMidnightNs, {RowsOf(model::kKernelPacks, Packed(kernels))}, {RowsOf(model::kKernels, kernels)});
+    kernels.clear();
+  }
+  ASSERT_GT(live_->gpu_windows().to_ns - live_->gpu_windows().from_ns, 5 * kHourNs);
+  const model::Selection selection{
+      .from_ns = kMidnightNs + 30 * kSecond, .to_ns = kMidnightNs + 6 * kHourNs, .filter = {}};
+  const GpuUsage live = ReadGpuUsage(*live_, selection).value();
+  const GpuUsage plain = ReadGpuUsage(*plain_, selection).value();
+  ASSERT_THAT(live.holders, SizeIs(3));
+  ASSERT_THAT(plain.holders, SizeIs(3));
+  for (size_t i = 0; i < live.holders.size(); ++i) {
+    EXPECT_EQ(live.holders[i].process, plain.holders[i].process);
+    EXPECT_EQ(live.holders[i].device, plain.holders[i].device);
+    EXPECT_NEAR(live.holders[i].use.busy_ns, plain.holders[i].use.busy_ns, 1e3);
+    // Roll-ups know to the minute when a process came.
+    EXPECT_NEAR(live.holders[i].use.idle_ns, plain.holders[i].use.idle_ns, 61e9);
+  }
 }
 
 }  // namespace

@@ -34,16 +34,6 @@ bool IsWholeDevices(const model::Selection& selection) {
   return !selection.process.has_value() && !selection.stream.has_value();
 }
 
-// When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
-// session of the inject library may outlive the run that started it, and nobody watches the device in
-// between. The last run has no end here: its last sign of life may be older than the newest GPU work.
-Result<std::vector<TimeRange>> ReadRuns(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
-  if (runs.empty()) return runs;
-  runs.back().to_ns = std::numeric_limits<int64_t>::max();
-  return UnionOf(std::move(runs));
-}
-
 // A statement with rows of device and process: who ran work in the range, which isn't empty.
 SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range) {
   SqlPart owners;
@@ -274,16 +264,6 @@ Result<int64_t> ReadSessionTime(Store& store, const model::Selection& process, c
   return observed_ns;
 }
 
-// Devices that have a row go as ReadDevices says; the others behind them, by id.
-Result<std::vector<GpuDevice>> WithStrangers(Store& store, std::vector<Id128> seen) {
-  ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
-  std::ranges::sort(seen);
-  for (const Id128 id : seen)
-    if (std::ranges::find(devices, id, &GpuDevice::device) == devices.end())
-      devices.push_back({.device = id, .ordinal = -1, .uuid = "", .name = ""});
-  return devices;
-}
-
 }  // namespace
 
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
@@ -300,6 +280,15 @@ Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
   }
 }
 
+Result<std::vector<GpuDevice>> ReadDevicesAnd(Store& store, std::vector<Id128> seen) {
+  ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
+  std::ranges::sort(seen);
+  for (const Id128 id : seen)
+    if (std::ranges::find(devices, id, &GpuDevice::device) == devices.end())
+      devices.push_back({.device = id, .ordinal = -1, .uuid = "", .name = ""});
+  return devices;
+}
+
 Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   std::map<Id128, DeviceUse> by_id;
@@ -307,7 +296,7 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
   TRY(ReadStreamSums(store, selection, range, by_id));
   std::vector<Id128> seen;
   for (const auto& [id, use] : by_id) seen.push_back(id);
-  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevicesAnd(store, std::move(seen)));
   std::vector<DeviceUse> uses;
   for (const GpuDevice& device : devices) {
     if (selection.device.has_value() && *selection.device != device.device) continue;
@@ -371,7 +360,7 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
   ASSIGN_OR_RETURN(const auto by_device, ReadBuckets(store, selection, whole, count));
   std::vector<Id128> seen;
   for (const auto& [id, times] : by_device) seen.push_back(id);
-  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, WithStrangers(store, std::move(seen)));
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevicesAnd(store, std::move(seen)));
   std::vector<DeviceStrip> strips;
   for (const GpuDevice& device : devices) {
     const auto found = by_device.find(device.device);

@@ -39,6 +39,8 @@ struct GpuDevice {
 };
 // All devices, by ordinal, then UUID; devices known only from their work have an id alone.
 Result<std::vector<GpuDevice>> ReadDevices(Store& store);
+// The same, with those of `seen` that the store doesn't list behind them, by id.
+Result<std::vector<GpuDevice>> ReadDevicesAnd(Store& store, std::vector<Id128> seen);
 
 struct StreamUse {
   int64_t stream = 0;

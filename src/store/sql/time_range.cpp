@@ -60,6 +60,13 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
   }
 }
 
+Result<std::vector<TimeRange>> ReadRuns(Store& store) {
+  ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
+  if (runs.empty()) return runs;
+  runs.back().to_ns = std::numeric_limits<int64_t>::max();
+  return UnionOf(std::move(runs));
+}
+
 Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection) {
   constexpr int64_t kOpenBegin = std::numeric_limits<int64_t>::min();
   constexpr int64_t kOpenEnd = std::numeric_limits<int64_t>::max();

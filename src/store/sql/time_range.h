@@ -19,6 +19,11 @@ int64_t BoundTime(int64_t time_ns);
 // last sample or spool commit before the next source of its host began.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);
 
+// When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
+// session of the inject library may outlive the run that started it, and nobody watches the device in
+// between. The last run has no end here: its last sign of life may be older than the newest GPU work.
+Result<std::vector<TimeRange>> ReadRuns(Store& store);
+
 // The selection's time range; open ends are those of the sources, or of the samples if there are no sources.
 // Bounded; empty (0, 0) if there
 // is neither.

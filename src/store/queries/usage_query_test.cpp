@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/usage_query.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/testing/units.h"
+#include "base/time.h"
+#include "model/tables/devices.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/kernels.h"
+#include "model/tables/memcpys.h"
+#include "model/tables/metrics.h"
+#include "model/tables/processes.h"
+#include "model/tables/sources.h"
+#include "store/recordings/testing/memory_store.h"
+
+namespace gpusonde::store {
+namespace {
+
+using testing::DoubleEq;
+using testing::IsEmpty;
+using testing::Optional;
+using testing::SizeIs;
+
+// A run of 100 s; each test puts work there.
+class UsageQuery : public MemoryStoreTest {
+ protected:
+  static constexpr Id128 kTrainer{5, 1}, kNotebook{5, 2}, kGpu0{6, 0}, kGpu1{6, 1};
+
+  void SetUp() override {
+    MemoryStoreTest::SetUp();
+    ASSERT_NE(store_, nullptr);
+    Add(model::kSources,
+        {{.source = {9, 9}, .host = "here", .cpus = 2, .started_ns = 0, .ended_ns = 100 * kSecond}});
+    Add(model::kDevices, {{.device = kGpu1, .ordinal = 1, .uuid = "GPU-1", .name = "NVIDIA X"},
+                          {.device = kGpu0, .ordinal = 0, .uuid = "GPU-0", .name = "NVIDIA X"}});
+    Add(model::kProcesses,
+        {{.process = kTrainer,
+          .pid = 100,
+          .name = "python3",
+          .cgroup = "/slurm/job_7",
+          .user_id = 1000,
+          .started_ns = 1 * kSecond,
+          .exited_ns = 80 * kSecond},
+         {.process = kNotebook, .pid = 200, .name = "jupyter", .started_ns = 1 * kSecond}});
+  }
+  void Listen(Id128 process, int64_t from_ns, std::optional<int64_t> to_ns, int32_t session = 1) {
+    Add(model::kGpuSessions,
+        {{.process = process, .session = session, .start_ns = from_ns, .end_ns = to_ns}});
+  }
+  void Work(Id128 process, int64_t from_ns, int64_t to_ns, Id128 device = Id128{6, 0}) {
+    Add(model::kKernels, {{.process = process,
+                           .device = device,
+                           .session = 1,
+                           .stream = 7,
+                           .start_ns = from_ns,
+                           .end_ns = to_ns,
+                           .name = "k"}});
+  }
+  void Memory(Id128 process, int64_t time_ns, double bytes, Id128 device = Id128{6, 0}) {
+    Add(model::kMetrics, {{.time_ns = time_ns,
+                           .source = {9, 9},
+                           .device = device,
+                           .process = process,
+                           .metric = "gpu.process.memory.used",
+                           .value = bytes}});
+  }
+  GpuUsage Read(const model::Selection& selection = {.filter = {}}) {
+    auto usage = ReadGpuUsage(*store_, selection);
+    EXPECT_TRUE(usage.has_value()) << usage.error().message;
+    return std::move(usage).value_or(GpuUsage{});
+  }
+};
+
+TEST_F(UsageQuery, AProcessHoldsADeviceUntilItEnds) {
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 12 * kSecond);
+  Work(kTrainer, 11 * kSecond, 20 * kSecond);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  const DeviceHolder& holder = usage.holders[0];
+  EXPECT_EQ(holder.device, kGpu0);
+  EXPECT_EQ(holder.pid, 100);
+  EXPECT_EQ(holder.cgroup, "/slurm/job_7");
+  EXPECT_EQ(holder.user_id, 1000);
+  EXPECT_EQ(holder.use.held_ns, 70 * kSecond);
+  EXPECT_DOUBLE_EQ(holder.use.busy_ns, 10 * kSecond);
+  EXPECT_DOUBLE_EQ(holder.use.idle_ns, 60 * kSecond);
+  EXPECT_DOUBLE_EQ(holder.use.unobserved_ns, 0);
+  EXPECT_THAT(usage.devices, SizeIs(2)) << "also those that nobody held";
+}
+
+TEST_F(UsageQuery, CopiesCountAndTheTimeRangeCuts) {
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 20 * kSecond);
+  Add(model::kMemcpys, {{.process = kTrainer,
+                         .device = kGpu0,
+                         .session = 1,
+                         .stream = 7,
+                         .start_ns = 30 * kSecond,
+                         .end_ns = 32 * kSecond}});
+  const GpuUsage usage = Read({.from_ns = 15 * kSecond, .to_ns = 31 * kSecond, .filter = {}});
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 16 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 6 * kSecond);
+}
+
+TEST_F(UsageQuery, MemoryOnADeviceHoldsIt) {
+  Memory(kNotebook, 20 * kSecond, 1e9);
+  Memory(kNotebook, 10 * kSecond, 0);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 80 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.unobserved_ns, 80 * kSecond) << "nobody listened to it";
+}
+
+TEST_F(UsageQuery, TwoProcessesShareADevice) {
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 30 * kSecond);
+  Work(kNotebook, 20 * kSecond, 40 * kSecond);
+  Work(kNotebook, 50 * kSecond, 60 * kSecond, kGpu1);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(3));
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 15 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[1].use.busy_ns, 15 * kSecond);
+  EXPECT_EQ(usage.holders[2].device, kGpu1);
+  EXPECT_DOUBLE_EQ(usage.holders[2].use.busy_ns, 10 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[2].use.idle_ns, 40 * kSecond);
+  // Whole: 10 s to 100 s, held by both until 80 s.
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.idle_ns, 20 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[1].use.idle_ns, 40 * kSecond);
+}
+
+TEST_F(UsageQuery, TimeBetweenRunsCountsForNobody) {
+  Add(model::kSources, {{.source = {9, 8},
+                         .host = "here",
+                         .cpus = 2,
+                         .started_ns = 200 * kSecond,
+                         .ended_ns = 300 * kSecond}});
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Work(kNotebook, 10 * kSecond, 20 * kSecond);
+  EXPECT_EQ(Read().holders.at(0).use.held_ns, 90 * kSecond) << "nobody saw it in the second run";
+  Work(kNotebook, 250 * kSecond, 260 * kSecond);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 190 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 20 * kSecond);
+}
+
+TEST_F(UsageQuery, TheUnheardPartIsNotIdle) {
+  Listen(kTrainer, 10 * kSecond, 30 * kSecond);
+  Listen(kTrainer, 60 * kSecond, 70 * kSecond, 2);
+  Work(kTrainer, 10 * kSecond, 25 * kSecond);
+  Work(kTrainer, 60 * kSecond, 61 * kSecond);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 16 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.idle_ns, 14 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.unobserved_ns, 40 * kSecond);
+}
+
+TEST_F(UsageQuery, NvmlsFigureIsTheMeanOfItsReadings) {
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 20 * kSecond);
+  for (const double percent : {20.0, 40.0})
+    Add(model::kMetrics, {{.time_ns = 15 * kSecond,
+                           .source = {9, 9},
+                           .device = kGpu0,
+                           .process = kTrainer,
+                           .metric = "gpu.process.utilization",
+                           .value = percent}});
+  EXPECT_THAT(Read().holders.at(0).sampled_utilization, Optional(DoubleEq(0.3)));
+}
+
+TEST_F(UsageQuery, NothingIsNoError) {
+  EXPECT_THAT(Read().holders, IsEmpty());
+  EXPECT_THAT(Read({.from_ns = 7, .to_ns = 7, .filter = {}}).holders, IsEmpty());
+}
+
+TEST_F(UsageQuery, HostileTimesAreBounded) {
+  Listen(kTrainer, 1, std::numeric_limits<int64_t>::max());
+  Work(kTrainer, 0, std::numeric_limits<int64_t>::max());
+  Work(kTrainer, std::numeric_limits<int64_t>::min(), 5 * kSecond);
+  Memory(kTrainer, std::numeric_limits<int64_t>::max() - 1, 1e300);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 79 * kSecond) << "from its start to its end";
+}
+
+}  // namespace
+}  // namespace gpusonde::store
