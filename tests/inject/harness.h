@@ -27,6 +27,13 @@
 // The client (client.cpp), and the agent's end of its channel.
 namespace gpusonde::cupti {
 
+// Skips a test whose outcome depends on how fast the program and its library are.
+#ifdef __SANITIZE_THREAD__
+#define GPUSONDE_NOT_UNDER_TSAN(reason) GTEST_SKIP() << "under ThreadSanitizer " reason
+#else
+#define GPUSONDE_NOT_UNDER_TSAN(reason) static_cast<void>(reason)
+#endif
+
 // The received events, with copies of their texts.
 struct Received {
   struct KernelOf : Kernel {
