@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "top/table.h"
+#include "base/text_table.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/display_width.h"
 
-namespace gpusonde::top {
+namespace gpusonde {
 namespace {
 
 // From this width on there is room for two spaces between columns.
 constexpr size_t kRoomyWidth = 100;
 
-bool MayBeCut(const Column& column) { return column.max_width > 0; }
+bool MayBeCut(const TextColumn& column) { return column.max_width > 0; }
 
-size_t NaturalWidth(const Column& column) {
+size_t NaturalWidth(const TextColumn& column) {
   size_t width = DisplayWidth(column.title);
   for (const std::string& cell : column.cells) width = std::max(width, DisplayWidth(cell));
   return width;
 }
 
 // The widths of the columns, those that may be cut at their smallest.
-std::vector<size_t> SmallestWidths(const std::vector<Column>& columns) {
+std::vector<size_t> SmallestWidths(const std::vector<TextColumn>& columns) {
   std::vector<size_t> widths;
-  for (const Column& column : columns)
+  for (const TextColumn& column : columns)
     widths.push_back(MayBeCut(column) ? std::max(DisplayWidth(column.title), column.min_width)
                                       : NaturalWidth(column));
   return widths;
@@ -43,15 +43,15 @@ void AddCell(std::string& line, const std::string& text, bool right, size_t widt
 
 }  // namespace
 
-std::vector<std::string> LayOut(std::vector<Column> columns, size_t width) {
-  std::erase_if(columns, [](const Column& column) {
+std::vector<std::string> LayOutTable(std::vector<TextColumn> columns, size_t width) {
+  std::erase_if(columns, [](const TextColumn& column) {
     return column.draw == nullptr && std::ranges::all_of(column.cells, &std::string::empty);
   });
   const size_t gap = width == 0 || width >= kRoomyWidth ? 2 : 1;
   std::vector<size_t> widths = SmallestWidths(columns);
   while (width > 0 && !columns.empty() && Sum(widths, gap) > width) {
     // Of equals the one to the right.
-    const auto least = std::ranges::max_element(columns.rbegin(), columns.rend(), {}, &Column::leave_out);
+    const auto least = std::ranges::max_element(columns.rbegin(), columns.rend(), {}, &TextColumn::leave_out);
     columns.erase(std::prev(least.base()));
     widths = SmallestWidths(columns);
   }
@@ -68,7 +68,7 @@ std::vector<std::string> LayOut(std::vector<Column> columns, size_t width) {
   }
   std::vector<std::string> lines(1 + columns.front().cells.size());
   for (size_t i = 0; i < columns.size(); ++i) {
-    const Column& column = columns[i];
+    const TextColumn& column = columns[i];
     const bool last = i + 1 == columns.size();
     AddCell(lines[0], column.title, column.right, widths[i], last);
     for (size_t row = 0; row + 1 < lines.size(); ++row) {
@@ -84,4 +84,4 @@ std::vector<std::string> LayOut(std::vector<Column> columns, size_t width) {
   return lines;
 }
 
-}  // namespace gpusonde::top
+}  // namespace gpusonde

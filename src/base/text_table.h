@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-namespace gpusonde::top {
+namespace gpusonde {
 
 // A column of a table for a terminal. Columns of numbers are never cut: where there is no room they are left
 // out.
-struct Column {
+struct TextColumn {
   std::string title;
   std::vector<std::string> cells = {};  // printable
   bool right = false;                   // aligned to the right
@@ -26,6 +26,6 @@ struct Column {
 // The lines of a table, the titles first: none is wider than `width` (0: unlimited). What is left of the
 // width goes to the columns that may be cut, those to the right first. Columns without a filled cell are left
 // out.
-std::vector<std::string> LayOut(std::vector<Column> columns, size_t width);
+std::vector<std::string> LayOutTable(std::vector<TextColumn> columns, size_t width);
 
-}  // namespace gpusonde::top
+}  // namespace gpusonde

@@ -13,8 +13,8 @@
 
 #include "base/display_width.h"
 #include "base/printable.h"
+#include "base/text_table.h"
 #include "base/time.h"
-#include "top/table.h"
 
 namespace gpusonde::top {
 namespace {
@@ -76,20 +76,20 @@ std::string StateOf(const Gpu& gpu) {
 
 std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
   if (gpus.empty()) return {};
-  Column label{.title = "GPU"};
-  Column busy{.title = "BUSY", .right = true, .leave_out = 1};
-  Column history{.title = "5 MIN",
-                 .leave_out = 4,
-                 .min_width = kMinSparkline,
-                 .max_width = kMaxSparkline,
-                 .draw = [&gpus](size_t row, size_t room) { return Sparkline(gpus[row].busy, room); }};
-  Column memory{.title = "MEMORY", .right = true, .leave_out = 2};
-  Column power{.title = "POWER", .right = true, .leave_out = 5};
-  Column temperature{.title = "TEMP", .right = true, .leave_out = 6};
-  Column clock{.title = "CLOCK", .right = true, .leave_out = 7};
-  Column state{.title = "SLOWED BY", .leave_out = 3, .min_width = kMinText, .max_width = kMaxText};
+  TextColumn label{.title = "GPU"};
+  TextColumn busy{.title = "BUSY", .right = true, .leave_out = 1};
+  TextColumn history{.title = "5 MIN",
+                     .leave_out = 4,
+                     .min_width = kMinSparkline,
+                     .max_width = kMaxSparkline,
+                     .draw = [&gpus](size_t row, size_t room) { return Sparkline(gpus[row].busy, room); }};
+  TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 2};
+  TextColumn power{.title = "POWER", .right = true, .leave_out = 5};
+  TextColumn temperature{.title = "TEMP", .right = true, .leave_out = 6};
+  TextColumn clock{.title = "CLOCK", .right = true, .leave_out = 7};
+  TextColumn state{.title = "SLOWED BY", .leave_out = 3, .min_width = kMinText, .max_width = kMaxText};
   // In 80 columns the history gets its room.
-  Column name{.title = "NAME", .leave_out = 8, .min_width = 20, .max_width = kMaxText};
+  TextColumn name{.title = "NAME", .leave_out = 8, .min_width = 20, .max_width = kMaxText};
   for (const Gpu& gpu : gpus) {
     label.cells.push_back((gpu.ordinal < 0 ? "?" : fmt::format("{}", gpu.ordinal)) +
                           (gpu.simulated ? " simulated" : ""));
@@ -103,7 +103,7 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
     state.cells.push_back(StateOf(gpu));
     name.cells.push_back(Printable(gpu.name));
   }
-  return LayOut({label, busy, history, memory, power, temperature, clock, state, name}, width);
+  return LayOutTable({label, busy, history, memory, power, temperature, clock, state, name}, width);
 }
 
 double KeyOf(const Process& process, SortBy sort) {
@@ -125,13 +125,13 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
   std::ranges::stable_sort(processes, [sort](const Process& a, const Process& b) {
     return std::tuple(-KeyOf(a, sort), a.pid) < std::tuple(-KeyOf(b, sort), b.pid);
   });
-  Column pid{.title = "PID", .right = true};
-  Column gpu{.title = "GPU", .leave_out = 5};
-  Column busy{.title = "BUSY", .right = true, .leave_out = 1};
-  Column kernels{.title = "KERNELS/S", .right = true, .leave_out = 4};
-  Column memory{.title = "MEMORY", .right = true, .leave_out = 3};
-  Column cpu{.title = "CPU", .right = true, .leave_out = 6};
-  Column command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
+  TextColumn pid{.title = "PID", .right = true};
+  TextColumn gpu{.title = "GPU", .leave_out = 5};
+  TextColumn busy{.title = "BUSY", .right = true, .leave_out = 1};
+  TextColumn kernels{.title = "KERNELS/S", .right = true, .leave_out = 4};
+  TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 3};
+  TextColumn cpu{.title = "CPU", .right = true, .leave_out = 6};
+  TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
   for (const Process& process : processes) {
     pid.cells.push_back(fmt::format("{}", process.pid));
     gpu.cells.push_back(Ordinals(process.gpus));
@@ -141,7 +141,7 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
     cpu.cells.push_back(Percent(process.cpu));
     command.cells.push_back(Printable(process.command));
   }
-  return LayOut({pid, gpu, busy, kernels, memory, cpu, command}, width);
+  return LayOutTable({pid, gpu, busy, kernels, memory, cpu, command}, width);
 }
 
 // Joins as many of the parts as fit; the first is cut if even it doesn't.
