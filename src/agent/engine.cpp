@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/container_rows.h"
 #include "agent/device_table.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
@@ -31,6 +32,13 @@ Result<Collector> StartCollector(const Engine::Options& options, bool with_kerne
                             .files = options.files});
 }
 
+// Adds a row for each container of the processes in these batches.
+void AppendContainers(ContainerRows& containers, std::vector<model::Batch>& batches) {
+  for (const model::Batch& batch : batches) containers.Ingest(batch);
+  if (std::optional<model::Batch> rows = containers.DrainRows(); rows.has_value())
+    batches.push_back(*std::move(rows));
+}
+
 }  // namespace
 
 struct Engine::State {
@@ -40,6 +48,7 @@ struct Engine::State {
   std::shared_ptr<DeviceTable> devices;
   Collector collector;
   spool::Writer spool;
+  ContainerRows containers;
   std::optional<Diagnostician> diagnostician;
   std::optional<GpuMonitor> gpus;
 };
@@ -73,6 +82,7 @@ Result<Engine> Engine::Create(Options options) {
                                                  .devices = devices,
                                                  .collector = std::move(collector),
                                                  .spool = std::move(spool),
+                                                 .containers = ContainerRows(),
                                                  .diagnostician = std::move(diagnostician),
                                                  .gpus = std::nullopt}));
 }
@@ -98,6 +108,7 @@ Result<std::vector<model::Batch>> Engine::Gather() {
   ASSIGN_OR_RETURN(std::vector<model::Batch> collected, state_->collector.Poll());
   Append(std::move(collected), batches);
   if (state_->diagnostician.has_value()) Append(state_->diagnostician->Round(batches), batches);
+  AppendContainers(state_->containers, batches);
   return batches;
 }
 
@@ -108,6 +119,7 @@ Result<std::vector<model::Batch>> Engine::Finish(const std::function<bool()>& ma
   if (state_->gpus.has_value()) batches = state_->gpus->Finish();
   Append(std::move(collected), batches);
   if (state_->diagnostician.has_value()) Append(state_->diagnostician->Finish(batches), batches);
+  AppendContainers(state_->containers, batches);
   return batches;
 }
 
@@ -124,6 +136,7 @@ spool::Writer::Stored Engine::Spool(std::span<const model::Batch> batches, size_
 }
 
 void Engine::Rewrite() {
+  state_->containers.Rewrite();
   state_->collector.Rewrite();
   if (state_->gpus.has_value()) state_->gpus->Rewrite();
   if (state_->diagnostician.has_value()) state_->diagnostician->Rewrite();

@@ -45,12 +45,12 @@ std::string PodUidOf(std::string_view component) {
   return Consume(component, "pod") ? PodUid(component) : std::string();
 }
 
-struct Container {
+struct ContainerId {
   std::string_view id, runtime;
 };
 
 // "<id>", "<runtime's prefix>-<id>.scope", or containerd's "<slice>:cri-containerd:<id>".
-Container ContainerOf(std::string_view component, std::string_view parent) {
+ContainerId ContainerOf(std::string_view component, std::string_view parent) {
   if (component.ends_with(".scope")) component.remove_suffix(std::string_view(".scope").size());
   std::string_view runtime;
   if (const size_t colon = component.rfind(":cri-containerd:"); colon != std::string_view::npos) {
@@ -87,7 +87,7 @@ CgroupOwner OwnerOfCgroup(std::string_view path) {
       owner.pod_uid = std::move(uid);
       owner.container.clear();
     }
-    if (const Container container = ContainerOf(component, parent); !container.id.empty()) {
+    if (const ContainerId container = ContainerOf(component, parent); !container.id.empty()) {
       owner.container = container.id;
       owner.runtime = container.runtime;
     }
