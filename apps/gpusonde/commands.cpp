@@ -21,6 +21,7 @@ void AddRecord(CLI::App& app, int& exit_status);
 void AddServe(CLI::App& app, int& exit_status);
 void AddTop(CLI::App& app, int& exit_status);
 void AddUp(CLI::App& app, int& exit_status);
+void AddUsage(CLI::App& app, int& exit_status);
 void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
@@ -30,7 +31,7 @@ std::span<const Command> AllCommands() {
       Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
       Command{"lines", AddLines},       Command{"query", AddQuery},     Command{"record", AddRecord},
       Command{"serve", AddServe},       Command{"top", AddTop},         Command{"up", AddUp},
-      Command{"view", AddView},
+      Command{"usage", AddUsage},       Command{"view", AddView},
   };
   return kCommands;
 }

@@ -119,11 +119,15 @@ Status SelectDevice(store::Store& store, const SelectionFlags& flags, model::Sel
 
 }  // namespace
 
-void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
+void AddTimeFlags(CLI::App& command, SelectionFlags& flags) {
   const CLI::Validator moment(CheckMoment, "SECONDS|UTC");
   command.add_option("--from", flags.from, "Only from this time on: seconds after the start, or UTC")
       ->check(moment);
   command.add_option("--to", flags.to, "Only before this time")->check(moment);
+}
+
+void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
+  AddTimeFlags(command, flags);
   command.add_option("--pid", flags.pid, "Only this process")->check(WholeNumber("PID", 1, kMaxPid));
   command.add_option("--tid", flags.tid, "Only this thread")->check(WholeNumber("TID", 1, kMaxPid));
   command.add_option("--filter", flags.filter, "Only stacks with a frame whose name contains this");

@@ -28,8 +28,10 @@ struct SelectionFlags {
   bool while_gpu_idle = false;
 };
 
-// Adds the flags to a command; an invalid time is a usage error. `flags` must outlive the parsing.
+// Adds the flags to a command, all or --from and --to; an invalid time is a usage error. `flags` must outlive
+// the parsing.
 void AddSelectionFlags(CLI::App& command, SelectionFlags& flags);
+void AddTimeFlags(CLI::App& command, SelectionFlags& flags);
 
 // Resolves the flags against a store. Errors: kInvalidArgument if --from is not before --to, or if a pid, tid
 // or device matches several; kNotFound if the process or thread has no samples in that time (the message

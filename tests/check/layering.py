@@ -29,7 +29,7 @@ ALLOWED = {
     "model": {"base"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
-    "server": {"exporters", "store/queries"},
+    "server": {"exporters", "store/queries", "usage"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
     "store": {"model"},
@@ -42,6 +42,7 @@ ALLOWED = {
     "symbols": {"base", "wire"},
     "top": {"model"},  # no I/O, no clock
     "unwind": {"symbols", "wire"},  # sections of ELF files, Go's table
+    "usage": {"store/queries"},
     "wire": set(),
 }
 
@@ -52,6 +53,7 @@ TESTS = {
     "store/live": {"store/queries"},  # answers from roll-ups are those of the rows
     "store/queries": {"store/recordings"},
     "store/sql": {"store/recordings"},
+    "usage": {"store/recordings"},
 }
 
 # The stand-ins for NVIDIA's libraries use nothing of ours but the ABI.

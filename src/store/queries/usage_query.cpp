@@ -76,9 +76,8 @@ std::vector<TimeRange> HeldTimes(const TimeRange& seen, std::optional<int64_t> e
   return Intersect(UnionOf(std::span(&held, 1), range), runs);
 }
 
-// The sessions of each process within the runs.
-Result<std::map<Id128, std::vector<TimeRange>>> ReadSessions(Store& store, std::span<const TimeRange> runs,
-                                                             const TimeRange& range) {
+// The sessions of each process.
+Result<std::map<Id128, std::vector<TimeRange>>> ReadSessions(Store& store, const TimeRange& range) {
   SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
   sessions += GpuSessions({}, range);
   sessions.text += " AS sessions ORDER BY start_ns";
@@ -86,25 +85,25 @@ Result<std::map<Id128, std::vector<TimeRange>>> ReadSessions(Store& store, std::
   std::map<Id128, std::vector<TimeRange>> by_process;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
+    if (!more) return by_process;
     AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
   }
-  if (!runs.empty())
-    for (auto& [process, times] : by_process) times = Intersect(times, runs);
-  return by_process;
 }
 
 // Fills the holders of the usage, without their use, and returns the times of each.
 Result<Holders> ReadHolders(Store& store, GpuUsage& usage) {
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
-  ASSIGN_OR_RETURN(const auto sessions, ReadSessions(store, runs, usage.range));
+  ASSIGN_OR_RETURN(const auto runs, ReadRunsByHost(store));
+  ASSIGN_OR_RETURN(const auto sessions, ReadSessions(store, usage.range));
   SqlPart named{
-      "SELECT device, process, first_ns, last_ns, pid, name, command, cgroup, user_id, started_ns, exited_ns "
-      "FROM ",
+      "SELECT device, seen.process, first_ns, last_ns, pid, name, processes.command, cgroup, user_id, "
+      "processes.started_ns, exited_ns, host FROM ",
       {}};
   named += Seen(store, usage.range.to_ns);
-  named += {" LEFT JOIN processes USING (process) WHERE coalesce(exited_ns > ?, true) ORDER BY pid, process",
-            {usage.range.from_ns}};
+  named +=
+      {" AS seen LEFT JOIN processes ON processes.process = seen.process "
+       "LEFT JOIN sources ON sources.source = processes.source "
+       "WHERE coalesce(exited_ns > ?, true) ORDER BY pid, seen.process",
+       {usage.range.from_ns}};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(named.text, named.parameters));
   Holders holders;
   while (true) {
@@ -113,21 +112,25 @@ Result<Holders> ReadHolders(Store& store, GpuUsage& usage) {
     // A minute of a roll-up may begin before the process.
     const TimeRange seen{BoundTime(std::max(rows->Int64(2), rows->Int64(9))), BoundTime(rows->Int64(3))};
     const auto exited_ns = rows->IsNull(10) ? std::nullopt : std::optional(BoundTime(rows->Int64(10)));
-    std::vector<TimeRange> held = HeldTimes(seen, exited_ns, runs, usage.range);
+    DeviceHolder holder{.process = rows->Id(1),
+                        .device = rows->Id(0),
+                        .host = std::string(rows->Text(11)),
+                        .pid = static_cast<int32_t>(rows->Int64(4)),
+                        .name = std::string(rows->Text(5)),
+                        .command = std::string(rows->Text(6)),
+                        .cgroup = std::string(rows->Text(7)),
+                        .user_id = static_cast<int32_t>(rows->Int64(8)),
+                        .use = {}};
+    const auto of_host = runs.find(holder.host);
+    std::vector<TimeRange> held = HeldTimes(
+        seen, exited_ns, of_host == runs.end() ? std::span<const TimeRange>() : of_host->second, usage.range);
     if (held.empty()) continue;
-    DeviceHolders& device = holders[rows->Id(0)];
-    const auto of_process = sessions.find(rows->Id(1));
+    const auto of_process = sessions.find(holder.process);
+    DeviceHolders& device = holders[holder.device];
     device.rows.push_back(usage.holders.size());
     device.times.push_back(
         {std::move(held), of_process == sessions.end() ? std::vector<TimeRange>() : of_process->second});
-    usage.holders.push_back({.process = rows->Id(1),
-                             .device = rows->Id(0),
-                             .pid = static_cast<int32_t>(rows->Int64(4)),
-                             .name = std::string(rows->Text(5)),
-                             .command = std::string(rows->Text(6)),
-                             .cgroup = std::string(rows->Text(7)),
-                             .user_id = static_cast<int32_t>(rows->Int64(8)),
-                             .use = {}});
+    usage.holders.push_back(std::move(holder));
   }
 }
 

@@ -20,6 +20,7 @@ namespace gpusonde::store {
 struct DeviceHolder {
   Id128 process;
   Id128 device;
+  std::string host;
   int32_t pid = 0;
   std::string name;
   std::string command;

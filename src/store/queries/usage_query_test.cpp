@@ -39,13 +39,14 @@ class UsageQuery : public MemoryStoreTest {
                           {.device = kGpu0, .ordinal = 0, .uuid = "GPU-0", .name = "NVIDIA X"}});
     Add(model::kProcesses,
         {{.process = kTrainer,
+          .source = {9, 9},
           .pid = 100,
           .name = "python3",
           .cgroup = "/slurm/job_7",
           .user_id = 1000,
           .started_ns = 1 * kSecond,
           .exited_ns = 80 * kSecond},
-         {.process = kNotebook, .pid = 200, .name = "jupyter", .started_ns = 1 * kSecond}});
+         {.process = kNotebook, .source = {9, 9}, .pid = 200, .name = "jupyter", .started_ns = 1 * kSecond}});
   }
   void Listen(Id128 process, int64_t from_ns, std::optional<int64_t> to_ns, int32_t session = 1) {
     Add(model::kGpuSessions,

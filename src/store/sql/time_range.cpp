@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace gpusonde::store {
 namespace {
 
 constexpr const char* kRunsSql = R"(
   SELECT started_ns, ended_ns,
-         lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns
+         lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns, host
   FROM sources ORDER BY started_ns)";
 
 // The latest value of a time column in the range, if there is any. Reads raw tables: making the rows of a
@@ -42,29 +45,55 @@ Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
 
 TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
 
+struct Run {
+  std::string host;
+  TimeRange time;
+};
+
+Result<std::vector<Run>> ReadSources(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
+  std::vector<Run> runs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return runs;
+    Run run{std::string(rows->Text(3)), {rows->Int64(0), rows->Int64(1)}};
+    if (rows->IsNull(1)) {
+      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, rows->Int64(2)}));
+    }
+    run.time = Bound(run.time);
+    runs.push_back(std::move(run));
+  }
+}
+
+// The last run has no end here: its last sign of life may be older than the newest GPU work.
+std::vector<TimeRange> WithOpenEnd(std::vector<TimeRange> runs) {
+  if (runs.empty()) return runs;
+  runs.back().to_ns = std::numeric_limits<int64_t>::max();
+  return UnionOf(std::move(runs));
+}
+
 }  // namespace
 
 int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
+  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
   std::vector<TimeRange> observed;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return observed;
-    TimeRange run{rows->Int64(0), rows->Int64(1)};
-    if (rows->IsNull(1)) {
-      ASSIGN_OR_RETURN(run.to_ns, LastSeen(store, {run.from_ns, rows->Int64(2)}));
-    }
-    observed.push_back(Bound(run));
-  }
+  for (const Run& run : runs) observed.push_back(run.time);
+  return observed;
 }
 
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
-  if (runs.empty()) return runs;
-  runs.back().to_ns = std::numeric_limits<int64_t>::max();
-  return UnionOf(std::move(runs));
+  return WithOpenEnd(std::move(runs));
+}
+
+Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {
+  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
+  std::map<std::string, std::vector<TimeRange>> by_host;
+  for (const Run& run : runs) by_host[run.host].push_back(run.time);
+  for (auto& [host, times] : by_host) times = WithOpenEnd(std::move(times));
+  return by_host;
 }
 
 Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection) {

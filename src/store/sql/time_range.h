@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store);
 // session of the inject library may outlive the run that started it, and nobody watches the device in
 // between. The last run has no end here: its last sign of life may be older than the newest GPU work.
 Result<std::vector<TimeRange>> ReadRuns(Store& store);
+// The same for each host.
+Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store);
 
 // The selection's time range; open ends are those of the sources, or of the samples if there are no sources.
 // Bounded; empty (0, 0) if there

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usage/report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "base/counted.h"
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "base/text_table.h"
+#include "base/time.h"
+
+namespace gpusonde::usage {
+namespace {
+
+constexpr double kHourNs = 3600e9;
+constexpr size_t kMaxGroups = 1000;  // in JSON
+// Below this, hours would be zeros.
+constexpr double kShortNs = 0.1 * kHourNs;
+
+int64_t Rounded(double ns) { return std::llround(ns); }
+
+double IdleCost(const model::HolderUse& use, double price) { return use.idle_ns / kHourNs * price; }
+
+std::string NameOf(const Group& group, By by) {
+  if (!group.name.empty()) return Printable(group.name);
+  return fmt::format("(no {})", kByNames[static_cast<size_t>(by)]);
+}
+
+std::string Percent(double share) { return fmt::format("{:.0f} %", share * 100); }
+
+// "62 %", "62 % (55 to 70)" where it is an estimate, or "-".
+std::string BusyShareText(const model::HolderUse& use) {
+  const auto estimate = model::EstimateBusyShare(use);
+  if (!estimate.has_value()) return "-";
+  if (estimate->low == estimate->high) return Percent(estimate->share);
+  return fmt::format("{} ({:.0f} to {:.0f})", Percent(estimate->share), estimate->low * 100,
+                     estimate->high * 100);
+}
+
+std::string UtcTime(int64_t time_ns) {
+  return fmt::format("{:%F %T}",
+                     std::chrono::floor<std::chrono::seconds>(
+                         std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(time_ns))));
+}
+
+// Text in a CSV file (RFC 4180). A cell that a spreadsheet would take for a formula begins with an
+// apostrophe.
+std::string Quoted(std::string text) {
+  if (!text.empty() && std::string_view("=+-@").contains(text.front())) text.insert(0, 1, '\'');
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+class TextReport {
+ public:
+  TextReport(const Usage& usage, Price price) : usage_(usage), price_(price) {
+    const double total_ns = AccountableNs(usage.Total().use);
+    if (total_ns < kShortNs) {
+      unit_ns_ = 1e9;
+      unit_ = "seconds";
+    }
+  }
+
+  std::string Headline() const {
+    const Group total = usage_.Total();
+    const double all_ns = AccountableNs(total.use);
+    const auto part = [&](double ns, std::string_view what) {
+      return fmt::format("{} {} ({})", Time(ns), what, Percent(ns / all_ns));
+    };
+    std::string line = fmt::format("{}{} to {} UTC, {}: ", usage_.simulated ? "simulated GPUs, " : "",
+                                   UtcTime(usage_.range.from_ns), UtcTime(usage_.range.to_ns),
+                                   Counted(static_cast<int64_t>(usage_.devices.size()), "GPU"));
+    if (!(all_ns > 0)) return line + "nobody held any";
+    line += fmt::format("held for {} GPU {}, {}, {}", Time(all_ns), unit_, part(total.use.busy_ns, "busy"),
+                        part(total.use.idle_ns, "idle"));
+    if (total.use.unobserved_ns > 0) line += ", " + part(total.use.unobserved_ns, "not observed");
+    return line;
+  }
+
+  std::vector<TextColumn> Columns() const {
+    std::string title(kByNames[static_cast<size_t>(usage_.by)]);
+    for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    TextColumn name{.title = title, .min_width = 12, .max_width = 256};
+    TextColumn gpus{.title = "GPUS", .right = true, .leave_out = 5};
+    TextColumn processes{.title = "PROCESSES", .right = true, .leave_out = 6};
+    TextColumn held{.title = unit_ == "hours" ? "GPU HOURS" : "GPU SECONDS", .right = true};
+    TextColumn busy{.title = "BUSY", .right = true, .leave_out = 1};
+    TextColumn idle{.title = "IDLE", .right = true, .leave_out = 1};
+    TextColumn unobserved{.title = "NOT OBSERVED", .right = true, .leave_out = 3};
+    TextColumn share{.title = "BUSY SHARE", .right = true, .leave_out = 2};
+    TextColumn sampled{.title = "BY NVML", .right = true, .leave_out = 7};
+    TextColumn cost{.title = "IDLE COST", .right = true};
+    for (const Group& group : usage_.groups) {
+      name.cells.push_back(NameOf(group, usage_.by));
+      gpus.cells.push_back(std::to_string(group.devices.size()));
+      processes.cells.push_back(std::to_string(group.processes.size()));
+      held.cells.push_back(Time(AccountableNs(group.use)));
+      busy.cells.push_back(Time(group.use.busy_ns));
+      idle.cells.push_back(Time(group.use.idle_ns));
+      unobserved.cells.push_back(group.use.unobserved_ns > 0 ? Time(group.use.unobserved_ns) : "");
+      share.cells.push_back(BusyShareText(group.use));
+      const auto utilization = group.SampledUtilization();
+      sampled.cells.push_back(utilization.has_value() ? Percent(*utilization) : "");
+      cost.cells.push_back(price_.has_value() ? fmt::format("{:.2f}", IdleCost(group.use, *price_)) : "");
+    }
+    return {name, gpus, processes, held, busy, idle, unobserved, share, sampled, cost};
+  }
+
+ private:
+  std::string Time(double ns) const { return fmt::format("{:.2f}", ns / unit_ns_); }
+
+  const Usage& usage_;
+  Price price_;
+  double unit_ns_ = kHourNs;
+  std::string_view unit_ = "hours";
+};
+
+void WriteShare(const model::HolderUse& use, JsonWriter& json) {
+  const auto estimate = model::EstimateBusyShare(use);
+  json.Key("busy_share");
+  if (!estimate.has_value()) {
+    json.Value(std::optional<double>());
+    return;
+  }
+  json.BeginObject()
+      .Field("value", estimate->share)
+      .Field("low", estimate->low)
+      .Field("high", estimate->high);
+  json.EndObject();
+}
+
+void WriteGroup(const Group& group, Price price, JsonWriter& json) {
+  json.Field("processes", static_cast<int64_t>(group.processes.size()));
+  json.Field("devices", static_cast<int64_t>(group.devices.size()));
+  json.Field("held_ns", group.use.held_ns);
+  json.Field("accountable_ns", Rounded(AccountableNs(group.use)));
+  json.Field("busy_ns", Rounded(group.use.busy_ns));
+  json.Field("idle_ns", Rounded(group.use.idle_ns));
+  json.Field("unobserved_ns", Rounded(group.use.unobserved_ns));
+  WriteShare(group.use, json);
+  json.Field("sampled_utilization", group.SampledUtilization());
+  json.Field("idle_cost", price.has_value() ? std::optional(IdleCost(group.use, *price)) : std::nullopt);
+}
+
+}  // namespace
+
+std::string ToText(const Usage& usage, Price price, const Terminal& terminal) {
+  const TextReport report(usage, price);
+  std::string text = Wrap(report.Headline(), terminal.width, 2) + "\n";
+  if (usage.groups.empty()) return text;
+  text += "\n";
+  for (const std::string& line : LayOutTable(report.Columns(), terminal.width)) text += line + "\n";
+  return text;
+}
+
+std::string ToCsv(const Usage& usage, Price price) {
+  std::string csv = fmt::format(
+      "{},gpus,processes,gpu_hours,busy_hours,idle_hours,unobserved_hours,busy_share,busy_share_low,"
+      "busy_share_high,sampled_utilization,idle_cost\r\n",
+      kByNames[static_cast<size_t>(usage.by)]);
+  for (const Group& group : usage.groups) {
+    const auto estimate = model::EstimateBusyShare(group.use);
+    csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},", Quoted(NameOf(group, usage.by)),
+                       group.devices.size(), group.processes.size(), AccountableNs(group.use) / kHourNs,
+                       group.use.busy_ns / kHourNs, group.use.idle_ns / kHourNs,
+                       group.use.unobserved_ns / kHourNs);
+    csv += estimate.has_value()
+               ? fmt::format("{:.4f},{:.4f},{:.4f},", estimate->share, estimate->low, estimate->high)
+               : ",,,";
+    const auto utilization = group.SampledUtilization();
+    csv += utilization.has_value() ? fmt::format("{:.4f},", *utilization) : ",";
+    csv += price.has_value() ? fmt::format("{:.4f}\r\n", IdleCost(group.use, *price)) : "\r\n";
+  }
+  return csv;
+}
+
+std::string ToJson(const Usage& usage, Price price) {
+  JsonWriter json;
+  json.BeginObject().Field("from_us", usage.range.from_ns / kNanosPerMicro);
+  json.Field("to_us", usage.range.to_ns / kNanosPerMicro);
+  json.Field("by", kByNames[static_cast<size_t>(usage.by)]).Field("simulated", usage.simulated);
+  json.Field("gpus", static_cast<int64_t>(usage.devices.size())).Key("total").BeginObject();
+  WriteGroup(usage.Total(), price, json);
+  json.EndObject().Key("groups").BeginArray();
+  const size_t written = std::min(usage.groups.size(), kMaxGroups);
+  for (size_t i = 0; i < written; ++i) {
+    json.BeginObject().Field("name", usage.groups[i].name);
+    WriteGroup(usage.groups[i], price, json);
+    json.EndObject();
+  }
+  json.EndArray().Field("omitted", static_cast<int64_t>(usage.groups.size() - written));
+  return json.EndObject().Take();
+}
+
+}  // namespace gpusonde::usage

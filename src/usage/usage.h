@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time_range.h"
+#include "model/device_account.h"
+#include "model/selection.h"
+#include "store/store.h"
+
+// Who held the GPUs, and used or wasted them: docs/usage.md.
+namespace gpusonde::usage {
+
+// What GPU time is summed by.
+enum class By : uint8_t {
+  kOwner,  // the pod; without one the SLURM job, else the container, the service or the user
+  kPod,
+  kContainer,
+  kJob,
+  kService,
+  kUser,
+  kApplication,
+  kProcess,
+  kDevice,
+  kHost,
+};
+inline constexpr std::string_view kByNames[] = {"owner", "pod",         "container", "job",    "service",
+                                                "user",  "application", "process",   "device", "host"};
+
+// Sums of several processes. Of texts, which are untrusted, none is longer than 256 bytes.
+struct Group {
+  std::string name;  // "pod ml/trainer-0" by owner, else "ml/trainer-0"; empty: those that belong to none
+  std::set<Id128> processes;
+  std::set<Id128> devices;
+  model::HolderUse use;
+  // NVML's own figure of the time held: the sums of its means weighted by the time they are of, and of that.
+  double sampled_busy_ns = 0;
+  double sampled_ns = 0;
+
+  Group& operator+=(const Group& more);
+  // 0…1; null without readings.
+  std::optional<double> SampledUtilization() const;
+};
+
+struct Usage {
+  TimeRange range;  // empty without data
+  By by = By::kOwner;
+  bool simulated = false;     // some of the devices are
+  std::set<Id128> devices;    // those known, held or not
+  std::vector<Group> groups;  // falling by the GPU time that they are accountable for
+
+  // Of all groups.
+  Group Total() const;
+};
+
+// Sums up the selection's time range of a store. Errors: those of store::Query.
+Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, By by);
+
+// The sums of several hosts over the same time range.
+Usage Merge(std::vector<Usage> hosts);
+
+// The time that a group is accountable for: its shares of the devices that it held, ns. A device that
+// several hold counts once.
+double AccountableNs(const model::HolderUse& use);
+
+// The program that a process runs, as users know it: for an interpreter its script or module.
+// "python3 -u /data/train.py --lr 1" is "train.py".
+std::string ApplicationOf(std::string_view name, std::string_view command);
+
+}  // namespace gpusonde::usage

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usage/usage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/units.h"
+#include "base/time.h"
+#include "model/tables/containers.h"
+#include "model/tables/devices.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/kernels.h"
+#include "model/tables/processes.h"
+#include "model/tables/sources.h"
+#include "store/recordings/testing/memory_store.h"
+
+namespace gpusonde::usage {
+namespace {
+
+using testing::ElementsAre;
+
+const std::string kTrainerContainer(64, 'a'), kSidecar(64, 'b'), kNameless(64, 'c');
+const std::string kPod = "/kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60/";
+
+// Five processes that ran work for one second each on GPU 0, one after the other, and end with the run.
+class UsageTest : public store::MemoryStoreTest {
+ protected:
+  void SetUp() override {
+    MemoryStoreTest::SetUp();
+    ASSERT_NE(store_, nullptr);
+    Add(model::kSources,
+        {{.source = {9, 9}, .host = "node-1", .cpus = 2, .started_ns = 0, .ended_ns = 100 * kSecond}});
+    Add(model::kDevices, {{.device = {6, 0}, .ordinal = 0, .uuid = "GPU-0", .name = "NVIDIA X"}});
+    Add(model::kContainers,
+        {{.container = kTrainerContainer, .name = "worker", .pod = "trainer-0", .pod_namespace = "ml"},
+         {.container = kSidecar, .name = "sidecar", .pod = "trainer-0", .pod_namespace = "ml"}});
+    Process(1, kPod + kTrainerContainer, "python3 /app/train.py");
+    Process(2, kPod + kSidecar, "/usr/bin/monitor");
+    Process(3, "/slurm/uid_7/job_4711/step_0", "python3 -m torch.distributed.run");
+    Process(4, "/docker/" + kNameless, "server");
+    Process(5, "/user.slice/user-1000.slice/user@1000.service/app.slice", "jupyter");
+  }
+  void Process(uint64_t number, const std::string& cgroup, const std::string& command) {
+    const Id128 id{5, number};
+    const auto at = static_cast<int64_t>(number) * kSecond;
+    Add(model::kProcesses, {{.process = id,
+                             .source = {9, 9},
+                             .pid = static_cast<int32_t>(number),
+                             .name = "p",
+                             .command = command,
+                             .cgroup = cgroup,
+                             .user_id = 1000,
+                             .exited_ns = at + kSecond}});
+    Add(model::kGpuSessions, {{.process = id, .session = 1, .start_ns = 1}});
+    Add(model::kKernels, {{.process = id,
+                           .device = {6, 0},
+                           .session = 1,
+                           .start_ns = at,
+                           .end_ns = at + kSecond / static_cast<int64_t>(number),
+                           .name = "k"}});
+  }
+  std::vector<std::string> Names(By by) {
+    const auto usage = ReadUsage(*store_, {.filter = {}}, by);
+    EXPECT_TRUE(usage.has_value()) << usage.error().message;
+    std::vector<std::string> names;
+    for (const Group& group : usage->groups) names.push_back(group.name);
+    return names;
+  }
+};
+
+TEST_F(UsageTest, OwnersArePodsJobsContainersAndUsers) {
+  EXPECT_THAT(Names(By::kOwner),
+              ElementsAre("pod ml/trainer-0", "container cccccccccccc", "job 4711", "user 1000"))
+      << "the largest first, equal ones by name";
+}
+
+TEST_F(UsageTest, EachWayToSumUp) {
+  EXPECT_THAT(Names(By::kPod), ElementsAre("", "ml/trainer-0"));
+  EXPECT_THAT(Names(By::kContainer),
+              ElementsAre("", "cccccccccccc", "ml/trainer-0/sidecar", "ml/trainer-0/worker"));
+  EXPECT_THAT(Names(By::kJob), ElementsAre("", "4711"));
+  EXPECT_THAT(Names(By::kService), ElementsAre("", "user@1000.service"));
+  EXPECT_THAT(Names(By::kUser), ElementsAre("1000"));
+  EXPECT_THAT(Names(By::kApplication),
+              ElementsAre("jupyter", "monitor", "server", "torch.distributed.run", "train.py"));
+  EXPECT_THAT(Names(By::kDevice), ElementsAre("GPU 0 NVIDIA X GPU-0"));
+  EXPECT_THAT(Names(By::kHost), ElementsAre("node-1"));
+  EXPECT_EQ(Names(By::kProcess).front(), "jupyter (5)");
+}
+
+TEST_F(UsageTest, GroupsSumToTheTotal) {
+  const Usage usage = ReadUsage(*store_, {.filter = {}}, By::kOwner).value();
+  const Group total = usage.Total();
+  EXPECT_EQ(total.processes.size(), 5u);
+  EXPECT_EQ(total.devices.size(), 1u);
+  EXPECT_NEAR(AccountableNs(total.use), 5e9, 1);
+  EXPECT_NEAR(total.use.busy_ns, (1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0) * 1e9, 10);
+  EXPECT_NEAR(usage.groups[0].use.busy_ns, 1.5e9, 1) << "both containers of the pod";
+}
+
+TEST_F(UsageTest, HostsAddUp) {
+  const Usage one = ReadUsage(*store_, {.filter = {}}, By::kHost).value();
+  Usage other = one;
+  other.groups[0].name = "node-2";
+  const Usage two = Merge({one, other});
+  EXPECT_EQ(two.groups.size(), 2u);
+  EXPECT_NEAR(AccountableNs(two.Total().use), 10e9, 1);
+  const Usage same = Merge({one, one, Usage{.by = By::kHost}});
+  EXPECT_EQ(same.groups.size(), 1u);
+  EXPECT_EQ(same.range.to_ns, 100 * kSecond);
+}
+
+TEST(Application, IsWhatTheUserStarted) {
+  EXPECT_EQ(ApplicationOf("python3", "python3 -u /data/train.py --lr 1"), "train.py");
+  EXPECT_EQ(ApplicationOf("python3.11", "/usr/bin/python3.11 -m vllm.entrypoints.openai"),
+            "vllm.entrypoints.openai");
+  EXPECT_EQ(ApplicationOf("python3", "python3 -c import torch"), "python3");
+  EXPECT_EQ(ApplicationOf("python3", "python3"), "python3");
+  EXPECT_EQ(ApplicationOf("ollama", "/usr/bin/ollama serve"), "ollama");
+  EXPECT_EQ(ApplicationOf("pythonic", "/usr/bin/pythonic x"), "pythonic");
+  EXPECT_EQ(ApplicationOf("kthread", ""), "kthread");
+}
+
+}  // namespace
+}  // namespace gpusonde::usage
