@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary } from "./api/types";
+import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary, Usage } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
@@ -22,6 +22,7 @@ import { SourcePage } from "./views/source";
 import { Failed, Loading, NothingRecorded, NothingSelected, Notices, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
+import { UsagePage } from "./views/usage";
 
 const POLL_MS = 2000;
 // Data that seldom changes (the choices in the header) is fetched every 30 s.
@@ -108,6 +109,12 @@ function HostPages({ host, onHost }: HostPagesProps) {
   const sourceAsked = onProfile && view.source ? ask("source", span, stacks, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
 
+  // Of all hosts while one is chosen from them: of the last 24 hours, the server's default.
+  const usageUrl = { url: apiUrl("usage", {}, { by: view.by }), question: `usage of all hosts by ${view.by}` };
+  const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", slowSpan, {}, { by: view.by }) : null;
+  const usage = useResource<Usage, Usage>(usageAsked, choosing ? slowRevision : slowSpanRevision, same);
+  const usagePage = usage.data && <UsagePage usage={usage.data} view={view} nav={nav} />;
+
   useEffect(() => {
     // A recording never changes, but a lost server may come back.
     if (!seen?.live && !overview.error) return;
@@ -126,7 +133,11 @@ function HostPages({ host, onHost }: HostPagesProps) {
   }
 
   if (choosing && (hosts.data?.hosts.length ?? 0) > 0) {
-    return <HostsPage hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost} />;
+    return (
+      <HostsPage hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost}>
+        {usagePage ?? (usage.error && <Failed error={usage.error} onRetry={retry} />)}
+      </HostsPage>
+    );
   }
 
   const known = processes.data?.processes.find(({ id }) => id === view.process);
@@ -151,6 +162,10 @@ function HostPages({ host, onHost }: HostPagesProps) {
       if (incidents.data) return <IncidentsPage found={incidents.data} nav={nav} />;
       return incidents.error ? <Failed error={incidents.error} onRetry={retry} /> : <Loading what="incidents" />;
     }
+    if (view.page === "usage") {
+      if (usagePage) return usagePage;
+      return usage.error ? <Failed error={usage.error} onRetry={retry} /> : <Loading what="GPU time" />;
+    }
     if (view.source) {
       if (source.error && source.question !== sourceAsked?.question) return <Failed error={source.error} onRetry={retry} />;
       if (source.data?.file !== view.source) return <Loading what={view.source} />;
@@ -169,7 +184,7 @@ function HostPages({ host, onHost }: HostPagesProps) {
   const xids = strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
   const marksOf = (device?: string) => (device ? (strips.data?.marks.filter((mark) => mark.device === device) ?? []) : []);
   const open = incidents.data?.incidents.length ?? 0;
-  const failures = [overview.error, hosts.error, incidents.data ? incidents.error : null, strips.error, processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null];
+  const failures = [overview.error, hosts.error, incidents.data ? incidents.error : null, usage.data ? usage.error : null, strips.error, processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null];
   const troubles = failures.filter((error) => error !== null);
   const busy = profile.loading && profile.question !== null && !seen.live;
   return (
@@ -227,6 +242,9 @@ function HostPages({ host, onHost }: HostPagesProps) {
           )}
           <Page page="incidents" view={view} opensOn={opensOn} onStep={nav.step}>
             Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
+          </Page>
+          <Page page="usage" view={view} opensOn={opensOn} onStep={nav.step}>
+            Usage
           </Page>
         </nav>
         {(devices.data?.devices.length ?? 0) > 0 && (

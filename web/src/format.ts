@@ -26,7 +26,7 @@ export function formatDuration(ns: number): string {
   // 0.9996 ms is 1.00 ms, not 1,000 µs: the unit follows the rounded value.
   const rounded = Number(ns.toPrecision(3));
   const [, divisor, unit] = DURATIONS.find(([limit]) => Math.abs(rounded) < limit)!;
-  return threeDigits(rounded / divisor) + SPACE + unit;
+  return threeDigits(ns / divisor) + SPACE + unit;
 }
 
 // A value in the profile's own unit; only times get SI prefixes.

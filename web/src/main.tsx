@@ -10,5 +10,6 @@ import "./styles/answer.css";
 import "./styles/picker.css";
 import "./styles/source.css";
 import "./styles/strips.css";
+import "./styles/usage.css";
 
 render(<App />, document.getElementById("app")!);

@@ -412,6 +412,29 @@ export function incidents() {
 }
 
 // The account of GPU time, as sentences.
+function usageOf(processes, devices, busy_h, idle_h, unobserved_h, interval, sampled) {
+  const [busy_ns, idle_ns, unobserved_ns] = [busy_h, idle_h, unobserved_h].map((hours) => hours * 3600e9);
+  const accountable_ns = busy_ns + idle_ns + unobserved_ns;
+  const value = busy_ns + idle_ns > 0 ? busy_ns / (busy_ns + idle_ns) : null;
+  const busy_share = value === null ? null : { value, low: value - interval, high: value + interval };
+  return { processes, devices, held_ns: accountable_ns, accountable_ns, busy_ns, idle_ns, unobserved_ns, busy_share, sampled_utilization: sampled, idle_cost: null };
+}
+
+export function usage(by, hasGpu) {
+  const range = { from_us: START_US, to_us: START_US + LENGTH_US, by, simulated: false, gpus: 8, omitted: 0 };
+  if (!hasGpu) return { ...range, gpus: 0, total: usageOf(0, 0, 0, 0, 0, 0, null), groups: [] };
+  return {
+    ...range,
+    total: usageOf(14, 8, 90.2, 80.1, 7, 0.02, 0.52),
+    groups: [
+      { name: by === "job" ? "4711" : "pod ml-research/llama-pretrain-worker-0", ...usageOf(8, 8, 88.1, 30.4, 0, 0, 0.74) },
+      { name: by === "job" ? "" : "pod notebooks/jupyter-anna", ...usageOf(1, 1, 0.4, 40.6, 0, 0, 0.01) },
+      { name: "container 3f4e9a0b1c2d", ...usageOf(4, 2, 1.7, 9.1, 5.3, 0.04, null) },
+      { name: "user 1000", ...usageOf(1, 1, 0, 0, 1.7, 0, 0.22) },
+    ],
+  };
+}
+
 export function summary(hasGpu) {
   if (!hasGpu) return { gpu: null };
   return {

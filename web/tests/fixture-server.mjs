@@ -111,6 +111,10 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         const selection = readSelection(params, ["from_us", "to_us"]);
         return state.scenario === "gpu" ? data.deviceUse(selection, until) : { devices: [] };
       }
+      case "usage": {
+        const { by = "owner" } = readSelection(params, ["from_us", "to_us", "by"]);
+        return data.usage(by, state.scenario === "gpu" || (state.scenario === "hosts" && host === null));
+      }
       case "processes":
         return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
       case "summary":

@@ -53,6 +53,41 @@ export interface Hosts {
   hosts: HostUse[];
 }
 
+// The GPU time of a group of processes, ns.
+export interface UsageSums {
+  processes: number;
+  devices: number;
+  held_ns: number;
+  // Busy, idle and unobserved together; a device that several hold counts once.
+  accountable_ns: number;
+  busy_ns: number;
+  idle_ns: number;
+  unobserved_ns: number;
+  // 0…1, with its 95 % interval if some of the time was not observed; null if nothing was.
+  busy_share: { value: number; low: number; high: number } | null;
+  // NVML's own figure, 0…1.
+  sampled_utilization: number | null;
+}
+
+export interface UsageGroup extends UsageSums {
+  // Empty: those that belong to none.
+  name: string;
+}
+
+export interface Usage {
+  from_us: number;
+  to_us: number;
+  by: UsageBy;
+  simulated: boolean;
+  gpus: number;
+  total: UsageSums;
+  groups: UsageGroup[];
+  omitted: number;
+}
+
+export type UsageBy = (typeof USAGE_BY)[number];
+export const USAGE_BY = ["owner", "pod", "container", "job", "service", "user", "application", "process", "device", "host"] as const;
+
 // Facts about a device; if only its work is known, uuid and name are empty and ordinal is -1.
 export interface Device {
   device: string;

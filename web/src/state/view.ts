@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Selection } from "../api/types";
+import { USAGE_BY, type Selection, type UsageBy } from "../api/types";
 
 // Everything that determines the page's content: stored in the query string, so that Back works and every view can be
 // linked.
 export interface View {
   // The host whose data is shown; null for the only one, or before one of several is chosen.
   host: string | null;
-  page: "profile" | "incidents";
+  page: (typeof PAGES)[number];
   // The time that the strips cover: the last so many seconds, or all; null is the default (lastOf).
   last: number | "all" | null;
   // The brush in it, microseconds since the epoch, half-open; null without a brush.
@@ -41,7 +41,12 @@ export interface View {
   source: string | null;
   sort: SortKey;
   ascending: boolean;
+  // What GPU time is summed by, and what a GPU costs for an hour.
+  by: UsageBy;
+  price: number | null;
 }
+
+const PAGES = ["profile", "incidents", "usage"] as const;
 
 // The kind of time: CPU time, GPU time under the code that launched it, or off-CPU time.
 export type ProfileType = (typeof PROFILE_TYPES)[number];
@@ -84,6 +89,8 @@ export const DEFAULT_VIEW: View = {
   source: null,
   sort: "self",
   ascending: false,
+  by: "owner",
+  price: null,
 };
 
 // Users may edit the query string: invalid values count as absent. `opensOn` is the profile type if the address has
@@ -101,7 +108,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   const sortKey = key === "name" || key === "self" || key === "total" ? key : DEFAULT_VIEW.sort;
   return {
     host: params.get("host") || null,
-    page: params.get("page") === "incidents" ? "incidents" : "profile",
+    page: PAGES.find((known) => known === params.get("page")) ?? "profile",
     last: params.get("last") === "all" ? "all" : integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     metrics: params.get("metrics") === "1",
@@ -126,6 +133,8 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
+    by: USAGE_BY.find((known) => known === params.get("by")) ?? DEFAULT_VIEW.by,
+    price: price(params.get("price")),
   };
 }
 
@@ -161,6 +170,8 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }
+  if (view.by !== DEFAULT_VIEW.by) params.set("by", view.by);
+  if (view.price !== null) params.set("price", String(view.price));
   const text = params.toString();
   return text ? `?${text}` : "";
 }
@@ -209,6 +220,10 @@ export const OTHER_PROFILE: Partial<View> = { zoom: null, pick: null, hide: [], 
 
 function id(text: string | null): string | null {
   return text && /^[0-9a-f]{32}$/.test(text) ? text : null;
+}
+
+export function price(text: string | null): number | null {
+  return text !== null && /^\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
 function integer(text: string | null): number | null {

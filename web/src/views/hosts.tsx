@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
 import type { HostUse } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
 import { hostLink } from "../state/use-host";
@@ -12,10 +13,12 @@ interface Props {
   theme: ThemeChoice;
   onTheme: (choice: ThemeChoice) => void;
   onHost: (host: string) => void;
+  // About all hosts together.
+  children: ComponentChildren;
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages.
-export function HostsPage({ hosts, lost, theme, onTheme, onHost }: Props) {
+export function HostsPage({ hosts, lost, theme, onTheme, onHost, children }: Props) {
   const open = (event: MouseEvent, name: string) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -74,6 +77,7 @@ export function HostsPage({ hosts, lost, theme, onTheme, onHost }: Props) {
           ))}
         </tbody>
       </table>
+      {children}
     </div>
   );
 }

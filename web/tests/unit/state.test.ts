@@ -16,7 +16,7 @@ describe("the view in the address", () => {
   test("every part survives a round trip through the address", () => {
     const view: View = {
       host: "train-07",
-    page: "incidents",
+      page: "incidents",
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
       metrics: true,
@@ -40,6 +40,8 @@ describe("the view in the address", () => {
       pick: "std::vector<int>::push_back",
       sort: "name",
       ascending: true,
+      by: "application",
+      price: 2.5,
     };
     expect(parseView(formatView(view))).toEqual(view);
   });
@@ -56,6 +58,9 @@ describe("the view in the address", () => {
     ["from_us=5&to_us=5", "an empty brush"],
     ["from_us=abc&to_us=9", "a brush that is no number"],
     ["process=xyz", "a process that is no id"],
+    ["by=colour", "a sum that there is not"],
+    ["price=-1", "a price below nothing"],
+    ["page=colour", "a page that there is not"],
     ["tid=7", "a thread without a process"],
     ["stream=7", "a stream without a device"],
     ["type=npu", "a type that is not there"],

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+import { USAGE_BY, type Usage, type UsageBy, type UsageGroup, type UsageSums } from "../api/types";
+import { formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, threeDigits } from "../format";
+import type { Navigation } from "../state/use-view";
+import { price as parsePrice, type View } from "../state/view";
+import { Message } from "./states";
+
+const HOUR_NS = 3600e9;
+
+const TITLES: Record<UsageBy, string> = {
+  owner: "owner",
+  pod: "pod",
+  container: "container",
+  job: "SLURM job",
+  service: "service",
+  user: "user",
+  application: "application",
+  process: "process",
+  device: "GPU",
+  host: "host",
+};
+
+interface Props {
+  usage: Usage;
+  view: View;
+  nav: Navigation;
+}
+
+// Who held the GPUs in the selected time, and used or wasted them.
+export function UsagePage({ usage, view, nav }: Props) {
+  const { total } = usage;
+  const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
+  return (
+    <section class="usage" aria-label="GPU time">
+      <header>
+        <p class="sentence" title={formatRangeUtc(usage.from_us, usage.to_us)}>
+          {formatRange(usage.from_us, usage.to_us)}: <Headline usage={usage} />
+        </p>
+        <label>
+          by{" "}
+          <select aria-label="Sum by" value={usage.by} onChange={(event) => nav.step({ by: event.currentTarget.value as UsageBy })}>
+            {USAGE_BY.map((by) => (
+              <option key={by} value={by}>
+                {TITLES[by]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label title="Of a GPU for an hour, in any currency: shows what idle time costs">
+          price per hour{" "}
+          <input type="text" inputMode="decimal" size={6} placeholder="2.50" value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
+        </label>
+      </header>
+      {usage.groups.length === 0 ? (
+        <Message title="No process held a GPU in this time" kind="empty">
+          <p>A process holds a GPU from its first work or memory on it until it ends.</p>
+        </Message>
+      ) : (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" title={usage.by === "owner" ? "The pod; without one the SLURM job, else the container, the service or the user" : undefined}>
+                {TITLES[usage.by]}
+              </th>
+              <th scope="col" class="figure">
+                GPUs
+              </th>
+              <th scope="col" class="figure">
+                Processes
+              </th>
+              <th scope="col" class="figure" title="Time of a GPU that several hold is divided equally">
+                GPU time
+              </th>
+              <th scope="col" class="parts">
+                <span class="busy">busy</span> <span class="idle">idle</span> <span class="unobserved">not observed</span>
+              </th>
+              <th scope="col" class="figure">
+                Busy
+              </th>
+              <th scope="col" class="figure">
+                Idle
+              </th>
+              <th scope="col" class="figure" title="Of the time observed; with its 95 % interval if some was not">
+                Busy share
+              </th>
+              <th scope="col" class="figure" title="NVML’s own figure: the share of its sample periods in which a kernel ran, also where gpusonde did not observe">
+                By NVML
+              </th>
+              {view.price !== null && (
+                <th scope="col" class="figure">
+                  Idle cost
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {usage.groups.map((group) => (
+              <Row key={group.name} group={group} usage={usage} price={view.price} />
+            ))}
+          </tbody>
+          {usage.groups.length > 1 && (
+            <tfoot>
+              <Row group={{ ...total, name: "all" }} usage={usage} price={view.price} />
+            </tfoot>
+          )}
+        </table>
+      )}
+      {usage.omitted > 0 && <p class="dim">… {formatCount(usage.omitted)} more that held less</p>}
+    </section>
+  );
+}
+
+function Headline({ usage: { gpus, simulated, total } }: { usage: Usage }) {
+  const all = total.accountable_ns;
+  const devices = `${formatCount(gpus)} ${simulated ? "simulated " : ""}${gpus === 1 ? "GPU" : "GPUs"}`;
+  if (all === 0) return <>{devices}, held by nobody</>;
+  return (
+    <>
+      {devices}, held for {formatDuration(all)} of GPU time: {formatShare(total.busy_ns, all)} busy, <b>{formatShare(total.idle_ns, all)} idle</b>
+      {isShown(total) && `, ${formatShare(total.unobserved_ns, all)} not observed`}
+    </>
+  );
+}
+
+// Sessions begin a moment after the first work: that little is not worth a column.
+function isShown(sums: UsageSums): boolean {
+  return sums.unobserved_ns >= sums.accountable_ns / 1000;
+}
+
+function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: number | null }) {
+  const largest = group.name === "all" ? group.accountable_ns : usage.groups[0]!.accountable_ns;
+  const width = (ns: number) => ({ width: `${(100 * ns) / largest}%` });
+  return (
+    <tr>
+      <th scope="row" title={group.name}>
+        {group.name || `(no ${TITLES[usage.by]})`}
+      </th>
+      <td class="figure">{formatCount(group.devices)}</td>
+      <td class="figure">{formatCount(group.processes)}</td>
+      <td class="figure" title={`held for ${formatDuration(group.held_ns)}, whoever else did`}>
+        {formatDuration(group.accountable_ns)}
+      </td>
+      <td class="parts" aria-hidden="true">
+        <div class="bar" title={`busy ${formatDuration(group.busy_ns)}, idle ${formatDuration(group.idle_ns)}, not observed ${formatDuration(group.unobserved_ns)}`}>
+          <i class="busy" style={width(group.busy_ns)} />
+          <i class="idle" style={width(group.idle_ns)} />
+          <i class="unobserved" style={width(group.unobserved_ns)} />
+        </div>
+      </td>
+      <td class="figure">{formatDuration(group.busy_ns)}</td>
+      <td class="figure">{formatDuration(group.idle_ns)}</td>
+      <td class="figure">{busyShare(group)}</td>
+      <td class="figure">{group.sampled_utilization === null ? "–" : formatShare(group.sampled_utilization, 1)}</td>
+      {price !== null && <td class="figure">{threeDigits((group.idle_ns / HOUR_NS) * price)}</td>}
+    </tr>
+  );
+}
+
+function busyShare(sums: UsageSums): string {
+  if (sums.busy_share === null) return "–";
+  const { value, low, high } = sums.busy_share;
+  const text = formatShare(value, 1);
+  return isShown(sums) ? `${text} (${Math.round(low * 100)} to ${Math.round(high * 100)})` : text;
+}

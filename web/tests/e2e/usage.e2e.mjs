@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+
+export const tests = [
+  {
+    name: "the usage page says who holds GPUs idle, by what one chooses, and what that costs",
+    scenario: "gpu",
+    async run(page, server) {
+      await page.ready();
+      await page.raw.getByRole("link", { name: "Usage" }).click();
+      assert.match(await page.text(".usage .sentence"), /8 GPUs, held for 177 h of GPU time: 50\.9 % busy, 45\.2 % idle, 3\.95 % not observed/);
+      const rows = page.raw.locator(".usage tbody tr");
+      assert.equal(await rows.count(), 4);
+      const text = async (row) => (await rows.nth(row).innerText()).replace(/[\u202f\u00a0]/g, " ");
+      assert.match(await text(1), /pod notebooks\/jupyter-anna\s+1\s+1\s+41\.0 h\s+24\.0 min\s+40\.6 h\s+0\.976 %\s+1\.00 %$/);
+      assert.match(await text(2), /15\.7 % \(12 to 20\)\s+–$/, "an estimate has its interval");
+      assert.match(await text(3), /–\s+22\.0 %$/, "nothing was observed, but NVML read");
+      await page.raw.getByPlaceholder("2.50").fill("2.5");
+      await page.press("Enter");
+      await page.settle();
+      assert.match(await text(1), /102$/);
+      await page.raw.getByLabel("Sum by").selectOption("job");
+      await page.settle();
+      assert.equal(page.param("by"), "job");
+      assert.equal(page.param("price"), "2.5");
+      assert.match(await text(1), /\(no SLURM job\)/);
+      assert.ok(server.requests.some((url) => /usage\?.*by=job/.test(url)));
+      await page.back();
+      assert.equal(page.param("by"), null);
+    },
+  },
+  {
+    name: "without a holder the usage page says so",
+    query: "?page=usage",
+    async run(page) {
+      assert.match(await page.text(".usage .message"), /No process held a GPU in this time/);
+    },
+  },
+  {
+    name: "the list of hosts has the usage of all of them",
+    scenario: "hosts",
+    async run(page, server) {
+      await page.raw.waitForSelector(".usage tbody tr");
+      assert.ok(server.requests.some((url) => url.includes("usage?by=owner") && !url.includes("host=")));
+      await page.raw.getByRole("link", { name: "train-07" }).click();
+      await page.ready();
+      await page.raw.getByRole("link", { name: "Usage" }).click();
+      await page.raw.waitForSelector(".usage");
+      assert.ok(server.requests.some((url) => url.includes("usage?") && url.includes("host=train-07")));
+    },
+  },
+];
