@@ -19,8 +19,12 @@
 #include "base/time.h"
 #include "server/api.h"
 #include "server/api_json.h"
+#include "server/query_parameters.h"
+#include "server/usage_question.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/incident_query.h"
+#include "usage/report.h"
+#include "usage/usage.h"
 
 namespace gpusonde::serve {
 namespace {
@@ -31,6 +35,9 @@ constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
 constexpr int64_t kFreshNs = 10 * kNanosPerSecond;
 // Agents send every 10 s, and try again after a minute at most.
 constexpr int64_t kSilentNs = 90 * kNanosPerSecond;
+
+constexpr std::string_view kUsagePath = "/api/v1/usage";
+constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
 
 std::vector<std::string> NoticesOf(Host& host) {
   std::vector<std::string> notices;
@@ -81,6 +88,10 @@ class HostPages {
   bool IsOf(const std::shared_ptr<Host>& host) const { return owner_.lock() == host; }
 
   server::HttpResponse Answer(const server::HttpRequest& request) const { return api_(request); }
+
+  Result<usage::Usage> ReadUsage(const server::UsageQuestion& question) const {
+    return data_->ReadUsage(question.selection, question.by);
+  }
 
   void WriteLine(JsonWriter& json) {
     const Result<Summary> summary = FreshSummary();
@@ -133,6 +144,7 @@ class AllPages {
   server::HttpResponse Answer(server::HttpRequest request) {
     if (request.path == "/readyz") return Ready();
     if (request.path == "/api/v1/hosts") return List();
+    if (request.path == kUsagePath && !IsOfOneHost(request)) return UsageOfAll(request);
     const auto named = std::ranges::find(request.query, "host", &std::pair<std::string, std::string>::first);
     std::shared_ptr<Host> host;
     if (named != request.query.end()) {
@@ -181,6 +193,36 @@ class AllPages {
     json.Field("bytes", counts_.bytes.load()).Field("refused", counts_.refused.load());
     json.Field("turned_away", counts_.turned_away.load()).EndObject().EndObject();
     return server::JsonResponse(json.Take());
+  }
+
+  bool IsOfOneHost(const server::HttpRequest& request) const {
+    return hosts_.All().size() == 1 || std::ranges::any_of(request.query, [](const auto& parameter) {
+             return parameter.first == "host";
+           });
+  }
+
+  // Of all hosts together: a job has processes on several.
+  server::HttpResponse UsageOfAll(const server::HttpRequest& request) {
+    Result<server::QueryParameters> parameters = server::QueryParameters::Create(request.query);
+    if (!parameters.has_value()) return server::ErrorResponse(parameters.error());
+    Result<server::UsageQuestion> question = server::TakeUsageQuestion(*parameters);
+    if (!question.has_value()) return server::ErrorResponse(question.error());
+    // Of an open range each host would answer for another time.
+    model::Selection& selection = question->selection;
+    selection.to_ns = std::min(selection.to_ns, EpochNow());
+    if (selection.from_ns < 0) selection.from_ns = selection.to_ns - kUsageNs;
+    std::vector<usage::Usage> all;
+    for (const std::shared_ptr<Host>& host : hosts_.All()) {
+      const auto pages = PagesOf(host);
+      if (!pages.has_value()) return server::ErrorResponse(pages.error());
+      Result<usage::Usage> usage = (*pages)->ReadUsage(*question);
+      if (!usage.has_value()) return server::ErrorResponse(usage.error());
+      all.push_back(*std::move(usage));
+    }
+    usage::Usage sum = usage::Merge(std::move(all));
+    sum.range = {selection.from_ns, selection.to_ns};
+    sum.by = question->by;
+    return server::JsonResponse(usage::ToJson(sum, std::nullopt));
   }
 
   // An overview without data: the page shows the list instead.

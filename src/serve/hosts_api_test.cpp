@@ -9,6 +9,9 @@
 
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
+#include "model/tables/gpu_sessions.h"
+#include "model/tables/kernels.h"
+#include "model/tables/processes.h"
 #include "model/tables/sources.h"
 
 namespace gpusonde::serve {
@@ -89,6 +92,49 @@ TEST_F(HostsApiTest, TheListHasALineForEachHost) {
   EXPECT_EQ(one["silent"], false);
   EXPECT_GT(one["bytes"], 0);
   EXPECT_EQ(list["received"]["refused"], 3);
+}
+
+// A job with a process on each host, which kept its GPU busy for half of the ten seconds.
+TEST_F(HostsApiTest, UsageIsOfAllHostsTogether) {
+  const int64_t start_ns = EpochNow() - 60 * kNanosPerSecond;
+  for (const uint64_t number : {1, 2}) {
+    const std::string name = number == 1 ? "one" : "two";
+    const auto host = hosts_->FindOrMake(name).value();
+    store::Store& store = *host->Store().value();
+    const Id128 process{5, number}, device{6, number};
+    const auto add = [&](const auto& table, const auto& row) {
+      model::BatchBuilder rows(table);
+      rows.Append(row);
+      ASSERT_TRUE(store.Append({{rows.Take()}}).has_value());
+    };
+    add(model::kSources, model::Source{.source = {9, number},
+                                       .host = name,
+                                       .started_ns = start_ns,
+                                       .ended_ns = start_ns + 10 * kNanosPerSecond});
+    add(model::kProcesses, model::Process{.process = process,
+                                          .source = {9, number},
+                                          .pid = 1,
+                                          .cgroup = "/slurm/job_7",
+                                          .exited_ns = start_ns + 10 * kNanosPerSecond});
+    add(model::kGpuSessions, model::GpuSession{.process = process, .session = 1, .start_ns = start_ns});
+    add(model::kKernels, model::Kernel{.process = process,
+                                       .device = device,
+                                       .session = 1,
+                                       .start_ns = start_ns,
+                                       .end_ns = start_ns + 5 * kNanosPerSecond,
+                                       .name = "k"});
+  }
+  const json all = Ok("usage");
+  EXPECT_EQ(all["gpus"], 2);
+  ASSERT_EQ(all["groups"].size(), 1u);
+  EXPECT_EQ(all["groups"][0]["name"], "job 7");
+  EXPECT_EQ(all["groups"][0]["devices"], 2);
+  EXPECT_EQ(all["groups"][0]["busy_ns"], 10 * kNanosPerSecond);
+  EXPECT_EQ(all["groups"][0]["idle_ns"], 10 * kNanosPerSecond);
+  EXPECT_EQ(Ok("usage", {{"by", "host"}})["groups"].size(), 2u);
+  EXPECT_EQ(Ok("usage", {{"host", "one"}})["total"]["busy_ns"], 5 * kNanosPerSecond);
+  EXPECT_EQ(Ok("usage", {{"to_us", "1000"}})["groups"].size(), 0u);
+  EXPECT_EQ(Get("usage", {{"by", "colour"}}).status, 400);
 }
 
 TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {

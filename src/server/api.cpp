@@ -20,6 +20,8 @@
 #include "server/line_times.h"
 #include "server/query_parameters.h"
 #include "server/revision_pacer.h"
+#include "server/usage_question.h"
+#include "usage/report.h"
 
 namespace gpusonde::server {
 namespace {
@@ -76,6 +78,12 @@ Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& 
   TRY(parameters.Finish());
   ASSIGN_OR_RETURN(const auto devices, Answer(data.ReadDeviceUse(selection)));
   return DevicesJson(devices);
+}
+
+Result<std::string> GetUsage(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const UsageQuestion question, TakeUsageQuestion(parameters));
+  ASSIGN_OR_RETURN(const usage::Usage usage, Answer(data.ReadUsage(question.selection, question.by)));
+  return usage::ToJson(usage, std::nullopt);
 }
 
 Result<model::ProfileType> TakeType(QueryParameters& parameters) {
@@ -197,7 +205,7 @@ constexpr Route kRoutes[] = {
     {"/api/v1/incidents", GetIncidents}, {kOverviewPath, GetOverview},
     {"/api/v1/processes", GetProcesses}, {kPprofPath, GetPprof},
     {"/api/v1/source", GetSource},       {"/api/v1/strips", GetStrips},
-    {"/api/v1/summary", GetSummary},
+    {"/api/v1/summary", GetSummary},     {"/api/v1/usage", GetUsage},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

@@ -15,6 +15,7 @@
 #include "store/queries/incident_query.h"
 #include "store/queries/metric_query.h"
 #include "store/queries/profile_query.h"
+#include "usage/usage.h"
 
 // GET /api/v1/…, /metrics and /readyz, as docs/api.md describes it.
 namespace gpusonde::server {
@@ -39,6 +40,7 @@ class ApiData {
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;
+  virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, usage::By by) = 0;
   virtual Result<bool> NamesFile(const std::string& file) = 0;
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };

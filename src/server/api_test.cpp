@@ -43,6 +43,11 @@ class FakeData final : public ApiData {
     selection = asked;
     return users;
   }
+  Result<usage::Usage> ReadUsage(const model::Selection& asked, usage::By by) override {
+    selection = asked;
+    return usage::Usage{
+        .range = {1'000'000, 2'000'000}, .by = by, .groups = {{.name = "pod ml/a", .use = {}}}};
+  }
   Result<bool> NamesFile(const std::string& file) override { return file.ends_with(".py"); }
 
   Result<model::Profile> ReadGpuProfile(const model::Selection& asked) override {
@@ -179,6 +184,19 @@ TEST_F(ApiTest, StripsHaveAValueOrNullForEachBucket) {
 TEST_F(ApiTest, StripsWithoutACpuCountHaveNoUpperEnd) {
   data_.overview = store::Overview{};
   EXPECT_EQ(Get("strips")["strips"][0]["max"], nullptr);
+}
+
+TEST_F(ApiTest, UsageIsSummedByWhatIsAsked) {
+  const json usage = Get("usage", {{"by", "pod"}, {"from_us", "1000"}});
+  EXPECT_EQ(data_.selection.from_ns, 1'000'000);
+  EXPECT_EQ(usage["by"], "pod");
+  EXPECT_EQ(usage["from_us"], 1000);
+  EXPECT_EQ(usage["groups"][0]["name"], "pod ml/a");
+  EXPECT_EQ(usage["groups"][0]["busy_share"], nullptr);
+  EXPECT_EQ(Get("usage")["by"], "owner");
+  EXPECT_THAT(Error("usage", {{"by", "colour"}}),
+              testing::StartsWith("400 invalid_argument: parameter 'by' takes owner, pod, "));
+  EXPECT_THAT(Error("usage", {{"process", kId.ToHex()}}), testing::StartsWith("400 invalid_argument: "));
 }
 
 TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {

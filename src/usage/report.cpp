@@ -36,11 +36,14 @@ std::string NameOf(const Group& group, By by) {
 
 std::string Percent(double share) { return fmt::format("{:.0f} %", share * 100); }
 
+// Sessions begin a moment after the first work: that little is not worth a column.
+bool HasUnobserved(const model::HolderUse& use) { return use.unobserved_ns >= AccountableNs(use) / 1000; }
+
 // "62 %", "62 % (55 to 70)" where it is an estimate, or "-".
 std::string BusyShareText(const model::HolderUse& use) {
   const auto estimate = model::EstimateBusyShare(use);
   if (!estimate.has_value()) return "-";
-  if (estimate->low == estimate->high) return Percent(estimate->share);
+  if (!HasUnobserved(use)) return Percent(estimate->share);
   return fmt::format("{} ({:.0f} to {:.0f})", Percent(estimate->share), estimate->low * 100,
                      estimate->high * 100);
 }
@@ -85,7 +88,7 @@ class TextReport {
     if (!(all_ns > 0)) return line + "nobody held any";
     line += fmt::format("held for {} GPU {}, {}, {}", Time(all_ns), unit_, part(total.use.busy_ns, "busy"),
                         part(total.use.idle_ns, "idle"));
-    if (total.use.unobserved_ns > 0) line += ", " + part(total.use.unobserved_ns, "not observed");
+    if (HasUnobserved(total.use)) line += ", " + part(total.use.unobserved_ns, "not observed");
     return line;
   }
 
@@ -109,7 +112,7 @@ class TextReport {
       held.cells.push_back(Time(AccountableNs(group.use)));
       busy.cells.push_back(Time(group.use.busy_ns));
       idle.cells.push_back(Time(group.use.idle_ns));
-      unobserved.cells.push_back(group.use.unobserved_ns > 0 ? Time(group.use.unobserved_ns) : "");
+      unobserved.cells.push_back(HasUnobserved(group.use) ? Time(group.use.unobserved_ns) : "");
       share.cells.push_back(BusyShareText(group.use));
       const auto utilization = group.SampledUtilization();
       sampled.cells.push_back(utilization.has_value() ? Percent(*utilization) : "");

@@ -19,12 +19,12 @@ class Containers : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder_ / "var/log/containers");
-    std::filesystem::create_directories(folder_ / "var/lib/docker/containers" / kId);
+    std::filesystem::create_directories(folder_ / ("var/lib/docker/containers/" + kId));
   }
   void Link(const std::string& name) {
-    std::filesystem::create_symlink("/var/log/pods/gone", folder_ / "var/log/containers" / name);
+    std::filesystem::create_symlink("/var/log/pods/gone", folder_ / ("var/log/containers/" + name));
   }
-  std::string Config() const { return folder_ / "var/lib/docker/containers" / kId / "config.v2.json"; }
+  std::string Config() const { return folder_ / ("var/lib/docker/containers/" + kId + "/config.v2.json"); }
   std::optional<ContainerName> Find() const { return FindContainerName(kId, folder_.path()); }
 
   TempFolder folder_;

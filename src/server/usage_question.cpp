@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/usage_question.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace gpusonde::server {
+
+Result<UsageQuestion> TakeUsageQuestion(QueryParameters& parameters) {
+  UsageQuestion question;
+  const std::string_view name = parameters.TakeText("by").value_or("owner");
+  const auto by = std::ranges::find(usage::kByNames, name);
+  if (by == std::end(usage::kByNames))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("parameter 'by' takes {}, not '{}'", fmt::join(usage::kByNames, ", "), name));
+  question.by = static_cast<usage::By>(by - std::begin(usage::kByNames));
+  ASSIGN_OR_RETURN(question.selection, parameters.TakeTimeRange());
+  TRY(parameters.Finish());
+  return question;
+}
+
+}  // namespace gpusonde::server
