@@ -152,6 +152,30 @@ void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
 }
 
+void Write(JsonWriter& json, const StepParts& parts) {
+  json.Field("compute_ns", parts.compute_ns).Field("exposed_comm_ns", parts.exposed_comm_ns);
+  json.Field("other_ns", parts.other_ns).Field("idle_ns", parts.idle_ns);
+}
+
+void Write(JsonWriter& json, const StepsLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("ranges", line.label);
+  Write(json, "durations", line.durations);
+  json.Key("typical").BeginObject();
+  Write(json, line.typical);
+  json.EndObject().Key("slowest").BeginArray();
+  for (const StepsLine::Slow& slow : line.slowest) {
+    json.BeginObject().Field("number", slow.number).Field("begin_ns", slow.begin_ns);
+    json.Field("step_ns", slow.step_ns).Field("gpu_begin_ns", slow.gpu_begin_ns).Field("gpu_ns", slow.gpu_ns);
+    Write(json, slow.parts);
+    json.Key("kernels").BeginArray();
+    for (const StepsLine::Kernel& kernel : slow.kernels)
+      json.BeginObject().Field("name", kernel.name).Field("excess_ns", kernel.excess_ns).EndObject();
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -197,6 +221,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
+  WriteLines(json, "steps", report.steps);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);
