@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 namespace gpusonde::analyze {
@@ -22,6 +23,7 @@ StepFollower::StepFollower(const Steps& steps, int64_t gpu_ahead_ns) {
     result_.steps.push_back({.start_ns = range.from_ns + gpu_ahead_ns, .step_ns = until_ns - range.from_ns});
     end_ns_ = range.to_ns + gpu_ahead_ns;
   }
+  if (!result_.steps.empty()) next_ns_ = result_.steps.front().start_ns;
   ChooseSlow();
 }
 
@@ -38,22 +40,12 @@ void StepFollower::ChooseSlow() {
   }
 }
 
-std::optional<size_t> StepFollower::StepOf(int64_t call_ns) const {
-  if (call_ns >= end_ns_) return std::nullopt;
-  // Mostly the current step or the next.
-  const std::vector<StepTimes>& steps = result_.steps;
-  const size_t from = step_.value_or(0);
-  const auto first =
-      steps[from].start_ns <= call_ns ? steps.begin() + static_cast<std::ptrdiff_t>(from) : steps.begin();
-  const auto after =
-      std::upper_bound(first, steps.end(), call_ns,
-                       [](int64_t time_ns, const StepTimes& step) { return time_ns < step.start_ns; });
-  if (after == steps.begin()) return std::nullopt;
-  return static_cast<size_t>(after - steps.begin()) - 1;
-}
-
 void StepFollower::Begin(size_t step, int64_t time_ns, const RankTimeline& before) {
   step_ = step;
+  next_ns_ = step + 1 < result_.steps.size() ? result_.steps[step + 1].start_ns
+                                             : std::numeric_limits<int64_t>::max();
+  const auto slow = in_slow_ns_.find(step);
+  in_this_ns_ = slow == in_slow_ns_.end() ? nullptr : &slow->second;
   result_.steps[step].gpu_begin_ns = time_ns;
   at_begin_ = before.PartsUntil(time_ns);
 }
@@ -71,20 +63,18 @@ void StepFollower::AddToStep(const LaunchedRecord& record, const RankTimeline& b
   const GpuRecord& event = record.gpu;
   // Work without a known launch, and what another stream still has of an earlier step, belong to the time of
   // the current one.
-  if (record.has_call != 0) {
-    const std::optional<size_t> step = StepOf(record.call_start_ns);
-    if (step.has_value() && (!step_.has_value() || *step > *step_)) {
-      if (step_.has_value()) End(event.start_ns, before);
-      Begin(*step, event.start_ns, before);
-    }
+  if (record.has_call != 0 && record.call_start_ns >= next_ns_ && record.call_start_ns < end_ns_) {
+    const auto after =
+        std::ranges::upper_bound(result_.steps, record.call_start_ns, {}, &StepTimes::start_ns);
+    if (step_.has_value()) End(event.start_ns, before);
+    Begin(static_cast<size_t>(after - result_.steps.begin()) - 1, event.start_ns, before);
   }
   if (!step_.has_value() || event.work != importers::GpuWork::kKernel) return;
   ++result_.steps[*step_].kernels;
   const int64_t duration_ns = event.end_ns - event.start_ns;
   if (event.name >= in_all_steps_ns_.size()) in_all_steps_ns_.resize(size_t{event.name} + 1);
   in_all_steps_ns_[event.name] += duration_ns;
-  if (const auto slow = in_slow_ns_.find(*step_); slow != in_slow_ns_.end())
-    slow->second[event.name] += duration_ns;
+  if (in_this_ns_ != nullptr) (*in_this_ns_)[event.name] += duration_ns;
 }
 
 RankSteps StepFollower::Finish(const RankTimeline& timeline) {

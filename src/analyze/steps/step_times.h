@@ -96,17 +96,20 @@ class StepFollower {
 
  private:
   void AddToStep(const LaunchedRecord& record, const RankTimeline& before);
-  std::optional<size_t> StepOf(int64_t call_ns) const;
   void Begin(size_t step, int64_t time_ns, const RankTimeline& before);
   void End(int64_t time_ns, const RankTimeline& timeline);
   void ChooseSlow();
 
   RankSteps result_;
-  int64_t end_ns_ = 0;  // of the last step
+  using KernelTimes = std::map<uint32_t, int64_t>;  // by name
+
+  int64_t end_ns_ = 0;   // of the last step
+  int64_t next_ns_ = 0;  // when the step after the current one starts
   std::optional<size_t> step_;
   TimelineParts at_begin_;
-  std::vector<int64_t> in_all_steps_ns_;                        // by kernel name
-  std::map<uint64_t, std::map<uint32_t, int64_t>> in_slow_ns_;  // by step and kernel name
+  std::vector<int64_t> in_all_steps_ns_;        // of kernels, by name
+  std::map<uint64_t, KernelTimes> in_slow_ns_;  // by step
+  KernelTimes* in_this_ns_ = nullptr;           // of the current step, if it is slow
 };
 
 }  // namespace gpusonde::analyze
