@@ -83,6 +83,14 @@ struct HostGapsLine {
   std::vector<Gap> longest;  // at most 8, longest first
 };
 
+// Waits of the host for a data loader (timeline/loader_waits.h).
+struct LoaderLine {
+  int64_t count = 0;
+  int64_t total_ns = 0;
+  int64_t idle_ns = 0;                     // of the device within them, as the host had launched nothing
+  std::vector<HostGapsLine::Gap> longest;  // stretches of that, at most 3, longest first
+};
+
 // A process on a device: what the device did over time.
 struct RankLine {
   int64_t rank = 0;  // in the job: from the trace, else the index in this list
@@ -106,6 +114,7 @@ struct RankLine {
   IdleLine idle;         // of the device; sums to idle_ns
   IdleLine gaps;         // of each stream, summed
   HostGapsLine host_gaps;
+  LoaderLine loader;
   std::vector<int64_t> busy_windows_ns;  // of each 128th of the span; empty if there were no events
   DurationLine launch_latency;
   DurationLine queue_delay;

@@ -43,13 +43,26 @@ void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
   json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
 }
 
+void Write(JsonWriter& json, const std::vector<HostGapsLine::Gap>& longest) {
+  json.Key("longest").BeginArray();
+  for (const HostGapsLine::Gap& gap : longest)
+    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
+  json.EndArray();
+}
+
 void Write(JsonWriter& json, const HostGapsLine& line) {
   json.Key("host_gaps").BeginObject().Field("short_ns", line.short_ns);
   json.Field("short_count", line.short_count).Field("long_ns", line.long_ns);
-  json.Field("long_count", line.long_count).Key("longest").BeginArray();
-  for (const HostGapsLine::Gap& gap : line.longest)
-    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
-  json.EndArray().EndObject();
+  json.Field("long_count", line.long_count);
+  Write(json, line.longest);
+  json.EndObject();
+}
+
+void Write(JsonWriter& json, const LoaderLine& line) {
+  json.Key("loader").BeginObject().Field("count", line.count).Field("total_ns", line.total_ns);
+  json.Field("idle_ns", line.idle_ns);
+  Write(json, line.longest);
+  json.EndObject();
 }
 
 void Write(JsonWriter& json, const DistributionLine& line) {
@@ -86,7 +99,9 @@ void Write(JsonWriter& json, const RankLine& line) {
   json.Field("time_mean", line.queue_time_mean).EndObject();
   json.Field("first_ns", line.first_ns);
   Write(json, line.host_gaps);
-  json.Column("busy_windows_ns", line.busy_windows_ns).EndObject();
+  json.Column("busy_windows_ns", line.busy_windows_ns);
+  Write(json, line.loader);
+  json.EndObject();
 }
 
 void Write(JsonWriter& json, const VariabilityLine& line) {

@@ -121,4 +121,14 @@ Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix) const {
   return best;
 }
 
+std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view prefix) const {
+  std::vector<TimeRange> times;
+  if (const auto found = by_process_.find(process); found != by_process_.end())
+    for (const Labelled& range : found->second)
+      if (labels_[labels_.Canonical(range.label)].starts_with(prefix))
+        times.push_back({range.start_ns, range.end_ns});
+  std::ranges::sort(times, {}, &TimeRange::from_ns);
+  return UnionOf(std::move(times));
+}
+
 }  // namespace gpusonde::analyze

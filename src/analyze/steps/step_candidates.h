@@ -21,8 +21,9 @@ struct Steps {
   std::vector<TimeRange> ranges;  // by start, disjoint
 };
 
-// The ranges of a trace that may be steps: of each process the longest, because what repeats all the time
-// and surrounds the rest is long. Which are kept doesn't depend on the order in which they are added.
+// The ranges of a trace that may be steps, or tell why a step takes long: of each process the longest,
+// because what repeats all the time and surrounds the rest is long. Which are kept doesn't depend on the
+// order in which they are added.
 class StepCandidates {
  public:
   static constexpr size_t kMaxRanges = 32'768;  // of a process; up to twice as many until Finish
@@ -39,6 +40,8 @@ class StepCandidates {
   // and covers most of the time: of those that cover 80 % the one with the most ranges, else the one that
   // covers most, but at least half.
   Steps StepsOf(int64_t process, std::string_view prefix) const;
+  // When any range was open whose label begins so; sorted, disjoint.
+  std::vector<TimeRange> TimesOf(int64_t process, std::string_view prefix) const;
 
   template <class Archive>
   void Transfer(Archive& archive) {

@@ -12,6 +12,7 @@
 #include "analyze/timeline/busy_windows.h"
 #include "analyze/timeline/host_gaps.h"
 #include "analyze/timeline/kernel_strata.h"
+#include "analyze/timeline/loader_waits.h"
 #include "analyze/timeline/rank_timeline.h"
 #include "analyze/trace_state.h"
 #include "base/result.h"
@@ -42,6 +43,7 @@ struct RankResult {
   RankTimeline timeline;
   std::vector<int64_t> busy_windows_ns;  // BusyWindows; kWindows of them
   HostGaps host_gaps;
+  LoaderWaits loader;
   QueueLength queue;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
@@ -57,6 +59,7 @@ struct RankResult {
     archive(busy_windows_ns);
     archive.Require(busy_windows_ns.size() == kWindows);
     archive(host_gaps);
+    archive(loader);
     archive(queue);
     archive(kernels);
     archive(collectives);
