@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -32,8 +33,8 @@ std::vector<Parameter> RangeParameters() {
       {.name = "from_us", .description = "Begin, in microseconds since the Unix epoch; default: all data."},
       {.name = "to_us", .description = "End, exclusive, in microseconds since the Unix epoch."},
       {.name = "last_s",
-       .description = "Instead of from_us: the last so many seconds before to_us or the newest data. Of "
-                      "a running server 900 unless from_us is given.",
+       .description = "Instead of from_us: the last so many seconds before to_us or the newest data; "
+                      "where data still arrives 900, unless from_us is given.",
        .min = 1,
        .max = 366 * 86400}};
 }
@@ -57,14 +58,16 @@ Result<Range> ReadRange(Source& source, const Arguments& arguments) {
       return std::nullopt;
     return overview[key].get<int64_t>();
   };
+  const bool live = overview.is_object() && overview.contains("live") && overview["live"] == true;
   std::optional<int64_t> from_us = arguments.Integer("from_us");
   std::optional<int64_t> to_us = arguments.Integer("to_us");
   std::optional<int64_t> last_s = arguments.Integer("last_s");
   if (last_s.has_value() && from_us.has_value())
     return Fail(ErrorCode::kInvalidArgument, "give from_us or last_s, not both");
-  if (source.live() && !from_us.has_value() && !last_s.has_value()) last_s = kDefaultLiveSeconds;
+  if (live && !from_us.has_value() && !last_s.has_value()) last_s = kDefaultLiveSeconds;
   if (last_s.has_value() && !to_us.has_value()) to_us = time_of("to_us");
-  if (last_s.has_value() && to_us.has_value()) from_us = *to_us - *last_s * kMicrosPerSecond;
+  if (last_s.has_value() && to_us.has_value())
+    from_us = std::max<int64_t>(0, *to_us - *last_s * kMicrosPerSecond);
   if (from_us.has_value() && to_us.has_value() && *from_us >= *to_us)
     return Fail(ErrorCode::kInvalidArgument, "the time range is empty: it must begin before it ends");
   Range range;

@@ -17,7 +17,7 @@ struct Range {
   std::string bounds;  // as JSON: {"from_us","to_us"}, for the answer; null values where there is no data
 };
 
-// Of a running server that knows days, the newest of them unless the call says otherwise.
+// Where data still arrives there are days of it; a call that names no time is about the newest.
 inline constexpr int64_t kDefaultLiveSeconds = 900;
 
 // The arguments of a time range.

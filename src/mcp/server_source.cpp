@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <utility>
 
 #include "mcp/source.h"
@@ -11,11 +12,17 @@ class OverHttp final : public Source {
   using Ask = std::function<Result<std::string>(const std::string& target)>;
   explicit OverHttp(Ask ask) : ask_(std::move(ask)) {}
 
-  Result<std::string> Get(const std::string& target) override { return ask_(target); }
-  bool live() const override { return true; }
+  // A request that has been sent is waited for.
+  Result<std::string> Get(const std::string& target) override {
+    if (interrupted_) return Fail(ErrorCode::kUnavailable, "the call was interrupted");
+    return ask_(target);
+  }
+  void Interrupt() override { interrupted_ = true; }
+  void Resume() override { interrupted_ = false; }
 
  private:
   Ask ask_;
+  std::atomic<bool> interrupted_ = false;
 };
 
 }  // namespace

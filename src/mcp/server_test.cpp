@@ -59,6 +59,40 @@ TEST(McpServer, ToolsAreStrictAndReadOnly) {
   }
 }
 
+TEST(McpServer, WrongArgumentsAreInvalidParams) {
+  const auto source = Unavailable();
+  Server server(*source);
+  const auto code_of = [&server](const json& params) {
+    const json call = {{"jsonrpc", "2.0"}, {"id", 1}, {"method", "tools/call"}, {"params", params}};
+    return Ask(server, call.dump())["error"]["code"];
+  };
+  EXPECT_EQ(code_of(json::object()), -32602);
+  EXPECT_EQ(code_of({{"name", "reboot"}}), -32602);
+  EXPECT_EQ(code_of({{"name", "overview"}, {"arguments", 3}}), -32602);
+  for (const json& arguments : std::vector<json>{{{"verbose", true}},
+                                                 {{"limit", 0}},
+                                                 {{"limit", 101}},
+                                                 {{"limit", "5"}},
+                                                 {{"limit", 1.5}},
+                                                 {{"last_s", -1}},
+                                                 {{"from_us", 18446744073709551615U}}})
+    EXPECT_EQ(code_of({{"name", "overview"}, {"arguments", arguments}}), -32602) << arguments;
+  for (const json& arguments : std::vector<json>{{{"process", "hpc"}},
+                                                 {{"type", "disk"}},
+                                                 {{"filter", ""}},
+                                                 {{"filter", std::string(1001, 'x')}},
+                                                 {{"filter", std::string("a\0b", 3)}}})
+    EXPECT_EQ(code_of({{"name", "hottest_paths"}, {"arguments", arguments}}), -32602) << arguments;
+}
+
+TEST(McpServer, UnknownMethodsAreErrorsAndUnknownNotificationsAreIgnored) {
+  const auto source = Unavailable();
+  Server server(*source);
+  EXPECT_EQ(Ask(server, R"({"jsonrpc":"2.0","id":1,"method":"resources/list"})")["error"]["code"], -32601);
+  EXPECT_TRUE(Ask(server, R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})").is_null());
+  EXPECT_EQ(Ask(server, R"({"jsonrpc":"2.0","id":1,"method":"ping"})")["result"], json::object());
+}
+
 TEST(McpServer, ATroubleOfTheSourceIsAResultOfTheTool) {
   const auto source = Unavailable();
   Server server(*source);

@@ -22,8 +22,6 @@ class Source {
   // Errors: the API's, with its message.
   virtual Result<std::string> Get(const std::string& target) = 0;
 
-  // Whether data still arrives.
-  virtual bool live() const { return false; }
   // Whether Query and Findings work.
   virtual bool has_files() const { return false; }
 

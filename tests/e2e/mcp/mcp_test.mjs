@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const build = process.env.GPUSONDE_BUILD ?? path.resolve('../../../build/release');
 const gpusonde = process.env.GPUSONDE ?? path.join(build, 'bin/gpusonde');
@@ -52,8 +53,32 @@ async function withClient(transport, work) {
   }
 }
 
-const overStdio = (files, work) =>
-  withClient(new StdioClientTransport({ command: gpusonde, args: ['mcp', ...files], stderr: 'inherit' }), work);
+const overStdio = (args, work) =>
+  withClient(new StdioClientTransport({ command: gpusonde, args: ['mcp', ...args], stderr: 'inherit' }), work);
+
+const overHttp = (url, headers, work) =>
+  withClient(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }), work);
+
+// Runs a server while `work` uses the address that it says.
+async function serving(args, work) {
+  const server = spawn(gpusonde, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => server.on('exit', resolve));
+  try {
+    const url = await new Promise((resolve, reject) => {
+      let said = '';
+      server.stdout.on('data', (chunk) => {
+        said += chunk;
+        const found = said.match(/http:\/\/\S+/);
+        if (found) resolve(found[0]);
+      });
+      server.on('exit', () => reject(new Error(`it ended: ${said}`)));
+    });
+    return await work(url);
+  } finally {
+    server.kill();
+    await ended;
+  }
+}
 
 // The structured answer of a tool, which is also its text.
 async function ask(client, name, args = {}) {
@@ -151,6 +176,42 @@ async function keepsHostileNamesApart(client) {
   assert.ok(!(await refused(client, 'query_sql', { sql: 'SELECT name::INT FROM kernels' })).includes('\u001b'));
 }
 
+async function asksOverHttp(files) {
+  const token = 'a-token-of-this-test-0123456789';
+  const tokenFile = path.join(folder, 'token');
+  writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
+  await serving(['mcp', ...files, '--listen', '127.0.0.1:0', '--token-file', tokenFile], async (url) => {
+    const headers = { authorization: `Bearer ${token}` };
+    await overHttp(url, headers, async (client) => {
+      await client.ping();
+      const [{ rows: [[one]] }, overview] = await Promise.all(
+        [ask(client, 'query_sql', { sql: 'SELECT 1' }), ask(client, 'overview')]);
+      assert.equal(one, 1);
+      assert.equal(overview.kernels, 800);
+      assert.match(await refused(client, 'query_sql', { sql: 'SELECT' }), /./);
+    });
+    const nobody = () => assert.fail('it is let in');
+    for (const wrong of [{}, { authorization: 'Bearer wrong' }, { ...headers, origin: 'http://evil.example' }])
+      await assert.rejects(overHttp(url, wrong, nobody), (error) => [401, 403].includes(error.code));
+    assert.equal((await fetch(url, { headers })).status, 405);
+  });
+}
+
+async function asksARunningServer(files) {
+  await serving(['view', ...files, '--listen', '127.0.0.1:0', '--no-open'], async (url) => {
+    await overStdio(['--live', url.replace(/\/$/, '')], async (client) => {
+      const tools = (await client.listTools()).tools.map(({ name }) => name);
+      assert.deepEqual(tools, ['hottest_paths', 'incidents', 'overview', 'while_gpu_idle']);
+      assert.equal((await ask(client, 'overview')).kernels, 800);
+      assert.equal((await ask(client, 'hottest_paths', { type: 'gpu' })).samples, 800);
+      assert.equal((await ask(client, 'incidents')).steps, 0);
+    });
+  });
+  await overStdio(['--live', 'http://127.0.0.1:9'], async (client) => {
+    assert.match(await refused(client, 'overview'), /can't reach gpusonde/);
+  });
+}
+
 const outcome = { passed: 0, failed: 0, skipped: 0 };
 async function test(name, work) {
   try {
@@ -176,6 +237,8 @@ try {
   }
   await test('SQL', () => overStdio([trace], boundsSql));
   await test('the protocol', () => overStdio([trace], followsTheProtocol));
+  await test('HTTP', () => asksOverHttp([trace]));
+  await test('a running server', () => asksARunningServer([trace]));
   await test('a hostile trace', () => overStdio([trace], keepsHostileNamesApart));
 } finally {
   rmSync(folder, { recursive: true });
