@@ -67,10 +67,11 @@ std::string FinishAnswer(std::string_view found_text, int64_t max_elements) {
   Json found = Json::parse(found_text, nullptr, false);
   if (!found.is_object()) return ErrorAnswer("the answer can't be read");
   Missing missing;
-  const Json omitted = found.value("omitted", Json::object());
+  const Json omitted = found.value("omitted", Json());
   for (const auto& [name, count] : omitted.items())
     if (count.is_number_integer()) missing[name] = count.get<int64_t>();
-  const std::string uncounted = found.value("uncounted", "");
+  const Json uncounted_list = found.value("uncounted", Json());
+  const std::string uncounted = uncounted_list.is_string() ? uncounted_list.get<std::string>() : "";
   found.erase("omitted");
   found.erase("uncounted");
   Json answer = {{"captured_text", kCapturedText}};

@@ -30,9 +30,21 @@ std::string Limited(std::string_view sql, int64_t rows) {
   return fmt::format("SELECT * FROM ({}\n) LIMIT {}", statement, rows);
 }
 
+// Texts and lists beyond this are not copied: an answer has no room for them.
+constexpr size_t kMaxValueSize = 4096;
+
+std::string ValueJson(const store::Rows& rows, size_t column) {
+  JsonWriter cut;
+  if (const size_t elements = rows.ListSize(column); elements > kMaxValueSize)
+    return cut.Value(fmt::format("a list of {} elements", elements)).Take();
+  if (const std::string_view text = rows.Text(column); text.size() > kMaxValueSize)
+    return cut.Value(text.substr(0, kMaxValueSize)).Take();
+  return rows.Json(column);
+}
+
 std::string RowJson(const store::Rows& rows) {
   std::vector<std::string> values;
-  for (size_t column = 0; column < rows.columns().size(); ++column) values.push_back(rows.Json(column));
+  for (size_t column = 0; column < rows.columns().size(); ++column) values.push_back(ValueJson(rows, column));
   return fmt::format("[{}]", fmt::join(values, ","));
 }
 

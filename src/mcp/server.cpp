@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -67,11 +68,21 @@ Result<Call> ParseCall(const std::string& params_text, const Source& source) {
   return Call{&*tool, std::move(arguments)};
 }
 
+// Any code may run out of memory, as the process that reads files has a limit. That ends the call, not the
+// process.
+Result<std::string> Find(const Call& call, Source& source) {
+  try {
+    return call.tool->run(source, call.arguments);
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kUnavailable, "this needs more memory than allowed; ask for less");
+  }
+}
+
 // Runs it for at most its time.
 std::string Run(const Call& call, Source& source) {
   const int64_t seconds = call.arguments.Integer(kTimeout).value_or(kDefaultTimeoutS);
   const TimeLimit limit(source, std::chrono::seconds(seconds));
-  const Result<std::string> found = call.tool->run(source, call.arguments);
+  const Result<std::string> found = Find(call, source);
   if (found.has_value())
     return CallResult(FinishAnswer(*found, call.arguments.Integer(kLimit).value_or(kDefaultElements)), false);
   const std::string message =

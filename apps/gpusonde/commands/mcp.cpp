@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,6 +69,7 @@ Status Serve(mcp::Source& source, const Http& http) {
 Status ServeFiles(const McpFlags& flags, const Http& http) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(flags.files, flags.reading));
   ASSIGN_OR_RETURN(std::vector<std::string> notices, NoticesOf(*store));
+  std::set_new_handler(nullptr);  // a call that needs too much memory fails alone (mcp/server.cpp)
   const auto source = mcp::FilesSource(*store, flags.files, TitleOf(flags.files), std::move(notices));
   return Serve(*source, http);
 }

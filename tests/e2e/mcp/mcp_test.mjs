@@ -145,6 +145,16 @@ async function boundsSql(client) {
   assert.equal((await ask(client, 'query_sql', { sql: 'SELECT 1;' })).rows[0][0], 1);
 }
 
+// A statement that needs too much fails alone.
+async function boundsMemory(client) {
+  for (const sql of ["SELECT repeat('x', 1000000000)", 'SELECT list(range) FROM range(1000000000)']) {
+    assert.match(await refused(client, 'query_sql', { sql }), /memory/);
+    assert.equal((await ask(client, 'query_sql', { sql: 'SELECT 1' })).rows[0][0], 1);
+  }
+  const { rows: [[list]] } = await ask(client, 'query_sql', { sql: 'SELECT list(range) FROM range(100000)' });
+  assert.equal(list, 'a list of 100000 elements');
+}
+
 async function followsTheProtocol(client) {
   await client.ping();
   const rejects = (params) => assert.rejects(client.callTool(params), (error) => error.code === -32602);
@@ -236,6 +246,7 @@ try {
     skip('mcp/recording', 'gpusonde can\'t record on this machine: see `gpusonde doctor`');
   }
   await test('SQL', () => overStdio([trace], boundsSql));
+  await test('memory', () => overStdio([trace, '--memory-limit-mb', '128'], boundsMemory));
   await test('the protocol', () => overStdio([trace], followsTheProtocol));
   await test('HTTP', () => asksOverHttp([trace]));
   await test('a running server', () => asksARunningServer([trace]));
