@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcp/flame_graph.h"
+#include "mcp/internal_frames.h"
 #include "mcp/server.h"
 #include "mcp/source.h"
 #include "mcp/time_limit.h"
@@ -58,6 +59,37 @@ TEST(McpFlameGraph, ARecursiveFunctionCountsOnce) {
               ElementsAre("main", "step (train.py:41)", "step (train.py:41)", "inflate (libz.so.1)"));
 }
 
+TEST(McpFlameGraph, FramesThatExplainNothingAreLeftOut) {
+  json graph = RecursiveGraph();
+  graph["strings"][1] = "__libc_start_main";
+  graph["binaries"][0]["name"] = "libpython3.11.so.1.0";
+  const json paths = json::parse(*HottestPaths(graph.dump(), {.query = "", .bounds = "{}"}, 10));
+  EXPECT_EQ(paths["functions_by_self"][0]["self_ns"], 900) << "with that of inflate";
+  ASSERT_EQ(paths["functions_by_total"].size(), 1U);
+  EXPECT_EQ(paths["functions_by_total"][0]["name"], "step (train.py:41)");
+  EXPECT_THAT(paths["stacks"][0]["frames"], ElementsAre("step (train.py:41)", "step (train.py:41)"));
+  EXPECT_EQ(paths["stacks"][0]["self_ns"], 600);
+}
+
+TEST(McpFlameGraph, InternalFunctionsAreThoseOfTheUi) {
+  for (const FrameFacts& function : std::vector<FrameFacts>{
+           {.kind = "native", .name = "_start", .binary = "train"},
+           {.kind = "native", .name = "f", .binary = "python3.11"},
+           {.kind = "native", .name = "f", .binary = "libcuda.so.1"},
+           {.kind = "python", .name = "_bootstrap", .file = "/usr/lib/python3.11/threading.py"},
+           {.kind = "python", .name = "Thread.run", .file = "/usr/lib/python3.11/threading.py"},
+           {.kind = "python", .name = "main", .file = "/usr/lib/python3.11/multiprocessing/popen_fork.py"}})
+    EXPECT_TRUE(IsInternal(function)) << function.name << function.binary << function.file;
+  for (const FrameFacts& function :
+       std::vector<FrameFacts>{{.kind = "native", .name = "start", .binary = "train"},
+                               {.kind = "native", .name = "f", .binary = "pythonic"},
+                               {.kind = "kernel", .name = "_start"},
+                               {.kind = "gpu", .name = "f", .binary = "libcuda.so.1"},
+                               {.kind = "python", .name = "join", .file = "/usr/lib/python3.11/threading.py"},
+                               {.kind = "python", .name = "main", .file = "/src/multiprocessing/pool.py"}})
+    EXPECT_FALSE(IsInternal(function)) << function.name << function.binary << function.file;
+}
+
 TEST(McpFlameGraph, WhatIsBeyondTheLimitIsCounted) {
   const auto text = HottestPaths(RecursiveGraph().dump(), {.query = "", .bounds = "{}"}, 1);
   ASSERT_TRUE(text.has_value()) << text.error().message;
@@ -71,6 +103,8 @@ TEST(McpFlameGraph, AnInconsistentResponseIsAnError) {
        std::vector<std::pair<const char*, json>>{{"/nodes/parent", {-1, 0, 3, 2, 3}},  // a cycle
                                                  {"/nodes/self", {1}},
                                                  {"/nodes/function", {-1, 0, 1, 1, 9}},
+                                                 {"/nodes/self", {0, INT64_MAX, 1, 0, 0}},
+                                                 {"/nodes/self", {0, -1, 1, 0, 0}},
                                                  {"/functions/name", {1, 2, 77}},
                                                  {"/functions/binary", {-1, -1, 9}},
                                                  {"/strings", 4}}) {
@@ -113,6 +147,36 @@ TEST(McpTools, ToolsThatNeedFilesAreOnlyThereWithFiles) {
                                   .method = "tools/call",
                                   .params = R"({"name":"query_sql","arguments":{"sql":"SELECT 1"}})"}));
   EXPECT_EQ(call["error"]["code"], -32602);
+}
+
+TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
+  json incident = {{"id", "1"},
+                   {"sentence", "Steps slowed 2.2×"},
+                   {"cause", "cpu_contention"},
+                   {"confidence", 0.96},
+                   {"account", json::array()},
+                   {"causes", json::array()},
+                   {"evidence", json::array()},
+                   {"strips", {1, 2}},
+                   {"shown_from_us", 1},
+                   {"shown_to_us", 2}};
+  for (int i = 0; i < 40; ++i) incident["evidence"].push_back({{"signal", std::to_string(i)}});
+  const json body = {
+      {"steps", 7}, {"omitted", 3}, {"incidents", {incident, incident}}, {"warnings", json::array()}};
+  const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
+    return target == "overview" ? "{}" : body.dump();
+  });
+  Server server(*source);
+  const json call = json::parse(*server.Handle(
+      {.id = "1", .method = "tools/call", .params = R"({"name":"incidents","arguments":{"limit":1}})"}));
+  const json answer = call["result"]["structuredContent"];
+  EXPECT_EQ(answer["steps"], 7);
+  EXPECT_THAT(answer["cut"], ElementsAre("incidents: … 4 more"));
+  const json shown = answer["incidents"][0];
+  EXPECT_EQ(shown["confidence"], 0.96);
+  EXPECT_EQ(shown["evidence"].size(), 12U);
+  EXPECT_EQ(shown["evidence_omitted"], 28);
+  EXPECT_FALSE(shown.contains("strips"));
 }
 
 class McpSql : public store::MemoryStoreTest {
