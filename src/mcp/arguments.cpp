@@ -33,7 +33,7 @@ Result<std::variant<int64_t, std::string>> Check(const Parameter& parameter, con
       return Wrong(parameter, fmt::format("a whole number from {} to {}", parameter.min, parameter.max));
     return *integer;
   }
-  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  std::string text = value.is_string() ? value.get<std::string>() : "";
   if (parameter.type == Type::kChoice) {
     if (!value.is_string() || std::ranges::find(parameter.choices, text) == parameter.choices.end())
       return Wrong(parameter, fmt::format("one of {}", fmt::join(parameter.choices, ", ")));

@@ -34,7 +34,7 @@ class Functions {
 
   // "load_batch (data.py:41)", "inflate (libz.so.1)".
   std::string Describe(size_t index) const {
-    const std::string name = Text(names_.at(index));
+    std::string name = Text(names_.at(index));
     const std::string file = Text(files_.at(index));
     const std::string place = file.empty() ? Binary(index) : file.substr(file.rfind('/') + 1);
     if (place.empty()) return name;

@@ -36,7 +36,7 @@ std::vector<Parameter> RangeParameters() {
        .description = "Instead of from_us: the last so many seconds before to_us or the newest data; "
                       "where data still arrives 900, unless from_us is given.",
        .min = 1,
-       .max = 366 * 86400}};
+       .max = int64_t{366} * 86400}};
 }
 
 std::vector<Parameter> SelectionParameters() {

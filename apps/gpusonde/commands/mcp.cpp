@@ -63,6 +63,7 @@ Status Serve(mcp::Source& source, const Http& http) {
   fmt::print("listening at {} (press Ctrl-C to stop)\n", transport->Url());
   std::fflush(stdout);
   WaitForStopSignal();
+  source.Interrupt();  // the call that runs
   return {};
 }
 
