@@ -32,8 +32,9 @@ std::string OutputSchema(const Tool& tool) {
 }  // namespace
 
 const std::vector<Tool>& AllTools() {
-  static const std::vector<Tool> kTools = {HottestPathsTool(), IncidentsTool(),     OverviewTool(),
-                                           QuerySqlTool(),     TraceFindingsTool(), WhileGpuIdleTool()};
+  static const std::vector<Tool> kTools = {GpuUsageTool(),    HottestPathsTool(), IncidentsTool(),
+                                           OverviewTool(),    QuerySqlTool(),     TraceFindingsTool(),
+                                           WhileGpuIdleTool()};
   return kTools;
 }
 

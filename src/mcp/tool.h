@@ -33,6 +33,7 @@ struct Tool {
 };
 
 // One per file of tools/.
+Tool GpuUsageTool();
 Tool HottestPathsTool();
 Tool IncidentsTool();
 Tool OverviewTool();

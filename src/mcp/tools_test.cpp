@@ -179,6 +179,26 @@ TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
   EXPECT_FALSE(shown.contains("strips"));
 }
 
+TEST(McpTools, UsageIsAskedForByWhatIsChosen) {
+  std::string asked;
+  const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
+    asked = target;
+    if (target == "overview") return R"({"live":false,"from_us":0,"to_us":5000000000})";
+    return R"({"gpus":8,"total":{"busy_ns":7,"idle_cost":null},"omitted":3,
+               "groups":[{"name":"job 7","idle_cost":null},{"name":"job 8","idle_cost":null}]})";
+  });
+  Server server(*source);
+  const json call =
+      json::parse(*server.Handle({.id = "1",
+                                  .method = "tools/call",
+                                  .params = R"({"name":"gpu_usage","arguments":{"by":"job","limit":1}})"}));
+  EXPECT_EQ(asked, "usage?by=job");
+  const json answer = call["result"]["structuredContent"];
+  EXPECT_EQ(answer["gpus"], 8);
+  EXPECT_EQ(answer["groups"], (json{{{"name", "job 7"}}}));
+  EXPECT_THAT(answer["cut"], ElementsAre("groups: … 4 more"));
+}
+
 class McpSql : public store::MemoryStoreTest {
  protected:
   void SetUp() override {

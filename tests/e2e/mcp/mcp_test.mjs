@@ -100,7 +100,7 @@ async function refused(client, name, args) {
 async function asksAboutARecording(client) {
   const tools = (await client.listTools()).tools.map(({ name }) => name);
   assert.deepEqual(tools,
-    ['hottest_paths', 'incidents', 'overview', 'query_sql', 'trace_findings', 'while_gpu_idle']);
+    ['gpu_usage', 'hottest_paths', 'incidents', 'overview', 'query_sql', 'trace_findings', 'while_gpu_idle']);
 
   const overview = await ask(client, 'overview');
   assert.ok(overview.simulated && !overview.live && overview.kernels > 100 && overview.samples > 10);
@@ -124,6 +124,8 @@ async function asksAboutARecording(client) {
 
   const idle = await ask(client, 'while_gpu_idle', { device: device.device });
   assert.ok(idle.idle_ns > 0 && idle.idle_ns < idle.observed_ns);
+  const usage = await ask(client, 'gpu_usage', { by: 'application' });
+  assert.ok(usage.groups.some(({ name, busy_ns }) => name === 'hpc' && busy_ns > 0), JSON.stringify(usage));
   assert.ok((await ask(client, 'incidents')).steps >= 0);
   assert.ok((await ask(client, 'trace_findings')).overview.length > 0);
 }
@@ -213,7 +215,7 @@ async function asksARunningServer(files) {
   await serving(['view', ...files, '--listen', '127.0.0.1:0', '--no-open'], async (url) => {
     await overStdio(['--live', url.replace(/\/$/, '')], async (client) => {
       const tools = (await client.listTools()).tools.map(({ name }) => name);
-      assert.deepEqual(tools, ['hottest_paths', 'incidents', 'overview', 'while_gpu_idle']);
+      assert.deepEqual(tools, ['gpu_usage', 'hottest_paths', 'incidents', 'overview', 'while_gpu_idle']);
       assert.equal((await ask(client, 'overview')).kernels, 800);
       assert.equal((await ask(client, 'hottest_paths', { type: 'gpu' })).samples, 800);
       assert.equal((await ask(client, 'incidents')).steps, 0);
