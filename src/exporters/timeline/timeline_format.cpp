@@ -9,6 +9,7 @@ namespace gpusonde::exporters {
 std::span<const TimelineFormat* const> AllTimelineFormats() {
   static constexpr std::array kFormats = {
       &kChrome,
+      &kPerfetto,
   };
   return kFormats;
 }

@@ -29,6 +29,7 @@ struct TimelineFormat {
 };
 
 extern const TimelineFormat kChrome;
+extern const TimelineFormat kPerfetto;
 
 // Every format, by name.
 std::span<const TimelineFormat* const> AllTimelineFormats();
