@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "command.h"
+#include "export_tables.h"
 #include "export_timeline.h"
 #include "exporters/exporter.h"
 #include "exporters/timeline/timeline_format.h"
@@ -32,6 +33,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr std::string_view kStandardOutput = "-";
+constexpr std::string_view kParquet = "parquet";
+constexpr std::string_view kParquetMeaning =
+    "a folder with a file per table, for DuckDB, pandas, Polars and Spark";
 
 struct ExportOptions {
   std::vector<std::string> files;
@@ -108,6 +112,8 @@ Result<std::string> ExportProfile(store::Store& store, const ExportOptions& opti
 }
 
 Target TargetOf(const ExportOptions& options) {
+  // Written by ExportTables.
+  if (options.format == kParquet) return {.extension = ".parquet", .line_based = false, .write = {}};
   if (const exporters::TimelineFormat* format = exporters::FindTimelineFormat(options.format))
     return {.extension = format->extension,
             .line_based = false,
@@ -158,13 +164,13 @@ void CheckProfileFlags(const ExportOptions& options) {
     throw CLI::ValidationError("use --while-gpu-idle with --type cpu");
 }
 
-// Timelines hold whole processes, and no samples.
-void CheckTimelineFlags(const ExportOptions& options, bool type_given) {
+// Timelines and tables have whole processes, and no sums of samples.
+void CheckFlagsWithoutProfile(const ExportOptions& options, bool type_given) {
   const SelectionFlags& selection = options.selection;
   if (type_given || selection.tid != 0 || !selection.filter.empty() || selection.while_gpu_idle)
-    throw CLI::ValidationError(options.format +
-                               " is a timeline, which --from, --to, --pid, --device and --stream select; "
-                               "--type, --tid, --filter and --while-gpu-idle select samples of profiles");
+    throw CLI::ValidationError("--from, --to, --pid, --device and --stream select for --format " +
+                               options.format +
+                               "; --type, --tid, --filter and --while-gpu-idle select samples of profiles");
 }
 
 struct Given {
@@ -173,12 +179,12 @@ struct Given {
 };
 
 int Run(const ExportOptions& options, const Given& given) {
+  if (exporters::FindExporter(options.format) != nullptr)
+    CheckProfileFlags(options);
+  else
+    CheckFlagsWithoutProfile(options, given.type);
   const Target target = TargetOf(options);
   const std::string output = OutputOf(options, target);
-  if (exporters::FindTimelineFormat(options.format) != nullptr)
-    CheckTimelineFlags(options, given.type);
-  else
-    CheckProfileFlags(options);
   if (given.text_flags && !target.line_based)
     throw CLI::ValidationError("use --value and --per-thread with --format folded; " + options.format +
                                " always holds samples and time of each thread");
@@ -186,7 +192,9 @@ int Run(const ExportOptions& options, const Given& given) {
     throw CLI::ValidationError("several recordings are written to one file; name it with -o");
   if (output == kStandardOutput && !target.line_based && ::isatty(STDOUT_FILENO) != 0)
     throw CLI::ValidationError(options.format + " is not for a terminal; give -o FILE or a pipe");
-  return ExportApart(options, target, output);
+  if (options.format != kParquet) return ExportApart(options, target, output);
+  if (output == kStandardOutput) throw CLI::ValidationError("parquet is a folder of files; give -o FOLDER");
+  return ExportTables(options.files, options.reading, options.selection, output);
 }
 
 std::vector<std::string> FormatNames() {
@@ -194,6 +202,7 @@ std::vector<std::string> FormatNames() {
   for (const exporters::Exporter* exporter : exporters::AllExporters()) names.emplace_back(exporter->name);
   for (const exporters::TimelineFormat* format : exporters::AllTimelineFormats())
     names.emplace_back(format->name);
+  names.emplace_back(kParquet);
   return names;
 }
 
@@ -204,13 +213,15 @@ std::string Footer() {
   };
   for (const exporters::Exporter* exporter : exporters::AllExporters()) add(exporter);
   for (const exporters::TimelineFormat* format : exporters::AllTimelineFormats()) add(format);
+  text += fmt::format("  {:<12}{} (*.{})\n", kParquet, kParquetMeaning, kParquet);
   return text +
          "\nExamples:\n"
          "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
          "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
          "  gpusonde export run.sonde --format folded --type gpu | flamegraph.pl > gpu.svg\n"
          "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json\n"
-         "  gpusonde export run.sonde --format chrome --from 5 --to 10    makes run.trace.json";
+         "  gpusonde export run.sonde --format chrome --from 5 --to 10    makes run.trace.json\n"
+         "  gpusonde export run.sonde --format parquet -o tables";
 }
 
 }  // namespace
@@ -225,7 +236,8 @@ void AddExport(CLI::App& app, int& exit_status) {
       ->required()
       ->check(OneOf(FormatNames()));
   command->add_option("-o,--output", options->output,
-                      "The file to write, or - for standard output; folded stacks go there by default, the "
+                      "The file to write (for parquet a new folder), or - for standard output; folded stacks "
+                      "go there by default, the "
                       "others to a file beside the recording");
   CLI::Option* type =
       command
