@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include <system_error>
 
 #include "base/fd.h"
+#include "base/replacing_file.h"
 #include "base/sandbox.h"
 #include "base/temporary_folder.h"
 #include "command.h"
@@ -204,16 +204,12 @@ int RunReaderInto(const std::string& output, ReaderProcess reader, const std::fu
     PrintError(reader.command, error);
     return kExitFailed;
   };
-  const Fd memory(::memfd_create("output", MFD_CLOEXEC));
-  if (!memory.valid()) return failed(ErrnoError(errno, "make a file in memory"));
-  reader.work = [&] { return work(memory.get()); };
+  Result<ReplacingFile> file = ReplacingFile::Create(output);
+  if (!file.has_value()) return failed(file.error());
+  reader.work = [&] { return work(file->fd()); };
   if (const int status = RunReader(reader); status != kExitOk) return status;
-  const auto content = MappedFile::Open(fmt::format("/proc/self/fd/{}", memory.get()));
-  if (!content.has_value()) return failed(content.error());
-  const auto bytes = content->bytes();
-  const Status written =
-      WriteFileAtomically(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  return written.has_value() ? kExitOk : failed(written.error());
+  const Status replaced = file->Commit();
+  return replaced.has_value() ? kExitOk : failed(replaced.error());
 }
 
 void ReportToParent(std::string_view message) {

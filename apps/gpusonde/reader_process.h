@@ -32,8 +32,8 @@ struct ReaderProcess {
 // of somebody else ends it, that signal ends this process too.
 int RunReader(const ReaderProcess& reader);
 
-// Like RunReader, for work that writes the file `output`: the child writes to `to`, a file in memory, and
-// when it succeeds, this process replaces `output` with the contents.
+// Like RunReader, for work that writes the file `output`: the child writes to `to`, a file that this process
+// opened beside it and puts in its place when the child succeeds (base/replacing_file.h).
 int RunReaderInto(const std::string& output, ReaderProcess reader, const std::function<int(int to)>& work);
 
 // In the child: sends one message to the parent process.

@@ -23,17 +23,8 @@
 #include "store/rollups/recorded_sums.h"
 
 namespace gpusonde::app {
-namespace {
-
-Result<std::unique_ptr<store::Store>> OpenSummed(const std::vector<std::string>& recordings) {
-  ASSIGN_OR_RETURN(auto store, store::OpenRecordings(recordings));
-  return store::UseRecordedSums(std::move(store), recordings.size());
-}
-
-}  // namespace
-
-Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
-                                                     const convert::ImportOptions& options) {
+Result<std::vector<std::string>> ImportIntoRecordings(const std::vector<std::string>& files,
+                                                      const convert::ImportOptions& options) {
   std::vector<std::string> recordings, traces;
   std::error_code failed;
   for (const std::string& file : files) {
@@ -42,11 +33,18 @@ Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::stri
                           std::filesystem::file_size(file, failed) > 0 && importers::IsTrace(file);
     (is_trace ? traces : recordings).push_back(file);
   }
-  if (traces.empty()) return OpenSummed(recordings);
+  if (traces.empty()) return recordings;
   const std::string imported = FolderForLargeFiles() + "/imported.sonde";
   TRY(convert::ImportTraces(traces, options, imported));
   recordings.push_back(imported);
-  return OpenSummed(recordings);
+  return recordings;
+}
+
+Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
+                                                     const convert::ImportOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> recordings, ImportIntoRecordings(files, options));
+  ASSIGN_OR_RETURN(auto store, store::OpenRecordings(recordings));
+  return store::UseRecordedSums(std::move(store), recordings.size());
 }
 
 std::string TitleOf(const std::vector<std::string>& files) {

@@ -15,6 +15,11 @@ class App;
 
 namespace gpusonde::app {
 
+// The recordings among the files, and one that its traces of other profilers become, in
+// FolderForLargeFiles(); RunReader removes it. Errors: those of convert::ImportTraces.
+Result<std::vector<std::string>> ImportIntoRecordings(const std::vector<std::string>& files,
+                                                      const convert::ImportOptions& traces);
+
 // Opens recordings, with the sums in files of `gpusonde up`, and traces of other profilers, as one store.
 // Traces become a recording in FolderForLargeFiles(); RunReader removes it. Errors: those of
 // store::OpenRecordings and convert::ImportTraces.

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/time.h"
+#include "model/tables/processes.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/profile_query.h"
+#include "store/table_rows.h"
 #include "values.h"
 
 namespace gpusonde::app {
@@ -67,7 +69,8 @@ std::string Wanted(const SelectionFlags& flags) {
 }
 
 // "411 python3, 500 sh and 3 more"
-std::string NameSome(const std::vector<store::ProcessUse>& processes) {
+template <class Process>
+std::string NameSome(const std::vector<Process>& processes) {
   if (processes.empty()) return "none";
   std::string names;
   const size_t shown = std::min(processes.size(), kProcessesNamed);
@@ -77,22 +80,45 @@ std::string NameSome(const std::vector<store::ProcessUse>& processes) {
   return names;
 }
 
-Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
-  if (flags.pid == 0 && flags.tid == 0) return {};
-  ASSIGN_OR_RETURN(const std::vector<store::ProcessUse> processes, store::ReadProcesses(store, selection));
-  const auto matches = [&flags](const store::ProcessUse& process) { return Matches(process, flags); };
+// The only process that matches. `none` is the error where none does: what was wanted, and what there is.
+template <class Process, class Matches>
+Result<Id128> TheOne(const std::vector<Process>& processes, const Matches& matches,
+                     const SelectionFlags& flags, fmt::format_string<std::string, std::string> none) {
   const auto found = std::ranges::find_if(processes, matches);
   if (found == processes.end())
-    return Fail(ErrorCode::kNotFound, fmt::format("no samples of {} in this time; processes with samples: {}",
-                                                  Wanted(flags), NameSome(processes)));
+    return Fail(ErrorCode::kNotFound, fmt::format(none, Wanted(flags), NameSome(processes)));
   const auto another = std::ranges::find_if(found + 1, processes.end(), matches);
   if (another != processes.end())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} matches several: {} since {}, {} since {}; select one with --from and --to",
                             Wanted(flags), found->name, FormatUtc(found->started_ns), another->name,
                             FormatUtc(another->started_ns)));
-  selection.process = found->process;
+  return found->process;
+}
+
+Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
+  if (flags.pid == 0 && flags.tid == 0) return {};
+  ASSIGN_OR_RETURN(const std::vector<store::ProcessUse> processes, store::ReadProcesses(store, selection));
+  ASSIGN_OR_RETURN(selection.process,
+                   TheOne(
+                       processes, [&](const store::ProcessUse& process) { return Matches(process, flags); },
+                       flags, "no samples of {} in this time; processes with samples: {}"));
   if (flags.tid != 0) selection.tid = flags.tid;
+  return {};
+}
+
+// Processes that ran in the selection's time, sampled or not.
+Status SelectAnyProcess(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
+  if (flags.pid == 0) return {};
+  ASSIGN_OR_RETURN(
+      const std::vector<model::Process> processes,
+      store::ReadTable(store, model::kProcesses,
+                       "WHERE started_ns < ? AND coalesce(exited_ns >= ?, true) ORDER BY pid, started_ns",
+                       {{selection.to_ns, selection.from_ns}}));
+  ASSIGN_OR_RETURN(selection.process,
+                   TheOne(
+                       processes, [&](const model::Process& process) { return process.pid == flags.pid; },
+                       flags, "no {} in this time; processes: {}"));
   return {};
 }
 
@@ -147,6 +173,14 @@ Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags
   TRY(SelectDevice(store, flags, selection));
   selection.filter = flags.filter;
   selection.while_gpu_idle = flags.while_gpu_idle;
+  return selection;
+}
+
+Result<model::Selection> SelectAmongAll(store::Store& store, const SelectionFlags& flags) {
+  model::Selection selection;
+  TRY(SelectTime(store, flags, selection));
+  TRY(SelectAnyProcess(store, flags, selection));
+  TRY(SelectDevice(store, flags, selection));
   return selection;
 }
 

@@ -38,4 +38,8 @@ void AddTimeFlags(CLI::App& command, SelectionFlags& flags);
 // names processes that have some) or the device doesn't exist; those of Store::Query.
 Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags);
 
+// The same for what needs no samples: --pid may be any process known, and flags that select among samples
+// (--tid, --filter, --while-gpu-idle) are not resolved.
+Result<model::Selection> SelectAmongAll(store::Store& store, const SelectionFlags& flags);
+
 }  // namespace gpusonde::app

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
+
+#include "base/replacing_file.h"
 
 namespace gpusonde {
 namespace {
@@ -118,31 +119,10 @@ Status CheckReplaceable(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  const auto write_to = [&](const Fd& fd) -> Status {
-    Status written = WriteAll(fd.get(), std::as_bytes(std::span(content)));
-    if (!written.has_value()) return Fail(std::move(written).error().With(path));
-    return {};
-  };
-  if (!CheckReplaceable(path).has_value()) {
-    ASSIGN_OR_RETURN(const Fd fd, Open(path, O_WRONLY));
-    return write_to(fd);
-  }
-  // The user knows `path` and not the temporary file.
-  const auto failed = [&path](int number) { return Fail(ErrnoError(number, "write " + path)); };
-  const std::string temporary = path + ".tmp";
-  const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd.valid()) return failed(errno);
-  const Status replaced = [&]() -> Status {
-    TRY(write_to(fd));
-    if (::fsync(fd.get()) != 0) return failed(errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return failed(errno);
-    return {};
-  }();
-  if (!replaced.has_value()) {
-    ::unlink(temporary.c_str());
-    return replaced;
-  }
-  return SyncFolderOf(path);
+  ASSIGN_OR_RETURN(ReplacingFile file, ReplacingFile::Create(path));
+  Status written = WriteAll(file.fd(), std::as_bytes(std::span(content)));
+  if (!written.has_value()) return Fail(std::move(written).error().With(path));
+  return file.Commit();
 }
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {

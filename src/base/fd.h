@@ -46,8 +46,8 @@ Status WriteAll(int fd, std::span<const std::byte> data);
 // pipe, such as /dev/null, must not be replaced. Errors: kInvalidArgument.
 Status CheckReplaceable(const std::string& path);
 
-// Replaces `path` by `content` atomically: temporary file beside it, fsync, rename, fsync of the folder. A
-// file that is not regular is written to directly.
+// Replaces `path` by `content` atomically, through a ReplacingFile (base/replacing_file.h): either the whole
+// content is there, durable, or the file that was there before.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Creates the folder (mode 0700) if it doesn't exist (its parent must exist), and holds an exclusive flock on

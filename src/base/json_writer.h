@@ -34,6 +34,8 @@ class JsonWriter {
   JsonWriter& Value(int32_t value) { return Value(int64_t{value}); }
   // The shortest digits that read back as `value`; null unless finite.
   JsonWriter& Value(double value);
+  // A value that is JSON already.
+  JsonWriter& Raw(std::string_view json) { return Plain(json); }
   template <class T>
   JsonWriter& Value(const std::optional<T>& value) {
     return value.has_value() ? Value(*value) : Plain("null");

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/id128.h"
@@ -47,27 +48,43 @@ void ReadValue(const Rows& rows, size_t column, T& value) {
 
 }  // namespace internal
 
-// Reads rows of a declared table into its structs. `rest` is SQL that follows FROM TABLE ("WHERE start_ns >=
-// ? ORDER BY start_ns"), with its parameters; `schema` is a prefix of the table's name: "raw." before kernels
-// omits those in packs. Errors: those of Store::Query.
-template <class Table>
-Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& table,
-                                                   std::string_view rest = "",
-                                                   std::span<const Parameter> parameters = {},
-                                                   std::string_view schema = "") {
+// Reads rows of a declared table into its struct, one after another, and passes each to `take`, a function of
+// Row& that returns a Status. `rest` is SQL that follows FROM TABLE ("WHERE start_ns >= ? ORDER BY
+// start_ns"), with its parameters; `schema` is a prefix of the table's name: "raw." before kernels omits
+// those in packs. Errors: those of Store::Query and of `take`.
+template <class Table, class Take>
+Status ForEachRow(Store& store, const Table& table, std::string_view rest,
+                  std::span<const Parameter> parameters, const Take& take, std::string_view schema = "") {
   std::string columns;
   for (const model::ColumnInfo& column : table.info().columns)
     columns += fmt::format("{}\"{}\"", columns.empty() ? "" : ", ", column.name);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
       store.Query(fmt::format("SELECT {} FROM {}{} {}", columns, schema, table.name(), rest), parameters));
-  std::vector<typename Table::Row> read;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return read;
-    table.ForEachValue(read.emplace_back(),
-                       [&](size_t column, auto& value) { internal::ReadValue(*rows, column, value); });
+    if (!more) return {};
+    typename Table::Row row;
+    table.ForEachValue(row, [&](size_t column, auto& value) { internal::ReadValue(*rows, column, value); });
+    TRY(take(row));
   }
+}
+
+// All of these rows at once.
+template <class Table>
+Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& table,
+                                                   std::string_view rest = "",
+                                                   std::span<const Parameter> parameters = {},
+                                                   std::string_view schema = "") {
+  std::vector<typename Table::Row> read;
+  TRY(ForEachRow(
+      store, table, rest, parameters,
+      [&](typename Table::Row& row) -> Status {
+        read.push_back(std::move(row));
+        return {};
+      },
+      schema));
+  return read;
 }
 
 }  // namespace gpusonde::store

@@ -16,6 +16,7 @@ import craft_recording  # noqa: E402
 
 # DuckDB 1.4 corrupts its memory or aborts with about one in nine; which ones depends on the file's content.
 SEEDS = range(16)
+FORMATS = ("folded", "chrome", "perfetto", "parquet")
 ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t"
 
 
@@ -23,12 +24,14 @@ class CraftedRecordings(program.TestCase):
     def setUp(self):
         super().setUp()
         self.sample = self.folder / "sample.sonde"
-        subprocess.run([program.BUILD / "tests/sample_recording", self.sample], check=True)
+        subprocess.run([program.BUILD / "tests/sample_recording", self.sample, "--gpu"], check=True)
         self.crafted = self.folder / "crafted.sonde"
 
     def export(self, seed):
         self.crafted.write_bytes(craft_recording.craft(self.sample.read_bytes(), seed))
-        done = program.run("export", self.crafted, "--format", "folded")
+        output = self.folder / f"output-{seed}"
+        done = program.run("export", self.crafted, "--format", FORMATS[seed % len(FORMATS)], "-o", output)
+        self.assertEqual(output.exists(), done.returncode == 0, f"seed {seed}")
         self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {done.stderr}")
         if done.returncode != 0:
             self.assertIn("gpusonde export: ", done.stderr, f"seed {seed}")

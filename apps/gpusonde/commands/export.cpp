@@ -6,15 +6,20 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/time.h"
 #include "command.h"
+#include "export_tables.h"
+#include "export_timeline.h"
 #include "exporters/exporter.h"
+#include "exporters/timeline/timeline_format.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
@@ -28,6 +33,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr std::string_view kStandardOutput = "-";
+constexpr std::string_view kParquet = "parquet";
+constexpr std::string_view kParquetMeaning =
+    "a folder with a file per table, for DuckDB, pandas, Polars and Spark";
 
 struct ExportOptions {
   std::vector<std::string> files;
@@ -40,34 +48,28 @@ struct ExportOptions {
   convert::ImportOptions reading;  // of traces
 };
 
+// A format with what differs between those of profiles and those of timelines.
+struct Target {
+  std::string_view extension;
+  bool line_based;  // text for pipes and terminals
+  // Writes to the descriptor, and returns what was written, for people.
+  std::function<Result<std::string>(store::Store& store, int to)> write;
+};
+
 // The output path: the given one, else standard output for line-based text and a file beside the recording.
-std::string OutputOf(const ExportOptions& options, const exporters::Exporter& exporter) {
+std::string OutputOf(const ExportOptions& options, const Target& target) {
   if (!options.output.empty()) return options.output;
-  if (exporter.line_based) return std::string(kStandardOutput);
+  if (target.line_based) return std::string(kStandardOutput);
   std::filesystem::path path(options.files.front());
-  path.replace_extension(exporter.extension);
+  path.replace_extension(target.extension);
   return path.string();
 }
 
-// Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
-Status Export(const ExportOptions& options, const exporters::Exporter& exporter, int to) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
-  ASSIGN_OR_RETURN(model::Selection selection, Select(*store, options.selection));
-  const bool gpu = options.type == "gpu";
-  selection.off_cpu = options.type == "offcpu";
-  ASSIGN_OR_RETURN(const model::Profile profile,
-                   gpu ? store::ReadGpuProfile(*store, selection) : store::ReadProfile(*store, selection));
-  if (profile.samples.empty())
-    return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
-  const exporters::Options how{
-      .title = std::filesystem::path(options.files.front()).filename().string(),
-      .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
-                   ? exporters::Value::kMicroseconds
-                   : exporters::Value::kSamples,
-      .per_thread = options.per_thread};
-  ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
-  TRY(WriteAll(to, std::as_bytes(std::span(content))));
-  if (to == STDOUT_FILENO) return {};
+std::string TitleOf(const ExportOptions& options) {
+  return std::filesystem::path(options.files.front()).filename().string();
+}
+
+std::string Describe(const model::Profile& profile, bool gpu, bool off_cpu) {
   int64_t samples = 0;
   int64_t time_ns = 0;
   for (const model::Profile::Sample& sample : profile.samples) {
@@ -78,15 +80,59 @@ Status Export(const ExportOptions& options, const exporters::Exporter& exporter,
       profile.one_second_in == 1
           ? ""
           : fmt::format(", estimated from the samples of one second in {}", profile.one_second_in);
-  ReportToParent(fmt::format("{} {}, {:.3f} s of {} time{}", samples,
-                             gpu                 ? "kernels, copies and sets"
-                             : selection.off_cpu ? "waits"
-                                                 : "samples",
-                             static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
-                             gpu                 ? "GPU"
-                             : selection.off_cpu ? "waiting"
-                                                 : "CPU",
-                             estimated));
+  return fmt::format("{} {}, {:.3f} s of {} time{}", samples,
+                     gpu       ? "kernels, copies and sets"
+                     : off_cpu ? "waits"
+                               : "samples",
+                     static_cast<double>(time_ns) / static_cast<double>(kNanosPerSecond),
+                     gpu       ? "GPU"
+                     : off_cpu ? "waiting"
+                               : "CPU",
+                     estimated);
+}
+
+Result<std::string> ExportProfile(store::Store& store, const ExportOptions& options,
+                                  const exporters::Exporter& exporter, int to) {
+  ASSIGN_OR_RETURN(model::Selection selection, Select(store, options.selection));
+  const bool gpu = options.type == "gpu";
+  selection.off_cpu = options.type == "offcpu";
+  ASSIGN_OR_RETURN(const model::Profile profile,
+                   gpu ? store::ReadGpuProfile(store, selection) : store::ReadProfile(store, selection));
+  if (profile.samples.empty())
+    return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
+  const exporters::Options how{
+      .title = TitleOf(options),
+      .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
+                   ? exporters::Value::kMicroseconds
+                   : exporters::Value::kSamples,
+      .per_thread = options.per_thread};
+  ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
+  TRY(WriteAll(to, std::as_bytes(std::span(content))));
+  return Describe(profile, gpu, selection.off_cpu);
+}
+
+Target TargetOf(const ExportOptions& options) {
+  // Written by ExportTables.
+  if (options.format == kParquet) return {.extension = ".parquet", .line_based = false, .write = {}};
+  if (const exporters::TimelineFormat* format = exporters::FindTimelineFormat(options.format))
+    return {.extension = format->extension,
+            .line_based = false,
+            .write = [&options, format](store::Store& store, int to) {
+              return ExportTimeline(store, options.selection, *format, TitleOf(options), to);
+            }};
+  const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
+  return {.extension = exporter.extension,
+          .line_based = exporter.line_based,
+          .write = [&options, &exporter](store::Store& store, int to) {
+            return ExportProfile(store, options, exporter, to);
+          }};
+}
+
+// Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
+Status Export(const ExportOptions& options, const Target& target, int to) {
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
+  ASSIGN_OR_RETURN(const std::string holds, target.write(*store, to));
+  if (to != STDOUT_FILENO) ReportToParent(holds);
   return {};
 }
 
@@ -96,9 +142,8 @@ int ExitStatusOf(const Status& done) {
   return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
-int ExportApart(const ExportOptions& options, const exporters::Exporter& exporter,
-                const std::string& output) {
-  const auto work = [&](int to) { return ExitStatusOf(Export(options, exporter, to)); };
+int ExportApart(const ExportOptions& options, const Target& target, const std::string& output) {
+  const auto work = [&](int to) { return ExitStatusOf(Export(options, target, to)); };
   ReaderProcess reader{.command = "export", .files = options.files};
   if (output == kStandardOutput) {
     reader.work = [&] { return work(STDOUT_FILENO); };
@@ -111,40 +156,72 @@ int ExportApart(const ExportOptions& options, const exporters::Exporter& exporte
   return status;
 }
 
-int Run(const ExportOptions& options, bool text_flags_given) {
-  const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
-  const std::string output = OutputOf(options, exporter);
+void CheckProfileFlags(const ExportOptions& options) {
   if (options.type == "gpu" && options.selection.while_gpu_idle)
     throw CLI::ValidationError("an idle GPU has no GPU time; use --while-gpu-idle with --type cpu");
   // A wait is stored with the time of its end, which doesn't say what the GPU did during the wait.
   if (options.type == "offcpu" && options.selection.while_gpu_idle)
     throw CLI::ValidationError("use --while-gpu-idle with --type cpu");
-  if (text_flags_given && !exporter.line_based)
+}
+
+// Timelines and tables have whole processes, and no sums of samples.
+void CheckFlagsWithoutProfile(const ExportOptions& options, bool type_given) {
+  const SelectionFlags& selection = options.selection;
+  if (type_given || selection.tid != 0 || !selection.filter.empty() || selection.while_gpu_idle)
+    throw CLI::ValidationError("--from, --to, --pid, --device and --stream select for --format " +
+                               options.format +
+                               "; --type, --tid, --filter and --while-gpu-idle select samples of profiles");
+}
+
+struct Given {
+  bool type = false;
+  bool text_flags = false;
+};
+
+int Run(const ExportOptions& options, const Given& given) {
+  if (exporters::FindExporter(options.format) != nullptr)
+    CheckProfileFlags(options);
+  else
+    CheckFlagsWithoutProfile(options, given.type);
+  const Target target = TargetOf(options);
+  const std::string output = OutputOf(options, target);
+  if (given.text_flags && !target.line_based)
     throw CLI::ValidationError("use --value and --per-thread with --format folded; " + options.format +
                                " always holds samples and time of each thread");
-  if (options.files.size() > 1 && options.output.empty() && !exporter.line_based)
+  if (options.files.size() > 1 && options.output.empty() && !target.line_based)
     throw CLI::ValidationError("several recordings are written to one file; name it with -o");
-  if (output == kStandardOutput && !exporter.line_based && ::isatty(STDOUT_FILENO) != 0)
+  if (output == kStandardOutput && !target.line_based && ::isatty(STDOUT_FILENO) != 0)
     throw CLI::ValidationError(options.format + " is not for a terminal; give -o FILE or a pipe");
-  return ExportApart(options, exporter, output);
+  if (options.format != kParquet) return ExportApart(options, target, output);
+  if (output == kStandardOutput) throw CLI::ValidationError("parquet is a folder of files; give -o FOLDER");
+  return ExportTables(options.files, options.reading, options.selection, output);
 }
 
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
   for (const exporters::Exporter* exporter : exporters::AllExporters()) names.emplace_back(exporter->name);
+  for (const exporters::TimelineFormat* format : exporters::AllTimelineFormats())
+    names.emplace_back(format->name);
+  names.emplace_back(kParquet);
   return names;
 }
 
 std::string Footer() {
   std::string text = "Formats:\n";
-  for (const exporters::Exporter* exporter : exporters::AllExporters())
-    text += fmt::format("  {:<12}{} (*{})\n", exporter->name, exporter->meaning, exporter->extension);
+  const auto add = [&text](const auto* format) {
+    text += fmt::format("  {:<12}{} (*{})\n", format->name, format->meaning, format->extension);
+  };
+  for (const exporters::Exporter* exporter : exporters::AllExporters()) add(exporter);
+  for (const exporters::TimelineFormat* format : exporters::AllTimelineFormats()) add(format);
+  text += fmt::format("  {:<12}{} (*.{})\n", kParquet, kParquetMeaning, kParquet);
   return text +
          "\nExamples:\n"
          "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
          "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
          "  gpusonde export run.sonde --format folded --type gpu | flamegraph.pl > gpu.svg\n"
-         "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json";
+         "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json\n"
+         "  gpusonde export run.sonde --format chrome --from 5 --to 10    makes run.trace.json\n"
+         "  gpusonde export run.sonde --format parquet -o tables";
 }
 
 }  // namespace
@@ -159,14 +236,17 @@ void AddExport(CLI::App& app, int& exit_status) {
       ->required()
       ->check(OneOf(FormatNames()));
   command->add_option("-o,--output", options->output,
-                      "The file to write, or - for standard output; folded stacks go there by default, the "
+                      "The file to write (for parquet a new folder), or - for standard output; folded stacks "
+                      "go there by default, the "
                       "others to a file beside the recording");
-  command
-      ->add_option("--type", options->type,
-                   "cpu: samples; gpu: kernels and copies on the stacks that launched them; offcpu: waits on "
-                   "the stacks that waited")
-      ->capture_default_str()
-      ->check(OneOf({"cpu", "gpu", "offcpu"}));
+  CLI::Option* type =
+      command
+          ->add_option(
+              "--type", options->type,
+              "cpu: samples; gpu: kernels and copies on the stacks that launched them; offcpu: waits on "
+              "the stacks that waited")
+          ->capture_default_str()
+          ->check(OneOf({"cpu", "gpu", "offcpu"}));
   CLI::Option* value =
       command
           ->add_option("--value", options->value,
@@ -177,8 +257,9 @@ void AddExport(CLI::App& app, int& exit_status) {
                                               "Separate folded stacks per thread, with pid and tid");
   AddSelectionFlags(*command, options->selection);
   AddTraceOptions(*command, options->reading);
-  command->callback([options, value, per_thread, &exit_status] {
-    exit_status = Run(*options, value->count() > 0 || per_thread->count() > 0);
+  command->callback([options, type, value, per_thread, &exit_status] {
+    exit_status = Run(
+        *options, {.type = type->count() > 0, .text_flags = value->count() > 0 || per_thread->count() > 0});
   });
 }
 

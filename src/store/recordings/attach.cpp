@@ -212,4 +212,29 @@ Status AttachTemporary(duckdb::Connection& connection, const std::string& path, 
   return duckdb::CreateTables(connection, catalog);
 }
 
+Result<std::shared_ptr<duckdb::Instance>> OpenForReading(const std::vector<std::string>& paths,
+                                                         const std::string& folder) {
+  if (paths.empty()) return Fail(ErrorCode::kInvalidArgument, "no recording was named");
+  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create({}));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
+  // Neither the files nor the SQL of a query can be trusted: they reach these files and nothing else, from
+  // before the first byte is read.
+  std::string allowed;
+  for (const std::string& path : paths)
+    for (const char* suffix : {"", ".wal"})
+      allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", duckdb::QuoteText(path + suffix));
+  TRY(connection.Run(fmt::format("SET allowed_paths = [{}]", allowed)));
+  if (!folder.empty())
+    TRY(connection.Run(fmt::format("SET allowed_directories = [{}]", duckdb::QuoteText(folder + "/"))));
+  TRY(connection.Run("SET enable_external_access = false"));
+  TRY(connection.Run("SET lock_configuration = true"));
+  std::vector<std::string> catalogs;
+  for (const std::string& path : paths) {
+    catalogs.push_back(fmt::format("recording{}", catalogs.size()));
+    TRY(AttachRecording(connection, path, catalogs.back(), Access::kReading));
+  }
+  TRY(duckdb::CreateViews(connection, catalogs));
+  return instance;
+}
+
 }  // namespace gpusonde::store

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "store/duckdb/connection.h"
@@ -27,5 +29,10 @@ Status AttachNew(duckdb::Connection& connection, const std::string& path, std::s
 // expected.
 Status AttachTemporary(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
                        int64_t expected_bytes);
+
+// An instance with the views over these recordings, read-only. It can reach their files, write below `folder`
+// ("": nowhere), and nothing else, whatever SQL it is given. Errors: those of OpenRecordings (recording.h).
+Result<std::shared_ptr<duckdb::Instance>> OpenForReading(const std::vector<std::string>& paths,
+                                                         const std::string& folder);
 
 }  // namespace gpusonde::store

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/replacing_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+namespace gpusonde {
+namespace {
+
+constexpr mode_t kMode = 0644;  // less the umask
+
+// The user knows the path and not the file that takes its place.
+std::unexpected<Error> Failed(const std::string& path, int number) {
+  return Fail(ErrnoError(number, "write " + path));
+}
+
+}  // namespace
+
+Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
+  if (!CheckReplaceable(path).has_value()) {
+    ASSIGN_OR_RETURN(Fd fd, Open(path, O_WRONLY));
+    return ReplacingFile(path, std::move(fd), Kind::kDirect);
+  }
+  std::string folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  if (unnamed.valid()) return ReplacingFile(path, std::move(unnamed), Kind::kUnnamed);
+  if (errno != EOPNOTSUPP && errno != EISDIR) return Failed(path, errno);
+  Fd named(::open((path + ".tmp").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  if (!named.valid()) return Failed(path, errno);
+  return ReplacingFile(path, std::move(named), Kind::kNamed);
+}
+
+ReplacingFile::~ReplacingFile() {
+  if (fd_.valid() && kind_ == Kind::kNamed) ::unlink(Temporary().c_str());
+}
+
+Status ReplacingFile::Commit() {
+  if (kind_ == Kind::kDirect) return {};
+  if (::fsync(fd_.get()) != 0) return Failed(path_, errno);
+  if (kind_ == Kind::kUnnamed) {
+    // linkat(2) doesn't replace a file, so it gets a name beside the path first.
+    const std::string unnamed = fmt::format("/proc/self/fd/{}", fd_.get());
+    ::unlink(Temporary().c_str());
+    if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, Temporary().c_str(), AT_SYMLINK_FOLLOW) != 0)
+      return Failed(path_, errno);
+    kind_ = Kind::kNamed;
+  }
+  if (std::rename(Temporary().c_str(), path_.c_str()) != 0) return Failed(path_, errno);
+  fd_.Close();
+  return SyncFolderOf(path_);
+}
+
+}  // namespace gpusonde
